@@ -1,0 +1,62 @@
+"""The user's mistakes: one exception family, shown as ``error: what, where, what to do``, exit code 2."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+
+class UserError(Exception):
+    """Something that the user can put right.
+
+    Args:
+        what: what is wrong, with the offending value.
+        where: the file, line, utterance or config key.
+        hint: what to do about it.
+    """
+
+    def __init__(self, what: str, *, where: object = None, hint: str | None = None):
+        self.what, self.where, self.hint = what, where, hint
+        super().__init__(", ".join(str(part) for part in (what, where, hint) if part))
+
+
+class ConfigError(UserError):
+    """A config file or an override is wrong."""
+
+
+class CorpusError(UserError):
+    """A corpus, a manifest or a transcript is wrong."""
+
+
+class AudioError(UserError):
+    """An audio file can't be read or is not usable."""
+
+
+class VocabularyError(UserError):
+    """A token is not in the vocabulary, or two vocabularies don't match."""
+
+
+class RunError(UserError):
+    """A run folder is missing a part, or can't be used as asked."""
+
+
+class TrainingError(UserError):
+    """Training can't go on: the loss is not finite, no utterance is left, and the like."""
+
+
+def run_command(main: Callable[[], int | None]) -> None:
+    """Run a script's ``main`` and exit: 0 done, 1 what ``main`` returns, 2 user's mistake, 130 Ctrl-C."""
+    try:
+        code = main() or 0
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = 2
+    except KeyboardInterrupt:
+        print("stopped by Ctrl-C", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): close quietly, as other Unix tools do.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
