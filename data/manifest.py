@@ -1,0 +1,202 @@
+"""Manifest files (TSV) ⇄ utterances, the one form in which recordings and their texts go through the house.
+
+A manifest has the header ``id audio seconds speaker pinyin hanzi`` and may have ``spoken_pinyin``; ``audio``
+is relative to the manifest's folder. A transcript list is ``id pinyin hanzi`` without a header.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from utils.errors import CorpusError
+from utils.files import write_text
+from utils.pinyin import is_hanzi, normalise_syllable
+
+COLUMNS = ("id", "audio", "seconds", "speaker", "pinyin", "hanzi")
+SPOKEN = "spoken_pinyin"
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A text without a recording: canonical syllables, as many as hanzi."""
+
+    id: str
+    pinyin: tuple[str, ...]
+    hanzi: str
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """One recording and what is said in it.
+
+    Attributes:
+        id: unique in its manifest.
+        audio: absolute path of the recording.
+        seconds: its length.
+        speaker: who speaks; ``""`` if not known.
+        pinyin: canonical syllables, the citation reading; empty for a recording without speech.
+        hanzi: as many characters as syllables.
+        spoken_pinyin: what was said (sandhi, neutral tones) where the corpus notes it and it differs.
+    """
+
+    id: str
+    audio: Path
+    seconds: float
+    speaker: str
+    pinyin: tuple[str, ...]
+    hanzi: str
+    spoken_pinyin: tuple[str, ...] = ()
+
+
+def check_utterance(utterance: Utterance | Transcript) -> None:
+    """Check a labelled utterance's text: hanzi only, as many as syllables, not empty.
+
+    Raises:
+        CorpusError: naming what is wrong and the utterance.
+    """
+    if not utterance.hanzi or not utterance.pinyin:
+        raise CorpusError("the transcript is empty", where=f"utterance {utterance.id}")
+    _check_counts(utterance.id, utterance.pinyin, utterance.hanzi)
+    strange = sorted({character for character in utterance.hanzi if not is_hanzi(character)})
+    if strange:
+        raise CorpusError(f"'{''.join(strange)}' in the text is not hanzi", where=f"utterance {utterance.id}")
+    spoken = getattr(utterance, "spoken_pinyin", ())
+    if spoken:
+        _check_counts(utterance.id, spoken, utterance.hanzi, "spoken syllables")
+
+
+def read_manifest(path: str | Path) -> list[Utterance]:
+    """Read a manifest; pinyin of any writing habit becomes canonical.
+
+    Raises:
+        CorpusError: naming file and line: no such file, not UTF-8, wrong columns, a value that can't be
+            read, an unknown syllable, unequal counts, an id that comes twice.
+    """
+    path = Path(path)
+    rows = _rows(path)
+    _, header = next(rows, (1, []))
+    if tuple(header[: len(COLUMNS)]) != COLUMNS or header[len(COLUMNS) :] not in ([], [SPOKEN]):
+        hint = f"the first line is {' '.join(COLUMNS)} [{SPOKEN}], separated by tabs"
+        raise CorpusError("this is not a manifest's header", where=f"{path}:1", hint=hint)
+    folder = path.resolve().parent
+    utterances = []
+    for line, fields in rows:
+        with _naming(path, line):
+            utterances.append(_utterance(fields, len(header), folder))
+    _check_unique(path, [utterance.id for utterance in utterances], first_line=2)
+    return utterances
+
+
+def read_transcripts(path: str | Path) -> list[Transcript]:
+    """Read a list of texts, ``id pinyin hanzi`` without a header; of a manifest, just these columns.
+
+    Raises:
+        CorpusError: as :func:`read_manifest`.
+    """
+    path = Path(path)
+    if next(_rows(path), (1, [""]))[1][0] == COLUMNS[0]:
+        return [Transcript(u.id, u.pinyin, u.hanzi) for u in read_manifest(path)]
+    transcripts = []
+    for line, fields in _rows(path):
+        with _naming(path, line):
+            if len(fields) != 3:
+                raise CorpusError(
+                    f"{len(fields)} fields instead of 3", hint="id, pinyin, hanzi, with tabs between"
+                )
+            name, pinyin, hanzi = fields
+            transcripts.append(Transcript(name, _syllables(name, pinyin, hanzi), hanzi))
+    _check_unique(path, [transcript.id for transcript in transcripts], first_line=1)
+    return transcripts
+
+
+def write_manifest(path: str | Path, utterances: Sequence[Utterance]) -> None:
+    """Write a manifest, whole or not at all; ``audio`` becomes relative to its folder.
+
+    Raises:
+        CorpusError: a field holds a tab or a line break.
+    """
+    folder = Path(path).resolve().parent
+    columns = (*COLUMNS, SPOKEN) if any(u.spoken_pinyin for u in utterances) else COLUMNS
+    lines = ["\t".join(columns)]
+    for utterance in utterances:
+        fields = [
+            utterance.id,
+            Path(os.path.relpath(utterance.audio, folder)).as_posix(),
+            f"{utterance.seconds:.3f}",
+            utterance.speaker,
+            " ".join(utterance.pinyin),
+            utterance.hanzi,
+            " ".join(utterance.spoken_pinyin),
+        ][: len(columns)]
+        if any(set(field) & set("\t\n\r") for field in fields):
+            raise CorpusError("a field holds a tab or a line break", where=f"utterance {utterance.id!r}")
+        lines.append("\t".join(fields))
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line numbers from 1 and fields; empty lines are skipped."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise CorpusError("can't read the list of utterances", where=path, hint=error.strerror) from error
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        hint = "convert it, e.g. iconv -f GB18030 -t UTF-8"
+        raise CorpusError("this is not UTF-8 text", where=f"{path}:{line}", hint=hint) from error
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
+        if line:
+            yield number, line.split("\t")
+
+
+def _utterance(fields: list[str], columns: int, folder: Path) -> Utterance:
+    if len(fields) != columns:
+        raise CorpusError(f"{len(fields)} fields instead of {columns}")
+    name, audio, length, speaker, pinyin, hanzi = fields[:6]
+    try:
+        seconds = float(length)
+    except ValueError:
+        raise CorpusError(f"'{length}' is not a number of seconds") from None
+    if not 0 <= seconds < float("inf"):
+        raise CorpusError(f"{length} seconds are not possible")
+    spoken = _syllables(name, fields[6], hanzi) if columns > 6 and fields[6] else ()
+    # os.path.normpath, not resolve: a manifest of 140,000 lines must not cost as many file-system calls.
+    place = Path(os.path.normpath(folder / audio))
+    return Utterance(name, place, seconds, speaker, _syllables(name, pinyin, hanzi), hanzi, spoken)
+
+
+def _syllables(name: str, pinyin: str, hanzi: str) -> tuple[str, ...]:
+    syllables = tuple(map(normalise_syllable, pinyin.split()))
+    _check_counts(name, syllables, hanzi)
+    return syllables
+
+
+def _check_counts(name: str, pinyin: Sequence[str], hanzi: str, noun: str = "syllables") -> None:
+    if len(pinyin) != len(hanzi):
+        raise CorpusError(f"{len(pinyin)} {noun} for {len(hanzi)} hanzi", where=f"utterance {name}")
+
+
+def _check_unique(path: Path, ids: Iterable[str], first_line: int) -> None:
+    seen: set[str] = set()
+    for place, name in enumerate(ids, start=first_line):
+        if name in seen:
+            raise CorpusError(f"the id '{name}' comes twice", where=f"{path}, about line {place}")
+        seen.add(name)
+
+
+class _naming:
+    """Add file and line to the errors raised inside."""
+
+    def __init__(self, path: Path, line: int):
+        self.where = f"{path}:{line}"
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, CorpusError):
+            place = f"{self.where} ({error.where})" if error.where else self.where
+            raise CorpusError(error.what, where=place, hint=error.hint) from error
