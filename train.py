@@ -1,0 +1,50 @@
+"""Train a model: a config file in, a run folder out. A killed run goes on with the same command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from utils.errors import run_command
+from utils.quiet import silence_tensorflow
+
+EXAMPLES = """\
+examples:
+  python train.py speech --config configs/demo/speech.yaml
+  python train.py speech --config configs/speech/compact_thchs30.yaml --run runs/wide model.width=320 seed=3
+  python train.py language --config configs/language/transformer_thchs30.yaml training.epochs=20
+
+Any value of the config can be overridden as key=value. The run folder (default: runs/ and the config's
+name) holds weights, vocabulary, config, history and logs; test.py and transcribe.py need nothing else.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line, make or find the run folder, train."""
+    options = _parser().parse_intermixed_args(arguments)
+    silence_tensorflow()
+    # Here, not above: `--help` and a misspelt option answer without loading TensorFlow.
+    from training.commands import train_from_config
+
+    run = options.run or Path("runs") / options.config.stem
+    best = train_from_config(options.task, options.config, options.overrides, run)
+    for name, value in best.items():
+        print(f"{name}\t{value:.6g}")
+    print(f"run folder\t{run}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("task", choices=("speech", "language"), help="which of the two stages")
+    parser.add_argument("--config", type=Path, required=True, help="YAML file, see configs/")
+    parser.add_argument("--run", type=Path, help="the run folder (default: runs/ and the config's name)")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="values that win over the file's")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

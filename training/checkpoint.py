@@ -1,0 +1,77 @@
+"""Training state ↔ one file: weights, optimiser, step, data position, history.
+
+The file is renamed into place when whole, so a kill at any moment leaves the old state or the new one.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from utils.errors import RunError
+from utils.files import replacing
+
+
+@dataclass
+class TrainingState:
+    """Where a training stands; all a resumed run needs beside the variables.
+
+    ``step`` counts optimiser steps in all, ``epoch_step`` those of the current epoch (counted from 1).
+    The ``epoch_…`` sums belong to the unfinished epoch; ``history`` holds one row a finished epoch.
+    """
+
+    epoch: int = 1
+    epoch_step: int = 0
+    step: int = 0
+    epoch_loss: float = 0.0
+    epoch_utterances: int = 0
+    epoch_seconds: float = 0.0
+    best: float | None = None
+    best_epoch: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+def save_checkpoint(
+    path: Path, model: keras.Model, optimizer: keras.optimizers.Optimizer, state: TrainingState
+) -> None:
+    """Write all variables of model and optimiser (seeds of dropout included) and the state."""
+    arrays = {name: np.asarray(value) for name, value in _variables(model, optimizer).items()}
+    arrays["state"] = np.asarray(json.dumps(asdict(state)))
+    with replacing(path) as temporary:
+        np.savez(temporary, **arrays)
+
+
+def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.Optimizer) -> TrainingState:
+    """Put the saved values into the variables and return the state.
+
+    Raises:
+        RunError: the file is damaged, or was written by another model or optimiser.
+    """
+    variables = _variables(model, optimizer)
+    try:
+        with np.load(path, allow_pickle=False) as saved:
+            arrays = {name: saved[name] for name in saved.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise RunError(f"the checkpoint can't be read ({error})", where=path, hint="delete it to start anew") from error
+    state = TrainingState(**json.loads(str(arrays.pop("state"))))
+    if set(arrays) != set(variables):
+        odd = sorted(set(arrays) ^ set(variables))[0]
+        raise RunError(f"the checkpoint is of another model (variable '{odd}')", where=path)
+    for name, variable in variables.items():
+        if tuple(variable.shape) != arrays[name].shape:
+            shapes = f"{arrays[name].shape} saved, {tuple(variable.shape)} in the model"
+            raise RunError(f"variable '{name}' has another shape ({shapes})", where=path)
+        variable.assign(arrays[name])
+    return state
+
+
+def _variables(model: keras.Model, optimizer: keras.optimizers.Optimizer) -> dict[str, keras.Variable]:
+    # Paths alone may repeat (two layers of one name inside nested models): the position makes them unique.
+    named = {f"model/{i:04}/{v.path}": v for i, v in enumerate(model.variables)}
+    named |= {f"optimizer/{i:04}/{v.path}": v for i, v in enumerate(optimizer.variables)}
+    return {name.replace("/", "|"): variable for name, variable in named.items()}

@@ -1,0 +1,39 @@
+"""What ``train.py`` does: config file → checked config → run folder → the task's training."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from training import language, speech
+from training.history import log_to
+from utils.config import load_config, to_plain
+from utils.run import start_run
+
+log = logging.getLogger("train")
+
+RECIPES = {
+    "speech": (speech.SpeechConfig, speech.VARIANTS, speech.train_speech),
+    "language": (language.LanguageConfig, language.VARIANTS, language.train_language),
+}
+
+
+def train_from_config(task: str, config_file: Path, overrides: Sequence[str], run_path: Path) -> dict[str, float]:
+    """Train the recipe in ``config_file`` into ``run_path``; a finished run is left as it is.
+
+    Returns:
+        The best epoch's figures.
+
+    Raises:
+        UserError: config, data or run folder are not usable; see the message.
+    """
+    schema, variants, train_task = RECIPES[task]
+    config = load_config(schema, config_file, [f"task={task}", *overrides], variants)
+    run = start_run(run_path, to_plain(config))
+    log_to(run.log)
+    if run.metrics.is_file():
+        log.info("this run is finished: %s", run.path)
+        return json.loads(run.metrics.read_text(encoding="utf-8"))["best"]
+    return train_task(config, run)

@@ -1,0 +1,88 @@
+"""Figures of a training → ``history.csv`` and TensorBoard logs (with the hyper-parameters)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.plugins.hparams import summary_v2 as hparams
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+from utils.config import flatten
+from utils.files import write_text
+from utils.run import ENVIRONMENT, RunFolder
+
+
+class HistoryWriter:
+    """Writes one row an epoch; the CSV is rewritten whole from the rows, so a resumed run has no doubles."""
+
+    def __init__(self, run: RunFolder, rows: list[dict[str, float]]):
+        self._run, self._rows = run, list(rows)
+        self._train = EventFileWriter(str(run.logs / "train"))
+        self._validation = EventFileWriter(str(run.logs / "validation"))
+        self._write_hparams()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._train.close()
+        self._validation.close()
+
+    def train_scalar(self, name: str, value: float, step: int) -> None:
+        """One figure of the training set at a step, for TensorBoard."""
+        _add(self._train, name, value, step)
+
+    def add(self, row: dict[str, float]) -> None:
+        """A finished epoch's figures."""
+        self._rows.append(row)
+        write_text(self._run.history, history_csv(self._rows))
+        for name, value in row.items():
+            writer = self._validation if name.startswith("dev_") else self._train
+            _add(writer, name.removeprefix("dev_"), value, int(row["step"]))
+        self._train.flush()
+        self._validation.flush()
+
+    def _write_hparams(self) -> None:
+        config = {key: value for key, value in self._run.config().items() if key != ENVIRONMENT}
+        simple = {key: value for key, value in flatten(config).items() if isinstance(value, int | float | str | bool)}
+        event = Event(wall_time=time.time(), summary=hparams.hparams_pb(simple))
+        self._validation.add_event(event)
+
+
+def history_csv(rows: list[dict[str, float]]) -> str:
+    """Rows as CSV text with a header line."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def log_to(path: Path) -> None:
+    """Send the training log to the terminal and, with times, to the end of ``path``."""
+    logger = logging.getLogger("train")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.handlers.clear()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = logging.FileHandler(path, encoding="utf-8")
+    file.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    screen = logging.StreamHandler()
+    screen.setFormatter(logging.Formatter("%(message)s"))
+    logger.addHandler(file)
+    logger.addHandler(screen)
+
+
+def _add(writer: EventFileWriter, name: str, value: float, step: int) -> None:
+    summary = Summary(value=[Summary.Value(tag=name, simple_value=value)])
+    writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))

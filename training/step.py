@@ -1,0 +1,60 @@
+"""One compiled optimiser step: arrays of a batch in, the loss of each utterance out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+
+from utils.errors import ConfigError
+
+Losses = Callable[[dict[str, Any], bool], Any]
+
+
+def make_train_step(
+    model: keras.Model, optimizer: keras.optimizers.Optimizer, losses: Losses, xla: bool
+) -> Callable[[dict[str, np.ndarray]], Any]:
+    """Compile ``arrays → losses (batch,) float32`` with the update of the model's weights inside.
+
+    The gradient is that of the *mean* over the batch; batches of any shape share one compilation
+    (under XLA each shape has its own).
+
+    Raises:
+        ConfigError: the Keras backend has no train step here yet.
+    """
+    backend = keras.backend.backend()
+    if backend != "tensorflow":
+        raise ConfigError(f"training on the '{backend}' backend", hint="set KERAS_BACKEND=tensorflow")
+    return _tensorflow_step(model, optimizer, losses, xla)
+
+
+def _tensorflow_step(
+    model: keras.Model, optimizer: keras.optimizers.Optimizer, losses: Losses, xla: bool
+) -> Callable[[dict[str, np.ndarray]], Any]:
+    import tensorflow as tf  # another backend must not load TensorFlow
+
+    def step(arrays: dict[str, tf.Tensor]) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            each = losses(arrays, True)  # (batch,)
+            mean = tf.reduce_mean(each)
+            scaled = optimizer.scale_loss(mean)
+        gradients = tape.gradient(scaled, model.trainable_variables)
+        optimizer.apply(gradients, model.trainable_variables)
+        return each
+
+    compiled: dict[str, Callable] = {}
+
+    def call(arrays: dict[str, np.ndarray]) -> tf.Tensor:
+        if "step" not in compiled:
+            # Only the innermost feature dimension is fixed: one trace serves every batch.
+            signature = {
+                name: tf.TensorSpec([None] * min(value.ndim, 2) + list(value.shape[2:]), value.dtype)
+                for name, value in arrays.items()
+            }
+            options = {"jit_compile": True} if xla else {"input_signature": [signature]}
+            compiled["step"] = tf.function(step, **options)
+        return compiled["step"]({name: tf.convert_to_tensor(value) for name, value in arrays.items()})
+
+    return call

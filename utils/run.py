@@ -1,0 +1,157 @@
+"""The run folder: everything a training leaves behind, and all that test, transcribe and export need.
+
+What goes in: a config and a model's files. What comes out: named paths, and clear errors for missing parts.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+from utils.config import flatten, save_yaml
+from utils.errors import RunError
+
+ENVIRONMENT = "environment"
+PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "soundfile", "soxr", "pypinyin")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Paths inside one run folder. The folder may be moved: nothing in it depends on where it lies."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The folder's own name."""
+        return self.path.name
+
+    @property
+    def config_file(self) -> Path:
+        """Every hyper-parameter, and the environment the run was made in."""
+        return self.path / "config.yaml"
+
+    @property
+    def best_weights(self) -> Path:
+        """Weights of the epoch with the lowest error on the dev set."""
+        return self.path / "best.weights.h5"
+
+    @property
+    def last_weights(self) -> Path:
+        """Weights after the last finished epoch."""
+        return self.path / "last.weights.h5"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Weights, optimiser, step and data position: where a killed run goes on."""
+        return self.path / "checkpoint" / "state.npz"
+
+    @property
+    def history(self) -> Path:
+        """One line an epoch: losses, error rates, learning rate, seconds."""
+        return self.path / "history.csv"
+
+    @property
+    def metrics(self) -> Path:
+        """The figures of the finished run; its presence says that the run is complete."""
+        return self.path / "metrics.json"
+
+    @property
+    def log(self) -> Path:
+        """What was printed, with times."""
+        return self.path / "train.log"
+
+    @property
+    def logs(self) -> Path:
+        """TensorBoard's folder (``train`` and ``validation`` inside)."""
+        return self.path / "logs"
+
+    def vocabulary(self, name: str) -> Path:
+        """A vocabulary's file: ``acoustic.txt``, ``pinyin.txt``, ``hanzi.txt`` or ``lexicon.tsv``."""
+        return self.path / "vocabulary" / name
+
+    def config(self) -> dict[str, Any]:
+        """The saved config as plain nested values.
+
+        Raises:
+            RunError: the file is missing or damaged.
+        """
+        if not self.config_file.is_file():
+            raise RunError("not a run folder: it holds no config.yaml", where=self.path, hint=_runs_nearby(self))
+        try:
+            return yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise RunError(f"config.yaml is damaged ({error})", where=self.path) from error
+
+
+def open_run(path: str | Path, task: str | None = None) -> RunFolder:
+    """An existing run folder, optionally checked to be of one task (``speech`` or ``language``).
+
+    Raises:
+        RunError: no such folder, no config in it, or a run of another task.
+    """
+    run = RunFolder(Path(path))
+    found = run.config().get("task")
+    if task and found != task:
+        raise RunError(f"this is a run of task '{found}', not '{task}'", where=run.path)
+    return run
+
+
+def start_run(path: str | Path, config: Mapping[str, Any]) -> RunFolder:
+    """Make a run folder for ``config``, or find the one that an earlier call with the same config made.
+
+    Raises:
+        RunError: the folder holds a run of another config; the differing keys are named.
+    """
+    run = RunFolder(Path(path))
+    if run.config_file.is_file():
+        differing = config_differences(run.config(), config)
+        if differing:
+            shown = "; ".join(f"{key}: {old} there, {new} asked" for key, old, new in differing[:5])
+            hint = "choose another --run, or delete the folder to start anew"
+            raise RunError(f"the run was made with another config ({shown})", where=run.path, hint=hint)
+        return run
+    save_yaml(run.config_file, {**config, ENVIRONMENT: environment()})
+    return run
+
+
+def config_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Dotted keys whose values differ between two configs, the environment left aside."""
+    flat = [flatten({k: v for k, v in config.items() if k != ENVIRONMENT}) for config in (one, other)]
+    keys = dict.fromkeys([*flat[0], *flat[1]])
+    return [(key, flat[0].get(key), flat[1].get(key)) for key in keys if flat[0].get(key) != flat[1].get(key)]
+
+
+def environment() -> dict[str, Any]:
+    """What a run was made with: git revision, package versions, machine."""
+    return {
+        "git_revision": _git("rev-parse", "HEAD") or "unknown",
+        "git_changed": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "python": platform.python_version(),
+        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": psutil.cpu_count(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+    }
+
+
+def _git(*arguments: str) -> str:
+    root = Path(__file__).parent.parent
+    try:
+        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def _runs_nearby(run: RunFolder) -> str:
+    found = sorted(str(path.parent) for path in run.path.parent.glob("*/config.yaml"))
+    return f"runs nearby: {', '.join(found[:5])}" if found else "give the folder that train.py wrote"
