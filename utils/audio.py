@@ -1,0 +1,143 @@
+"""Audio files of any rate, channel count and usual container → mono float32 samples, or a clear error.
+
+Every recording enters the house here, so whatever is wrong with one is found here, before it can become a
+wrong feature: cut-off files, text named ``.wav``, NaN samples, floats that are not scaled to ±1.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import soundfile
+import soxr
+
+from utils.errors import AudioError
+from utils.files import replacing
+
+SAMPLE_RATE = 16000  # Hz, what all recipes work with
+INT16_SCALE = 32768.0  # a sample of 1.0 in the 16-bit files that most corpora hold
+
+_BLOCK_FRAMES = 1 << 20
+# Float files hold small overshoots over ±1; a peak like this one means integers stored as floats.
+_UNSCALED_PEAK = 64.0
+# WAV writers that can't seek back (pipes) leave a huge size in the header: unknown, not cut off.
+_UNKNOWN_SIZE = 0x7FFF0000
+# libsndfile's log of a header that promises more bytes than the file has, for WAV, AIFF, W64, RF64, AU.
+_SHORT_DATA = re.compile(
+    r"^\s*(?:data|SSND|riff|Riff size|Data Size)\s*: (\d+) \(should be (\d+)\)", re.MULTILINE
+)
+
+
+def read_audio(path: str | Path, sample_rate: int = SAMPLE_RATE) -> np.ndarray:
+    """Read a recording as mono samples at ``sample_rate``.
+
+    Several channels become their mean. Samples beyond ±1 (float files, lossy codecs, resampling) are
+    clipped. The format is told by the file's content, not by its name.
+
+    Args:
+        path: WAV, FLAC, OGG, MP3, or whatever else libsndfile reads.
+        sample_rate: Hz.
+
+    Returns:
+        (samples,) float32 in [-1, 1].
+
+    Raises:
+        AudioError: the file is missing, empty, not audio, cut off, or holds NaN or unscaled samples.
+    """
+    with _open(path) as file:
+        samples, rate = _read_all(file, path), file.samplerate
+    _check_samples(samples, path)
+    mono = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1)  # (samples,)
+    return np.clip(resample(mono, rate, sample_rate), -1.0, 1.0)
+
+
+def audio_seconds(path: str | Path) -> float:
+    """Length of a recording in seconds, from its header (the samples are not decoded).
+
+    Raises:
+        AudioError: the file is missing, empty, not audio, or its header shows that it is cut off.
+    """
+    with _open(path) as file:
+        if file.frames < soundfile._snd.SF_COUNT_MAX:
+            return file.frames / file.samplerate
+        return len(_read_all(file, path)) / file.samplerate
+
+
+def write_wav(path: str | Path, samples: np.ndarray, sample_rate: int = SAMPLE_RATE) -> None:
+    """Write (samples,) floats in [-1, 1] as a mono 16-bit WAV; values beyond are clipped."""
+    integers = np.clip(np.rint(samples * INT16_SCALE), -INT16_SCALE, INT16_SCALE - 1).astype(np.int16)
+    with replacing(path) as temporary:
+        soundfile.write(temporary, integers, sample_rate, subtype="PCM_16", format="WAV")
+
+
+def resample(samples: np.ndarray, from_rate: float, to_rate: float) -> np.ndarray:
+    """Band-limited resampling of (samples,) float32 (soxr, high quality); rates in Hz."""
+    if from_rate == to_rate:
+        return samples
+    return soxr.resample(samples, from_rate, to_rate)
+
+
+def _open(path: str | Path) -> soundfile.SoundFile:
+    """Open a file for reading, after the checks that its name, size and header allow."""
+    path = Path(path)
+    if not path.is_file():
+        raise AudioError("no such audio file", where=path, hint="check the path, or prepare the corpus again")
+    if path.stat().st_size == 0:
+        raise AudioError("the audio file is empty (0 bytes)", where=path, hint="copy or download it again")
+    try:
+        file = soundfile.SoundFile(path)
+    except (soundfile.SoundFileError, TypeError, OSError) as error:
+        # TypeError: soundfile asks for the rate of headerless files (*.raw).
+        reason = str(error).rsplit(": ", 1)[-1].strip() or type(error).__name__
+        hint = "convert it, e.g. ffmpeg -i FILE -ar 16000 -ac 1 FILE.wav"
+        raise AudioError(f"not readable as audio ({reason})", where=path, hint=hint) from error
+    try:
+        _check_header(file, path)
+    except AudioError:
+        file.close()
+        raise
+    return file
+
+
+def _check_header(file: soundfile.SoundFile, path: str | Path) -> None:
+    for promised, present in _SHORT_DATA.findall(file.extra_info):
+        # One byte is the padding that some writers count in.
+        if int(present) + 1 < int(promised) < _UNKNOWN_SIZE:
+            raise _cut_off(path, f"the header promises {promised} bytes, {present} are there")
+    if file.frames == 0:
+        raise AudioError(
+            "the audio file holds no samples", where=path, hint="empty or cut off: copy or download it again"
+        )
+
+
+def _read_all(file: soundfile.SoundFile, path: str | Path) -> np.ndarray:
+    """All samples as (samples, channels) float32, in blocks: a header may lie about the length."""
+    blocks: list[np.ndarray] = []
+    frames = 0
+    try:
+        while len(block := file.read(_BLOCK_FRAMES, dtype="float32", always_2d=True)):
+            blocks.append(block)
+            frames += len(block)
+    except soundfile.SoundFileError as error:
+        raise _cut_off(path, f"decoding stops after {frames} samples") from error
+    if frames < file.frames < soundfile._snd.SF_COUNT_MAX:
+        raise _cut_off(path, f"the header promises {file.frames} samples, {frames} can be decoded")
+    if not frames:
+        raise AudioError("the audio file holds no samples", where=path, hint="copy or download it again")
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _check_samples(samples: np.ndarray, path: str | Path) -> None:
+    peak = np.abs(samples).max()  # NaN if there is a NaN
+    if not np.isfinite(peak):
+        count = int(np.size(samples) - np.isfinite(samples).sum())
+        raise AudioError(f"{count} samples are NaN or infinite", where=path, hint="make the file again")
+    if peak > _UNSCALED_PEAK:
+        hint = "divide by 32768, or save as 16-bit integers"
+        raise AudioError(f"float samples up to {peak:.0f}, expected -1 to 1", where=path, hint=hint)
+
+
+def _cut_off(path: str | Path, why: str) -> AudioError:
+    return AudioError(f"the audio file is cut off: {why}", where=path, hint="copy or download it again")

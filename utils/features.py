@@ -1,0 +1,244 @@
+"""Samples → feature frames: log spectrogram, log mel filter bank, MFCC with deltas.
+
+All three work on samples at 16-bit scale (±32768), as the reference systems do. They are computed in
+double precision: a bin far below its frame's peak would otherwise carry the FFT's rounding error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import scipy.fft
+from numpy.lib.stride_tricks import sliding_window_view
+
+from utils.audio import INT16_SCALE, SAMPLE_RATE
+from utils.errors import ConfigError
+
+DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13}
+NORMALISATIONS = ("none", "utterance")
+
+# Raise it when the same settings give other numbers than before: cached features are then made anew.
+_VERSION = 1
+
+# python_speech_features' constants
+_PREEMPHASIS = 0.97
+_MFCC_FILTERS = 26
+_LIFTER = 22
+_DELTA_REACH = 2
+_SMALLEST = np.finfo(np.float64).eps  # stands for a power of exactly zero, before the logarithm
+
+_BLOCK_FRAMES = 1024  # frames a time: bounds the memory for hour-long recordings, keeps blocks in cache
+_SMALLEST_DEVIATION = 1e-3  # below it an utterance is constant (silence): it becomes zeros, not noise
+
+
+@dataclass(frozen=True)
+class FeatureConfig:
+    """Feature settings; saved with every model.
+
+    Attributes:
+        kind: ``spectrogram`` (log magnitude), ``filter_bank`` (log mel) or ``mfcc`` (+ deltas).
+        sample_rate: Hz; audio of another rate is resampled.
+        frame_ms: frame length in milliseconds.
+        hop_ms: from one frame's start to the next one's.
+        bins: values a frame; None = the usual 200 / 80 / 13. For ``mfcc`` the coefficients before the
+            deltas (a frame then has three times as many values).
+        normalise: ``none`` or ``utterance`` (see :func:`normalise_utterance`).
+    """
+
+    kind: str = "filter_bank"
+    sample_rate: int = SAMPLE_RATE
+    frame_ms: float = 25.0
+    hop_ms: float = 10.0
+    bins: int | None = None
+    normalise: str = "utterance"
+
+    def __post_init__(self):
+        if self.kind not in DEFAULT_BINS:
+            raise ConfigError(
+                f"unknown features.kind '{self.kind}'", hint=f"one of: {', '.join(DEFAULT_BINS)}"
+            )
+        if self.normalise not in NORMALISATIONS:
+            hint = f"one of: {', '.join(NORMALISATIONS)}"
+            raise ConfigError(f"unknown features.normalise '{self.normalise}'", hint=hint)
+        if min(self.sample_rate, self.frame_ms, self.hop_ms, self.hop_samples) <= 0:
+            raise ConfigError("features.sample_rate, frame_ms and hop_ms must be above 0")
+        most = {"spectrogram": self.frame_samples // 2, "mfcc": _MFCC_FILTERS}.get(
+            self.kind, self.fft_size // 2
+        )
+        if not 1 <= self.base_bins <= most:
+            raise ConfigError(
+                f"features.bins is {self.bins}", hint=f"{self.kind} has 1 to {most} of them here"
+            )
+
+    @property
+    def frame_samples(self) -> int:
+        """Samples a frame: 400 for 25 ms at 16 kHz."""
+        return int(self.frame_ms * self.sample_rate / 1000 + 0.5)
+
+    @property
+    def hop_samples(self) -> int:
+        """Samples from one frame to the next: 160 for 10 ms at 16 kHz."""
+        return int(self.hop_ms * self.sample_rate / 1000 + 0.5)
+
+    @property
+    def fft_size(self) -> int:
+        """FFT length: the frame itself for the spectrogram, else the next power of two (512)."""
+        if self.kind == "spectrogram":
+            return self.frame_samples
+        return 1 << (self.frame_samples - 1).bit_length()
+
+    @property
+    def base_bins(self) -> int:
+        """Bins before deltas are appended."""
+        return DEFAULT_BINS[self.kind] if self.bins is None else self.bins
+
+
+def feature_bins(config: FeatureConfig) -> int:
+    """Values in a frame, the last dimension of :func:`extract_features`."""
+    return config.base_bins * (3 if config.kind == "mfcc" else 1)
+
+
+def settings_hash(config: FeatureConfig) -> str:
+    """A short name for everything that determines the features of given samples (16 hex digits)."""
+    values = {**dataclasses.asdict(config), "bins": config.base_bins, "version": _VERSION}
+    return hashlib.blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def frame_count(samples: int, config: FeatureConfig) -> int:
+    """Frames that ``samples`` samples give, at least 1.
+
+    The spectrogram keeps whole frames only (the original's rule); the other two pad the last one with
+    zeros (python_speech_features' rule).
+    """
+    beyond = max(0, samples - config.frame_samples)
+    partial = config.kind != "spectrogram" and beyond % config.hop_samples > 0
+    return 1 + beyond // config.hop_samples + partial
+
+
+def extract_features(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """Features of one utterance.
+
+    Args:
+        samples: (samples,) floats in [-1, 1] at ``config.sample_rate``.
+        config: the settings.
+
+    Returns:
+        (frames, bins) float32, finite for any finite samples; bins = ``feature_bins(config)``.
+
+    Raises:
+        ValueError: the samples are not one-dimensional, or there are none.
+    """
+    if samples.ndim != 1 or not len(samples):
+        raise ValueError(f"expected mono samples, got an array of shape {samples.shape}")
+    compute = {"spectrogram": _log_spectrogram, "filter_bank": _log_filter_bank, "mfcc": _mfcc_with_deltas}
+    features = compute[config.kind](samples.astype(np.float64) * INT16_SCALE, config)
+    if config.normalise == "utterance":
+        features = normalise_utterance(features, config)
+    return features.astype(np.float32)
+
+
+def normalise_utterance(features: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """Take the mean of each bin away and divide by one deviation for all bins.
+
+    (frames, bins) → (frames, bins) float64.
+    """
+    centred = features - features.mean(axis=0)
+    return centred / max(float(centred.std()), _SMALLEST_DEVIATION)
+
+
+def _log_spectrogram(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """log(|FFT| + 1) of Hamming-windowed frames, lowest bins: (frames, bins) float64."""
+    spectrogram = np.empty((frame_count(len(samples), config), config.base_bins))
+    for rows, power in _power_blocks(samples, config, _hamming(config.frame_samples)):
+        spectrogram[rows] = np.log1p(np.sqrt(power[:, : config.base_bins]))
+    return spectrogram
+
+
+def _log_filter_bank(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """``python_speech_features.logfbank``: (frames, bins) float64."""
+    filters = mel_filters(config.base_bins, config.fft_size, config.sample_rate)
+    return np.log(_filter_energies(samples, config, filters)[0])
+
+
+def _mfcc_with_deltas(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """``python_speech_features.mfcc`` with its deltas and their deltas: (frames, 3 × bins) float64."""
+    filters = mel_filters(_MFCC_FILTERS, config.fft_size, config.sample_rate)
+    energies, totals = _filter_energies(samples, config, filters)
+    cepstra = scipy.fft.dct(np.log(energies), type=2, norm="ortho", axis=1)[:, : config.base_bins]
+    cepstra *= 1 + _LIFTER / 2 * np.sin(np.pi * np.arange(config.base_bins) / _LIFTER)
+    cepstra[:, 0] = np.log(totals)
+    first = _deltas(cepstra)
+    return np.concatenate([cepstra, first, _deltas(first)], axis=1)
+
+
+def _filter_energies(
+    samples: np.ndarray, config: FeatureConfig, filters: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Energy in each filter (frames, filters) and in the whole frame (frames,); never zero."""
+    emphasised = np.concatenate([samples[:1], samples[1:] - _PREEMPHASIS * samples[:-1]])
+    frames = frame_count(len(samples), config)
+    energies, totals = np.empty((frames, len(filters))), np.empty(frames)
+    for rows, power in _power_blocks(emphasised, config):
+        power /= config.fft_size
+        energies[rows] = power @ filters.T  # (block, fft / 2 + 1) @ (fft / 2 + 1, filters)
+        totals[rows] = power.sum(axis=1)
+    for values in (energies, totals):
+        values[values == 0] = _SMALLEST
+    return energies, totals
+
+
+def _power_blocks(
+    samples: np.ndarray, config: FeatureConfig, window: np.ndarray | None = None
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Power spectra |FFT|², a block of frames a time: (rows, (block, fft / 2 + 1) float64)."""
+    frames = frame_count(len(samples), config)
+    needed = (frames - 1) * config.hop_samples + config.frame_samples
+    if needed > len(samples):
+        samples = np.pad(samples, (0, needed - len(samples)))
+    framed = sliding_window_view(samples, config.frame_samples)[:: config.hop_samples]  # (≥ frames, samples)
+    for start in range(0, frames, _BLOCK_FRAMES):
+        rows = slice(start, min(start + _BLOCK_FRAMES, frames))
+        block = framed[rows] if window is None else framed[rows] * window
+        spectrum = scipy.fft.rfft(block, config.fft_size, axis=1)
+        yield rows, np.square(spectrum.real) + np.square(spectrum.imag)
+
+
+def _deltas(features: np.ndarray) -> np.ndarray:
+    """``python_speech_features.delta``: slope over ±2 frames, the edges repeated; same shape."""
+    frames, reach = len(features), _DELTA_REACH
+    padded = np.pad(features, ((reach, reach), (0, 0)), mode="edge")
+    steps = range(1, reach + 1)
+    slope = sum(n * (padded[reach + n :][:frames] - padded[reach - n :][:frames]) for n in steps)
+    return slope / (2 * sum(n * n for n in steps))
+
+
+@lru_cache(maxsize=8)
+def _hamming(samples: int) -> np.ndarray:
+    window = np.hamming(samples)
+    window.setflags(write=False)
+    return window
+
+
+@lru_cache(maxsize=8)
+def mel_filters(filters: int, fft_size: int, sample_rate: int) -> np.ndarray:
+    """Triangular filters evenly spaced in mel up to half the rate: (filters, fft_size / 2 + 1) float64.
+
+    As ``python_speech_features.get_filterbanks``: corners are rounded down to FFT bins, so with many
+    filters the lowest ones can be empty.
+    """
+    mel_top = 2595 * np.log10(1 + sample_rate / 2 / 700)
+    hertz = 700 * (10 ** (np.linspace(0, mel_top, filters + 2) / 2595) - 1)
+    corners = np.floor((fft_size + 1) * hertz / sample_rate)
+    bank = np.zeros((filters, fft_size // 2 + 1))
+    for row, (low, centre, high) in enumerate(zip(corners[:-2], corners[1:-1], corners[2:], strict=True)):
+        rising, falling = np.arange(low, centre), np.arange(centre, high)
+        bank[row, rising.astype(int)] = (rising - low) / (centre - low)
+        bank[row, falling.astype(int)] = (high - falling) / (high - centre)
+    bank.setflags(write=False)
+    return bank
