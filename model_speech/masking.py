@@ -1,0 +1,81 @@
+"""Padding kept out of the acoustic models: true lengths in, masks for layers and zeroed frames out.
+
+A batch holds utterances of several lengths. These layers see to it that an utterance's valid outputs are
+the same alone and in any batch: time is padded to a whole number of output frames (so that "same" padding
+of strided layers falls alike), and whatever lies beyond the end is zero before every layer that mixes time.
+"""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="model_speech")
+class PadTime(keras.layers.Layer):
+    """Append zero frames up to a multiple: (B, T, F) → (B, ceil(T / multiple) * multiple, F)."""
+
+    def __init__(self, multiple: int, **kwargs):
+        super().__init__(**kwargs)
+        self.multiple = multiple
+
+    def call(self, features):
+        """Pad the time axis at its end."""
+        frames = ops.shape(features)[1]
+        wanted = (frames + self.multiple - 1) // self.multiple * self.multiple
+        # A fixed amount, then a cut: padding by a tensor's value doesn't work in every backend.
+        return ops.pad(features, ((0, 0), (0, self.multiple - 1), (0, 0)))[:, :wanted]
+
+    def compute_output_shape(self, shape):
+        """(B, T, F) → (B, T', F)."""
+        frames = None if shape[1] is None else -(-shape[1] // self.multiple) * self.multiple
+        return (shape[0], frames, shape[2])
+
+    def get_config(self):
+        """Return the constructor's arguments."""
+        return {**super().get_config(), "multiple": self.multiple}
+
+
+@keras.saving.register_keras_serializable(package="model_speech")
+class FrameMask(keras.layers.Layer):
+    """Valid frames after subsampling: (B, T, F), (B,) → (B, T / time_stride) bool.
+
+    T must be a multiple of the stride (see `PadTime`); a frame is valid if it saw a valid input frame.
+    """
+
+    def __init__(self, time_stride: int = 1, **kwargs):
+        super().__init__(**kwargs)
+        self.time_stride = time_stride
+
+    def call(self, features, lengths):
+        """Compare each frame's position with its utterance's length."""
+        frames = ops.shape(features)[1] // self.time_stride
+        valid = (lengths + self.time_stride - 1) // self.time_stride
+        return ops.arange(frames)[None, :] < ops.cast(valid, "int32")[:, None]
+
+    def compute_output_shape(self, features_shape, lengths_shape):
+        """(B, T, F), (B,) → (B, T / time_stride)."""
+        frames = features_shape[1]
+        return (features_shape[0], None if frames is None else frames // self.time_stride)
+
+    def compute_output_spec(self, features, lengths):
+        """Boolean whatever the layer's dtype policy."""
+        return keras.KerasTensor(self.compute_output_shape(features.shape, lengths.shape), dtype="bool")
+
+    def get_config(self):
+        """Return the constructor's arguments."""
+        return {**super().get_config(), "time_stride": self.time_stride}
+
+
+@keras.saving.register_keras_serializable(package="model_speech")
+class MaskFrames(keras.layers.Layer):
+    """Set frames beyond the end to zero, whatever they hold (NaN too): (B, T, …), (B, T) bool → (B, T, …)."""
+
+    def call(self, frames, valid):
+        """Keep valid frames."""
+        valid = ops.reshape(valid, (*ops.shape(valid), *[1] * (len(frames.shape) - 2)))
+        return ops.where(valid, frames, ops.zeros((), dtype=frames.dtype))
+
+    def compute_output_shape(self, frames_shape, valid_shape):
+        """Return the shape of ``frames``."""
+        return frames_shape
