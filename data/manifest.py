@@ -7,9 +7,11 @@ is relative to the manifest's folder. A transcript list is ``id pinyin hanzi`` w
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from utils.errors import CorpusError
 from utils.files import write_text
@@ -17,6 +19,9 @@ from utils.pinyin import is_hanzi, normalise_syllable
 
 COLUMNS = ("id", "audio", "seconds", "speaker", "pinyin", "hanzi")
 SPOKEN = "spoken_pinyin"
+
+Rows = Sequence[tuple[int, list[str]]]
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -76,17 +81,11 @@ def read_manifest(path: str | Path) -> list[Utterance]:
             read, an unknown syllable, unequal counts, an id that comes twice.
     """
     path = Path(path)
-    rows = _rows(path)
-    _, header = next(rows, (1, []))
-    if tuple(header[: len(COLUMNS)]) != COLUMNS or header[len(COLUMNS) :] not in ([], [SPOKEN]):
-        hint = f"the first line is {' '.join(COLUMNS)} [{SPOKEN}], separated by tabs"
-        raise CorpusError("this is not a manifest's header", where=f"{path}:1", hint=hint)
+    rows = read_rows(path)
+    columns = check_header(path, rows)
     folder = path.resolve().parent
-    utterances = []
-    for line, fields in rows:
-        with _naming(path, line):
-            utterances.append(_utterance(fields, len(header), folder))
-    _check_unique(path, [utterance.id for utterance in utterances], first_line=2)
+    utterances = _each(path, rows[1:], lambda fields: _utterance(fields, columns, folder))
+    _check_unique(path, [utterance.id for utterance in utterances])
     return utterances
 
 
@@ -97,18 +96,11 @@ def read_transcripts(path: str | Path) -> list[Transcript]:
         CorpusError: as :func:`read_manifest`.
     """
     path = Path(path)
-    if next(_rows(path), (1, [""]))[1][0] == COLUMNS[0]:
+    rows = read_rows(path)
+    if rows and rows[0][1][0] == COLUMNS[0]:
         return [Transcript(u.id, u.pinyin, u.hanzi) for u in read_manifest(path)]
-    transcripts = []
-    for line, fields in _rows(path):
-        with _naming(path, line):
-            if len(fields) != 3:
-                raise CorpusError(
-                    f"{len(fields)} fields instead of 3", hint="id, pinyin, hanzi, with tabs between"
-                )
-            name, pinyin, hanzi = fields
-            transcripts.append(Transcript(name, _syllables(name, pinyin, hanzi), hanzi))
-    _check_unique(path, [transcript.id for transcript in transcripts], first_line=1)
+    transcripts = _each(path, rows, _transcript)
+    _check_unique(path, [transcript.id for transcript in transcripts])
     return transcripts
 
 
@@ -137,19 +129,55 @@ def write_manifest(path: str | Path, utterances: Sequence[Utterance]) -> None:
     write_text(path, "\n".join(lines) + "\n")
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line numbers from 1 and fields; empty lines are skipped."""
+def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
+    """Line numbers from 1 and fields of a UTF-8 file of tab-separated values; empty lines are left out.
+
+    Raises:
+        CorpusError: no such file, or not UTF-8 (naming the line).
+    """
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        content = Path(path).read_bytes()
+        text = content.decode("utf-8-sig")
     except OSError as error:
         raise CorpusError("can't read the list of utterances", where=path, hint=error.strerror) from error
     except UnicodeDecodeError as error:
-        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        line = content[: error.start].count(b"\n") + 1
         hint = "convert it, e.g. iconv -f GB18030 -t UTF-8"
         raise CorpusError("this is not UTF-8 text", where=f"{path}:{line}", hint=hint) from error
-    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
-        if line:
-            yield number, line.split("\t")
+    lines = text.replace("\r\n", "\n").split("\n")
+    return [(number, line.split("\t")) for number, line in enumerate(lines, start=1) if line]
+
+
+def check_header(path: str | Path, rows: Rows) -> int:
+    """Check that ``rows`` begin with a manifest's header and give its number of columns.
+
+    Raises:
+        CorpusError: they don't.
+    """
+    header = rows[0][1] if rows else []
+    if tuple(header) not in (COLUMNS, (*COLUMNS, SPOKEN)):
+        hint = f"the first line is {' '.join(COLUMNS)} [{SPOKEN}], separated by tabs"
+        raise CorpusError("this is not a manifest's header", where=f"{path}:1", hint=hint)
+    return len(header)
+
+
+def _each(path: Path, rows: Rows, parse: Callable[[list[str]], Item]) -> list[Item]:
+    """Parse every row; errors get the file and the line."""
+    items = []
+    for line, fields in rows:
+        try:
+            items.append(parse(fields))
+        except CorpusError as error:
+            place = f"{path}:{line}" + (f" ({error.where})" if error.where else "")
+            raise CorpusError(error.what, where=place, hint=error.hint) from error
+    return items
+
+
+def _transcript(fields: list[str]) -> Transcript:
+    if len(fields) != 3:
+        raise CorpusError(f"{len(fields)} fields instead of 3", hint="id, pinyin, hanzi, with tabs between")
+    name, pinyin, hanzi = fields
+    return Transcript(name, _syllables(name, pinyin, hanzi), hanzi)
 
 
 def _utterance(fields: list[str], columns: int, folder: Path) -> Utterance:
@@ -179,24 +207,7 @@ def _check_counts(name: str, pinyin: Sequence[str], hanzi: str, noun: str = "syl
         raise CorpusError(f"{len(pinyin)} {noun} for {len(hanzi)} hanzi", where=f"utterance {name}")
 
 
-def _check_unique(path: Path, ids: Iterable[str], first_line: int) -> None:
-    seen: set[str] = set()
-    for place, name in enumerate(ids, start=first_line):
-        if name in seen:
-            raise CorpusError(f"the id '{name}' comes twice", where=f"{path}, about line {place}")
-        seen.add(name)
-
-
-class _naming:
-    """Add file and line to the errors raised inside."""
-
-    def __init__(self, path: Path, line: int):
-        self.where = f"{path}:{line}"
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, CorpusError):
-            place = f"{self.where} ({error.where})" if error.where else self.where
-            raise CorpusError(error.what, where=place, hint=error.hint) from error
+def _check_unique(path: Path, ids: Sequence[str]) -> None:
+    twice = next((name for name, count in Counter(ids).items() if count > 1), None)
+    if twice is not None:
+        raise CorpusError(f"the id '{twice}' comes twice", where=path)
