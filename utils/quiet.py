@@ -1,0 +1,58 @@
+"""Loads Keras and its backend without the native start-up messages that no user of ours can act on.
+
+A script calls :func:`silence_tensorflow` in the command that needs a model, and imports what loads Keras
+right after it, there. That is our one exception to imports at the top: TensorFlow reads its settings while it
+is loaded, nothing of ours runs at import, and ``--help`` answers without the seconds that loading takes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# Lines that the C++ side writes past its own log level, before its logging is set up (TensorFlow 2.21).
+NATIVE_NOTE = re.compile(
+    rb"[IWE]\d{4} \d\d:\d\d|\d{4}-\d\d-\d\d .*: [IWE] |WARNING: All log messages|To enable the following"
+)
+
+
+def silence_tensorflow() -> None:
+    """Import Keras (and the backend that KERAS_BACKEND names) quietly; later calls cost nothing.
+
+    Sets ``TF_CPP_MIN_LOG_LEVEL=2`` unless the user has set it, so that real errors still show afterwards.
+    What is written to the standard error while loading is passed on at its end, without native log lines.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if "keras" in sys.modules:
+        return
+    with _without_native_notes():
+        import keras
+
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow
+
+            # Looking for devices complains of a missing GPU: have that happen here.
+            tensorflow.config.list_physical_devices()
+
+
+@contextmanager
+def _without_native_notes() -> Iterator[None]:
+    """Hold back file descriptor 2 (C++ doesn't write through sys.stderr); then pass on all but the notes."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as caught:
+        os.dup2(caught.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+            os.close(kept)
+            caught.seek(0)
+            for line in caught:
+                if not NATIVE_NOTE.match(line):
+                    os.write(2, line)
