@@ -1,15 +1,18 @@
 """Config files: YAML plus ``key=value`` overrides → frozen data classes, checked by name and type.
 
-A config's shape is a frozen data class beside the code that uses it. A section that depends on a choice
-(``model: {name: compact, …}``) is declared by the caller as a *variant*: its name picks the data class.
+A config's shape is a frozen data class beside the code that uses it; a data class inside it is a section.
+A section that depends on a choice (``model: {name: compact, …}``) is declared by the caller as a *variant*:
+the section's ``name`` picks its data class. OmegaConf reads and merges; the checking is done here, because
+OmegaConf can neither fill frozen data classes nor keep a tuple a tuple.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,15 +38,15 @@ def load_config(
     Args:
         schema: a frozen data class; nested data classes are sections.
         path: YAML file, or None for the defaults of ``schema``.
-        overrides: such as ``["model.width=256", "seed=3"]``; values are YAML.
+        overrides: such as ``["model.width=256", "seed=3"]``; values are YAML, and win over the file's.
         variants: ``{section: {name: data class}}``; the section's ``name`` key picks its data class.
 
     Raises:
         ConfigError: the file is missing or not YAML, a key is unknown (the nearest known one is
             suggested), a value has the wrong type.
     """
-    where = str(path) if path else "defaults"
-    given = OmegaConf.merge(_read_yaml(path) if path else {}, _read_overrides(overrides))
+    given = OmegaConf.merge(read_yaml(path) if path else {}, _read_overrides(overrides))
+    where = " with ".join(filter(None, [str(path or "defaults"), " ".join(overrides)]))
     return build_config(schema, OmegaConf.to_container(given), variants, where)
 
 
@@ -51,25 +54,40 @@ def build_config(
     schema: type[Config], values: Mapping[str, Any], variants: Variants | None = None, where: str = "config"
 ) -> Config:
     """Check plain nested ``values`` against ``schema`` and build it (see :func:`load_config`)."""
-    sections = {name: _variant(name, choices, values, where) for name, choices in (variants or {}).items()}
-    _check_keys(schema, values, sections, "", where)
-    plain = {key: value for key, value in values.items() if key not in sections}
-    base = _typed(schema, plain, where)
-    built = {
-        name: _typed(section, {k: v for k, v in (values.get(name) or {}).items()}, where, f"{name}.")
-        for name, section in sections.items()
-    }
-    return dataclasses.replace(base, **built)
+    variants = variants or {}
+    return _Builder(variants, where, _dotted_names(schema, variants)).section(schema, values, "", None)
 
 
-def to_plain(config: Any) -> dict[str, Any]:
-    """A data class as nested plain dictionaries and lists, ready for YAML or JSON."""
-    return yaml.safe_load(yaml.safe_dump(_plain(config), allow_unicode=True))
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """Nested plain values of a YAML file; a key given twice is an error, ``1e-3`` is a number."""
+    path = Path(path)
+    if not path.is_file():
+        siblings = ", ".join(sorted(str(p) for p in path.parent.glob("*.yaml"))) or "none in that folder"
+        raise ConfigError("no such config file", where=path, hint=f"there are: {siblings}")
+    try:
+        values = OmegaConf.to_container(OmegaConf.load(path))
+    except (yaml.YAMLError, UnicodeDecodeError, OSError, OmegaConfBaseException) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"not readable as YAML ({reason})", where=path) from error
+    if not isinstance(values, dict):
+        raise ConfigError("a config file is a mapping of keys to values", where=path)
+    return values
 
 
 def save_yaml(path: str | Path, values: Mapping[str, Any]) -> None:
     """Write nested plain values as YAML, keys in their order, whole or not at all."""
     write_text(path, yaml.safe_dump(dict(values), allow_unicode=True, sort_keys=False))
+
+
+def to_plain(config: Any) -> Any:
+    """A data class as nested plain dictionaries and lists, ready for YAML or JSON."""
+    if dataclasses.is_dataclass(config):
+        return {field.name: to_plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+    if isinstance(config, Mapping):
+        return {key: to_plain(item) for key, item in config.items()}
+    if isinstance(config, list | tuple):
+        return [to_plain(item) for item in config]
+    return str(config) if isinstance(config, Path) else config
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -83,75 +101,166 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, Path) else value
-
-
-def _read_yaml(path: str | Path) -> Mapping[str, Any]:
-    path = Path(path)
-    if not path.is_file():
-        siblings = ", ".join(sorted(str(p) for p in path.parent.glob("*.yaml"))) or "none in that folder"
-        raise ConfigError("no such config file", where=path, hint=f"there are: {siblings}")
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"not readable as YAML ({error})", where=path) from error
-    if not isinstance(values, dict):
-        raise ConfigError("a config file is a mapping of keys to values", where=path)
-    return values
-
-
 def _read_overrides(overrides: Sequence[str]) -> Mapping[str, Any]:
     for override in overrides:
-        if "=" not in override:
+        if not override.partition("=")[0].strip() or "=" not in override:
             raise ConfigError(f"'{override}' is not an override", hint="write key=value, e.g. seed=3")
     try:
         return OmegaConf.from_dotlist(list(overrides))
     except (OmegaConfBaseException, yaml.YAMLError) as error:
-        raise ConfigError(f"the overrides can't be read ({error})", hint="write key=value") from error
+        reason = " ".join(str(error).split())
+        raise ConfigError(
+            f"'{' '.join(overrides)}' can't be read ({reason})", hint="put the value in quotes"
+        ) from error
 
 
-def _variant(section: str, choices: Mapping[str, type], values: Mapping[str, Any], where: str) -> type:
-    name = (values.get(section) or {}).get("name")
-    if name not in choices:
-        nearest = difflib.get_close_matches(str(name), choices, n=1)
-        hint = f"did you mean '{nearest[0]}'?" if nearest else f"choose one of: {', '.join(choices)}"
-        raise ConfigError(f"unknown {section}.name '{name}'", where=where, hint=hint)
-    return choices[name]
+@dataclasses.dataclass(frozen=True)
+class _Builder:
+    """Plain nested values → data classes; ``where`` goes into every error, ``known`` are all dotted keys."""
+
+    variants: Variants
+    where: str
+    known: Sequence[str]
+
+    def section(self, schema: type[Config], values: Any, prefix: str, base: Config | None) -> Config:
+        """Build ``schema`` from ``values``; what they leave out comes from ``base`` or the defaults."""
+        if not isinstance(values, Mapping):
+            raise self._error(f"'{prefix[:-1]}' is a section with keys of its own, not {values!r}")
+        fields = {field.name: field for field in dataclasses.fields(schema)}
+        self._check_keys(schema, values, prefix)
+        kinds = typing.get_type_hints(schema)
+        arguments = {}
+        for name, field in fields.items():
+            default = _default(field) if base is None else getattr(base, name)
+            key = f"{prefix}{name}"
+            if key in self.variants:
+                arguments[name] = self._variant(self.variants[key], values.get(name), key, default)
+            elif name in values:
+                arguments[name] = self.value(kinds[name], values[name], key, default)
+            elif default is dataclasses.MISSING:
+                raise self._error(f"'{key}' is missing")
+            else:
+                arguments[name] = default
+        try:
+            return schema(**arguments)
+        except (TypeError, ValueError, ConfigError) as error:
+            raise self._error(f"'{prefix[:-1]}': {error}" if prefix else str(error)) from error
+
+    def value(self, kind: Any, value: Any, key: str, default: Any = None) -> Any:
+        """Check one value against the type ``kind`` of its field, and convert it."""
+        if dataclasses.is_dataclass(kind):
+            base = default if isinstance(default, kind) else None
+            return self.section(kind, {} if value is None else value, f"{key}.", base)
+        origin, inner = typing.get_origin(kind), typing.get_args(kind)
+        if origin in (typing.Union, types.UnionType):
+            return self._union(inner, value, key, default)
+        if origin is tuple:
+            return self._tuple(inner, value, key)
+        if origin is typing.Literal:
+            if value in inner:
+                return value
+            raise self._error(f"unknown {key} '{value}'", _suggestion(value, [str(i) for i in inner]))
+        if origin is dict and isinstance(value, Mapping):
+            return {str(name): self.value(inner[1], item, f"{key}.{name}") for name, item in value.items()}
+        if kind in (Any, object):
+            return value
+        name, convert = _LEAVES.get(kind, (str(kind), lambda _: None))
+        converted = convert(value)
+        if converted is None:
+            raise self._error(f"'{key}' must be {name}, not {value!r}")
+        return converted
+
+    def _union(self, kinds: Sequence[Any], value: Any, key: str, default: Any) -> Any:
+        if value is None and types.NoneType in kinds:
+            return None
+        kinds = [kind for kind in kinds if kind is not types.NoneType]
+        for kind in kinds[:-1]:
+            try:
+                return self.value(kind, value, key, default)
+            except ConfigError:
+                continue
+        return self.value(kinds[-1], value, key, default)
+
+    def _tuple(self, kinds: Sequence[Any], value: Any, key: str) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise self._error(f"'{key}' must be a list, not {value!r}", f"write [{value}]")
+        if kinds[-1] is Ellipsis:
+            kinds = [kinds[0]] * len(value)
+        if len(kinds) != len(value):
+            raise self._error(f"'{key}' must have {len(kinds)} entries, not {len(value)}: {value!r}")
+        entries = zip(kinds, value, strict=True)
+        return tuple(self.value(kind, item, f"{key}[{i}]") for i, (kind, item) in enumerate(entries))
+
+    def _variant(self, choices: Mapping[str, type], values: Any, key: str, default: Any) -> Any:
+        """Build the data class that the section's ``name`` picks; without a name, the default's own."""
+        if values is None and dataclasses.is_dataclass(default):
+            return default
+        if values is not None and not isinstance(values, Mapping):
+            raise self._error(f"'{key}' is a section, not {values!r}", f"write {key}.name={values}")
+        name = (values or {}).get("name", getattr(default, "name", None))
+        if name not in choices:
+            what = f"unknown {key}.name '{name}'" if name else f"'{key}.name' is missing"
+            raise self._error(what, _suggestion(name, list(choices)))
+        base = default if type(default) is choices[name] else None
+        return self.section(choices[name], values, f"{key}.", base)
+
+    def _check_keys(self, schema: type, values: Mapping[str, Any], prefix: str) -> None:
+        siblings = [field.name for field in dataclasses.fields(schema)]
+        for key in values:
+            if key not in siblings:
+                elsewhere = [name for name in self.known if name.rpartition(".")[2] == key]
+                hint = f"did you mean '{elsewhere[0]}'?" if elsewhere else _suggestion(key, siblings, prefix)
+                raise self._error(f"unknown key '{prefix}{key}'", hint)
+
+    def _error(self, what: str, hint: str | None = None) -> ConfigError:
+        return ConfigError(what, where=self.where, hint=hint)
 
 
-def _check_keys(
-    schema: type, values: Mapping[str, Any], sections: Mapping[str, type], prefix: str, where: str
-) -> None:
-    fields = {field.name: field for field in dataclasses.fields(schema)}
-    for key, value in values.items():
-        if key not in fields:
-            nearest = difflib.get_close_matches(str(key), fields, n=1)
-            hint = f"did you mean '{prefix}{nearest[0]}'?" if nearest else f"known keys: {', '.join(fields)}"
-            raise ConfigError(f"unknown key '{prefix}{key}'", where=where, hint=hint)
-        inner = sections.get(key) or _section_type(schema, key)
-        if inner and isinstance(value, Mapping):
-            _check_keys(inner, value, {}, f"{prefix}{key}.", where)
+def _dotted_names(schema: type, variants: Variants, prefix: str = "") -> list[str]:
+    """Every key that ``schema`` and any of its variants know, as it is written in an override."""
+    names = []
+    for name, kind in typing.get_type_hints(schema).items():
+        key = f"{prefix}{name}"
+        names.append(key)
+        sections = [kind, *typing.get_args(kind), *variants.get(key, {}).values()]
+        for section in filter(dataclasses.is_dataclass, sections):
+            names += _dotted_names(section, variants, f"{key}.")
+    return names
 
 
-def _section_type(schema: type, key: str) -> type | None:
-    kind = typing.get_type_hints(schema)[key]
-    return kind if dataclasses.is_dataclass(kind) else None
+def _default(field: dataclasses.Field) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
 
 
-def _typed(schema: type, values: Mapping[str, Any], where: str, prefix: str = "") -> Any:
-    try:
-        merged = OmegaConf.merge(OmegaConf.structured(schema), values)
-        return OmegaConf.to_object(merged)
-    except OmegaConfBaseException as error:
-        key = f"{prefix}{getattr(error, 'full_key', '') or ''}"
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"'{key}': {reason}", where=where, hint="see the comments in configs/") from error
-    except (ValueError, TypeError) as error:
-        raise ConfigError(str(error), where=where) from error
+def _suggestion(given: object, known: Sequence[str], prefix: str = "") -> str:
+    nearest = difflib.get_close_matches(str(given), known, n=1)
+    if nearest:
+        return f"did you mean '{prefix}{nearest[0]}'?"
+    return f"there are: {', '.join(prefix + name for name in known)}"
+
+
+def _whole_number(value: Any) -> int | None:
+    # 1e4 is how people write a large count, and YAML makes a float of it.
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _instance_of(kind: type) -> Callable[[Any], Any]:
+    return lambda value: value if isinstance(value, kind) else None
+
+
+# The type of a field → its name in a message, and the conversion (None: not convertible).
+_LEAVES: dict[Any, tuple[str, Callable[[Any], Any]]] = {
+    int: ("a whole number", _whole_number),
+    float: ("a number", _number),
+    bool: ("true or false", _instance_of(bool)),
+    str: ("text (in quotes, if it looks like a number)", _instance_of(str)),
+    Path: ("a path", lambda value: Path(value) if isinstance(value, str | Path) else None),
+}

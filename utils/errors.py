@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
+
+# What an OSError may say that the user can put right without reading a stack trace.
+USERS_TO_MEND = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOENT)
 
 
 class UserError(Exception):
@@ -46,9 +50,13 @@ class TrainingError(UserError):
 
 
 def run_command(main: Callable[[], int | None]) -> None:
-    """Run a script's ``main`` and exit: 0 done, 1 what ``main`` returns, 2 user's mistake, 130 Ctrl-C."""
+    """Run a script's ``main`` and exit with what it returns; 2 for a user's mistake, 130 after Ctrl-C.
+
+    A full disk, a forbidden or a missing file are the user's to mend as well, and shown the same way.
+    """
     try:
         code = main() or 0
+        sys.stdout.flush()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         code = 2
@@ -59,4 +67,9 @@ def run_command(main: Callable[[], int | None]) -> None:
         # The reader of our output has gone (`| head`): close quietly, as other Unix tools do.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:
+        if error.errno not in USERS_TO_MEND:
+            raise
+        print(f"error: {error.strerror}, {error.filename or 'while writing'}", file=sys.stderr)
+        code = 2
     sys.exit(code)

@@ -1,0 +1,82 @@
+"""A user's mistake ends in one line and exit code 2; a programmer's keeps its stack trace."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+import sys
+
+import pytest
+
+from utils import errors
+from utils.errors import ConfigError, UserError, run_command
+
+
+def exit_code(main) -> int:
+    with pytest.raises(SystemExit) as caught:
+        run_command(main)
+    return caught.value.code
+
+
+def raising(error: BaseException):
+    def main() -> int:
+        raise error
+
+    return main
+
+
+@pytest.mark.parametrize(("returned", "code"), [(None, 0), (0, 0), (1, 1), (3, 3)])
+def test_the_exit_code_is_what_main_returns(returned, code):
+    assert exit_code(lambda: returned) == code
+
+
+def test_a_users_mistake_is_one_line_on_stderr(capsys):
+    assert exit_code(raising(ConfigError("no such file", where="a.yaml", hint="try b.yaml"))) == 2
+    shown = capsys.readouterr()
+    assert shown.err == "error: no such file, a.yaml, try b.yaml\n"
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({}, "what"),
+        ({"where": "there"}, "what, there"),
+        ({"hint": "do this"}, "what, do this"),
+    ],
+)
+def test_where_and_hint_may_be_left_out(given, text):
+    assert str(UserError("what", **given)) == text
+
+
+def test_ctrl_c_ends_without_a_stack_trace(capsys):
+    assert exit_code(raising(KeyboardInterrupt())) == 130
+    assert "Ctrl-C" in capsys.readouterr().err
+
+
+def test_a_full_disk_and_a_forbidden_file_are_the_users_to_mend(capsys):
+    assert exit_code(raising(OSError(errno.ENOSPC, "No space left on device"))) == 2
+    assert capsys.readouterr().err == "error: No space left on device, while writing\n"
+    assert exit_code(raising(PermissionError(errno.EACCES, "Permission denied", "/x"))) == 2
+    assert capsys.readouterr().err == "error: Permission denied, /x\n"
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), OSError(errno.EIO, "I/O error")])
+def test_a_bug_keeps_its_stack_trace(error):
+    with pytest.raises(type(error)):
+        run_command(raising(error))
+
+
+def test_every_kind_is_of_the_family():
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    assert len(kinds) >= 6
+    assert all(issubclass(kind, UserError) for kind in kinds if kind.__module__ == errors.__name__)
+
+
+@pytest.mark.parametrize("lines", [1, 100_000])
+def test_a_reader_that_goes_away_is_no_error(lines):
+    code = f"from utils.errors import run_command; run_command(lambda: print('line\\n' * {lines}))"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=20) == 0

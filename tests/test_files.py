@@ -1,0 +1,56 @@
+"""Files are the old or the new, never half-written."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from utils.files import replacing, write_json, write_text
+
+
+def test_text_is_utf8_with_unix_line_ends(tmp_path):
+    write_text(tmp_path / "new" / "folder" / "a.txt", "你好\nline\n")
+    assert (tmp_path / "new" / "folder" / "a.txt").read_bytes() == "你好\nline\n".encode()
+
+
+def test_json_is_readable_by_people(tmp_path):
+    write_json(tmp_path / "a.json", {"hanzi": "你好", "n": [1, 2.5, None]})
+    text = (tmp_path / "a.json").read_text("utf-8")
+    assert "你好" in text
+    assert json.loads(text) == {"hanzi": "你好", "n": [1, 2.5, None]}
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    with pytest.raises(ZeroDivisionError), replacing(path) as temporary:
+        temporary.write_text("half", encoding="utf-8")
+        assert path.read_text("utf-8") == "old"
+        raise ZeroDivisionError
+    assert path.read_text("utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_success_replaces_and_leaves_nothing_else(tmp_path):
+    path = tmp_path / "a.weights.h5"
+    write_text(path, "old")
+    with replacing(path) as temporary:
+        assert temporary.parent == path.parent
+        assert temporary.name.endswith(".weights.h5")
+        temporary.write_text("new", encoding="utf-8")
+    assert path.read_text("utf-8") == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_block_that_writes_nothing_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError), replacing(tmp_path / "a.txt"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_json_cannot_hold_leaves_the_old_file(tmp_path):
+    write_json(tmp_path / "a.json", 1)
+    with pytest.raises(TypeError):
+        write_json(tmp_path / "a.json", object())
+    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == 1
