@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import keras
 
 from model_speech.compact import CompactConfig, build_compact
+from model_speech.dfcnn import DfcnnConfig, build_dfcnn
 
 
 @dataclass(frozen=True)
@@ -20,4 +21,5 @@ class ModelEntry:
 
 MODELS: dict[str, ModelEntry] = {
     "compact": ModelEntry(CompactConfig, build_compact),
+    "dfcnn": ModelEntry(DfcnnConfig, build_dfcnn),
 }
