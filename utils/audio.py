@@ -24,6 +24,7 @@ _BLOCK_FRAMES = 1 << 20
 _UNSCALED_PEAK = 64.0
 # WAV writers that can't seek back (pipes) leave a huge size in the header: unknown, not cut off.
 _UNKNOWN_SIZE = 0x7FFF0000
+_UNKNOWN_FRAMES = 2**63 - 1  # libsndfile's SF_COUNT_MAX: the length stands nowhere in the file
 # libsndfile's log of a header that promises more bytes than the file has, for WAV, AIFF, W64, RF64, AU.
 _SHORT_DATA = re.compile(
     r"^\s*(?:data|SSND|riff|Riff size|Data Size)\s*: (\d+) \(should be (\d+)\)", re.MULTILINE
@@ -60,7 +61,7 @@ def audio_seconds(path: str | Path) -> float:
         AudioError: the file is missing, empty, not audio, or its header shows that it is cut off.
     """
     with _open(path) as file:
-        if file.frames < soundfile._snd.SF_COUNT_MAX:
+        if file.frames < _UNKNOWN_FRAMES:
             return file.frames / file.samplerate
         return len(_read_all(file, path)) / file.samplerate
 
@@ -122,7 +123,7 @@ def _read_all(file: soundfile.SoundFile, path: str | Path) -> np.ndarray:
             frames += len(block)
     except soundfile.SoundFileError as error:
         raise _cut_off(path, f"decoding stops after {frames} samples") from error
-    if frames < file.frames < soundfile._snd.SF_COUNT_MAX:
+    if frames < file.frames < _UNKNOWN_FRAMES:
         raise _cut_off(path, f"the header promises {file.frames} samples, {frames} can be decoded")
     if not frames:
         raise AudioError("the audio file holds no samples", where=path, hint="copy or download it again")
