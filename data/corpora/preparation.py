@@ -1,0 +1,185 @@
+"""Utterances as a corpus's loader finds them → checked manifests, ``rejected.tsv``, ``summary.json``.
+
+Every candidate ends in a manifest or, with the reason, in ``rejected.tsv``; none is dropped in silence. The
+files depend on the corpus alone: preparing again gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import soundfile
+from tqdm import tqdm
+
+from data.corpora.summary import summarise
+from data.manifest import Utterance, write_manifest
+from utils.audio import audio_seconds
+from utils.errors import AudioError, CorpusError
+from utils.files import write_json, write_text
+from utils.pinyin import is_hanzi, is_syllable, normalise_syllable
+
+MIN_SAMPLE_RATE = 16000  # Hz; half of the band that the features look at is missing below
+_PUNCTUATION = str.maketrans("", "", "，。、；：？！…—·《》〈〉「」『』【】“”‘’,.;:?!()[]\"'~-")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a candidate can't be used: a reason that is counted, and what it is in this case."""
+
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An utterance as found, unchecked.
+
+    Attributes:
+        id: the corpus's own.
+        split: ``train``, ``dev``, ``test`` …; ``""`` if it is in none.
+        audio: its recording, which may be missing.
+        pinyin: citation reading as written.
+        spoken: what was said, as written, where the corpus has it.
+        problem: what the loader found wrong already.
+        note: something odd that doesn't make it unusable; counted in the summary.
+    """
+
+    id: str
+    split: str
+    audio: Path
+    speaker: str = ""
+    hanzi: str = ""
+    pinyin: tuple[str, ...] = ()
+    spoken: tuple[str, ...] = ()
+    problem: Problem | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What distinguishes one corpus from the others in its preparation.
+
+    Attributes:
+        name: of the module and of the default output folder.
+        splits: names of its manifests; () if they depend on the folder.
+        find: ``(root, workers)`` → its candidates.
+    """
+
+    name: str
+    splits: tuple[str, ...]
+    find: Callable[[Path, int], Iterable[Candidate]]
+
+
+def prepare(corpus: Corpus, root: Path, output: Path, workers: int = 4) -> dict[str, Any]:
+    """Check every utterance of the corpus below ``root`` and write the folder ``output``.
+
+    Returns:
+        The summary, as in ``summary.json`` (which is written last: where it is, the others are whole).
+
+    Raises:
+        CorpusError: the corpus is not there, or none of its utterances can be used.
+    """
+    candidates = sorted(corpus.find(root, workers), key=lambda candidate: (candidate.id, candidate.split))
+    # Threads: the checks read file headers, so they wait for the disk more than for Python.
+    with ThreadPoolExecutor(workers) as pool:
+        checks = tqdm(pool.map(_check, candidates), "checking", len(candidates), disable=None, unit=" files")
+        checked = _refuse_twice(list(checks))
+    found = {candidate.split for candidate in candidates if candidate.split}
+    # What models train on comes first: the summary holds the others against it.
+    names = corpus.splits or sorted(found, key=lambda name: (not name.startswith("train"), name))
+    usable = [
+        (c, result) for c, result in zip(candidates, checked, strict=True) if isinstance(result, Utterance)
+    ]
+    splits = {name: [utterance for c, utterance in usable if c.split == name] for name in names}
+    rejected = [(c, r) for c, r in zip(candidates, checked, strict=True) if isinstance(r, Problem)]
+    if not usable:
+        first = f"{rejected[0][0].id}: {rejected[0][1].reason}" if rejected else "nothing was found"
+        raise CorpusError("no utterance of the corpus can be used", where=root, hint=first)
+    reasons = Counter(problem.reason for _, problem in rejected)
+    notes = Counter(candidate.note for candidate, _ in usable if candidate.note)
+    summary = summarise(corpus.name, splits, reasons, notes)
+    _write(output, splits, rejected, summary)
+    return summary
+
+
+def clean_text(text: str) -> str:
+    """Bring a transcript to plain characters: full-width forms to ASCII, no spaces, no punctuation.
+
+    What is spoken but is not hanzi (letters, digits, %) stays, and makes the check refuse the line.
+    """
+    return "".join(unicodedata.normalize("NFKC", text).translate(_PUNCTUATION).split())
+
+
+def _check(candidate: Candidate) -> Utterance | Problem:
+    problem = candidate.problem or _text_problem(candidate)
+    if problem:
+        return problem
+    try:
+        seconds = audio_seconds(candidate.audio)
+        rate = soundfile.info(candidate.audio).samplerate
+    except AudioError as error:
+        reason, _, detail = re.sub(r"[:(]", "\n", error.what, count=1).partition("\n")
+        return Problem(reason.strip(), f"{detail.strip(' )')} {candidate.audio}".strip())
+    if rate < MIN_SAMPLE_RATE:
+        return Problem("sample rate too low", f"{rate} Hz {candidate.audio}")
+    pinyin = tuple(map(normalise_syllable, candidate.pinyin))
+    spoken = tuple(map(normalise_syllable, candidate.spoken))
+    audio = candidate.audio.absolute()
+    text = candidate.hanzi
+    return Utterance(
+        candidate.id, audio, seconds, candidate.speaker, pinyin, text, () if spoken == pinyin else spoken
+    )
+
+
+def _text_problem(candidate: Candidate) -> Problem | None:
+    if not candidate.split:
+        return Problem("in no split", str(candidate.audio))
+    if not candidate.hanzi:
+        return Problem("empty transcript")
+    if not is_hanzi(candidate.hanzi):
+        strange = "".join(character if not is_hanzi(character) else " " for character in candidate.hanzi)
+        return Problem("characters that are not hanzi", strange)
+    for syllable in (*candidate.pinyin, *candidate.spoken):
+        if not is_syllable(syllable):
+            return Problem("unknown syllable", syllable)
+    if len(candidate.pinyin) != len(candidate.hanzi):
+        counts = f"{len(candidate.pinyin)} syllables, {len(candidate.hanzi)} hanzi"
+        return Problem("syllables and hanzi differ in number", counts)
+    return None
+
+
+def _refuse_twice(checked: list[Utterance | Problem]) -> list[Utterance | Problem]:
+    seen: set[str] = set()
+    results: list[Utterance | Problem] = []
+    for result in checked:
+        if isinstance(result, Utterance):
+            twice = result.id in seen
+            seen.add(result.id)
+            results.append(Problem("id comes twice", str(result.audio)) if twice else result)
+        else:
+            results.append(result)
+    return results
+
+
+def _write(
+    output: Path,
+    splits: dict[str, list[Utterance]],
+    rejected: Sequence[tuple[Candidate, Problem]],
+    summary: dict[str, Any],
+) -> None:
+    (output / "summary.json").unlink(missing_ok=True)
+    for name, utterances in splits.items():
+        write_manifest(output / f"{name}.tsv", utterances)
+    lines = ["split\tid\treason\tdetail"]
+    for candidate, problem in rejected:
+        fields = (candidate.split, candidate.id, problem.reason, problem.detail)
+        lines.append("\t".join(" ".join(field.split()) for field in fields))
+    write_text(output / "rejected.tsv", "\n".join(lines) + "\n")
+    write_json(output / "summary.json", summary)
