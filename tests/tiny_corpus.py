@@ -25,7 +25,9 @@ def write_tiny_corpus(folder: Path, utterances: int = 24, seed: int = 0) -> Path
         soundfile.write(audio, samples, RATE)
         syllables = [list(SYLLABLES)[i] for i in chosen]
         hanzi = "".join(SYLLABLES[s] for s in syllables)
-        rows.append(Utterance(audio.stem, audio, len(samples) / RATE, f"T{index % 4:02}", tuple(syllables), hanzi))
+        rows.append(
+            Utterance(audio.stem, audio, len(samples) / RATE, f"T{index % 4:02}", tuple(syllables), hanzi)
+        )
     write_manifest(folder / "manifest.tsv", rows)
     return folder / "manifest.tsv"
 

@@ -57,21 +57,23 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
         with np.load(path, allow_pickle=False) as saved:
             arrays = {name: saved[name] for name in saved.files}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise RunError(f"the checkpoint can't be read ({error})", where=path, hint="delete it to start anew") from error
+        raise RunError(
+            f"the checkpoint can't be read ({error})", where=path, hint="delete it to start anew"
+        ) from error
     state = TrainingState(**json.loads(str(arrays.pop("state"))))
     if set(arrays) != set(variables):
-        odd = sorted(set(arrays) ^ set(variables))[0]
-        raise RunError(f"the checkpoint is of another model (variable '{odd}')", where=path)
+        counts = f"{len(arrays)} variables saved, {len(variables)} in model and optimiser"
+        raise RunError(f"the checkpoint is of another model ({counts})", where=path)
     for name, variable in variables.items():
         if tuple(variable.shape) != arrays[name].shape:
-            shapes = f"{arrays[name].shape} saved, {tuple(variable.shape)} in the model"
-            raise RunError(f"variable '{name}' has another shape ({shapes})", where=path)
+            shapes = f"{arrays[name].shape} saved, {tuple(variable.shape)} here"
+            raise RunError(f"the checkpoint is of another model ('{variable.path}': {shapes})", where=path)
+    for name, variable in variables.items():
         variable.assign(arrays[name])
     return state
 
 
 def _variables(model: keras.Model, optimizer: keras.optimizers.Optimizer) -> dict[str, keras.Variable]:
-    # Paths alone may repeat (two layers of one name inside nested models): the position makes them unique.
-    named = {f"model/{i:04}/{v.path}": v for i, v in enumerate(model.variables)}
-    named |= {f"optimizer/{i:04}/{v.path}": v for i, v in enumerate(optimizer.variables)}
-    return {name.replace("/", "|"): variable for name, variable in named.items()}
+    # By position, not by name: Keras numbers automatic names anew for each model made in one process.
+    named = {f"model_{index:04}": variable for index, variable in enumerate(model.variables)}
+    return named | {f"optimizer_{index:04}": variable for index, variable in enumerate(optimizer.variables)}

@@ -20,7 +20,9 @@ RECIPES = {
 }
 
 
-def train_from_config(task: str, config_file: Path, overrides: Sequence[str], run_path: Path) -> dict[str, float]:
+def train_from_config(
+    task: str, config_file: Path, overrides: Sequence[str], run_path: Path
+) -> dict[str, float]:
     """Train the recipe in ``config_file`` into ``run_path``; a finished run is left as it is.
 
     Returns:

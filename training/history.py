@@ -54,7 +54,11 @@ class HistoryWriter:
 
     def _write_hparams(self) -> None:
         config = {key: value for key, value in self._run.config().items() if key != ENVIRONMENT}
-        simple = {key: value for key, value in flatten(config).items() if isinstance(value, int | float | str | bool)}
+        simple = {
+            key: value
+            for key, value in flatten(config).items()
+            if isinstance(value, int | float | str | bool)
+        }
         event = Event(wall_time=time.time(), summary=hparams.hparams_pb(simple))
         self._validation.add_event(event)
 

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import keras
-import numpy as np
-
-from data.batching import plan_batches
-from data.text import read_pairs
 from model_language.registry import MODELS
-from training.loop import TrainingConfig, prepare_backend, train
+
+from training.loop import TrainingConfig
 from training.optimiser import OptimiserConfig
-from utils.run import RunFolder
 
 log = logging.getLogger("train")
 

@@ -136,7 +136,11 @@ def _train_epoch(
             if stop or (state.step % config.checkpoint_steps == 0 and not finished):
                 save_checkpoint(run.checkpoint, task.model, optimizer, state)
             if stop:
-                log.info("stopped at epoch %d, step %d; the same command goes on from here", state.epoch, state.step)
+                log.info(
+                    "stopped at epoch %d, step %d; the same command goes on from here",
+                    state.epoch,
+                    state.step,
+                )
                 raise KeyboardInterrupt
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import keras
 import numpy as np
-
 from data.augment import AugmentConfig, SpecAugmentConfig
 from data.batching import Batch, BatchSource
 from data.feature_cache import FeatureCache, prepare_features
+
 from data.manifest import Utterance, read_manifest
 from model_speech.ctc import ctc_loss, frames_needed, output_lengths
 from model_speech.decoding import greedy_decode
@@ -91,7 +91,12 @@ class SpeechTask:
     metric = "dev_syllable_error_rate"
 
     def __init__(
-        self, model: keras.Model, vocabulary: Vocabulary, time_stride: int, train: BatchSource, dev: BatchSource
+        self,
+        model: keras.Model,
+        vocabulary: Vocabulary,
+        time_stride: int,
+        train: BatchSource,
+        dev: BatchSource,
     ):
         self.model = model
         self._blank = vocabulary.blank_index
@@ -129,7 +134,9 @@ class SpeechTask:
             logits = self.model.predict_on_batch(inputs)
             total += float(np.sum(self._ctc(arrays, logits)))
             utterances += len(batch.ids)
-            decoded = greedy_decode(logits, output_lengths(batch.feature_lengths, self._time_stride), self._blank)
+            decoded = greedy_decode(
+                logits, output_lengths(batch.feature_lengths, self._time_stride), self._blank
+            )
             for hypothesis, labels, length in zip(decoded, batch.labels, batch.label_lengths, strict=True):
                 counts = count_errors(labels[:length].tolist(), list(hypothesis.tokens))
                 errors += counts.errors
@@ -184,7 +191,9 @@ def _read(config: SpeechConfig) -> tuple[list[Utterance], list[Utterance]]:
     repeats = data.repeats or (1,) * len(data.train)
     if len(repeats) != len(data.train):
         raise ConfigError(f"data.repeats has {len(repeats)} entries for {len(data.train)} manifests")
-    train_utterances = [u for path, times in zip(data.train, repeats, strict=True) for u in read_manifest(path) * times]
+    train_utterances = [
+        u for path, times in zip(data.train, repeats, strict=True) for u in read_manifest(path) * times
+    ]
     return train_utterances, [u for path in data.dev for u in read_manifest(path)]
 
 
@@ -211,7 +220,10 @@ def _task(
     )
     dev_cache = prepare_features(dev_utterances, config.features, data.cache, workers=data.workers)
     sources = []
-    for cache, utterances, shuffle in ((train_cache, train_utterances, True), (dev_cache, dev_utterances, False)):
+    for cache, utterances, shuffle in (
+        (train_cache, train_utterances, True),
+        (dev_cache, dev_utterances, False),
+    ):
         labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
         kept = _long_enough(cache, utterances, labels, stride, run) if shuffle else range(len(utterances))
         sources.append(

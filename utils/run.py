@@ -85,7 +85,9 @@ class RunFolder:
             RunError: the file is missing or damaged.
         """
         if not self.config_file.is_file():
-            raise RunError("not a run folder: it holds no config.yaml", where=self.path, hint=_runs_nearby(self))
+            raise RunError(
+                "not a run folder: it holds no config.yaml", where=self.path, hint=_runs_nearby(self)
+            )
         try:
             return yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -146,7 +148,9 @@ def environment() -> dict[str, Any]:
 def _git(*arguments: str) -> str:
     root = Path(__file__).parent.parent
     try:
-        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, timeout=10, check=True)
+        done = subprocess.run(
+            ["git", *arguments], cwd=root, capture_output=True, text=True, timeout=10, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()

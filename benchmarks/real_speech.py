@@ -1,0 +1,201 @@
+"""Real recordings: what each part of the training data contributes, end to end into hanzi.
+
+    python benchmarks/real_speech.py [--hours 60] [--only everything]
+
+Needs the project's shared recordings and texts beside the checkout; says so and stops where they are
+absent. Trains `compact` once for each mixture, all with the same number of audio seconds seen, and a
+trigram on open-domain text; decodes both lists of real test speakers with the ordinary commands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import random
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from data.manifest import read_manifest, write_manifest
+from utils.errors import CorpusError, run_command
+from utils.files import write_json, write_text
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared" / "data"
+WORK = Path("datasets/real_speech")
+RUNS = Path("runs/real_speech")
+TEXT_SOURCES = ("kdconv", "crosswoz", "cctv_xwlb", "trending_in_one", "zhihu_trending", "flaging_feed")
+SYNTHETIC_SENTENCES = 9_000
+LANGUAGE_LINES = 600_000
+TESTS = ("test_same_speaker", "test_other_speaker")
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Train manifests and how often an epoch reads each."""
+
+    name: str
+    train: tuple[str, ...]
+    repeats: tuple[int, ...]
+
+
+SYNTHETIC, SPEAKER = str(WORK / "synthetic" / "train.tsv"), str(WORK / "aishell" / "learn.tsv")
+DEV = WORK / "aishell" / "hold.tsv"
+WORDS, SPOKEN = str(WORK / "words" / "manifest.tsv"), str(WORK / "dspspeech20" / "train.tsv")
+MIXTURES = (
+    Mixture("synthetic only", (SYNTHETIC,), (1,)),
+    Mixture("one real speaker only", (SPEAKER,), (1,)),
+    Mixture("synthetic + one real speaker", (SYNTHETIC, SPEAKER), (1, 6)),
+    Mixture("everything", (SYNTHETIC, SPEAKER, WORDS, SPOKEN), (1, 6, 2, 2)),
+)
+
+
+def main() -> int:
+    """Prepare, train each mixture, test, print one table."""
+    options = _parser().parse_args()
+    if not SHARED.is_dir():
+        raise CorpusError(
+            "the real recordings are not here", where="../shared/data", hint="see docs/real_speech.md"
+        )
+    _prepare_text()
+    _prepare_corpora()
+    language = RUNS / "trigram"
+    _run(
+        "train.py",
+        "language",
+        "--config",
+        "configs/language/ngram_text.yaml",
+        "--run",
+        str(language),
+        f"data.train=[{WORK / 'language.txt'}]",
+        f"data.dev=[{WORK / 'synthetic' / 'dev.tsv'}]",
+    )
+    rows = []
+    for mixture in MIXTURES:
+        if options.only and mixture.name != options.only:
+            continue
+        rows.append({"mixture": mixture.name, **_train_and_test(mixture, language, options.hours)})
+        write_json(RUNS / "results.json", rows)
+    _print(rows)
+    return 0
+
+
+def _prepare_text() -> None:
+    """Open-domain lines: some to be spoken by the synthesiser, more for the language model."""
+    if (WORK / "language.txt").is_file():
+        return
+    lines: dict[str, None] = {}
+    for source in TEXT_SOURCES:
+        with lzma.open(SHARED / "text" / f"{source}.txt.xz", "rt", encoding="utf-8") as file:
+            lines.update(dict.fromkeys(line.strip() for line in file))
+    chosen = list(lines)
+    random.Random(0).shuffle(chosen)
+    spoken = [line for line in chosen if 4 <= len(line) <= 14][: SYNTHETIC_SENTENCES + 400]
+    write_text(WORK / "spoken.txt", "".join(f"{line}\n" for line in spoken))
+    write_text(WORK / "language.txt", "".join(f"{line}\n" for line in chosen[:LANGUAGE_LINES]))
+
+
+def _prepare_corpora() -> None:
+    synthetic = ("-m", "data.corpora.synthetic")
+    _run(
+        *synthetic,
+        "generate",
+        str(WORK / "synthetic_corpus"),
+        "--text",
+        str(WORK / "spoken.txt"),
+        "--train",
+        str(SYNTHETIC_SENTENCES),
+        "--dev",
+        "200",
+        "--test",
+        "200",
+    )
+    _run(*synthetic, "prepare", str(WORK / "synthetic_corpus"), "--output", str(WORK / "synthetic"))
+    for name, folder in (
+        ("aishell", "aishell1_two_speakers"),
+        ("words", "words_one_speaker_mp3"),
+        ("dspspeech20", "dspspeech20"),
+    ):
+        _run(
+            "-m",
+            "data.corpora.listed",
+            "prepare",
+            str(SHARED / "audio" / folder),
+            "--output",
+            str(WORK / name),
+        )
+    # The best epoch is picked on every twelfth training sentence, never on a test list.
+    utterances = read_manifest(WORK / "aishell" / "train.tsv")
+    write_manifest(SPEAKER, [u for index, u in enumerate(utterances) if index % 12])
+    write_manifest(DEV, utterances[::12])
+
+
+def _train_and_test(mixture: Mixture, language: Path, hours: float) -> dict[str, float]:
+    run = RUNS / mixture.name.replace(" ", "_").replace("_+_", "_and_")
+    epoch_hours = sum(
+        times * sum(utterance.seconds for utterance in read_manifest(path)) / 3600
+        for path, times in zip(mixture.train, mixture.repeats, strict=True)
+    )
+    epochs = max(1, round(hours / epoch_hours))
+    _run(
+        "train.py",
+        "speech",
+        "--config",
+        "configs/speech/compact_real.yaml",
+        "--run",
+        str(run),
+        f"data.train=[{','.join(mixture.train)}]",
+        f"data.repeats={list(mixture.repeats)}",
+        f"data.dev=[{DEV}]",
+        f"training.epochs={epochs}",
+    )
+    figures = {"epochs": epochs}
+    for test in TESTS:
+        results = _run(
+            "test.py",
+            "pipeline",
+            str(run),
+            str(language),
+            "--json",
+            "--manifest",
+            str(WORK / "aishell" / f"{test}.tsv"),
+        )
+        figures[test] = json.loads(results)
+    return figures
+
+
+def _run(*arguments: str) -> str:
+    """One of the ordinary commands; its standard output, while progress goes to the terminal."""
+    print("$ python", *arguments, file=sys.stderr, flush=True)
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout
+
+
+def _print(rows: list[dict]) -> None:
+    table = Table(title="compact on real speech: tonal syllable error / hanzi CER, %")
+    for title in ("trained on", "epochs", *TESTS):
+        table.add_column(title)
+    for row in rows:
+        cells = [f"{100 * row[t]['syllable_error_rate']:.1f} / {100 * row[t]['cer']:.1f}" for t in TESTS]
+        table.add_row(row["mixture"], str(row["epochs"]), *cells)
+    Console().print(table)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--hours", type=float, default=60.0, help="hours of audio each training sees")
+    parser.add_argument("--only", choices=[mixture.name for mixture in MIXTURES], help="one mixture")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,227 @@
+"""The training loop: resumed runs equal undisturbed ones, broken losses stop it, patience ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from tests.tiny_corpus import write_tiny_corpus
+from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from training.loop import TrainingConfig, train
+from training.optimiser import OptimiserConfig, make_optimizer
+from utils.errors import ConfigError, RunError, TrainingError
+from utils.run import RunFolder, start_run
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass
+class LineBatch:
+    """Points of a straight line."""
+
+    ids: list[str]
+    x: np.ndarray
+    y: np.ndarray
+
+
+class LineTask:
+    """Learn y = 3 x + noise with dropout in the way: enough to have weights, seeds and an optimum."""
+
+    metric = "dev_loss"
+
+    def __init__(self, poison: str | None = None):
+        keras.utils.set_random_seed(3)
+        self.model = keras.Sequential([keras.Input((1,)), keras.layers.Dropout(0.2), keras.layers.Dense(1)])
+        self.poison = poison
+        self.seen: list[tuple[int, str]] = []
+
+    def steps(self, epoch):
+        return 4
+
+    def batches(self, epoch, first_step):
+        rng = np.random.default_rng(epoch)
+        for number in range(4):
+            x = rng.standard_normal((8, 1)).astype("float32")
+            ids = [f"e{epoch}b{number}u{i}" for i in range(8)]
+            if self.poison in ids:
+                x[ids.index(self.poison)] = np.nan
+            if number >= first_step:
+                self.seen.extend((epoch, name) for name in ids)
+                yield LineBatch(ids, x, 3 * x)
+
+    def arrays(self, batch):
+        return {"x": batch.x, "y": batch.y}
+
+    def losses(self, arrays, training):
+        return ops.square(self.model(arrays["x"], training=training) - arrays["y"])[:, 0]
+
+    def evaluate(self):
+        x = np.linspace(-1, 1, 9, dtype="float32")[:, None]
+        return {"dev_loss": float(np.mean((self.model.predict_on_batch(x) - 3 * x) ** 2))}
+
+
+def run_folder(tmp_path, name="run"):
+    return start_run(tmp_path / name, {"task": "speech"})
+
+
+def test_training_leaves_the_run_folder_of_the_contract(tmp_path):
+    run, task = run_folder(tmp_path), LineTask()
+    best = train(task, run, TrainingConfig(epochs=3), OptimiserConfig(learning_rate=0.1))
+    assert run.best_weights.is_file() and run.last_weights.is_file() and run.checkpoint.is_file()
+    rows = run.history.read_text(encoding="utf-8").splitlines()
+    assert rows[0] == "epoch,step,learning_rate,train_loss,dev_loss,seconds"
+    assert [row.split(",")[:2] for row in rows[1:]] == [["1", "4"], ["2", "8"], ["3", "12"]]
+    assert json.loads(run.metrics.read_text(encoding="utf-8"))["best"] == best
+    assert list((run.logs / "train").glob("events*")) and list((run.logs / "validation").glob("events*"))
+    assert not list(run.path.rglob(".*")), "temporary files are left"
+
+
+def test_a_resumed_run_sees_each_utterance_once_and_ends_the_same(tmp_path, monkeypatch):
+    config = TrainingConfig(epochs=3, checkpoint_steps=1)
+    whole = LineTask()
+    train(whole, run_folder(tmp_path, "whole"), config, OptimiserConfig())
+
+    first, second = LineTask(), LineTask()
+    steps_before_kill = 6
+
+    def die_after(original):
+        def arrays(batch):
+            if len(first.seen) > 8 * steps_before_kill:
+                raise RuntimeError("killed")
+            return original(batch)
+
+        return arrays
+
+    monkeypatch.setattr(first, "arrays", die_after(first.arrays))
+    run = run_folder(tmp_path, "broken")
+    with pytest.raises(RuntimeError, match="killed"):
+        train(first, run, config, OptimiserConfig())
+    train(second, run, config, OptimiserConfig())
+    done_before = first.seen[: 8 * steps_before_kill]
+    assert done_before + second.seen == whole.seen
+    for one, other in zip(whole.model.get_weights(), second.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_loss_that_is_not_finite_names_the_utterance(tmp_path):
+    run = run_folder(tmp_path)
+    with pytest.raises(TrainingError, match="e2b1u5 at step 6"):
+        train(LineTask(poison="e2b1u5"), run, TrainingConfig(epochs=3), OptimiserConfig())
+    resumed = load_checkpoint(run.checkpoint, (task := LineTask()).model, _built(task))
+    assert resumed.epoch == 2 and all(np.isfinite(w).all() for w in task.model.get_weights())
+
+
+def test_patience_stops_early(tmp_path):
+    run = run_folder(tmp_path)
+    frozen = OptimiserConfig(learning_rate=0.0, schedule="constant")
+    train(LineTask(), run, TrainingConfig(epochs=20, patience=2), frozen)
+    assert len(run.history.read_text(encoding="utf-8").splitlines()) == 1 + 3
+
+
+def test_the_schedule_warms_up_and_ends_low():
+    config = OptimiserConfig(learning_rate=1.0, warmup_fraction=0.1, final_fraction=0.01)
+    rate = make_optimizer(config, total_steps=100)._learning_rate
+    values = [float(rate(step)) for step in range(101)]
+    assert values[0] == 0 and values[10] == pytest.approx(1.0) and values[100] == pytest.approx(0.01)
+    assert all(a >= b for a, b in zip(values[10:], values[11:], strict=False))
+    constant = make_optimizer(OptimiserConfig(learning_rate=1.0, schedule="constant"), 100)._learning_rate
+    assert float(constant(50)) == pytest.approx(1.0) == float(constant(100))
+    with pytest.raises(ConfigError, match="linear"):
+        make_optimizer(OptimiserConfig(schedule="linear"), 10)
+
+
+def test_a_damaged_or_foreign_checkpoint_is_refused(tmp_path):
+    task = LineTask()
+    path = tmp_path / "state.npz"
+    save_checkpoint(path, task.model, _built(task), TrainingState(epoch=2))
+    wider = keras.Sequential([keras.Input((1,)), keras.layers.Dropout(0.2), keras.layers.Dense(2)])
+    with pytest.raises(RunError, match="another"):
+        load_checkpoint(path, wider, _built(LineTask()))
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(RunError, match="can't be read"):
+        load_checkpoint(path, task.model, _built(task))
+
+
+def _built(task):
+    optimizer = make_optimizer(OptimiserConfig(), total_steps=12)
+    optimizer.build(task.model.trainable_variables)
+    return optimizer
+
+
+SPEECH_OVERRIDES = (
+    "model.width=16",
+    "model.front_filters=[4,8]",
+    "model.blocks=1",
+    "training.epochs=6",
+    "training.checkpoint_steps=3",
+    "training.deterministic=true",
+    "data.batch_utterances=4",
+    "data.workers=1",
+)
+
+
+def _speech_command(tmp_path: Path, manifest: Path, run: Path) -> list[str]:
+    config = tmp_path / "tiny.yaml"
+    config.write_text("model: {name: compact}\n", encoding="utf-8")
+    data = [f"data.train=[{manifest}]", f"data.dev=[{manifest}]", f"data.cache={tmp_path / 'features'}"]
+    return [
+        sys.executable,
+        "train.py",
+        "speech",
+        "--config",
+        str(config),
+        "--run",
+        str(run),
+        *SPEECH_OVERRIDES,
+        *data,
+    ]
+
+
+@pytest.mark.parametrize("kill_signal", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_process_goes_on_to_the_same_weights(tmp_path, kill_signal):
+    """The whole command: started, killed once its first checkpoint is there, started again."""
+    manifest = write_tiny_corpus(tmp_path / "corpus")
+    whole, broken = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "broken")
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
+    subprocess.run(_speech_command(tmp_path, manifest, whole.path), cwd=ROOT, env=environment, check=True)
+
+    victim = subprocess.Popen(_speech_command(tmp_path, manifest, broken.path), cwd=ROOT, env=environment)
+    rng = np.random.default_rng()
+    deadline = time.monotonic() + 120
+    while not broken.checkpoint.is_file() and victim.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(rng.uniform(0, 0.3))
+    victim.send_signal(kill_signal)
+    code = victim.wait(timeout=60)
+    assert code in ((-signal.SIGKILL, 0) if kill_signal == signal.SIGKILL else (130, 0))
+    done = subprocess.run(
+        _speech_command(tmp_path, manifest, broken.path),
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert _weights(whole) == _weights(broken)
+    assert _history(whole) == _history(broken)
+
+
+def _weights(run: RunFolder) -> dict[str, bytes]:
+    with np.load(run.checkpoint) as saved:
+        return {name: saved[name].tobytes() for name in saved.files if name != "state"}
+
+
+def _history(run: RunFolder) -> list[list[str]]:
+    """The rows without the seconds, which are the one thing that may differ."""
+    return [line.split(",")[:-1] for line in run.history.read_text(encoding="utf-8").splitlines()]
