@@ -1,0 +1,400 @@
+"""Utterances → their features on disk, computed once in parallel, then read memory-mapped.
+
+Layout: ``FOLDER/KIND-SETTINGSHASH/`` holds shards. A shard is ``NAME.npy``, the frames of some hundred
+utterances one after the other, (frames, bins) float16, and ``NAME.index.npy``, one row for each of them:
+key, first frame, number of frames. The index is written last: a shard without one is not there, so a
+killed preparation leaves whole shards, which the next one uses. A key is a hash of all that determines
+the features (settings, audio path, size and time; for altered copies also augmentation, seed, id and
+copy number): what changed has another key and is computed anew. Rows with old keys are never read again;
+deleting the folder is always safe.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import logging
+import math
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from data.augment import AugmentConfig, augment_waveform, forget_recordings, recordings_in
+from data.manifest import Utterance
+from utils.audio import read_audio
+from utils.errors import AudioError, CorpusError, UserError
+from utils.features import FeatureConfig, extract_features, feature_bins, settings_hash
+from utils.files import replacing, write_json, write_text
+
+log = logging.getLogger(__name__)
+
+_KEY = np.dtype("S20")  # base64 of 120 bits; empty where there is no file
+_INDEX_ROW = np.dtype([("key", _KEY), ("start", np.int64), ("frames", np.int32)])
+_MISSING = -1
+# A worker holds a shard's features in memory while it makes them (80 bins, 5 s each: 80 MB).
+_SHARD_FEATURES = 1024
+_JOBS_PER_WORKER = 16  # small corpora get smaller shards, so that the workers end together
+_FAILURES_SHOWN = 5
+_AUGMENT_VERSION = 1  # raise it when the same settings give other copies than before
+_DELETE = "delete the file, the features are computed again"
+
+
+@dataclass(frozen=True)
+class FeatureCache:
+    """Features of the utterances it was made for, by id; a view of shards on disk.
+
+    Attributes:
+        ids: in the order of the utterances given, each once.
+        copies: altered copies of each utterance; copy 0 is the recording itself.
+        bins: values a frame.
+        frame_counts: (ids, 1 + copies) int32, frames of each copy.
+    """
+
+    ids: tuple[str, ...]
+    copies: int
+    bins: int
+    frame_counts: np.ndarray
+    _shards: tuple[str, ...]
+    _shard_of: np.ndarray  # (ids, 1 + copies) int32, index into _shards
+    _starts: np.ndarray  # (ids, 1 + copies) int64, first frame in the shard
+    _rows: Mapping[str, int] = field(repr=False)
+
+    def features(self, utterance: str, copy: int = 0) -> np.ndarray:
+        """Features of one utterance: (frames, bins) float16, memory-mapped, read-only.
+
+        Raises:
+            KeyError: the cache was not made for this utterance.
+            AudioError: the shard on disk is damaged or gone.
+        """
+        row = self._rows[utterance]
+        start = self._starts[row, copy]
+        shard = _open_shard(self._shards[self._shard_of[row, copy]], self.bins)
+        return shard[start : start + self.frame_counts[row, copy]]
+
+    def frames(self, utterance: str, copy: int = 0) -> int:
+        """Number of frames of one utterance."""
+        return int(self.frame_counts[self._rows[utterance], copy])
+
+    def rows(self, ids: Sequence[str]) -> np.ndarray:
+        """Rows of ``frame_counts`` for these utterances: (ids,) int64."""
+        return np.fromiter((self._rows[name] for name in ids), np.int64, len(ids))
+
+
+def prepare_features(
+    utterances: Sequence[Utterance],
+    feature_config: FeatureConfig,
+    folder: str | Path,
+    augment: AugmentConfig | None = None,
+    workers: int = 2,
+    seed: int = 0,
+) -> FeatureCache:
+    """Compute the features that are not in ``folder`` yet, and open them all.
+
+    An altered copy's chance depends on (seed, id, copy number) alone, not on order or workers.
+
+    Args:
+        utterances: an utterance may be there several times; it is computed once.
+        feature_config: the feature settings.
+        folder: of the cache; may be shared by all corpora, settings and runs.
+        augment: how many altered copies are made, and how; None for none.
+        workers: processes; 1 computes in this one.
+        seed: of the altered copies.
+
+    Raises:
+        AudioError: some recordings are not usable (all of them are in ``failed.tsv`` in the cache's
+            folder; the others stay computed), or a worker process died.
+        CorpusError: two recordings have the same id.
+    """
+    folder = Path(folder) / f"{feature_config.kind}-{settings_hash(feature_config)}"
+    unique = _unique(utterances)
+    augment = augment or AugmentConfig(copies=0)
+    write_json(folder / "settings.json", dataclasses.asdict(feature_config))
+    keys, failures = _keys(unique, feature_config, augment, seed)
+    shards, index, shard_of = _read_index(folder, feature_bins(feature_config))
+    missing = (_find(index["key"], keys) == _MISSING) & (keys != b"")
+    if missing.any():
+        jobs = _jobs(unique, keys, missing, feature_config, augment, seed, folder, workers)
+        failures += _run(jobs, int(missing.any(axis=1).sum()), workers)
+        shards, index, shard_of = _read_index(folder, feature_bins(feature_config))
+    if failures:
+        raise _failure(failures, len(unique), folder)
+    rows = _find(index["key"], keys)  # (ids, 1 + copies)
+    ids = tuple(utterance.id for utterance in unique)
+    return FeatureCache(
+        ids=ids,
+        copies=augment.copies,
+        bins=feature_bins(feature_config),
+        frame_counts=index["frames"][rows],
+        _shards=tuple(str(path) for path in shards),
+        _shard_of=shard_of[rows],
+        _starts=index["start"][rows],
+        _rows={name: row for row, name in enumerate(ids)},
+    )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What one worker computes into one shard: some utterances, and of each the copies that are missing."""
+
+    folder: Path
+    ids: tuple[str, ...]
+    audio: tuple[Path, ...]
+    keys: np.ndarray  # (ids, 1 + copies) _KEY
+    missing: np.ndarray  # (ids, 1 + copies) bool
+    features: FeatureConfig
+    augment: AugmentConfig
+    seed: int
+
+
+def _unique(utterances: Sequence[Utterance]) -> list[Utterance]:
+    found: dict[str, Utterance] = {}
+    for utterance in utterances:
+        other = found.setdefault(utterance.id, utterance)
+        if other.audio != utterance.audio:
+            raise CorpusError(
+                f"two recordings have the id '{utterance.id}'",
+                where=f"{other.audio} and {utterance.audio}",
+                hint="ids must be unique over all manifests that are used together",
+            )
+    return list(found.values())
+
+
+def _keys(
+    utterances: Sequence[Utterance], features: FeatureConfig, augment: AugmentConfig, seed: int
+) -> tuple[np.ndarray, list[tuple[str, str]]]:
+    """Keys of all copies, (ids, 1 + copies) _KEY; empty where the file is missing, and those failures."""
+    keys = np.zeros((len(utterances), 1 + augment.copies), _KEY)
+    failures: list[tuple[str, str]] = []
+    settings = settings_hash(features)
+    chance = _augment_hash(augment, seed) if augment.copies else ""
+    for row, utterance in enumerate(utterances):
+        path = Path(utterance.audio).absolute()
+        try:
+            state = path.stat()
+        except OSError:
+            failures.append((utterance.id, f"no such audio file, {path}"))
+            continue
+        source = f"{settings}\n{path}\n{state.st_size}\n{state.st_mtime_ns}"
+        keys[row, 0] = _key(source)
+        for copy in range(1, augment.copies + 1):
+            keys[row, copy] = _key(f"{source}\n{chance}\n{utterance.id}\n{copy}")
+    return keys, failures
+
+
+def _augment_hash(augment: AugmentConfig, seed: int) -> str:
+    """Of all that shapes an altered copy, the noise and room recordings included; not of how many copies."""
+    values = dataclasses.asdict(augment)
+    del values["copies"]
+    for folder in (augment.noise_folder, augment.room_folder):
+        for path in recordings_in(folder) if folder else ():
+            state = path.stat()
+            values[str(path)] = [state.st_size, state.st_mtime_ns]
+    return _key(json.dumps([_AUGMENT_VERSION, seed, values], sort_keys=True)).decode()
+
+
+def _key(source: str) -> bytes:
+    return base64.b64encode(hashlib.blake2b(source.encode(), digest_size=15).digest())
+
+
+def _read_index(folder: Path, bins: int) -> tuple[list[Path], np.ndarray, np.ndarray]:
+    """All whole shards of a folder: their paths, the rows of all indices, and each row's shard number."""
+    shards: list[Path] = []
+    parts = [np.empty(0, _INDEX_ROW)]
+    for path in sorted(folder.glob("[!.]*.index.npy")):
+        shard = path.with_name(path.name.replace(".index.npy", ".npy"))
+        try:
+            rows = np.load(path)
+            whole = shard.stat().st_size > int(rows["frames"].sum()) * bins * np.float16().itemsize
+        except (OSError, ValueError):
+            whole = False
+        if whole:
+            shards.append(shard)
+            parts.append(rows)
+        else:
+            log.warning("%s is damaged: its features are computed again", shard)
+    numbers = np.repeat(np.arange(-1, len(shards), dtype=np.int32), [len(part) for part in parts])
+    return shards, np.concatenate(parts), numbers
+
+
+def _find(known: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """Row of each key in ``known``, or -1; the shape of ``keys``, int64."""
+    if not len(known):
+        return np.full(keys.shape, _MISSING)
+    order = np.argsort(known, kind="stable")
+    rows = order[np.searchsorted(known, keys, sorter=order).clip(max=len(known) - 1)]
+    return np.where(known[rows] == keys, rows, _MISSING)
+
+
+def _jobs(
+    utterances: Sequence[Utterance],
+    keys: np.ndarray,
+    missing: np.ndarray,
+    features: FeatureConfig,
+    augment: AugmentConfig,
+    seed: int,
+    folder: Path,
+    workers: int,
+) -> list[_Job]:
+    """Cut the utterances with missing copies into jobs of one shard each."""
+    rows = np.flatnonzero(missing.any(axis=1))
+    largest = max(1, _SHARD_FEATURES // (1 + augment.copies))
+    size = min(largest, math.ceil(len(rows) / (max(workers, 1) * _JOBS_PER_WORKER)))
+    return [
+        _Job(
+            folder=folder,
+            ids=tuple(utterances[row].id for row in chunk),
+            audio=tuple(utterances[row].audio for row in chunk),
+            keys=keys[chunk],
+            missing=missing[chunk],
+            features=features,
+            augment=augment,
+            seed=seed,
+        )
+        for chunk in np.split(rows, range(size, len(rows), size))
+    ]
+
+
+def _run(jobs: list[_Job], utterances: int, workers: int) -> list[tuple[str, str]]:
+    """Do all jobs, show the progress, return the failures (id, reason)."""
+    failures: list[tuple[str, str]] = []
+    with tqdm(total=utterances, desc="features", unit="utt", disable=None) as progress:
+        for done, failed in map(_compute_shard, jobs) if workers <= 1 else _in_processes(jobs, workers):
+            failures += failed
+            progress.update(done)
+    return failures
+
+
+def _in_processes(jobs: list[_Job], workers: int) -> Iterator[tuple[int, list[tuple[str, str]]]]:
+    """Results of the jobs as they come.
+
+    The processes are started afresh: forks of one with TensorFlow's threads can lock up.
+    """
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=_start_worker)
+    try:
+        with _main_module_hidden():
+            futures = [pool.submit(_compute_shard, job) for job in jobs]
+        for future in as_completed(futures):
+            yield future.result()
+    except BrokenExecutor as error:
+        raise AudioError(
+            "a process that computes features died",
+            where=jobs[0].folder,
+            hint="out of memory, or a recording that crashes the decoder: run it again, done work is kept; "
+            "with one worker it shows where it stops",
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _main_module_hidden() -> Iterator[None]:
+    """Processes started inside don't import the script that runs: it may take seconds (TensorFlow)."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _start_worker() -> None:
+    """Leave Ctrl-C to the parent, and don't outlive it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    multiprocessing.parent_process().join()
+    os._exit(1)
+
+
+def _compute_shard(job: _Job) -> tuple[int, list[tuple[str, str]]]:
+    """Compute and write one shard: (utterances seen, failures as (id, reason))."""
+    forget_recordings()
+    features: list[np.ndarray] = []
+    keys: list[bytes] = []
+    failures: list[tuple[str, str]] = []
+    for name, audio, row_keys, missing in zip(job.ids, job.audio, job.keys, job.missing, strict=True):
+        copies = np.flatnonzero(missing).tolist()
+        try:
+            features += _copies(name, audio, copies, job)
+            keys += row_keys[copies].tolist()
+        except UserError as error:
+            failures.append((name, str(error)))
+        except Exception as error:
+            error.add_note(f"while computing features of utterance '{name}', {audio}")
+            raise
+    if features:
+        _write_shard(job.folder, keys, features)
+    return len(job.ids), failures
+
+
+def _copies(name: str, audio: Path, copies: Sequence[int], job: _Job) -> list[np.ndarray]:
+    """Features of some copies of one recording: (frames, bins) float16 each."""
+    samples = read_audio(audio, job.features.sample_rate)
+    made = []
+    for copy in copies:
+        altered = samples
+        if copy:
+            rng = np.random.default_rng([job.seed, copy, *name.encode()])
+            altered = augment_waveform(samples, rng, job.augment, job.features.sample_rate)
+        made.append(extract_features(altered, job.features).astype(np.float16))
+    return made
+
+
+def _write_shard(folder: Path, keys: list[bytes], features: list[np.ndarray]) -> None:
+    name = hashlib.blake2b(b"".join(keys), digest_size=8).hexdigest()
+    index = np.empty(len(keys), _INDEX_ROW)
+    index["key"], index["frames"] = keys, [len(item) for item in features]
+    index["start"] = np.cumsum(index["frames"], dtype=np.int64) - index["frames"]
+    shape = (int(index["frames"].sum()), features[0].shape[1])
+    with replacing(folder / f"{name}.npy") as temporary:
+        shard = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.float16, shape=shape)
+        np.concatenate(features, out=shard)
+        shard.flush()
+    with replacing(folder / f"{name}.index.npy") as temporary:
+        np.save(temporary, index)
+
+
+@lru_cache(maxsize=200)  # each holds a file open
+def _open_shard(path: str, bins: int) -> np.ndarray:
+    """A shard's frames, (frames, bins) float16, memory-mapped."""
+    try:
+        shard = np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise AudioError(f"a feature shard can't be read ({error})", where=path, hint=_DELETE) from error
+    if shard.ndim != 2 or shard.shape[1] != bins or shard.dtype != np.float16:
+        raise AudioError(
+            f"a feature shard has shape {shard.shape}, {shard.dtype}; expected (frames, {bins}) float16",
+            where=path,
+            hint=_DELETE,
+        )
+    return shard
+
+
+def _failure(failures: list[tuple[str, str]], utterances: int, folder: Path) -> AudioError:
+    """List the failures in a file, and make the error that sums them up."""
+    path = folder / "failed.tsv"
+    write_text(path, "".join(f"{name}\t{reason}\n" for name, reason in sorted(failures)))
+    shown = "; ".join(f"{name}: {reason}" for name, reason in sorted(failures)[:_FAILURES_SHOWN])
+    more = "; …" if len(failures) > _FAILURES_SHOWN else ""
+    return AudioError(
+        f"{len(failures)} of {utterances} recordings are not usable ({shown}{more})",
+        where=path,
+        hint="put them right, or take them out of the manifest",
+    )
