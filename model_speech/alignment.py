@@ -1,0 +1,96 @@
+"""Forced alignment: log-probabilities and known tokens in, the frame of each token out. NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def align(
+    log_probabilities: np.ndarray,
+    lengths: np.ndarray,
+    rows: np.ndarray,
+    sequences: Sequence[Sequence[int]],
+    blank: int,
+) -> list[tuple[int, ...]]:
+    """Where the tokens of known sequences lie: each one's peak in the best CTC alignment (Viterbi).
+
+    Args:
+        log_probabilities: (B, T, C) float.
+        lengths: (B,) int, frames that count.
+        rows: (N,) int, the utterance of each sequence: one utterance may have several.
+        sequences: N token sequences.
+        blank: class of the blank.
+
+    Returns:
+        for each sequence the frame of each token, strictly ascending.
+
+    Raises:
+        ValueError: a sequence needs more frames than its utterance has; names its index.
+    """
+    if not sequences:
+        return []
+    rows, lengths = np.asarray(rows), np.asarray(lengths)
+    longest = max(len(tokens) for tokens in sequences)
+    states = np.full((len(sequences), 2 * longest + 1), blank)  # blank, token 1, blank, …, blank
+    for row, tokens in zip(states, sequences, strict=True):
+        row[1 : 2 * len(tokens) : 2] = tokens
+    frames = np.arange(log_probabilities.shape[1])
+    emitted = log_probabilities[rows[:, None, None], frames[None, :, None], states[:, None, :]]  # (N, T, S)
+    final = np.array([2 * len(tokens) for tokens in sequences])
+    path = _best_path(emitted, states, lengths[rows], final)
+    return [_peaks(emitted[n], path[n], len(tokens)) for n, tokens in enumerate(sequences)]
+
+
+def _peaks(emitted: np.ndarray, path: np.ndarray, tokens: int) -> tuple[int, ...]:
+    """Frame in which each token is likeliest, among those that the path (T,) gives it."""
+    runs = [np.flatnonzero(path == state) for state in range(1, 2 * tokens, 2)]
+    return tuple(int(run[emitted[run, 2 * n + 1].argmax()]) for n, run in enumerate(runs))
+
+
+def _best_path(emitted: np.ndarray, states: np.ndarray, lengths: np.ndarray, final: np.ndarray) -> np.ndarray:
+    """State of each frame on the likeliest path.
+
+    Args:
+        emitted: (N, T, S) log-probability of each state's class.
+        states: (N, S) classes; the path may pass over a state that lies between unlike classes.
+        lengths: (N,) frames that count.
+        final: (N,) index of the last blank; the path ends there or one before.
+
+    Returns:
+        (N, T) int; -1 in frames that don't count.
+    """
+    count, time, size = emitted.shape
+    may_skip = np.zeros(states.shape, bool)
+    may_skip[:, 1] = size > 1  # from before the start straight to the first token
+    may_skip[:, 2:] = states[:, 2:] != states[:, :-2]
+    back = np.zeros((time, count, size), np.int8)  # states between the best predecessor and this one
+    scores = np.full((count, size + 2), -np.inf)  # two columns for what lies before the first state
+    scores[:, 1] = 0.0
+    for t in range(time):
+        skipped = np.where(may_skip, scores[:, :-2], -np.inf)
+        choices = np.stack([scores[:, 2:], scores[:, 1:-1], skipped])  # (3, N, S)
+        back[t] = choices.argmax(axis=0)
+        running = t < lengths
+        scores[running, 2:] = choices.max(axis=0)[running] + emitted[running, t]
+        scores[running, 1] = -np.inf
+    return _trace(scores, back, lengths, final)
+
+
+def _trace(scores: np.ndarray, back: np.ndarray, lengths: np.ndarray, final: np.ndarray) -> np.ndarray:
+    """Follow the best predecessors from the end; see `_best_path`."""
+    time, count, _ = back.shape
+    every = np.arange(count)
+    ends = np.stack([scores[every, final + 2], scores[every, final + 1]])  # blank or token
+    unreached = np.flatnonzero(np.isneginf(ends.max(axis=0)))
+    if len(unreached):
+        n = unreached[0]
+        raise ValueError(f"sequence {n} of {final[n] // 2} tokens can't be aligned with {lengths[n]} frames")
+    path = np.full((count, time), -1)
+    state = final - ends.argmax(axis=0)
+    for t in reversed(range(time)):
+        running = t < lengths
+        path[running, t] = state[running]
+        state[running] -= back[t, every[running], state[running]]
+    return path
