@@ -1,0 +1,135 @@
+"""A speech run's folder → its acoustic model with features settings and vocabulary, ready to recognise."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import keras
+import numpy as np
+
+from model_speech.ctc import output_lengths
+from model_speech.registry import MODELS
+from utils.config import build_config
+from utils.errors import RunError
+from utils.features import FeatureConfig, feature_bins
+from utils.run import RunFolder, open_run
+from utils.vocabulary import Vocabulary, explain_mismatch
+
+PAD_MULTIPLE = 64  # frames: keeps the number of batch shapes small, for backends that compile each one
+
+
+@dataclass(frozen=True)
+class AcousticModel:
+    """An acoustic model with all that belongs to it.
+
+    Attributes:
+        model: from ``model_speech``: features and lengths → logits.
+        features: settings of the features that it was trained on.
+        vocabulary: its classes.
+        time_stride: feature frames a logit frame.
+    """
+
+    model: keras.Model
+    features: FeatureConfig
+    vocabulary: Vocabulary
+    time_stride: int
+
+    def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """One batch: B arrays (frames, bins) → logits (B, T', classes) and their lengths (B,) int32."""
+        lengths = np.array([len(one) for one in features], dtype=np.int32)
+        longest = -(-lengths.max() // PAD_MULTIPLE) * PAD_MULTIPLE
+        batch = np.zeros((len(features), longest, features[0].shape[1]), np.float32)  # (B, T, bins)
+        for row, one in zip(batch, features, strict=True):
+            row[: len(one)] = one
+        logits = self.model.predict_on_batch({"features": batch, "lengths": lengths})
+        return logits, output_lengths(lengths, self.time_stride)
+
+    @property
+    def frame_seconds(self) -> float:
+        """Seconds from one logit frame to the next."""
+        return self.time_stride * self.features.hop_samples / self.features.sample_rate
+
+
+def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel:
+    """Build the model of a speech run and load its weights; needs the run folder and nothing more.
+
+    Args:
+        run: the folder that the training wrote.
+        weights: ``best``, ``last``, or the path of a weights file with the same classes.
+
+    Raises:
+        RunError: a part of the folder is missing or damaged, or the weights don't fit the vocabulary.
+    """
+    folder = open_run(run, "speech")
+    config = folder.config()
+    features = _section(FeatureConfig, config, "features", folder)
+    name = (config.get("model") or {}).get("name")
+    if name not in MODELS:
+        raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=f"known: {', '.join(MODELS)}")
+    model_config = _section(MODELS[name].config, config, "model", folder)
+    vocabulary = Vocabulary.load(_part(folder, folder.vocabulary("acoustic.txt")))
+    model = MODELS[name].build(model_config, feature_bins(features), len(vocabulary))
+    _load_weights(model, vocabulary, folder, weights)
+    # Without this, Keras may compile every new batch shape with XLA, which costs more than it saves here.
+    model.compile(jit_compile=False)
+    return AcousticModel(model, features, vocabulary, model_config.time_stride)
+
+
+def _section(schema: type, config: Mapping[str, Any], name: str, folder: RunFolder) -> Any:
+    if name not in config:
+        raise RunError(f"config.yaml has no section '{name}'", where=folder.path)
+    return build_config(schema, config[name], where=f"{folder.config_file}, {name}")
+
+
+def _part(folder: RunFolder, path: Path) -> Path:
+    if not path.is_file():
+        hint = "copy the whole folder that train.py wrote, or let the training finish an epoch"
+        raise RunError(f"the run folder holds no {path.relative_to(folder.path)}", where=folder.path, hint=hint)
+    return path
+
+
+def _load_weights(model: keras.Model, vocabulary: Vocabulary, folder: RunFolder, weights: str) -> None:
+    own = {"best": folder.best_weights, "last": folder.last_weights}
+    path = _part(folder, own[weights]) if weights in own else Path(weights)
+    _check_vocabulary(vocabulary, path)
+    try:
+        with warnings.catch_warnings(action="ignore"):  # Keras warns of what the error below says better
+            model.load_weights(path)
+    except FileNotFoundError as error:
+        raise RunError("no such weights file", where=path) from error
+    except ValueError as error:
+        raise RunError(_explain_shapes(model, path, vocabulary), where=path) from error
+    except OSError as error:
+        raise RunError(f"the weights file is damaged ({error})", where=path, hint="copy it again") from error
+
+
+def _check_vocabulary(vocabulary: Vocabulary, weights: Path) -> None:
+    """Weights of another run bring their own vocabulary: it must be the same, not only of the same size."""
+    theirs = RunFolder(weights.parent).vocabulary("acoustic.txt")
+    if theirs.is_file() and Vocabulary.load(theirs) != vocabulary:
+        raise RunError(explain_mismatch(vocabulary, Vocabulary.load(theirs)), where=weights)
+
+
+def _explain_shapes(model: keras.Model, weights: Path, vocabulary: Vocabulary) -> str:
+    """Why weights don't fit: another number of classes, or another model altogether."""
+    stored: list[tuple[int, ...]] = []
+    with h5py.File(weights) as file:
+        file.visititems(lambda _, item: stored.append(item.shape) if isinstance(item, h5py.Dataset) else None)
+    wanted = Counter(tuple(weight.shape) for weight in model.weights)
+    strange = Counter(stored) - wanted
+    classes = {shape[-1] for shape in strange if shape}
+    if len(classes) == 1 and len(vocabulary) not in classes and len(strange) <= 2:
+        return (
+            f"the weights have {classes.pop()} classes, the model has {len(vocabulary)}, the tokens of "
+            "vocabulary/acoustic.txt: they come from a training with another vocabulary (part of a corpus, or "
+            "another one); take the whole run folder of that training, or move the shared rows over: "
+            "python inspect_model.py transfer WEIGHTS_RUN MODEL_RUN"
+        )
+    shown = ", ".join(map(str, list(strange)[:4])) or "fewer arrays"
+    return f"the weights are of another model than config.yaml says (there: {shown})"
