@@ -1,0 +1,46 @@
+# Everything from one command each; the first one makes .venv by itself (about 2 GB on disk, some minutes).
+# Another interpreter than python3: make demo PYTHON=python3.12
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench clean
+
+help:  ## Show this list
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F '|' '{printf "make %-8s %s\n", $$1, $$2}'
+
+demo: $(READY)  ## Make a corpus, train both models, test on unseen voices and sentences, write a summary page
+	@$(BIN)/python demo.py
+
+test: $(READY)  ## Run the tests, with the line coverage of the packages (85 % at least)
+	@$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=85
+
+lint: $(READY)  ## Check style and formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+format: $(READY)  ## Put the code into the common form
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+bench: $(READY)  ## Run every benchmark, one after another
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
+	@rm -rf .pytest_cache .ruff_cache .hypothesis .coverage
+	@find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
+	@echo "caches removed; datasets/, runs/ and .venv stay: delete them by hand if you mean it"
+
+# Made anew when a requirements file is newer than the last installation.
+$(READY): requirements.txt requirements-demo.txt requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "error: $(PYTHON) is not a Python 3.11 or newer, name another: make PYTHON=/path/to/python3.12" >&2; \
+	  exit 2; }
+	@echo "installing into .venv (once; some minutes) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
