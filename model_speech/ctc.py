@@ -179,13 +179,15 @@ def _scan(emissions, valid, start, skip):
     """
 
     def step(previous, frame):
-        emission, counts = frame
+        emission, counts = frame[:, :-1], frame[:, -1:] > 0
         padded = ops.pad(previous, ((0, 0), (2, 0)), constant_values=LOG_ZERO)  # (N, S + 2)
         one, two = padded[:, 1:-1], padded[:, :-2] + skip
         best = ops.maximum(ops.maximum(previous, one), two)
         total = best + ops.log(ops.exp(previous - best) + ops.exp(one - best) + ops.exp(two - best))
-        reached = ops.where(counts[:, None], total + emission, previous)
+        reached = ops.where(counts, total + emission, previous)
         return reached, reached
 
-    after, before = ops.scan(step, start, (emissions, valid))
+    # One tensor, not a pair: Keras's scan over several fails on TensorFlow where T is not known beforehand.
+    frames = ops.concatenate([emissions, ops.cast(valid, "float32")[:, :, None]], axis=2)  # (T, N, S + 1)
+    after, before = ops.scan(step, start, frames)
     return before, after

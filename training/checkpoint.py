@@ -22,7 +22,8 @@ class TrainingState:
     """Where a training stands; all a resumed run needs beside the variables.
 
     ``step`` counts optimiser steps in all, ``epoch_step`` those of the current epoch (counted from 1).
-    The ``epoch_…`` sums belong to the unfinished epoch; ``history`` holds one row a finished epoch.
+    The ``epoch_…`` sums belong to the unfinished epoch; ``best`` holds error rate and loss of the best one;
+    ``history`` holds one row a finished epoch.
     """
 
     epoch: int = 1
@@ -31,7 +32,7 @@ class TrainingState:
     epoch_loss: float = 0.0
     epoch_utterances: int = 0
     epoch_seconds: float = 0.0
-    best: float | None = None
+    best: list[float] | None = None
     best_epoch: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
 

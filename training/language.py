@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from model_language.registry import MODELS
+import numpy as np
+from keras import ops
 
-from training.loop import TrainingConfig
+from data.batching import plan_batches
+from data.text import read_pairs
+from model_language.loss import candidate_logits, sequence_loss
+from model_language.registry import MODELS
+from model_language.symbols import PAD_ID, Symbols
+from training.loop import TrainingConfig, prepare_backend, train
 from training.optimiser import OptimiserConfig
+from training.summary import summary_text
+from utils.errors import ConfigError
+from utils.files import write_json, write_text
+from utils.metrics import count_errors
+from utils.run import RunFolder
 
 log = logging.getLogger("train")
 
@@ -48,3 +60,91 @@ class LanguageConfig:
 
 
 VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()}}
+
+
+Pair = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class SentenceBatch:
+    """Sentences padded with 0 to a common length.
+
+    Attributes:
+        ids: one a sentence: its number in the training text.
+        syllables: (batch, length) int32.
+        targets: (batch, length) int32 hanzi ids.
+    """
+
+    ids: list[str]
+    syllables: np.ndarray
+    targets: np.ndarray
+
+
+class LanguageTask:
+    """Cross-entropy over the candidates of each syllable; evaluation is the best candidate everywhere.
+
+    Args:
+        model: from ``model_language``.
+        config: batch sizes, seed and label smoothing are read from it.
+        symbols: vocabularies and candidates.
+        train: encoded pairs, (length,) int32 syllables and hanzi each.
+        dev: the same.
+    """
+
+    metric = "dev_character_error_rate"
+
+    def __init__(
+        self, model: Any, config: LanguageConfig, symbols: Symbols, train: Sequence[Pair], dev: Sequence[Pair]
+    ):
+        self.model = model
+        self._config, self._candidates = config, symbols.candidates
+        self._train, self._dev = train, dev
+        self._train_lengths = np.array([len(syllables) for syllables, _ in train])
+        self._dev_lengths = np.array([len(syllables) for syllables, _ in dev])
+
+    def steps(self, epoch: int) -> int:
+        """Number of training batches in an epoch."""
+        return len(self._plan(self._train_lengths, epoch, shuffle=True))
+
+    def batches(self, epoch: int, first_step: int) -> Iterator[SentenceBatch]:
+        """An epoch's training batches from ``first_step`` on."""
+        for indices in self._plan(self._train_lengths, epoch, shuffle=True)[first_step:]:
+            yield _pad(self._train, indices)
+
+    def arrays(self, batch: SentenceBatch) -> dict[str, np.ndarray]:
+        """Syllables and targets, both (batch, length) int32."""
+        return {"syllables": batch.syllables, "targets": batch.targets}
+
+    def losses(self, arrays: dict[str, Any], training: bool) -> Any:
+        """Cross-entropy of each sentence, in nats, (batch,) float32."""
+        logits = self.model({"syllables": arrays["syllables"]}, training=training)
+        smoothing = self._config.model.label_smoothing if training else 0.0
+        losses, _ = sequence_loss(logits, arrays["syllables"], arrays["targets"], self._candidates, smoothing)
+        return ops.sum(losses, axis=1)
+
+    def evaluate(self) -> dict[str, float]:
+        """Mean cross-entropy a sentence and character error rate of the dev set."""
+        loss, errors = 0.0, 0
+        for indices in self._plan(self._dev_lengths, epoch=1, shuffle=False):
+            batch = _pad(self._dev, indices)
+            logits = self.model.predict_on_batch({"syllables": batch.syllables})
+            loss += float(np.sum(sequence_loss(logits, batch.syllables, batch.targets, self._candidates)[0]))
+            picked, rows = (
+                np.asarray(a) for a in candidate_logits(logits, batch.syllables, self._candidates)
+            )
+            best = np.take_along_axis(rows, picked.argmax(axis=-1)[:, :, None], axis=-1)[:, :, 0]  # (B, L)
+            for row, target, length in zip(best, batch.targets, self._dev_lengths[indices], strict=True):
+                errors += count_errors(target[:length].tolist(), row[:length].tolist()).errors
+        return {"dev_loss": loss / len(self._dev), self.metric: errors / max(int(self._dev_lengths.sum()), 1)}
+
+    def _plan(self, lengths: np.ndarray, epoch: int, shuffle: bool) -> list[np.ndarray]:
+        data = self._config.data
+        return plan_batches(
+            lengths,
+            batch_frames=data.batch_syllables,
+            max_batch=data.batch_sentences,
+            seed=self._config.seed,
+            epoch=epoch,
+            shuffle=shuffle,
+            frame_multiple=1,
+        )

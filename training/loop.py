@@ -161,9 +161,10 @@ def _finish_epoch(
         **figures,
         "seconds": state.epoch_seconds,
     }
-    improved = state.best is None or figures[task.metric] < state.best
+    result = [figures[task.metric], figures["dev_loss"]]  # the loss decides between equal error rates
+    improved = state.best is None or result < state.best
     if improved:
-        state.best, state.best_epoch = figures[task.metric], state.epoch
+        state.best, state.best_epoch = result, state.epoch
         _save_weights(task.model, run.best_weights)
     _save_weights(task.model, run.last_weights)
     state.history.append(row)

@@ -19,6 +19,7 @@ from model_speech.decoding import greedy_decode
 from model_speech.registry import MODELS
 from training.loop import TrainingConfig, prepare_backend, train
 from training.optimiser import OptimiserConfig
+from training.summary import summary_text
 from utils.errors import ConfigError, TrainingError
 from utils.features import FeatureConfig, feature_bins
 from utils.files import write_text
@@ -177,13 +178,6 @@ def build_acoustic_model(config: SpeechConfig, vocabulary: Vocabulary) -> keras.
     return MODELS[config.model.name].build(config.model, feature_bins(config.features), len(vocabulary))
 
 
-def summary_text(model: keras.Model) -> str:
-    """What ``model.summary()`` prints."""
-    lines: list[str] = []
-    model.summary(print_fn=lines.append, line_length=110)
-    return "\n".join(lines) + "\n"
-
-
 def _read(config: SpeechConfig) -> tuple[list[Utterance], list[Utterance]]:
     data = config.data
     if not data.train or not data.dev:
@@ -244,7 +238,7 @@ def _task(
 def _long_enough(
     cache: FeatureCache, utterances: list[Utterance], labels: list[np.ndarray], stride: int, run: RunFolder
 ) -> list[int]:
-    """Indices of the utterances whose shortest copy has output frames for all labels; the rest is reported."""
+    """Indices of the utterances whose shortest copy has a frame for each label; the rest is reported."""
     kept, skipped = [], []
     for index, (utterance, target) in enumerate(zip(utterances, labels, strict=True)):
         frames = min(cache.frames(utterance.id, copy) for copy in range(cache.copies + 1))

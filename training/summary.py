@@ -1,0 +1,12 @@
+"""A Keras model → the text of ``model_summary.txt``."""
+
+from __future__ import annotations
+
+import keras
+
+
+def summary_text(model: keras.Model) -> str:
+    """Layers, output shapes and parameter counts, as ``model.summary()`` prints them."""
+    lines: list[str] = []
+    model.summary(print_fn=lines.append, line_length=110)
+    return "\n".join(lines) + "\n"
