@@ -25,6 +25,8 @@ _UNSCALED_PEAK = 64.0
 # WAV writers that can't seek back (pipes) leave a huge size in the header: unknown, not cut off.
 _UNKNOWN_SIZE = 0x7FFF0000
 _UNKNOWN_FRAMES = 2**63 - 1  # libsndfile's SF_COUNT_MAX: the length stands nowhere in the file
+_UNKNOWN_FRAMES = (1 << 63) - 1  # libsndfile's SF_COUNT_MAX, e.g. for FLAC written to a pipe
+_LOWEST_RATE = 1000  # Hz; below, the header is wrong, and resampling would fill the memory
 # libsndfile's log of a header that promises more bytes than the file has, for WAV, AIFF, W64, RF64, AU.
 _SHORT_DATA = re.compile(
     r"^\s*(?:data|SSND|riff|Riff size|Data Size)\s*: (\d+) \(should be (\d+)\)", re.MULTILINE
@@ -51,7 +53,10 @@ def read_audio(path: str | Path, sample_rate: int = SAMPLE_RATE) -> np.ndarray:
         samples, rate = _read_all(file, path), file.samplerate
     _check_samples(samples, path)
     mono = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1)  # (samples,)
-    return np.clip(resample(mono, rate, sample_rate), -1.0, 1.0)
+    resampled = resample(mono, rate, sample_rate)
+    if not len(resampled):
+        raise AudioError(f"too short, {len(mono)} samples at {rate} Hz", where=path, hint="leave it out")
+    return np.clip(resampled, -1.0, 1.0)
 
 
 def audio_seconds(path: str | Path) -> float:
@@ -107,6 +112,8 @@ def _check_header(file: soundfile.SoundFile, path: str | Path) -> None:
         # One byte is the padding that some writers count in.
         if int(present) + 1 < int(promised) < _UNKNOWN_SIZE:
             raise _cut_off(path, f"the header promises {promised} bytes, {present} are there")
+    if file.samplerate < _LOWEST_RATE:
+        raise AudioError(f"a sample rate of {file.samplerate} Hz", where=path, hint="make the file again")
     if file.frames == 0:
         raise AudioError(
             "the audio file holds no samples", where=path, hint="empty or cut off: copy or download it again"
