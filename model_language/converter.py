@@ -1,0 +1,89 @@
+"""Syllables in, hanzi out: what every language model looks like from outside, and the neural ones in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import keras
+import numpy as np
+from keras import ops
+
+from model_language.decoding import Conversion, beam_search, length_batches, pad_rows
+from model_language.loss import candidate_logits
+from model_language.symbols import Symbols
+
+# Padded syllables in one call of the network: its logits (7,000 hanzi) then take some 110 MB.
+_BATCH_SYLLABLES = 4096
+# Padded lengths are multiples of this: fewer shapes for compilers that specialise on them.
+_LENGTH_STEP = 8
+
+
+class Converter(Protocol):
+    """A language model in use. Syllables are canonical (``zhong1``, ``de5``); one that nothing is known of
+    becomes ``□`` and disturbs nothing else.
+    """
+
+    def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
+        """The best hanzi of each sentence, exactly one character a syllable."""
+
+    def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
+        """Up to ``n`` ways to write one sentence, the most probable first."""
+
+
+class CandidateScores(keras.layers.Layer):
+    """Logits (B, L, hanzi), syllables (B, L) → the candidates' log-probabilities and hanzi ids, (B, L, K)."""
+
+    def __init__(self, candidates: np.ndarray):
+        super().__init__(dtype="float32", trainable=False)
+        self._candidates = candidates
+
+    def call(self, logits, syllables):
+        """See the class."""
+        picked, rows = candidate_logits(logits, syllables, self._candidates)
+        return {"log_probs": ops.log_softmax(picked, axis=-1), "rows": rows}
+
+
+class NeuralConverter:
+    """Converts with a network that scores every position by itself.
+
+    Args:
+        model: ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi).
+        symbols: its vocabularies and lexicon.
+    """
+
+    def __init__(self, model: keras.Model, symbols: Symbols):
+        self._symbols = symbols
+        outputs = CandidateScores(symbols.candidates)(model.output, model.input["syllables"])
+        self._scorer = keras.Model(model.input, outputs)
+
+    def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
+        """See :class:`Converter`."""
+        encoded = [self._symbols.encode(sentence) for sentence in sentences]
+        result = [""] * len(sentences)
+        for batch in length_batches([len(ids) for ids in encoded], _BATCH_SYLLABLES):
+            batch = [index for index in batch if len(encoded[index])]
+            if not batch:
+                continue
+            log_probs, rows = self._score([encoded[index] for index in batch])
+            best = np.take_along_axis(rows, log_probs.argmax(axis=-1)[:, :, None], axis=-1)[:, :, 0]  # (B, L)
+            for index, ids in zip(batch, best, strict=True):
+                result[index] = self._symbols.decode(ids[: len(encoded[index])])
+        return result
+
+    def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
+        """See :class:`Converter`."""
+        if not len(sentence):
+            return [Conversion("", 0.0)]
+        log_probs, rows = self._score([self._symbols.encode(sentence)])
+        log_probs = np.where(rows > 0, log_probs, -np.inf)
+        sequences, scores = beam_search(rows, log_probs, np.array([len(sentence)]), beam=n)
+        found = zip(sequences[0, :, : len(sentence)], scores[0], strict=True)
+        return [
+            Conversion(self._symbols.decode(ids), float(score)) for ids, score in found if score > -np.inf
+        ]
+
+    def _score(self, encoded: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Log-probabilities and hanzi ids of the candidates, both (B, L, K)."""
+        outputs = self._scorer.predict_on_batch({"syllables": pad_rows(encoded, _LENGTH_STEP)})
+        return np.asarray(outputs["log_probs"]), np.asarray(outputs["rows"])

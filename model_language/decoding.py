@@ -1,0 +1,156 @@
+"""Scores of each syllable's candidates (+ a history model) → the best hanzi sequences.
+
+One search for both language models: the transformer scores each position by itself, the n-gram adds what
+the hanzi before make likely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from model_language.symbols import PAD_ID
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """One way to write a sentence.
+
+    Attributes:
+        hanzi: one character a syllable.
+        score: log-probability, natural logarithm.
+    """
+
+    hanzi: str
+    score: float
+
+
+class HistoryModel(Protocol):
+    """Scores a hanzi by those before it."""
+
+    history: int  # how many hanzi back it looks
+
+    def log_probs(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """histories (N, history) int, oldest first, words (N, K) int → (N, K); id 0 is the boundary."""
+
+
+def length_batches(lengths: Sequence[int], budget: int) -> list[np.ndarray]:
+    """Indices of sentences of similar length, longest × count ≤ ``budget`` (one sentence may exceed it)."""
+    order = np.argsort(np.asarray(lengths), kind="stable")
+    batches, start = [], 0
+    for stop in range(1, len(order) + 1):
+        # Ascending order: the next sentence would be the longest of the batch.
+        if stop == len(order) or (stop - start + 1) * lengths[order[stop]] > budget:
+            batches.append(order[start:stop])
+            start = stop
+    return batches
+
+
+def pad_rows(rows: Sequence[np.ndarray], multiple: int = 1) -> np.ndarray:
+    """Arrays (L,) of different length → (B, longest, rounded up to ``multiple``) int32, filled with 0."""
+    longest = max(map(len, rows))
+    padded = np.full((len(rows), -(-longest // multiple) * multiple), PAD_ID, np.int32)
+    for row, values in zip(padded, rows, strict=True):
+        row[: len(values)] = values
+    return padded
+
+
+def beam_search(
+    candidates: np.ndarray,
+    scores: np.ndarray,
+    lengths: np.ndarray,
+    beam: int,
+    model: HistoryModel | None = None,
+    recombine: bool = True,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best sequences of candidates.
+
+    Args:
+        candidates: (B, L, K) int32, hanzi ids, filled with 0.
+        scores: (B, L, K) float, log-scores of the candidates by themselves; -inf at empty places.
+        lengths: (B,) int, syllables of each sentence, ≥ 1.
+        beam: hypotheses kept after each syllable.
+        model: adds log P(hanzi | hanzi before) and the end of the sentence.
+        recombine: of hypotheses that ``model`` can't tell apart any more keep the best. It makes room in
+            the beam (with a wide enough one the search is Viterbi's, exact) but hides alternatives.
+
+    Returns:
+        sequences (B, W, L) int32, 0 beyond a sentence's length, and their scores (B, W) float64, best
+        first, W ≤ beam; -inf marks places for which there was no hypothesis.
+    """
+    lengths = np.asarray(lengths)
+    batch, length, _ = candidates.shape
+    history = model.history if model else 0
+    end = 1 if model else 0  # one place more: the model scores the end of the sentence there
+    sequences = np.full((batch, 1, history + length + end), PAD_ID, np.int32)  # leading 0s: the beginning
+    totals = np.zeros((batch, 1))
+    for place in range(length + end):
+        words, gains = _options(candidates, scores, lengths, place)  # (B, K)
+        spread = totals[:, :, None] + gains[:, None, :]  # (B, W, K)
+        if model:
+            past = sequences[:, :, place : place + history]
+            spread += _history_scores(model, past, words, scored=place <= lengths)
+        sequences, totals = _keep_best(sequences, spread, words, history + place, beam, history * recombine)
+    return sequences[:, :, history : history + length], totals
+
+
+def _options(
+    candidates: np.ndarray, scores: np.ndarray, lengths: np.ndarray, place: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Hanzi and scores, both (B, K), to choose from at ``place``; after a sentence's end 0, at no cost."""
+    active = place < lengths
+    if not active.any():
+        return np.full((len(lengths), 1), PAD_ID), np.zeros((len(lengths), 1))
+    widest = int((candidates[active, place] > PAD_ID).sum(axis=1).max())
+    words = np.where(active[:, None], candidates[:, place, :widest], PAD_ID)
+    gains = np.where(active[:, None], scores[:, place, :widest], -np.inf)
+    gains[~active, 0] = 0.0
+    return words, gains
+
+
+def _history_scores(
+    model: HistoryModel, past: np.ndarray, words: np.ndarray, scored: np.ndarray
+) -> np.ndarray:
+    """log P(word | past): past (B, W, history), words (B, K) → (B, W, K); 0 where not ``scored`` (B,)."""
+    batch, width, history = past.shape
+    result = np.zeros((batch, width, words.shape[1]))
+    followers = np.repeat(words[scored], width, axis=0)  # (B' · W, K)
+    found = model.log_probs(past[scored].reshape(-1, history), followers)
+    result[scored] = found.reshape(-1, width, words.shape[1])
+    return result
+
+
+def _keep_best(
+    sequences: np.ndarray, spread: np.ndarray, words: np.ndarray, place: int, beam: int, state: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Extend by the best of (B, W, K); of those with the same last ``state`` hanzi (0: any) only the best."""
+    batch, width, count = spread.shape
+    flat = spread.reshape(batch, width * count)
+    # Twice the beam, so that enough are left after recombination.
+    keep = min(flat.shape[1], 2 * beam if state else beam)
+    chosen = np.argpartition(-flat, keep - 1, axis=1)[:, :keep] if keep < flat.shape[1] else _all(flat)
+    values = np.take_along_axis(flat, chosen, axis=1)
+    order = np.argsort(-values, axis=1, kind="stable")
+    chosen, values = np.take_along_axis(chosen, order, axis=1), np.take_along_axis(values, order, axis=1)
+    extended = np.take_along_axis(sequences, (chosen // count)[:, :, None], axis=1)  # (B, keep, …)
+    extended[:, :, place] = np.take_along_axis(words, chosen % count, axis=1)
+    if state:
+        values = _drop_twins(extended[:, :, place + 1 - state : place + 1], values)
+        order = np.argsort(-values, axis=1, kind="stable")[:, :beam]
+        values = np.take_along_axis(values, order, axis=1)
+        extended = np.take_along_axis(extended, order[:, :, None], axis=1)
+    return extended, values
+
+
+def _all(flat: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(np.arange(flat.shape[1]), flat.shape)
+
+
+def _drop_twins(states: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Set to -inf the values (B, W), best first, of states (B, W, n) that a better one has already."""
+    same = (states[:, :, None, :] == states[:, None, :, :]).all(axis=3)  # (B, W, W)
+    earlier = np.tril(same, k=-1).any(axis=2)
+    return np.where(earlier, -np.inf, values)

@@ -1,0 +1,230 @@
+"""Training pairs in; a hanzi n-gram model with readings out, and its conversion of syllables by beam search.
+
+The baseline beside the neural models: P(hanzi | hanzi before) by :mod:`model_language.kneser_ney`, times
+P(syllable | hanzi) counted in the pairs. Everything is flat NumPy arrays, saved as ``ngram.npz``.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from model_language.decoding import Conversion, beam_search, length_batches, pad_rows
+from model_language.kneser_ney import BOUNDARY, NgramTable, bits_needed, estimate
+from model_language.symbols import UNKNOWN_ID, Symbols
+from utils.errors import ConfigError, RunError, TrainingError
+from utils.files import replacing
+
+# Padded syllables in one call of the search: some 10 MB an array with a beam of 32.
+_BATCH_SYLLABLES = 2048
+
+
+@dataclass(frozen=True)
+class NgramConfig:
+    """How to estimate and search.
+
+    Attributes:
+        order: length of the longest n-grams, 2 to 4.
+        beam: hypotheses kept after each syllable.
+        reading_smoothing: added to the count of each possible reading of a hanzi; small, since most hanzi
+            have one.
+    """
+
+    name: str = "ngram"
+    order: int = 3
+    beam: int = 16
+    reading_smoothing: float = 0.1
+
+
+class NgramModel:
+    """P(hanzi | hanzi before), with ids of :class:`Symbols`.
+
+    Args:
+        tables: one an order, 1-grams first.
+        size: hanzi vocabulary.
+        readings: log P(syllable | hanzi) of ``symbols.candidates``, (pinyin, K) float32, -inf where empty.
+    """
+
+    def __init__(self, tables: Sequence[NgramTable], size: int, readings: np.ndarray):
+        self._tables, self._bits = tuple(tables), bits_needed(size)
+        self.size, self.readings = size, readings
+
+    @property
+    def history(self) -> int:
+        """How many hanzi back the model looks."""
+        return len(self._tables) - 1
+
+    @property
+    def ngrams(self) -> tuple[int, ...]:
+        """Distinct n-grams of each order."""
+        return tuple(len(table.keys) for table in self._tables)
+
+    @classmethod
+    def train(
+        cls, pairs: Sequence[tuple[Sequence[str], str]], config: NgramConfig, symbols: Symbols
+    ) -> NgramModel:
+        """Count and estimate.
+
+        Args:
+            pairs: (canonical syllables, hanzi) of equal length.
+            config: order and smoothing.
+            symbols: vocabularies and lexicon, built from the same pairs or more.
+
+        Raises:
+            ConfigError: the order is not possible.
+            TrainingError: there are no pairs.
+        """
+        size = len(symbols.hanzi)
+        if config.order < 2 or config.order * bits_needed(size) > 63:
+            raise ConfigError(f"order {config.order} is not possible", where="model.order", hint="2, 3 or 4")
+        if not any(hanzi for _, hanzi in pairs):
+            raise TrainingError("no training text for the n-gram model", hint="see data.train of the config")
+        ids = _text_ids((hanzi for _, hanzi in pairs), symbols)
+        syllables = symbols.encode([syllable for pinyin, _ in pairs for syllable in pinyin])
+        readings = _reading_log_probs(syllables, ids[ids != BOUNDARY], config.reading_smoothing, symbols)
+        return cls(estimate(ids, config.order, size), size, readings)
+
+    def log_probs(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Log-probabilities of words after histories.
+
+        Args:
+            histories: (N, history) int, oldest first; 0 where the sentence has not begun.
+            words: (N, K) int; 0 asks for the end of the sentence.
+
+        Returns:
+            (N, K) float32; over all ``size`` ids they sum to 1.
+        """
+        histories, words = histories.astype(np.int64), words.astype(np.int64)
+        result = self._tables[0].log_probs[words]
+        context = np.zeros(len(histories), np.int64)
+        for n, (lower, table) in enumerate(zip(self._tables, self._tables[1:], strict=False), start=1):
+            # One hanzi further back than the order below: it comes in front of the key.
+            context |= histories[:, -n] << (self._bits * (n - 1))
+            place, known = _find(lower.keys, context)
+            result += np.where(known, lower.backoffs[place], 0.0)[:, None].astype(np.float32)
+            keys = (context[known, None] << self._bits) | words[known]
+            place, found = _find(table.keys, keys)
+            result[known] = np.where(found, table.log_probs[place], result[known])
+        return result
+
+    def save(self, path: str | Path) -> None:
+        """Write all arrays into one ``.npz`` file."""
+        arrays = {"size": np.array(self.size), "readings": self.readings}
+        for n, table in enumerate(self._tables, start=1):
+            arrays |= {
+                f"keys_{n}": table.keys,
+                f"log_probs_{n}": table.log_probs,
+                f"backoffs_{n}": table.backoffs,
+            }
+        with replacing(path) as temporary:
+            np.savez_compressed(temporary, **arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> NgramModel:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            RunError: the file is missing or damaged.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as saved:
+                arrays = {name: saved[name] for name in saved.files}
+            orders = sum(name.startswith("keys_") for name in arrays)
+            tables = [
+                NgramTable(*(arrays[f"{part}_{n}"] for part in ("keys", "log_probs", "backoffs")))
+                for n in range(1, orders + 1)
+            ]
+            return cls(tables, int(arrays["size"]), arrays["readings"])
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise RunError(
+                f"can't read the n-gram model ({error})", where=path, hint="train it again"
+            ) from error
+
+
+class NgramConverter:
+    """Converts by beam search (see :class:`model_language.converter.Converter`).
+
+    Args:
+        model: the n-gram model.
+        symbols: the vocabularies and the lexicon it was trained with.
+        beam: hypotheses kept after each syllable.
+    """
+
+    def __init__(self, model: NgramModel, symbols: Symbols, beam: int):
+        if model.readings.shape != symbols.candidates.shape or model.size != len(symbols.hanzi):
+            sizes = f"{model.size} hanzi in the model, {len(symbols.hanzi)} in the vocabulary"
+            raise RunError(f"the n-gram model belongs to another vocabulary or lexicon ({sizes})")
+        self._model, self._symbols, self._beam = model, symbols, beam
+
+    def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
+        """The best hanzi of each sentence, exactly one character a syllable."""
+        encoded = [self._symbols.encode(sentence) for sentence in sentences]
+        result = [""] * len(sentences)
+        for batch in length_batches([len(ids) for ids in encoded], _BATCH_SYLLABLES):
+            rows = [encoded[index] for index in batch]
+            sequences, _ = self._search(rows, self._beam, recombine=True)
+            for index, best in zip(batch, sequences[:, 0], strict=True):
+                result[index] = self._symbols.decode(best[: len(encoded[index])])
+        return result
+
+    def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
+        """Up to ``n`` ways to write one sentence, the most probable first."""
+        ids = self._symbols.encode(sentence)
+        sequences, scores = self._search([ids], max(self._beam, 4 * n), recombine=False)
+        found = zip(sequences[0, :n], scores[0, :n], strict=True)
+        return [
+            Conversion(self._symbols.decode(best), float(score)) for best, score in found if score > -np.inf
+        ]
+
+    def _search(
+        self, rows: Sequence[np.ndarray], beam: int, recombine: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        syllables = pad_rows(rows)  # (B, L)
+        candidates = self._symbols.candidates[syllables]  # (B, L, K)
+        lengths = np.array([len(row) for row in rows])
+        return beam_search(
+            candidates, self._model.readings[syllables], lengths, beam, self._model, recombine=recombine
+        )
+
+
+def _text_ids(sentences: Iterable[str], symbols: Symbols) -> np.ndarray:
+    """Hanzi ids of non-empty sentences with one 0 before, between and after them: (hanzi + …,) int32."""
+    text = "\n" + "".join(f"{sentence}\n" for sentence in sentences if sentence)
+    ids_of_code_points = np.full(0x110000, UNKNOWN_ID, np.int32)
+    for number, token in enumerate(symbols.hanzi.tokens):
+        if len(token) == 1:
+            ids_of_code_points[ord(token)] = number
+    ids_of_code_points[ord("\n")] = BOUNDARY
+    return ids_of_code_points[np.frombuffer(text.encode("utf-32-le"), np.uint32)]
+
+
+def _reading_log_probs(
+    syllables: np.ndarray, hanzi: np.ndarray, smoothing: float, symbols: Symbols
+) -> np.ndarray:
+    """log P(syllable | hanzi) with additive smoothing over the syllables that may become this hanzi.
+
+    Args:
+        syllables, hanzi: (tokens,) int, aligned.
+        smoothing: added to each count, > 0.
+        symbols: their vocabularies.
+
+    Returns:
+        (pinyin, K) float32 beside ``symbols.candidates``, -inf at its empty places.
+    """
+    table, size = symbols.candidates, len(symbols.hanzi)
+    keys, counts = np.unique(syllables.astype(np.int64) * size + hanzi, return_counts=True)
+    place, seen = _find(keys, np.arange(len(table))[:, None] * size + table)
+    weights = np.where(table > 0, smoothing + np.where(seen, counts[place], 0), 0.0)  # (pinyin, K)
+    totals = np.bincount(table.ravel(), weights.ravel(), minlength=size)  # of each hanzi
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(table > 0, np.log(weights / totals[table]), -np.inf).astype(np.float32)
+
+
+def _find(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places in sorted ``keys`` (valid indices in any case) and whether each wanted one is there."""
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return place, keys[place] == wanted

@@ -1,0 +1,75 @@
+"""The language models by name: a config's ``name`` in; config class, builder and loader out.
+
+A run folder holds ``config.yaml`` (section ``model``), ``vocabulary/`` (:class:`Symbols`) and the weights:
+``best.weights.h5`` of a network, ``ngram.npz`` of the n-gram model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from model_language.converter import Converter, NeuralConverter
+from model_language.ngram import NgramConfig, NgramConverter, NgramModel
+from model_language.symbols import Symbols
+from model_language.transformer import TransformerConfig, build_transformer
+from utils.config import build_config
+from utils.errors import ConfigError, RunError
+from utils.run import open_run
+
+NGRAM_FILE = "ngram.npz"
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A language model.
+
+    Attributes:
+        config: its config class.
+        build: ``build(config, pinyin_size, hanzi_size) -> keras.Model``; None if it is estimated by counting
+            (:meth:`NgramModel.train`) rather than trained.
+    """
+
+    config: type
+    build: Callable[[Any, int, int], keras.Model] | None
+
+
+MODELS: dict[str, ModelEntry] = {
+    "transformer": ModelEntry(TransformerConfig, build_transformer),
+    "ngram": ModelEntry(NgramConfig, None),
+}
+
+
+def load_converter(run_folder: str | Path) -> Converter:
+    """The model of a finished language run, ready to convert; nothing but the folder is needed.
+
+    Raises:
+        RunError: not a language run, a part is missing, or the weights don't fit the vocabularies.
+    """
+    run = open_run(run_folder, task="language")
+    values = run.config().get("model") or {}
+    if values.get("name") not in MODELS:
+        hint = f"known models: {', '.join(MODELS)}"
+        raise ConfigError(f"unknown model.name '{values.get('name')}'", where=run.config_file, hint=hint)
+    entry = MODELS[values["name"]]
+    config = build_config(entry.config, values, where=str(run.config_file))
+    symbols = Symbols.load(run.path)
+    if entry.build is None:
+        return NgramConverter(NgramModel.load(run.path / NGRAM_FILE), symbols, config.beam)
+    model = entry.build(config, len(symbols.pinyin), len(symbols.hanzi))
+    _load_weights(model, run.best_weights)
+    return NeuralConverter(model, symbols)
+
+
+def _load_weights(model: keras.Model, path: Path) -> None:
+    if not path.is_file():
+        raise RunError("the run has no weights yet", where=path, hint="train it with train.py language")
+    try:
+        model.load_weights(path)
+    except (ValueError, OSError, KeyError) as error:
+        hint = "vocabulary/ and config.yaml must be those the weights were trained with"
+        raise RunError(f"the weights don't fit the model ({error})", where=path, hint=hint) from error
