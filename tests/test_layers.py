@@ -1,0 +1,179 @@
+"""The architecture, held on the syntax trees: who may import whom, and how a module looks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from training.commands import RECIPES
+from utils.config import load_config
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("analysis", "data", "model_language", "model_speech", "training", "utils")
+# What each part may import of ours, itself apart. Scripts may import everything but scripts.
+ALLOWED = {
+    "utils": set(),
+    "data": {"utils"},
+    "model_speech": {"utils"},
+    "model_language": {"utils"},
+    "analysis": {"data", "utils"},
+    "training": {"data", "model_speech", "model_language", "utils"},
+    "pipeline": {"data", "model_speech", "model_language", "utils"},
+}
+MODULES = sorted(
+    path
+    for folder in (ROOT, *(ROOT / name for name in PACKAGES))
+    for path in (folder.glob("*.py") if folder == ROOT else folder.rglob("*.py"))
+)
+SCRIPTS = {path.stem for path in MODULES if path.parent == ROOT} - {"pipeline"}
+FRAMEWORKS = {"keras", "tensorflow", "jax", "torch"}
+# Imports inside a function. Scripts may (utils/quiet.py says why: --help answers without loading TensorFlow);
+# elsewhere only what is optional: the synthesiser, and the backend that KERAS_BACKEND names.
+LATE_IMPORTS = {
+    "utils/quiet.py": {"keras", "tensorflow"},
+    "data/corpora/espeak.py": {"espeakng_loader"},
+    "training/loop.py": {"tensorflow"},
+    "training/step.py": {"tensorflow"},
+}
+ENTRIES = {"__name__ == '__main__'", "TYPE_CHECKING"}
+LONGEST = 400
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def part(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(node: ast.AST) -> set[str]:
+    """First names of all modules imported anywhere inside ``node``."""
+    found = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in inner.names}
+        elif isinstance(inner, ast.ImportFrom):
+            assert inner.level == 0, f"line {inner.lineno}: relative import, write the whole name"
+            found.add((inner.module or "").partition(".")[0])
+    return found
+
+
+def functions(node: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [inner for inner in ast.walk(node) if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def public_definitions(module: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
+    """Functions and classes of the module, and methods of its classes, but for names with an underscore."""
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name[0] != "_"]
+    return [
+        node
+        for owner in (module, *classes)
+        for node in owner.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_"
+    ]
+
+
+def test_there_is_something_to_look_at():
+    assert {part(path) for path in MODULES} >= {*PACKAGES, "train"}
+
+
+def test_imports_go_downward():
+    offences = []
+    for path in MODULES:
+        ours = imports(tree(path)) & {*ALLOWED, *SCRIPTS, "tests", "benchmarks"}
+        allowed = ALLOWED.get(part(path), set(ALLOWED)) | ({part(path)} - SCRIPTS)
+        offences += [f"{name(path)} imports {module}" for module in ours - allowed]
+    assert not offences
+
+
+def test_data_and_analysis_know_no_models_and_models_no_single_backend():
+    frameworks = {"data": FRAMEWORKS, "analysis": FRAMEWORKS}
+    frameworks |= dict.fromkeys(("model_speech", "model_language"), FRAMEWORKS - {"keras"})
+    offences = [
+        f"{name(path)} imports {module}"
+        for path in MODULES
+        for module in imports(tree(path)) & frameworks.get(part(path), set())
+    ]
+    assert not offences
+
+
+def test_imports_are_at_the_top():
+    offences = [
+        f"{name(path)}:{function.lineno} imports {module}"
+        for path in MODULES
+        if part(path) not in SCRIPTS
+        for function in functions(tree(path))
+        for module in imports(function) - LATE_IMPORTS.get(name(path), set())
+    ]
+    assert not offences
+
+
+def test_nothing_happens_at_import():
+    """Module level: docstring, imports, definitions, constants, and the call of main in a script."""
+    harmless = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
+    offences = []
+    for path in MODULES:
+        for node in tree(path).body:
+            is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            is_entry = isinstance(node, ast.If) and ast.unparse(node.test) in ENTRIES
+            if not (isinstance(node, harmless) or is_text or is_entry):
+                offences.append(f"{name(path)}:{node.lineno} runs at import: {ast.unparse(node)[:60]}")
+    assert not offences
+
+
+def test_modules_stay_short():
+    lengths = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    assert not {module: lines for module, lines in lengths.items() if lines > LONGEST}
+
+
+def test_what_is_public_says_what_it_does():
+    offences = []
+    for path in filter(lambda path: path.read_text(encoding="utf-8").strip(), MODULES):
+        if not ast.get_docstring(tree(path)):
+            offences.append(f"{name(path)} doesn't say its place in the flow")
+        offences += [
+            f"{name(path)}:{node.lineno} {node.name} has no docstring"
+            for node in public_definitions(tree(path))
+            if not ast.get_docstring(node)
+        ]
+    assert not offences
+
+
+def test_no_place_of_one_machine_is_written_down():
+    place = re.compile(r"(?<![\w.])(/work|/root|/home)\b|shared/data")
+    offences = [
+        f"{name(path)}:{number} names {found[0]}"
+        for path in MODULES
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (found := place.search(line))
+    ]
+    assert not offences
+
+
+def test_every_python_folder_is_known_here():
+    folders = {path.parent.relative_to(ROOT).parts[0] for path in ROOT.glob("*/**/*.py")}
+    known = {*PACKAGES, "tests", "benchmarks", ".venv"}
+    assert {folder for folder in folders if not folder.startswith(".")} <= known
+
+
+CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=name)
+def test_every_recipe_loads_and_says_what_it_costs(path):
+    text = path.read_text(encoding="utf-8")
+    task = re.search(r"train\.py (\w+) --config (\S+)", text)
+    assert task, f"{name(path)} doesn't begin with its command"
+    assert task[2] == name(path)
+    schema, variants, _ = RECIPES[task[1]]
+    load_config(schema, path, variants=variants)
