@@ -227,6 +227,9 @@ _PARTICLES = {"的": "de5", "地": "de5", "得": "de5", "了": "le5", "着": "zh
 def hanzi_to_pinyin(text: str, words: Sequence[str] | None = None) -> list[str]:
     """Read hanzi aloud: one canonical syllable each, by pypinyin with its dictionary of phrases.
 
+    These are citation tones but for 一 and 不, which the dictionary gives as they are said in part of its
+    phrases (一定 yi2 ding4).
+
     Args:
         text: hanzi only.
         words: the same text cut into words, where the segmentation is known; a phrase is then looked up
@@ -251,6 +254,8 @@ def _read_word(word: str) -> list[str]:
 
 
 def _read_phrases(text: str) -> list[str]:
+    if not text:
+        return []
     spelled = lazy_pinyin(text, style=Style.TONE3, neutral_tone_with_five=True, errors=_no_reading)
     if len(spelled) != len(text):
         raise CorpusError(f"'{text}': {len(text)} characters but {len(spelled)} readings")

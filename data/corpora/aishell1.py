@@ -7,7 +7,7 @@ speaker, ``wav/S0002.tar.gz`` with ``train/S0002/*.wav`` inside, and one list of
 
 from __future__ import annotations
 
-import gzip
+import errno
 import shutil
 import tarfile
 import zlib
@@ -35,6 +35,8 @@ ARCHIVE = Archive(
 
 _TRANSCRIPT = Path("transcript", "aishell_transcript_v0.8.txt")
 _UNPACKED = 1.6  # bytes of recordings for one byte of a speaker's archive, a generous estimate
+# Not the archive's fault, so no reason to reject the speaker.
+_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
 # The transcribers wrote 余 in its older form 馀, which no other corpus and no text does.
 _VARIANTS = str.maketrans("馀", "余")
 
@@ -98,11 +100,11 @@ def _unpack_speaker(archive: Path) -> str:
             target.parent.mkdir(exist_ok=True)
             folder.replace(target)
         return "" if folders else f"no {{train,dev,test}}/{speaker} inside"
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        if getattr(error, "errno", None) in _DISK_ERRORS:
+            hint = "free some space or change the rights, then run the command again: it goes on here"
+            raise CorpusError(f"can't unpack ({error.strerror})", where=archive, hint=hint) from error
         return f"{type(error).__name__}: {error}"
-    except OSError as error:
-        hint = "free some space or change the rights, then run the command again: it goes on here"
-        raise CorpusError(f"can't unpack ({error.strerror})", where=archive, hint=hint) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import http.client
 import re
@@ -11,7 +12,6 @@ import time
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -169,7 +169,7 @@ def unpack(file: Path, folder: Path) -> None:
         raise CorpusError(
             f"no folder {folder.name} inside", where=file, hint="this is another archive"
         ) from error
-    except (tarfile.TarError, EOFError, zlib.error) as error:
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise CorpusError(
             f"damaged or unsafe archive ({error})", where=file, hint="remove it and download again"
         ) from error
@@ -180,7 +180,7 @@ def unpack(file: Path, folder: Path) -> None:
 
 
 def extract(archive: Path, folder: Path, progress: bool = False) -> None:
-    """Unpack a tar archive into ``folder``, refusing what would leave it (../, absolute names, links, devices).
+    """Unpack a tar archive into ``folder``; what would leave it (../, absolute names, links) is an error.
 
     Raises:
         tarfile.TarError, EOFError, zlib.error, OSError: the archive is damaged or unsafe, the disk is full.
@@ -194,13 +194,13 @@ def extract(archive: Path, folder: Path, progress: bool = False) -> None:
             tar.extract(member, folder, filter="data")
 
 
-def check_space(folder: Path, needed: int, usage: Callable = shutil.disk_usage) -> None:
+def check_space(folder: Path, needed: int) -> None:
     """Check that the disk of ``folder`` has ``needed`` bytes.
 
     Raises:
         CorpusError: it has less.
     """
-    free = usage(folder).free
+    free = shutil.disk_usage(folder).free
     if free < needed:
         what = f"{needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free"
         raise CorpusError(what, where=folder, hint="free some space, or choose another folder")
