@@ -85,6 +85,18 @@ def resample(samples: np.ndarray, from_rate: float, to_rate: float) -> np.ndarra
     return soxr.resample(samples, from_rate, to_rate)
 
 
+class _Straight(soundfile.SoundFile):
+    """A sound file that is read straight on.
+
+    ``soundfile`` seeks to the present place after each read; at the end of FLAC files of unknown length
+    that fails, and elsewhere it costs time.
+    """
+
+    def seekable(self) -> bool:
+        """Say no, so that ``read`` doesn't seek."""
+        return False
+
+
 def _open(path: str | Path) -> soundfile.SoundFile:
     """Open a file for reading, after the checks that its name, size and header allow."""
     path = Path(path)
@@ -93,7 +105,7 @@ def _open(path: str | Path) -> soundfile.SoundFile:
     if path.stat().st_size == 0:
         raise AudioError("the audio file is empty (0 bytes)", where=path, hint="copy or download it again")
     try:
-        file = soundfile.SoundFile(path)
+        file = _Straight(path)
     except (soundfile.SoundFileError, TypeError, OSError) as error:
         # TypeError: soundfile asks for the rate of headerless files (*.raw).
         reason = str(error).rsplit(": ", 1)[-1].strip() or type(error).__name__
@@ -123,9 +135,9 @@ def _check_header(file: soundfile.SoundFile, path: str | Path) -> None:
 def _read_all(file: soundfile.SoundFile, path: str | Path) -> np.ndarray:
     """All samples as (samples, channels) float32, in blocks: a header may lie about the length."""
     blocks: list[np.ndarray] = []
-    frames = 0
+    frames, size = 0, min(file.frames, _BLOCK_FRAMES)
     try:
-        while len(block := file.read(_BLOCK_FRAMES, dtype="float32", always_2d=True)):
+        while len(block := file.read(size, dtype="float32", always_2d=True)):
             blocks.append(block)
             frames += len(block)
     except soundfile.SoundFileError as error:
