@@ -7,15 +7,16 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from training import language, speech
 from training.history import log_to
-from training.speech import VARIANTS, SpeechConfig, train_speech
 from utils.config import load_config, to_plain
 from utils.run import start_run
 
 log = logging.getLogger("train")
 
 RECIPES = {
-    "speech": (SpeechConfig, VARIANTS, train_speech),
+    "speech": (speech.SpeechConfig, speech.VARIANTS, speech.train_speech),
+    "language": (language.LanguageConfig, language.VARIANTS, language.train_language),
 }
 
 

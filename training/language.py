@@ -11,16 +11,17 @@ import numpy as np
 from keras import ops
 
 from data.batching import plan_batches
-from data.text import read_pairs
+from data.text import Pair, read_pairs
 from model_language.loss import candidate_logits, sequence_loss
-from model_language.registry import MODELS
-from model_language.symbols import PAD_ID, Symbols
+from model_language.ngram import NgramConfig, NgramConverter, NgramModel
+from model_language.registry import MODELS, NGRAM_FILE
+from model_language.symbols import PAD_ID, Symbols, build_symbols
 from training.loop import TrainingConfig, prepare_backend, train
 from training.optimiser import OptimiserConfig
 from training.summary import summary_text
 from utils.errors import ConfigError
 from utils.files import write_json, write_text
-from utils.metrics import count_errors
+from utils.metrics import count_errors, total
 from utils.run import RunFolder
 
 log = logging.getLogger("train")
@@ -34,6 +35,7 @@ class LanguageDataConfig:
         train: manifests, transcript lists or plain text files to learn from.
         dev: the same, to pick the best epoch.
         test: the same, for ``test.py --split test``.
+        cache: folder that keeps the pinyin of plain text files.
         batch_syllables: padded syllables in a batch, at most.
         batch_sentences: sentences in a batch, at most.
         limit: only the first so many training sentences; 0 means all.
@@ -42,6 +44,7 @@ class LanguageDataConfig:
     train: tuple[str, ...] = ()
     dev: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
+    cache: str = "datasets/text"
     batch_syllables: int = 4_000
     batch_sentences: int = 256
     limit: int = 0
@@ -62,7 +65,7 @@ class LanguageConfig:
 VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()}}
 
 
-Pair = tuple[np.ndarray, np.ndarray]
+EncodedPair = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,12 @@ class LanguageTask:
     metric = "dev_character_error_rate"
 
     def __init__(
-        self, model: Any, config: LanguageConfig, symbols: Symbols, train: Sequence[Pair], dev: Sequence[Pair]
+        self,
+        model: Any,
+        config: LanguageConfig,
+        symbols: Symbols,
+        train: Sequence[EncodedPair],
+        dev: Sequence[EncodedPair],
     ):
         self.model = model
         self._config, self._candidates = config, symbols.candidates
@@ -148,3 +156,73 @@ class LanguageTask:
             shuffle=shuffle,
             frame_multiple=1,
         )
+
+
+def train_language(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
+    """Train ``config`` into ``run`` (or go on where it was); returns the best epoch's figures.
+
+    Raises:
+        ConfigError, CorpusError, TrainingError: see the message.
+    """
+    data = config.data
+    if not data.train or not data.dev:
+        raise ConfigError("data.train and data.dev each need a text", hint="see configs/language")
+    train_pairs, dev_pairs = _read(data.train, data.cache), _read(data.dev, data.cache)
+    symbols = _symbols(run, train_pairs)
+    train_pairs = train_pairs[: data.limit or None]
+    log.info("%s: %d training and %d dev sentences", config.model.name, len(train_pairs), len(dev_pairs))
+    if isinstance(config.model, NgramConfig):
+        return _count_ngrams(config, run, symbols, train_pairs, dev_pairs)
+    prepare_backend(config.training, config.seed)
+    model = MODELS[config.model.name].build(config.model, len(symbols.pinyin), len(symbols.hanzi))
+    write_text(run.path / "model_summary.txt", summary_text(model))
+    encoded = [[symbols.encode_pair(*pair) for pair in pairs] for pairs in (train_pairs, dev_pairs)]
+    return train(LanguageTask(model, config, symbols, *encoded), run, config.training, config.optimiser)
+
+
+def _read(sources: Sequence[str], cache: str) -> list[Pair]:
+    found = read_pairs(sources, cache=cache)
+    if found.rejected:
+        log.warning(
+            "%d lines of %s hold something else than hanzi: left out", found.rejected, ", ".join(sources)
+        )
+    return found.pairs
+
+
+def _symbols(run: RunFolder, pairs: Sequence[Pair]) -> Symbols:
+    if run.vocabulary("lexicon.tsv").is_file():  # the last of the three files to be written
+        return Symbols.load(run.path)
+    symbols = build_symbols(pairs)
+    symbols.save(run.path)
+    return symbols
+
+
+def _count_ngrams(
+    config: LanguageConfig,
+    run: RunFolder,
+    symbols: Symbols,
+    train_pairs: Sequence[Pair],
+    dev_pairs: Sequence[Pair],
+) -> dict[str, float]:
+    """Estimate an n-gram model: counting instead of epochs, the same files in the run folder."""
+    model = NgramModel.train(train_pairs, config.model, symbols)
+    model.save(run.path / NGRAM_FILE)
+    counts = ", ".join(f"{number:,} {order}-grams" for order, number in enumerate(model.ngrams, start=1))
+    write_text(run.path / "model_summary.txt", f"interpolated Kneser-Ney, {counts}\n")
+    converted = NgramConverter(model, symbols, config.model.beam).convert([pair.pinyin for pair in dev_pairs])
+    counted = total(count_errors(pair.hanzi, hanzi) for pair, hanzi in zip(dev_pairs, converted, strict=True))
+    best = {LanguageTask.metric: counted.rate}
+    log.info("%s; %s %.4f", counts, *next(iter(best.items())))
+    write_json(run.metrics, {"best": best, "last": best, "metric": LanguageTask.metric})
+    return best
+
+
+def _pad(pairs: Sequence[EncodedPair], indices: np.ndarray) -> SentenceBatch:
+    chosen = [pairs[i] for i in indices]
+    longest = max(len(syllables) for syllables, _ in chosen)
+    syllables = np.full((len(chosen), longest), PAD_ID, np.int32)
+    targets = np.full((len(chosen), longest), PAD_ID, np.int32)
+    for row, (source, target) in enumerate(chosen):
+        syllables[row, : len(source)] = source
+        targets[row, : len(target)] = target
+    return SentenceBatch([f"sentence {i + 1}" for i in indices], syllables, targets)

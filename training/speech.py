@@ -9,10 +9,10 @@ from typing import Any
 
 import keras
 import numpy as np
+
 from data.augment import AugmentConfig, SpecAugmentConfig
 from data.batching import Batch, BatchSource
 from data.feature_cache import FeatureCache, prepare_features
-
 from data.manifest import Utterance, read_manifest
 from model_speech.ctc import ctc_loss, frames_needed, output_lengths
 from model_speech.decoding import greedy_decode
