@@ -25,7 +25,7 @@ DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13}
 NORMALISATIONS = ("none", "utterance")
 
 # Raise it when the same settings give other numbers than before: cached features are then made anew.
-_VERSION = 1
+_VERSION = 2
 
 # python_speech_features' constants
 _PREEMPHASIS = 0.97
@@ -38,7 +38,7 @@ _BLOCK_FRAMES = 1024  # frames a time: bounds the memory for hour-long recording
 # Normalised features end 80 dB below the utterance's peak: digital silence is log(0), and a recording's
 # own noise is rarely lower (0.4 % of the values of read 16-bit speech).
 _FLOOR = 1e-8
-_ACTIVE_RANGE = 30.0 * np.log(10.0) / 10.0  # 30 dB, as natural logarithm of power
+_ACTIVE_ENERGY = 1e-3  # 30 dB below the loudest frame
 _SMALLEST_DEVIATION = 1e-3  # below it an utterance is constant (silence): it becomes zeros, not noise
 
 
@@ -151,11 +151,11 @@ def extract_features(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
 def normalise_utterance(features: np.ndarray, config: FeatureConfig) -> np.ndarray:
     """Take the mean of each bin away and divide by one deviation for all bins: (frames, bins) float64.
 
-    Both are measured on the active frames only, those at most 30 dB below the loudest one: on real read
-    speech, one second of silence put before an utterance moves its features by 0.5 to 0.8 deviations when
-    all frames count, by less than 0.1 so. The mean per bin takes the channel away; one deviation for all
-    bins (each, where deltas follow, one for each of the three parts) does not blow up bins in which
-    nothing happens: band-limited audio, filters without an FFT bin.
+    Both are measured on the active frames only, those at most 30 dB below the loudest one. On real read
+    speech, one second of silence put before an utterance moves its filter bank features by 0.5 to 0.8
+    deviations when all frames count, by 0.02 so (spectrogram: 0.1). The mean of each bin takes the channel
+    away; a deviation of each bin would blow up those in which nothing happens (band-limited audio, filters
+    without an FFT bin). MFCC have one deviation for the coefficients and one for either kind of deltas.
     """
     active = features[_active_frames(features, config)]
     centred = features - active.mean(axis=0)
@@ -167,12 +167,14 @@ def normalise_utterance(features: np.ndarray, config: FeatureConfig) -> np.ndarr
 
 
 def _active_frames(features: np.ndarray, config: FeatureConfig) -> np.ndarray:
-    """Which frames are at most 30 dB below the loudest: (frames,) bool."""
-    if config.kind == "mfcc":
-        level = features[:, 0]  # log power of the frame
+    """Which frames have at least a thousandth of the loudest one's energy: (frames,) bool."""
+    if config.kind == "spectrogram":
+        energy = np.square(np.expm1(features)).sum(axis=1)
+    elif config.kind == "filter_bank":
+        energy = np.exp(features).sum(axis=1)
     else:
-        level = features.mean(axis=1) * (2 if config.kind == "spectrogram" else 1)  # amplitude → power
-    return level >= level.max() - _ACTIVE_RANGE
+        energy = np.exp(features[:, 0])
+    return energy >= _ACTIVE_ENERGY * energy.max()
 
 
 def _log_spectrogram(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
