@@ -71,7 +71,8 @@ def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel
     features = _section(FeatureConfig, config, "features", folder)
     name = (config.get("model") or {}).get("name")
     if name not in MODELS:
-        raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=f"known: {', '.join(MODELS)}")
+        known = ", ".join(MODELS)
+        raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=f"known: {known}")
     model_config = _section(MODELS[name].config, config, "model", folder)
     vocabulary = Vocabulary.load(_part(folder, folder.vocabulary("acoustic.txt")))
     model = MODELS[name].build(model_config, feature_bins(features), len(vocabulary))
@@ -89,8 +90,9 @@ def _section(schema: type, config: Mapping[str, Any], name: str, folder: RunFold
 
 def _part(folder: RunFolder, path: Path) -> Path:
     if not path.is_file():
+        missing = f"the run folder holds no {path.relative_to(folder.path)}"
         hint = "copy the whole folder that train.py wrote, or let the training finish an epoch"
-        raise RunError(f"the run folder holds no {path.relative_to(folder.path)}", where=folder.path, hint=hint)
+        raise RunError(missing, where=folder.path, hint=hint)
     return path
 
 
@@ -123,12 +125,13 @@ def _explain_shapes(model: keras.Model, weights: Path, vocabulary: Vocabulary) -
         file.visititems(lambda _, item: stored.append(item.shape) if isinstance(item, h5py.Dataset) else None)
     wanted = Counter(tuple(weight.shape) for weight in model.weights)
     strange = Counter(stored) - wanted
-    classes = {shape[-1] for shape in strange if shape}
-    if len(classes) == 1 and len(vocabulary) not in classes and len(strange) <= 2:
+    biases = [shape[0] for shape in strange if len(shape) == 1]
+    # Kernel and bias of the output layer, and nothing else, differ in their last dimension.
+    if len(biases) == 1 and {shape[-1] for shape in strange} == set(biases):
         return (
-            f"the weights have {classes.pop()} classes, the model has {len(vocabulary)}, the tokens of "
-            "vocabulary/acoustic.txt: they come from a training with another vocabulary (part of a corpus, or "
-            "another one); take the whole run folder of that training, or move the shared rows over: "
+            f"the weights have {biases[0]} classes, the model has {len(vocabulary)}, the tokens of "
+            "vocabulary/acoustic.txt: they come from a training with another vocabulary (part of a corpus, "
+            "or another one); take the whole run folder of that training, or move the shared rows over: "
             "python inspect_model.py transfer WEIGHTS_RUN MODEL_RUN"
         )
     shown = ", ".join(map(str, list(strange)[:4])) or "fewer arrays"

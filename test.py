@@ -1,0 +1,231 @@
+"""Test a run on a whole test set: run folders and a manifest in, error rates, error types, hypotheses out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from tqdm import tqdm
+
+from analysis.scores import LANGUAGE, PIPELINE, SPEECH, Outcome, hypotheses_tsv, score, score_distinct
+from analysis.tables import print_results
+from data.manifest import Transcript, Utterance, read_manifest, read_transcripts
+from utils.errors import CorpusError, RunError, run_command
+from utils.files import write_json, write_text
+from utils.metrics import count_errors, real_time_factor, total
+from utils.quiet import silence_tensorflow
+from utils.run import RunFolder, open_run
+
+EXAMPLES = """\
+examples:
+  python test.py speech runs/demo/speech
+  python test.py language runs/demo/language --manifest transcripts/thchs_test.tsv
+  python test.py pipeline runs/demo/speech runs/demo/language --split dev --beam 10
+  python test.py pipeline runs/compact runs/transformer --manifest datasets/aishell1/test.tsv --json
+
+Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-with-LANGUAGERUN in the
+speech run), or into --output. Rates are true edit distances, not capped; intervals are bootstrapped.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line, recognise the test set, print and write what came of it."""
+    options = _parser().parse_args(arguments)
+    results, outcomes = options.test(options)
+    folder = options.output or _default_folder(options)
+    write_text(folder / "hypotheses.tsv", hypotheses_tsv(outcomes))
+    write_json(folder / "results.json", results)
+    if options.json:
+        print(json.dumps(results, ensure_ascii=False, indent=2))
+        return 0
+    console = Console()
+    if not console.is_terminal:
+        console.width = 110
+    print_results(results, console)
+    print(f"written: {folder / 'hypotheses.tsv'}, {folder / 'results.json'}")
+    return 0
+
+
+def _test_speech(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome]]:
+    run = open_run(options.speech_run, SPEECH)
+    manifests, utterances = _utterances(run, options)
+    silence_tensorflow()
+    from pipeline import Recognizer, load_acoustic_model  # here: see utils.quiet
+
+    recognizer = Recognizer(load_acoustic_model(run.path), beam=options.beam)
+    outcomes, timing = _recognise(recognizer, utterances)
+    seen = {SPEECH: _seen_in_training(run, utterances)}
+    return _results(options, SPEECH, manifests, outcomes, **timing, seen_in_training=seen), outcomes
+
+
+def _test_language(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome]]:
+    run = open_run(options.language_run, LANGUAGE)
+    manifests = _manifests(run, options)
+    transcripts = _limited([one for path in manifests for one in read_transcripts(path)], manifests, options)
+    silence_tensorflow()
+    from pipeline import load_converter  # here: see utils.quiet
+
+    hanzi = load_converter(run.path).convert([one.pinyin for one in transcripts])
+    outcomes = [
+        Outcome(one.id, "", 0.0, one.pinyin, one.pinyin, one.hanzi, output)
+        for one, output in zip(transcripts, hanzi, strict=True)
+    ]
+    seen = {LANGUAGE: _seen_in_training(run, transcripts)}
+    distinct = score_distinct(outcomes)
+    return _results(
+        options, LANGUAGE, manifests, outcomes, distinct=distinct, seen_in_training=seen
+    ), outcomes
+
+
+def _test_pipeline(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome]]:
+    speech_run, language_run = open_run(options.speech_run, SPEECH), open_run(options.language_run, LANGUAGE)
+    manifests, utterances = _utterances(speech_run, options)
+    silence_tensorflow()
+    from pipeline import Recognizer, load_acoustic_model, load_converter  # here: see utils.quiet
+
+    converter = load_converter(language_run.path)
+    recognizer = Recognizer(load_acoustic_model(speech_run.path), converter, beam=options.beam)
+    outcomes, timing = _recognise(recognizer, utterances)
+    ideal = converter.convert([one.pinyin for one in utterances])
+    gold = total(count_errors(one.hanzi, output) for one, output in zip(utterances, ideal, strict=True))
+    seen = {
+        SPEECH: _seen_in_training(speech_run, utterances),
+        LANGUAGE: _seen_in_training(language_run, utterances),
+    }
+    facts = {**timing, "cer_from_gold_pinyin": gold.rate, "seen_in_training": seen}
+    return _results(options, PIPELINE, manifests, outcomes, **facts), outcomes
+
+
+def _recognise(recognizer: Any, utterances: list[Utterance]) -> tuple[list[Outcome], dict[str, float]]:
+    """Recognise all; the time includes reading the audio and the features, not the loading of the models."""
+    sources = ((one.id, one.audio) for one in utterances)
+    began = time.perf_counter()
+    recognised = list(tqdm(recognizer.recognise(sources), total=len(utterances), unit="utt", disable=None))
+    seconds = time.perf_counter() - began
+    audio_seconds = sum(one.seconds for one in recognised)
+    outcomes = [
+        Outcome(one.id, one.speaker, output.seconds, one.pinyin, output.pinyin, one.hanzi, output.hanzi)
+        for one, output in zip(utterances, recognised, strict=True)
+    ]
+    timing = {
+        "audio_seconds": audio_seconds,
+        "seconds": seconds,
+        "real_time_factor": real_time_factor(seconds, audio_seconds),
+    }
+    return outcomes, timing
+
+
+def _results(
+    options: argparse.Namespace, task: str, manifests: list[Path], outcomes: list[Outcome], **facts: Any
+) -> dict[str, Any]:
+    runs = {f"{stage}_run": str(getattr(options, f"{stage}_run", "")) for stage in (SPEECH, LANGUAGE)}
+    return {
+        "task": task,
+        "split": _split_name(options),
+        "manifests": [str(path) for path in manifests],
+        **{name: run for name, run in runs.items() if run},
+        "beam": getattr(options, "beam", 1),
+        **score(outcomes, task),
+        **facts,
+    }
+
+
+def _utterances(run: RunFolder, options: argparse.Namespace) -> tuple[list[Path], list[Utterance]]:
+    manifests = _manifests(run, options)
+    utterances = _limited([one for path in manifests for one in read_manifest(path)], manifests, options)
+    gone = [one.audio for one in utterances if not one.audio.is_file()]
+    if gone:
+        what = f"{len(gone)} of {len(utterances)} recordings are not there, e.g. {gone[0]}"
+        raise CorpusError(what, where=manifests[0], hint="prepare the corpus again, or pass --manifest FILE")
+    return manifests, utterances
+
+
+def _manifests(run: RunFolder, options: argparse.Namespace) -> list[Path]:
+    """The lists given with --manifest, else those of the split in the run's config."""
+    if options.manifest:
+        return options.manifest
+    recorded = [Path(path) for path in (run.config().get("data") or {}).get(options.split) or ()]
+    hint = "pass --manifest FILE"
+    if not recorded:
+        raise RunError(f"the run's config names no {options.split} set", where=run.config_file, hint=hint)
+    gone = [str(path) for path in recorded if not path.is_file()]
+    if gone:
+        what = f"the {options.split} set is not there any more: {', '.join(gone)}"
+        raise RunError(what, where=run.config_file, hint=hint)
+    return recorded
+
+
+def _limited(found: list[Any], manifests: list[Path], options: argparse.Namespace) -> list[Any]:
+    if not found:
+        raise CorpusError("the list holds no utterance", where=manifests[0])
+    return found[: options.limit]
+
+
+def _seen_in_training(run: RunFolder, tested: Iterable[Utterance | Transcript]) -> int | None:
+    """Utterances whose sentence the run was trained on; None if its training lists can't be read any more."""
+    paths = [Path(path) for path in (run.config().get("data") or {}).get("train") or ()]
+    if not paths or any(path.suffix != ".tsv" or not path.is_file() for path in paths):
+        return None
+    trained = {one.hanzi for path in paths for one in read_transcripts(path)}
+    return sum(one.hanzi in trained for one in tested)
+
+
+def _split_name(options: argparse.Namespace) -> str:
+    return "+".join(path.stem for path in options.manifest) if options.manifest else options.split
+
+
+def _default_folder(options: argparse.Namespace) -> Path:
+    name = _split_name(options)
+    if options.task == PIPELINE:
+        return options.speech_run / "test" / f"{name}-with-{options.language_run.resolve().name}"
+    return getattr(options, f"{options.task}_run") / "test" / name
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    tasks = parser.add_subparsers(dest="task", required=True, metavar="{speech,language,pipeline}")
+    for task, test, text in (
+        (SPEECH, _test_speech, "audio → syllables"),
+        (LANGUAGE, _test_language, "true syllables → hanzi; needs no audio"),
+        (PIPELINE, _test_pipeline, "audio → syllables → hanzi"),
+    ):
+        command = tasks.add_parser(
+            task,
+            help=text,
+            description=text,
+            epilog=EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.set_defaults(test=test)
+        _add_options(command, task)
+    return parser
+
+
+def _add_options(command: argparse.ArgumentParser, task: str) -> None:
+    if task != LANGUAGE:
+        command.add_argument("speech_run", type=Path, help="run folder of the acoustic model")
+        command.add_argument("--beam", type=_positive, default=1, help="prefixes kept; 1 (default) is greedy")
+    if task != SPEECH:
+        command.add_argument("language_run", type=Path, help="run folder of the language model")
+    command.add_argument("--split", choices=("train", "dev", "test"), default="test", help="default: test")
+    command.add_argument("--manifest", type=Path, action="append", help="test on this list; may be repeated")
+    command.add_argument("--limit", type=_positive, help="only the first so many utterances")
+    command.add_argument("--json", action="store_true", help="print the results as JSON, and nothing else")
+    command.add_argument("--output", type=Path, help="folder for hypotheses.tsv and results.json")
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
+    return int(text)
+
+
+if __name__ == "__main__":
+    run_command(main)
