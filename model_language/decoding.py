@@ -131,7 +131,7 @@ def _keep_best(
     flat = spread.reshape(batch, width * count)
     # Twice the beam, so that enough are left after recombination.
     keep = min(flat.shape[1], 2 * beam if state else beam)
-    chosen = np.argpartition(-flat, keep - 1, axis=1)[:, :keep] if keep < flat.shape[1] else _all(flat)
+    chosen = _highest(spread, keep)
     values = np.take_along_axis(flat, chosen, axis=1)
     order = np.argsort(-values, axis=1, kind="stable")
     chosen, values = np.take_along_axis(chosen, order, axis=1), np.take_along_axis(values, order, axis=1)
@@ -145,8 +145,18 @@ def _keep_best(
     return extended, values
 
 
-def _all(flat: np.ndarray) -> np.ndarray:
-    return np.broadcast_to(np.arange(flat.shape[1]), flat.shape)
+def _highest(spread: np.ndarray, keep: int) -> np.ndarray:
+    """Flat indices (B, keep) of the highest of (B, W, K), ascending.
+
+    Hanzi that the training text never had tie exactly, and argpartition takes any of them, depending on the
+    rest of the batch. A step far below the scores' precision prefers the earlier one.
+    """
+    batch, width, count = spread.shape
+    if keep == width * count:
+        return np.broadcast_to(np.arange(keep), (batch, keep))
+    step = 2e-8 * np.arange(width)[:, None] + 1e-10 * np.arange(count)
+    chosen = np.argpartition((step - spread).reshape(batch, -1), keep - 1, axis=1)[:, :keep]
+    return np.sort(chosen, axis=1)
 
 
 def _drop_twins(states: np.ndarray, values: np.ndarray) -> np.ndarray:
