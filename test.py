@@ -15,6 +15,7 @@ from tqdm import tqdm
 from analysis.scores import LANGUAGE, PIPELINE, SPEECH, Outcome, hypotheses_tsv, score, score_distinct
 from analysis.tables import print_results
 from data.manifest import Transcript, Utterance, read_manifest, read_transcripts
+from data.text import pairs_from_text
 from utils.errors import CorpusError, RunError, run_command
 from utils.files import write_json, write_text
 from utils.metrics import count_errors, real_time_factor, total
@@ -66,7 +67,7 @@ def _test_speech(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outc
 def _test_language(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome]]:
     run = open_run(options.language_run, LANGUAGE)
     manifests = _manifests(run, options)
-    transcripts = _limited([one for path in manifests for one in read_transcripts(path)], manifests, options)
+    transcripts = _limited([one for path in manifests for one in _transcripts(path)], manifests, options)
     silence_tensorflow()
     from pipeline import load_converter  # here: see utils.quiet
 
@@ -143,6 +144,14 @@ def _utterances(run: RunFolder, options: argparse.Namespace) -> tuple[list[Path]
         what = f"{len(gone)} of {len(utterances)} recordings are not there, e.g. {gone[0]}"
         raise CorpusError(what, where=manifests[0], hint="prepare the corpus again, or pass --manifest FILE")
     return manifests, utterances
+
+
+def _transcripts(path: Path) -> list[Transcript]:
+    """Sentences of a manifest, a transcript list, or a text file (whose pinyin is automatic)."""
+    if path.suffix == ".tsv":
+        return [one for one in read_transcripts(path) if one.hanzi]
+    pairs = pairs_from_text(path).pairs
+    return [Transcript(f"{path.stem}:{number}", *pair) for number, pair in enumerate(pairs, start=1)]
 
 
 def _manifests(run: RunFolder, options: argparse.Namespace) -> list[Path]:

@@ -16,8 +16,10 @@ from pypinyin import Style, pinyin
 from utils.pinyin import is_syllable, normalise_syllable, split_syllable
 
 Distance = Callable[[str, str], int]
-# A pair's distance is a whole number from 0 to 100; a token that stands alone costs as much as the worst.
-ALONE = 100
+# A pair's distance is a whole number from 0 to 100. A token that stands alone costs less than a pair with
+# nothing or only the tone in common, more than a pair that shares initial or final: "wo bu hao" heard as
+# "wo hao ma" has lost bu and gained ma, rather than changed two syllables.
+ALONE = 70
 PAIR, DELETION, INSERTION = "pair", "deletion", "insertion"
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from analysis.alignment import Pair, align, hanzi_distance, readings, syllable_distance
+from analysis.alignment import ALONE, Pair, align, hanzi_distance, readings, syllable_distance
 from analysis.error_types import (
     HANZI_ERRORS,
     SYLLABLE_ERRORS,
@@ -44,6 +44,16 @@ def test_alignment_pairs_what_sounds_alike():
 def test_fewest_edits_go_before_sound():
     # Pairing shi4 with si4 would need three edits; two substitutions are fewer, however they sound.
     assert _sounds("shi4 ma1", "guo2 si4") == [("shi4", "guo2"), ("ma1", "si4")]
+
+
+def test_a_lost_and_a_new_syllable_are_not_two_changed_ones():
+    assert _sounds("wo3 bu4 hao3", "wo3 hao3 ma5") == [
+        ("wo3", "wo3"),
+        ("bu4", None),
+        ("hao3", "hao3"),
+        (None, "ma5"),
+    ]
+    assert _sounds("shi4 si4", "si4 shi3") == [("shi4", "si4"), ("si4", "shi3")]
 
 
 def test_equal_costs_prefer_the_pair_at_the_end():
@@ -97,14 +107,14 @@ def test_alignment_is_the_best_of_all(reference, hypothesis):
     def cost(i: int, j: int) -> tuple[int, int]:
         if i == len(reference) or j == len(hypothesis):
             alone = len(reference) - i + len(hypothesis) - j
-            return alone, 100 * alone
+            return alone, ALONE * alone
         same = reference[i] == hypothesis[j]
         pair = (0, 0) if same else (1, syllable_distance(reference[i], hypothesis[j]))
-        ways = [(pair, cost(i + 1, j + 1)), ((1, 100), cost(i + 1, j)), ((1, 100), cost(i, j + 1))]
+        ways = [(pair, cost(i + 1, j + 1)), ((1, ALONE), cost(i + 1, j)), ((1, ALONE), cost(i, j + 1))]
         return min((here[0] + rest[0], here[1] + rest[1]) for here, rest in ways)
 
     found = [
-        (1, 100)
+        (1, ALONE)
         if p.reference is None or p.hypothesis is None
         else (not p.right, 0 if p.right else syllable_distance(p.reference, p.hypothesis))
         for p in align(reference, hypothesis, syllable_distance)

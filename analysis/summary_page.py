@@ -1,0 +1,203 @@
+"""The demo's folder in (summary, histories, test results, hypotheses), one self-contained HTML page out.
+
+The page needs no network and no other file: curves and recordings stand inside it.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import soundfile
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from analysis.curves import Curve, draw_curve, read_history
+from analysis.examples import Sentence, align_example, choose_examples, read_hypotheses, with_tone_mark
+from data.manifest import read_manifest
+from utils.audio import read_audio
+from utils.errors import RunError
+from utils.files import write_text
+
+TEMPLATES = Path(__file__).parent / "templates"
+PLAYED_RATE = 16_000  # Hz
+HEADLINES = {
+    "syllable_error_rate": ("Syllable error", "wrong, missing or additional syllables, tones counted"),
+    "cer": ("Character error", "audio to hanzi, both models in a row"),
+    "sentence_error_rate": ("Sentence error", "sentences with any wrong character"),
+}
+DETAILS = {
+    "toneless_syllable_error_rate": "Syllable error, tones aside",
+    "tone_error_rate": "Wrong tone where the rest is right",
+    "cer_from_gold_pinyin": "Character error if every syllable were right",
+}
+CURVES = {
+    "speech": (
+        Curve("Acoustic model: loss", {"train_loss": "training", "dev_loss": "dev"}),
+        Curve("Acoustic model: syllable error (dev)", {"dev_syllable_error_rate": "dev"}, percent=True),
+    ),
+    "language": (
+        Curve("Language model: loss", {"train_loss": "training", "dev_loss": "dev"}),
+        Curve("Language model: character error (dev)", {"dev_character_error_rate": "dev"}, percent=True),
+    ),
+}
+TABLES = {"syllables": "Syllables", "hanzi": "Characters"}
+CONFUSIONS_SHOWN = 8
+
+
+def write_summary_page(folder: str | Path) -> Path:
+    """Write ``summary.html`` into the demo's folder, from what lies there; returns its path.
+
+    Args:
+        folder: holds ``summary.json`` (see ``demo.py``), ``speech`` and ``language`` (runs) and ``test`` (of
+            ``test.py pipeline``).
+
+    Raises:
+        RunError, CorpusError: one of these is missing or damaged.
+    """
+    folder = Path(folder)
+    summary, results = _read_json(folder / "summary.json"), _read_json(folder / "test" / "results.json")
+    groups = choose_examples(read_hypotheses(folder / "test" / "hypotheses.tsv"))
+    recordings = _recordings(results["manifests"])
+    right, worst, drawn = ([_example(one, recordings) for one in group] for group in groups)
+    page = _environment().get_template("summary.html.j2")
+    html = page.render(
+        summary=summary,
+        results=results,
+        headlines=_headlines(results),
+        details={title: results[name] for name, title in DETAILS.items() if name in results},
+        stages=_stages(summary),
+        curves=[one for stage in CURVES for one in _curves(folder / stage, CURVES[stage])],
+        tables=_tables(results["error_types"]),
+        confusions=_confusions(results["error_types"]),
+        examples={"right": right, "worst": worst, "drawn": drawn},
+        transcripts=[{**one, "sound": _sound(Path(one["audio"]))} for one in summary.get("transcripts", [])],
+    )
+    write_text(folder / "summary.html", html)
+    return folder / "summary.html"
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": percent, "duration": duration}
+    return environment
+
+
+def percent(rate: float, digits: int = 1) -> str:
+    """``0.0534`` → ``5.3 %`` (with a narrow space that doesn't break)."""
+    return f"{100 * rate:.{digits}f}\u202f%"
+
+
+def duration(seconds: float) -> str:
+    """``374.2`` → ``6 min 14 s``; from an hour on ``1 h 5 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}\u202fs" if seconds >= 9.95 else f"{seconds:.1f}\u202fs"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}\u202fmin {rest}\u202fs"
+    return f"{minutes // 60}\u202fh {minutes % 60}\u202fmin"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"no usable figures ({error})", where=path, hint="run demo.py") from error
+
+
+def _headlines(results: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rate, interval and what it counts, for each of the large figures."""
+    return [
+        {
+            "title": title,
+            "note": note,
+            "rate": results[name],
+            "low": results["intervals"][name][0],
+            "high": results["intervals"][name][1],
+            "counts": results["counts"][name],
+        }
+        for name, (title, note) in HEADLINES.items()
+        if name in results
+    ]
+
+
+def _stages(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Stages with the time they took when they were made, its share of the longest, and of this call."""
+    made = {**summary["seconds"], **summary.get("seconds_when_made", {})}
+    longest = max(made.values(), default=0.0) or 1.0
+    return [
+        {
+            "name": name,
+            "seconds": seconds,
+            "made_seconds": made[name],
+            "share": made[name] / longest,
+            "reused": made[name] != seconds,
+        }
+        for name, seconds in summary["seconds"].items()
+    ]
+
+
+def _curves(run: Path, curves: Sequence[Curve]) -> list[dict[str, Any]]:
+    """Drawings of a run; none for a model that is counted, not trained in epochs."""
+    if not (run / "history.csv").is_file():
+        return []
+    history = read_history(run / "history.csv")
+    drawn = [curve for curve in curves if set(curve.columns) <= set(history)]
+    return [{"title": curve.title, "svg": draw_curve(history, curve)} for curve in drawn]
+
+
+def _tables(types: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Kinds of errors that occurred, most frequent first, with their share of all."""
+    tables = []
+    for key, title in TABLES.items():
+        counts = {kind: count for kind, count in types.get(key, {}).items() if count}
+        total = sum(counts.values())
+        rows = sorted(counts.items(), key=lambda item: -item[1])
+        tables.append(
+            {
+                "title": title,
+                "total": total,
+                "rows": [{"kind": k, "count": n, "share": n / total} for k, n in rows],
+            }
+        )
+    return [table for table in tables if table["total"]]
+
+
+def _confusions(types: Mapping[str, Any]) -> dict[str, list[tuple[str, str, int]]]:
+    syllables = [
+        (with_tone_mark(said), with_tone_mark(heard), count)
+        for said, heard, count in types.get("syllable_confusions", [])
+    ]
+    hanzi = [tuple(one) for one in types.get("hanzi_confusions", [])]
+    return {"syllables": syllables[:CONFUSIONS_SHOWN], "hanzi": hanzi[:CONFUSIONS_SHOWN]}
+
+
+def _recordings(manifests: Sequence[str]) -> dict[str, Path]:
+    """The recording of each utterance of the test set, as far as its manifests are still there."""
+    found = [Path(path) for path in manifests if Path(path).is_file()]
+    return {one.id: one.audio for path in found for one in read_manifest(path)}
+
+
+def _example(sentence: Sentence, recordings: Mapping[str, Path]) -> dict[str, Any]:
+    sound = _sound(recordings[sentence.id]) if sentence.id in recordings else None
+    return {"sentence": align_example(sentence), "sound": sound}
+
+
+def _sound(audio: Path) -> Markup | None:
+    """A recording as an MP3 inside a data address; None where it is gone."""
+    if not audio.is_file():
+        return None
+    encoded = io.BytesIO()
+    soundfile.write(encoded, read_audio(audio, PLAYED_RATE), PLAYED_RATE, format="MP3")
+    return Markup(f"data:audio/mpeg;base64,{base64.b64encode(encoded.getvalue()).decode('ascii')}")
