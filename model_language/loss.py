@@ -51,7 +51,8 @@ def sequence_loss(logits, syllables, targets, candidates: np.ndarray, label_smoo
     picked, rows = candidate_logits(logits, syllables, candidates)
     log_probs = ops.log_softmax(picked, axis=-1)  # (B, L, K)
     real = ops.cast(rows > 0, "float32")
-    hit = ops.cast(rows == ops.expand_dims(targets, -1), "float32") * real
+    targets = ops.expand_dims(ops.cast(targets, "int32"), -1)
+    hit = ops.cast(rows == targets, "float32") * real
     weights = ops.sum(hit, axis=-1)  # (B, L): 1 where the target is a candidate
     uniform = real / ops.sum(real, axis=-1, keepdims=True)
     wanted = (1 - label_smoothing) * hit + label_smoothing * uniform

@@ -6,6 +6,7 @@ A run folder holds ``config.yaml`` (section ``model``), ``vocabulary/`` (:class:
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,9 @@ def _load_weights(model: keras.Model, path: Path) -> None:
     if not path.is_file():
         raise RunError("the run has no weights yet", where=path, hint="train it with train.py language")
     try:
-        model.load_weights(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Keras's attempts before it gives up; the error below says it
+            model.load_weights(path)
     except (ValueError, OSError, KeyError) as error:
         hint = "vocabulary/ and config.yaml must be those the weights were trained with"
         raise RunError(f"the weights don't fit the model ({error})", where=path, hint=hint) from error
