@@ -20,8 +20,8 @@ against every syllable of the grammar):
 
 - each syllable has phonemes of its own; but xiong, qiong, jiong are spelled out as English letters and have
   to be given as phonemes. ü after l and n is written v; lü, lu:, jv are not understood.
-- the neutral tone is the digit 5 (a syllable without a digit is read as English); its pitch follows the tone
-  before it: high after a third tone, else low.
+- the neutral tone is the digit 5 (a syllable without a digit is read as English); its pitch is 22, 33, 44 or
+  11 after the tones 1 to 4.
 - a third tone before a third tone becomes a second, over words and in chains (我想买水: 2 2 2 3), not over a
   comma; before any other tone it is low ("half third", 21). The tones of 不 and 一 are left as written.
 """

@@ -130,7 +130,7 @@ class Synthesiser:
     def _receive(
         self, process: subprocess.Popen[bytes], complete: Callable[[bytes], int], speech: Speech
     ) -> bytes:
-        """Read until ``complete`` tells the length of a message at the beginning of what came; keep the rest."""
+        """Read until ``complete`` tells the length of the first message in what came; keep the rest."""
         pipe, deadline = process.stdout.fileno(), time.monotonic() + self.reply_seconds
         while not (length := complete(self._unread)):
             if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:

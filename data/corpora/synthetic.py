@@ -14,6 +14,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -178,11 +179,14 @@ def plan_corpus(settings: CorpusSettings, casts: dict[str, Cast]) -> list[Planne
     planned = []
     for number, split in enumerate(SPLITS):
         cast = casts[split]
+        said: Counter[str] = Counter()
         for i in range(getattr(settings, split)):
-            voice = cast.voices[i % len(cast.voices)]
-            name = f"S{VOICES.index(voice) + 1:03d}_{i // len(cast.voices):04d}"
-            sentence = cast.sentences[i % len(cast.sentences)]
-            planned.append(Planned(name, split, sentence, voice, (settings.seed, 2 + number, i)))
+            # In each round of the sentences the voices move on by one, so that no pair comes twice.
+            turn, k = divmod(i, len(cast.sentences))
+            voice = cast.voices[(k + turn) % len(cast.voices)]
+            name = f"S{VOICES.index(voice) + 1:03d}_{said[voice]:04d}"
+            said[voice] += 1
+            planned.append(Planned(name, split, cast.sentences[k], voice, (settings.seed, 2 + number, i)))
     return planned
 
 
@@ -212,7 +216,11 @@ def make_utterance(
         total = np.zeros(length, np.float32)
         for _ in range(_BABBLE_VOICES):
             voice = cast.voices[rng.integers(len(cast.voices))]
-            speech = speak(cast.sentences[rng.integers(len(cast.sentences))], voice, rng, synthesiser)
+            sentence = cast.sentences[rng.integers(len(cast.sentences))]
+            try:
+                speech = speak(sentence, voice, rng, synthesiser)
+            except SynthesiserError:
+                continue  # one voice less in the background
             total += np.take(speech, np.arange(length) + rng.integers(len(speech)), mode="wrap")
         return total
 
