@@ -1,0 +1,359 @@
+"""The cache: computed once, never stale, whatever is killed, changed or broken in between."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+import data.feature_cache as feature_cache
+from data.augment import AugmentConfig, augment_waveform
+from data.feature_cache import prepare_features
+from data.manifest import Utterance
+from utils.audio import read_audio, write_wav
+from utils.errors import AudioError, CorpusError
+from utils.features import FeatureConfig, extract_features, settings_hash
+
+ROOT = Path(__file__).parents[1]
+CONFIG = FeatureConfig()
+COPIES = AugmentConfig(copies=2, noise_probability=0.5, room_probability=0.5)
+
+
+def recordings(folder: Path, count: int = 6, prefix: str = "u") -> list[Utterance]:
+    """Utterances of noise, 0.2 s and longer."""
+    made = []
+    for index in range(count):
+        path = folder / f"{prefix}{index}.wav"
+        write_wav(path, 0.1 * np.random.default_rng(index).normal(size=3200 + 800 * index))
+        made.append(Utterance(f"{prefix}{index}", path, 0.2 + 0.05 * index, "s", ("ma1",), "妈"))
+    return made
+
+
+@pytest.fixture
+def corpus(tmp_path) -> list[Utterance]:
+    return recordings(tmp_path / "audio")
+
+
+@pytest.fixture
+def computed(monkeypatch) -> list[tuple[str, int]]:
+    """Fills with (id, copy) of what is computed in this process."""
+    seen: list[tuple[str, int]] = []
+    original = feature_cache._copies
+
+    def record(name, audio, copies, job):
+        seen.extend((name, copy) for copy in copies)
+        return original(name, audio, copies, job)
+
+    monkeypatch.setattr(feature_cache, "_copies", record)
+    return seen
+
+
+def all_features(cache) -> dict[tuple[str, int], np.ndarray]:
+    return {
+        (name, copy): np.array(cache.features(name, copy))
+        for name in cache.ids
+        for copy in range(cache.copies + 1)
+    }
+
+
+def assert_same(one, other):
+    one, other = all_features(one), all_features(other)
+    assert one.keys() == other.keys()
+    for key, values in one.items():
+        np.testing.assert_array_equal(values, other[key])
+
+
+@pytest.mark.parametrize("kind", ["spectrogram", "filter_bank", "mfcc"])
+def test_holds_the_features_of_each_recording(tmp_path, corpus, kind):
+    config = FeatureConfig(kind)
+    cache = prepare_features(corpus, config, tmp_path / "cache", workers=1)
+    assert cache.ids == tuple(u.id for u in corpus) and cache.copies == 0
+    for utterance in corpus:
+        expected = extract_features(read_audio(utterance.audio), config)
+        features = cache.features(utterance.id)
+        assert features.dtype == np.float16 and features.shape == expected.shape
+        assert isinstance(features, np.memmap) and not features.flags.writeable
+        np.testing.assert_array_equal(features, expected.astype(np.float16))
+        assert cache.frames(utterance.id) == len(expected)
+    assert cache.frame_counts[:, 0].tolist() == [cache.frames(u.id) for u in corpus]
+    assert cache.rows(["u2", "u0"]).tolist() == [2, 0]
+
+
+def test_copies_depend_on_seed_id_and_number_alone(tmp_path, corpus):
+    cache = prepare_features(corpus, CONFIG, tmp_path / "one", COPIES, workers=1, seed=7)
+    assert cache.copies == 2
+    rng = np.random.default_rng([7, 2, *b"u3"])
+    expected = extract_features(augment_waveform(read_audio(corpus[3].audio), rng, COPIES), CONFIG)
+    np.testing.assert_array_equal(cache.features("u3", 2), expected.astype(np.float16))
+    assert not np.array_equal(cache.features("u3", 1), cache.features("u3", 2))
+    np.testing.assert_array_equal(
+        cache.features("u3"), extract_features(read_audio(corpus[3].audio), CONFIG).astype(np.float16)
+    )
+
+
+def test_workers_and_order_change_nothing(tmp_path, corpus):
+    one = prepare_features(corpus, CONFIG, tmp_path / "one", COPIES, workers=1)
+    two = prepare_features(corpus[::-1], CONFIG, tmp_path / "two", COPIES, workers=2)
+    assert_same(one, two)
+    assert two.ids == one.ids[::-1]
+
+
+def test_unchanged_is_not_computed_again(tmp_path, corpus, computed):
+    first = prepare_features(corpus, CONFIG, tmp_path, COPIES, workers=1)
+    assert len(computed) == 18
+    again = prepare_features(corpus, CONFIG, tmp_path, COPIES, workers=1)
+    assert len(computed) == 18
+    assert_same(first, again)
+
+
+def test_added_utterances_and_copies_are_all_that_is_computed(tmp_path, corpus, computed):
+    prepare_features(corpus[:4], CONFIG, tmp_path, workers=1)
+    computed.clear()
+    prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    assert sorted(computed) == [("u4", 0), ("u5", 0)]
+    computed.clear()
+    prepare_features(corpus[:2], CONFIG, tmp_path, AugmentConfig(copies=1), workers=1)
+    assert sorted(computed) == [("u0", 1), ("u1", 1)]
+    computed.clear()
+    prepare_features(corpus[:2], CONFIG, tmp_path, AugmentConfig(copies=2), workers=1)
+    assert sorted(computed) == [("u0", 2), ("u1", 2)]
+
+
+def test_a_changed_file_is_computed_again(tmp_path, corpus, computed):
+    prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    computed.clear()
+    state = corpus[1].audio.stat()
+    samples = read_audio(corpus[1].audio)
+    write_wav(corpus[1].audio, -samples[::-1])  # same size
+    os.utime(corpus[1].audio, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
+    cache = prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    assert computed == [("u1", 0)]
+    np.testing.assert_array_equal(
+        cache.features("u1"), extract_features(read_audio(corpus[1].audio), CONFIG).astype(np.float16)
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"feature_config": FeatureConfig(bins=40)},
+        {"feature_config": FeatureConfig(normalise="none")},
+        {"augment": AugmentConfig(copies=1, speeds=(0.8,))},
+        {"seed": 1},
+    ],
+    ids=["bins", "normalise", "augment", "seed"],
+)
+def test_a_changed_setting_never_gives_stale_features(tmp_path, corpus, computed, change):
+    settings = {"feature_config": CONFIG, "augment": AugmentConfig(copies=1), "seed": 0, "workers": 1}
+    prepare_features(corpus[:2], folder=tmp_path, **settings)
+    computed.clear()
+    after = prepare_features(corpus[:2], folder=tmp_path, **settings | change)
+    assert {("u0", 1), ("u1", 1)} <= set(computed)
+    assert_same(after, prepare_features(corpus[:2], folder=tmp_path / "fresh", **settings | change))
+
+
+def test_a_changed_noise_recording_makes_new_copies(tmp_path, corpus, computed):
+    noise = tmp_path / "noise" / "hum.wav"
+    config = AugmentConfig(copies=1, noise_probability=1.0, noise_folder=str(noise.parent))
+    write_wav(noise, 0.1 * np.random.default_rng(0).normal(size=8000))
+    first = np.array(prepare_features(corpus[:1], CONFIG, tmp_path, config, workers=1).features("u0", 1))
+    write_wav(noise, np.sin(np.arange(9000)))
+    second = prepare_features(corpus[:1], CONFIG, tmp_path, config, workers=1).features("u0", 1)
+    assert computed == [("u0", 0), ("u0", 1), ("u0", 1)]
+    assert not np.array_equal(first, second)
+
+
+def test_repeated_utterances_are_computed_once(tmp_path, corpus, computed):
+    cache = prepare_features([*corpus, *corpus], CONFIG, tmp_path, workers=1)
+    assert len(computed) == len(cache.ids) == 6
+
+
+def test_one_id_for_two_recordings_is_refused(tmp_path, corpus):
+    twin = Utterance("u0", corpus[1].audio, 0.2, "s", ("ma1",), "妈")
+    with pytest.raises(CorpusError, match=r"two recordings have the id 'u0', .*u0\.wav and .*u1\.wav"):
+        prepare_features([*corpus, twin], CONFIG, tmp_path, workers=1)
+
+
+def test_no_utterances(tmp_path):
+    cache = prepare_features([], CONFIG, tmp_path, workers=2)
+    assert cache.ids == () and cache.frame_counts.shape == (0, 1)
+
+
+def test_all_unusable_recordings_are_named_and_the_others_kept(tmp_path, corpus):
+    corpus[1].audio.write_text("not audio")
+    corpus[2].audio.unlink()
+    corpus[4].audio.write_bytes(corpus[5].audio.read_bytes()[:2000])
+    with pytest.raises(
+        AudioError, match=r"3 of 6 recordings are not usable \(u1: not readable.*u2: no such.*u4: .*cut off"
+    ) as caught:
+        prepare_features(corpus, CONFIG, tmp_path / "cache", workers=2)
+    listed = Path(str(caught.value.where)).read_text(encoding="utf-8").splitlines()
+    assert [line.split("\t")[0] for line in listed] == ["u1", "u2", "u4"]
+    good = [corpus[i] for i in (0, 3, 5)]
+    before = {path.name for path in (tmp_path / "cache").rglob("*.npy")}
+    assert prepare_features(good, CONFIG, tmp_path / "cache").ids == ("u0", "u3", "u5")
+    assert {path.name for path in (tmp_path / "cache").rglob("*.npy")} == before
+
+
+def test_many_failures_are_counted_and_a_few_shown(tmp_path):
+    missing = [Utterance(f"m{i}", tmp_path / f"{i}.wav", 1.0, "s", ("ma1",), "妈") for i in range(20)]
+    with pytest.raises(
+        AudioError, match=r"20 of 20 recordings are not usable \(m0: .*; …\), .*failed\.tsv"
+    ) as caught:
+        prepare_features(missing, CONFIG, tmp_path)
+    assert str(caught.value).count("no such audio file") == 5
+
+
+class Deadly:
+    """A path whose arrival in another process ends that process, as a crash in a C library would."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __reduce__(self):
+        return os._exit, (11,)
+
+
+def test_a_worker_that_dies_gives_an_error_not_a_hang(tmp_path, corpus):
+    deadly = Utterance("dead", Deadly(corpus[0].audio), 0.2, "s", ("ma1",), "妈")
+    with pytest.raises(AudioError, match="a process that computes features died"):
+        prepare_features([*corpus[1:], deadly], CONFIG, tmp_path, workers=2)
+    assert len(prepare_features(corpus, CONFIG, tmp_path, workers=1).ids) == 6
+
+
+def test_a_fault_of_ours_names_the_utterance(tmp_path, corpus, monkeypatch):
+    def fail(samples, config):
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setattr(feature_cache, "extract_features", fail)
+    with pytest.raises(ZeroDivisionError) as caught:
+        prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    assert "utterance 'u0'" in caught.value.__notes__[0]
+
+
+def shard_files(folder: Path) -> list[Path]:
+    return sorted(path for path in (folder / f"filter_bank-{settings_hash(CONFIG)}").glob("[!.]*.npy"))
+
+
+@pytest.mark.parametrize("damage", ["index gone", "shard gone", "shard cut", "index garbage"])
+def test_damaged_shards_are_computed_again(tmp_path, corpus, computed, damage):
+    first = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
+    shard = next(path for path in shard_files(tmp_path) if not path.name.endswith(".index.npy"))
+    index = shard.with_name(shard.stem + ".index.npy")
+    if damage.endswith("gone"):
+        (index if damage.startswith("index") else shard).unlink()
+    elif damage == "shard cut":
+        os.truncate(shard, 500)
+    else:
+        index.write_bytes(b"garbage")
+    feature_cache._open_shard.cache_clear()
+    computed.clear()
+    again = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
+    assert len(computed) == 1  # small corpora have one utterance a shard
+    for key, values in first.items():
+        np.testing.assert_array_equal(values, again[key])
+
+
+def test_a_shard_of_a_wrong_shape_is_named(tmp_path, corpus):
+    cache = prepare_features(corpus[:1], CONFIG, tmp_path, workers=1)
+    shard = next(path for path in shard_files(tmp_path) if not path.name.endswith(".index.npy"))
+    np.save(shard, np.zeros((30, 79), np.float16))
+    with pytest.raises(
+        AudioError, match=rf"shape \(30, 79\).*expected \(frames, 80\) float16, .*{shard.name}, delete"
+    ):
+        cache.features("u0")
+    shard.unlink()
+    with pytest.raises(AudioError, match="can't be read"):
+        cache.features("u0")
+
+
+def test_utterances_share_shards_in_larger_corpora(tmp_path):
+    corpus = recordings(tmp_path / "audio", 40)
+    cache = prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    assert len(shard_files(tmp_path)) == 2 * 14  # 3 utterances a job
+    for utterance in corpus:
+        expected = extract_features(read_audio(utterance.audio), CONFIG).astype(np.float16)
+        np.testing.assert_array_equal(cache.features(utterance.id), expected)
+
+
+PREPARATION = """
+import sys
+from pathlib import Path
+from data.augment import AugmentConfig
+from data.feature_cache import prepare_features
+from tests.test_feature_cache import many_ids
+from utils.features import FeatureConfig
+
+folder = Path(sys.argv[1])
+prepare_features(many_ids(folder), FeatureConfig(), folder, AugmentConfig(copies=1), workers=2)
+"""
+
+
+def many_ids(folder: Path) -> list[Utterance]:
+    """240 utterances of 8 recordings: some work, little to write."""
+    paths = sorted((folder / "audio").glob("*.wav"))
+    return [
+        Utterance(f"{path.stem}-{n}", path, 1.0, "s", ("ma1",), "妈") for path in paths for n in range(30)
+    ]
+
+
+def finished(folder: Path) -> list[Path]:
+    return [path for path in shard_files(folder) if path.name.endswith(".index.npy")]
+
+
+def wait_for(condition, seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.005)
+
+
+def test_a_killed_preparation_leaves_whole_shards_and_no_process(tmp_path, computed):
+    recordings(tmp_path / "audio", 8)
+    process = subprocess.Popen([sys.executable, "-c", PREPARATION, str(tmp_path)], cwd=ROOT)
+    wait_for(lambda: len(finished(tmp_path)) >= 2)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait()
+    wait_for(lambda: not any(worker.is_running() for worker in workers))
+    done = sum(len(np.load(path)) for path in finished(tmp_path))
+    assert 0 < done < 480
+    utterances, copies = many_ids(tmp_path), AugmentConfig(copies=1)
+    cache = prepare_features(utterances, CONFIG, tmp_path, copies, workers=1)
+    # Copy 0 depends on the recording alone, so ids share it; copy 1 is each id's own.
+    assert sum(copy for _, copy in computed) == 240 - done // 2
+    sample = [utterances[i] for i in range(0, 240, 31)]
+    fresh = prepare_features(sample, CONFIG, tmp_path / "fresh", copies, workers=1)
+    for key, values in all_features(fresh).items():
+        np.testing.assert_array_equal(cache.features(*key), values)
+
+
+def test_the_calling_script_is_not_imported_by_the_workers(tmp_path):
+    corpus = recordings(tmp_path / "audio", 2)
+    script = tmp_path / "script.py"  # no "if __name__" guard either
+    script.write_text(
+        f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+print("imported", flush=True)
+from pathlib import Path, PosixPath, WindowsPath
+from data.feature_cache import prepare_features
+from data.manifest import Utterance
+from utils.features import FeatureConfig
+prepare_features({corpus!r}, FeatureConfig(), {str(tmp_path)!r}, workers=2)
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "imported\n"
+    assert len(finished(tmp_path)) == 2
