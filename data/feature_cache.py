@@ -116,13 +116,15 @@ def prepare_features(
 
     Raises:
         AudioError: some recordings are not usable (all of them are in ``failed.tsv`` in the cache's
-            folder; the others stay computed), or a worker process died.
+            folder; the others stay computed), or a worker process died, or
+            the folder can't be written.
         CorpusError: two recordings have the same id.
     """
     folder = Path(folder) / f"{feature_config.kind}-{settings_hash(feature_config)}"
     unique = _unique(utterances)
     augment = augment or AugmentConfig(copies=0)
-    write_json(folder / "settings.json", dataclasses.asdict(feature_config))
+    with _writing(folder):
+        write_json(folder / "settings.json", dataclasses.asdict(feature_config))
     keys, failures = _keys(unique, feature_config, augment, seed)
     shards, index, shard_of = _read_index(folder, feature_bins(feature_config))
     missing = (_find(index["key"], keys) == _MISSING) & (keys != b"")
@@ -219,7 +221,7 @@ def _read_index(folder: Path, bins: int) -> tuple[list[Path], np.ndarray, np.nda
         try:
             rows = np.load(path)
             whole = shard.stat().st_size > int(rows["frames"].sum()) * bins * np.float16().itemsize
-        except (OSError, ValueError):
+        except (OSError, ValueError, IndexError, EOFError):
             whole = False
         if whole:
             shards.append(shard)
@@ -363,12 +365,23 @@ def _write_shard(folder: Path, keys: list[bytes], features: list[np.ndarray]) ->
     index["key"], index["frames"] = keys, [len(item) for item in features]
     index["start"] = np.cumsum(index["frames"], dtype=np.int64) - index["frames"]
     shape = (int(index["frames"].sum()), features[0].shape[1])
-    with replacing(folder / f"{name}.npy") as temporary:
-        shard = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.float16, shape=shape)
-        np.concatenate(features, out=shard)
-        shard.flush()
-    with replacing(folder / f"{name}.index.npy") as temporary:
-        np.save(temporary, index)
+    with _writing(folder):
+        with replacing(folder / f"{name}.npy") as temporary, temporary.open("wb") as file:
+            header = {"descr": np.lib.format.dtype_to_descr(features[0].dtype), "fortran_order": False}
+            np.lib.format.write_array_header_1_0(file, header | {"shape": shape})
+            for item in features:
+                file.write(item.tobytes())
+        with replacing(folder / f"{name}.index.npy") as temporary:
+            np.save(temporary, index)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        hint = "free some space, or keep the features in another folder"
+        raise AudioError(f"features can't be written ({error.strerror})", where=folder, hint=hint) from error
 
 
 @lru_cache(maxsize=200)  # each holds a file open

@@ -201,6 +201,21 @@ def test_all_unusable_recordings_are_named_and_the_others_kept(tmp_path, corpus)
     assert {path.name for path in (tmp_path / "cache").rglob("*.npy")} == before
 
 
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, corpus):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(AudioError, match=r"features can't be written \(.*\), .*file/filter_bank"):
+        prepare_features(corpus, CONFIG, tmp_path / "file", workers=1)
+
+
+def test_a_full_disk_is_named(tmp_path, corpus, monkeypatch):
+    def full(path, array):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(AudioError, match=r"features can't be written \(No space left on device\)"):
+        prepare_features(corpus, CONFIG, tmp_path / "cache", workers=1)
+
+
 def test_many_failures_are_counted_and_a_few_shown(tmp_path):
     missing = [Utterance(f"m{i}", tmp_path / f"{i}.wav", 1.0, "s", ("ma1",), "妈") for i in range(20)]
     with pytest.raises(
@@ -244,7 +259,10 @@ def shard_files(folder: Path) -> list[Path]:
     return sorted(path for path in (folder / f"filter_bank-{settings_hash(CONFIG)}").glob("[!.]*.npy"))
 
 
-@pytest.mark.parametrize("damage", ["index gone", "shard gone", "shard cut", "index garbage"])
+@pytest.mark.parametrize(
+    "damage",
+    ["index gone", "shard gone", "shard cut", "index garbage", "index empty", "index of another kind"],
+)
 def test_damaged_shards_are_computed_again(tmp_path, corpus, computed, damage):
     first = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
     shard = next(path for path in shard_files(tmp_path) if not path.name.endswith(".index.npy"))
@@ -253,8 +271,10 @@ def test_damaged_shards_are_computed_again(tmp_path, corpus, computed, damage):
         (index if damage.startswith("index") else shard).unlink()
     elif damage == "shard cut":
         os.truncate(shard, 500)
+    elif damage == "index of another kind":
+        np.save(index, np.arange(3))
     else:
-        index.write_bytes(b"garbage")
+        index.write_bytes(b"garbage" if damage == "index garbage" else b"")
     feature_cache._open_shard.cache_clear()
     computed.clear()
     again = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
