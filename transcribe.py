@@ -16,6 +16,7 @@ from utils.errors import AudioError, RunError, UserError, run_command
 from utils.files import write_text
 from utils.quiet import silence_tensorflow
 from utils.recognition import Recognition
+from utils.run import open_run
 from utils.transcript_formats import FORMATS, as_dict
 
 DEMO = Path("runs/demo")
@@ -104,7 +105,7 @@ def _run(given: Path | None, stage: str) -> Path:
     run = given or DEMO / stage
     if not given and not run.is_dir():
         raise RunError(f"there is no {run}", hint=f"give --{stage} RUN, or make the demo's models: make demo")
-    return run
+    return open_run(run, stage).path  # a wrong folder is told before models are loaded
 
 
 def _print(recognition: Recognition, form: str, several: bool) -> None:

@@ -1,9 +1,9 @@
 """Error counts of utterances in, confidence interval of their rate out.
 
 The percentile bootstrap (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13) over
-whole speakers where there are enough of them: utterances of one speaker err alike, so that resampling single
-utterances would give intervals that are too narrow (Bisani and Ney, "Bootstrap estimates for confidence
-intervals in ASR performance evaluation", ICASSP 2004).
+whole groups where there are enough of them. Utterances of one speaker err alike, and so do repetitions of one
+sentence, so that resampling single utterances would give intervals that are too narrow (Bisani and Ney,
+"Bootstrap estimates for confidence intervals in ASR performance evaluation", ICASSP 2004).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 
 from utils.metrics import ErrorCounts
 
-FEWEST_SPEAKERS = 5
+FEWEST_GROUPS = 5
 # Resampled sets drawn at once: bounds the memory at chunk × units × 8 bytes (7,000 utterances: 5.6 MB).
 CHUNK = 100
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval, and what was resampled to find it: ``speaker`` or ``utterance``."""
+    """A confidence interval, and what was resampled to find it: ``utterance`` or groups of them."""
 
     low: float
     high: float
@@ -31,7 +31,8 @@ class Interval:
 
 def rate_interval(
     counts: Sequence[ErrorCounts],
-    speakers: Sequence[str] = (),
+    groups: Sequence[str] = (),
+    unit: str = "speaker",
     confidence: float = 0.95,
     samples: int = 1000,
     seed: int = 0,
@@ -40,26 +41,27 @@ def rate_interval(
 
     Args:
         counts: one for each utterance.
-        speakers: the speaker of each utterance; with fewer than 5 different ones (or none given)
-            utterances are resampled.
+        groups: the group (speaker, sentence) of each utterance; with fewer than 5 different ones, or none
+            given, utterances are resampled.
+        unit: what a group is called.
         confidence: share of the resampled rates that lies inside.
         samples: resampled sets.
         seed: makes the interval reproducible.
     """
-    speakers = list(speakers)
-    unit = "speaker" if len(set(speakers)) >= FEWEST_SPEAKERS else "utterance"
+    grouped = len(set(groups)) >= FEWEST_GROUPS
+    unit = unit if grouped else "utterance"
     if not counts:
         return Interval(0.0, 0.0, unit)
     figures = np.array([(one.errors, one.reference) for one in counts], dtype=np.int64)  # (utterances, 2)
-    if unit == "speaker":
-        figures = _sums_by_speaker(figures, speakers)  # (speakers, 2)
+    if grouped:
+        figures = _sums_by_group(figures, groups)  # (groups, 2)
     rates = _resampled_rates(figures, samples, np.random.default_rng(seed))
     low, high = np.quantile(rates, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(float(low), float(high), unit)
 
 
-def _sums_by_speaker(figures: np.ndarray, speakers: list[str]) -> np.ndarray:
-    names, group = np.unique(speakers, return_inverse=True)
+def _sums_by_group(figures: np.ndarray, groups: Sequence[str]) -> np.ndarray:
+    names, group = np.unique(list(groups), return_inverse=True)
     sums = np.zeros((len(names), 2), dtype=np.int64)
     np.add.at(sums, group, figures)
     return sums

@@ -72,7 +72,7 @@ def draw_curve(history: History, curve: Curve) -> Markup:
             _mark_best(axes, epochs, history[next(iter(curve.columns))])
         else:
             axes.legend(frameon=False, labelcolor=INK)
-        _clean(axes, curve)
+        _clean(axes, curve, epochs)
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return _embeddable(text.getvalue(), curve.title)
@@ -81,26 +81,21 @@ def draw_curve(history: History, curve: Curve) -> Markup:
 def _mark_best(axes: matplotlib.axes.Axes, epochs: Sequence[float], rates: Sequence[float]) -> None:
     best = min(range(len(rates)), key=rates.__getitem__)
     axes.plot(epochs[best], rates[best], "o", color=BEST, markersize=6)
-    beside = epochs[best] < (epochs[0] + epochs[-1]) / 2
-    axes.annotate(
-        f"best {100 * rates[best]:.2f} %",
-        (epochs[best], rates[best]),
-        xytext=(6 if beside else -6, 10),
-        textcoords="offset points",
-        ha="left" if beside else "right",
-        color=BEST,
-    )
+    text = f"best: {100 * rates[best]:.2f} % in epoch {epochs[best]:.0f}"
+    # In the corner, where a curve that falls leaves room.
+    axes.text(0.98, 0.93, text, transform=axes.transAxes, ha="right", va="top", color=BEST)
 
 
-def _clean(axes: matplotlib.axes.Axes, curve: Curve) -> None:
+def _clean(axes: matplotlib.axes.Axes, curve: Curve, epochs: Sequence[float]) -> None:
     axes.set_xlabel("epoch", color=FAINT)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
     axes.tick_params(colors=FAINT, length=0)
     axes.grid(axis="y", color=GRID, linewidth=1)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.set_ylim(bottom=0)
+    axes.set_xlim(epochs[0] - 0.5, epochs[-1] + 0.5)
     if curve.percent:
-        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=None))
+        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, symbol=" %"))
 
 
 def _embeddable(svg: str, title: str) -> Markup:

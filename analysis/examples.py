@@ -69,7 +69,7 @@ def read_hypotheses(path: str | Path) -> list[Sentence]:
 
 
 def choose_examples(
-    sentences: Sequence[Sentence], right: int = 4, worst: int = 3, drawn: int = 5, seed: int = 0
+    sentences: Sequence[Sentence], right: int = 4, worst: int = 4, drawn: int = 6, seed: int = 0
 ) -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
     """Sentences to show: the longest right ones, the worst ones, and some of the other wrong ones by lot.
 

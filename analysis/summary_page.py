@@ -47,6 +47,7 @@ CURVES = {
 }
 TABLES = {"syllables": "Syllables", "hanzi": "Characters"}
 CONFUSIONS_SHOWN = 8
+FEWEST_CONFUSED = 2  # once may be chance
 
 
 def write_summary_page(folder: str | Path) -> Path:
@@ -75,7 +76,7 @@ def write_summary_page(folder: str | Path) -> Path:
         tables=_tables(results["error_types"]),
         confusions=_confusions(results["error_types"]),
         examples={"right": right, "worst": worst, "drawn": drawn},
-        transcripts=[{**one, "sound": _sound(Path(one["audio"]))} for one in summary.get("transcripts", [])],
+        transcripts=[{**one, "sound": _sound(Path(one["audio"]))} for one in summary["transcripts"]],
     )
     write_text(folder / "summary.html", html)
     return folder / "summary.html"
@@ -134,15 +135,15 @@ def _headlines(results: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _stages(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Stages with the time they took when they were made, its share of the longest, and of this call."""
-    made = {**summary["seconds"], **summary.get("seconds_when_made", {})}
+    made = summary["seconds_when_made"]
     longest = max(made.values(), default=0.0) or 1.0
     return [
         {
-            "name": name,
+            "title": summary["titles"][name],
             "seconds": seconds,
             "made_seconds": made[name],
             "share": made[name] / longest,
-            "reused": made[name] != seconds,
+            "reused": name in summary["reused"],
         }
         for name, seconds in summary["seconds"].items()
     ]
@@ -174,13 +175,18 @@ def _tables(types: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [table for table in tables if table["total"]]
 
 
-def _confusions(types: Mapping[str, Any]) -> dict[str, list[tuple[str, str, int]]]:
+def _confusions(types: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The most frequent confusions, of syllables (with tone marks) and then of hanzi."""
     syllables = [
         (with_tone_mark(said), with_tone_mark(heard), count)
         for said, heard, count in types.get("syllable_confusions", [])
     ]
-    hanzi = [tuple(one) for one in types.get("hanzi_confusions", [])]
-    return {"syllables": syllables[:CONFUSIONS_SHOWN], "hanzi": hanzi[:CONFUSIONS_SHOWN]}
+    shown = syllables[:CONFUSIONS_SHOWN] + types.get("hanzi_confusions", [])[:CONFUSIONS_SHOWN]
+    return [
+        {"said": said, "heard": heard, "count": count}
+        for said, heard, count in shown
+        if count >= FEWEST_CONFUSED
+    ]
 
 
 def _recordings(manifests: Sequence[str]) -> dict[str, Path]:

@@ -12,7 +12,7 @@ from rich.table import Table
 TITLES = {
     "syllable_error_rate": "syllable error",
     "toneless_syllable_error_rate": "syllable error, tones aside",
-    "tone_error_rate": "tone error where the rest is right",
+    "tone_error_rate": "tone error, the rest right",
     "cer": "hanzi error (CER)",
     "sentence_error_rate": "sentence error",
 }
@@ -77,9 +77,9 @@ def _facts(results: Mapping[str, Any]) -> list[str]:
 def _error_types(types: Mapping[str, Any]) -> RenderableType:
     parts: list[RenderableType] = []
     for key, title in (
-        ("syllables", "syllable errors"),
-        ("hanzi", "hanzi errors"),
-        ("attribution", "wrong hanzi come from"),
+        ("syllables", "syllable errors, aligned by sound"),
+        ("hanzi", "hanzi errors, aligned by sound"),
+        ("attribution", "wrong hanzi by the stage that made them"),
     ):
         if types.get(key):
             parts.append(_kinds(title, types[key]))

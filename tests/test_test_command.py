@@ -85,6 +85,17 @@ def test_interval_is_by_speaker_where_all_are_known():
     assert score([*named, *OUTCOMES], SPEECH)["interval_unit"] == "utterance"
 
 
+def test_a_language_model_is_judged_by_sentences():
+    named = [_outcome(str(i), "ni3 hao3", "ni3 hao3", "你好", "你号", speaker=f"S{i}") for i in range(9)]
+    results = score(named, LANGUAGE)
+    assert results["interval_unit"] == "utterance"
+    assert len(results["worst"]) == 1
+    different = [
+        _outcome(str(i), "ni3 hao3", "ni3 hao3", f"{hanzi}好", "你好") for i, hanzi in enumerate("你尼泥拟妮")
+    ]
+    assert score(different, LANGUAGE)["interval_unit"] == "sentence"
+
+
 def test_hypotheses_file():
     rows = list(csv.DictReader(io.StringIO(hypotheses_tsv(OUTCOMES)), delimiter="\t"))
     assert [row["id"] for row in rows] == ["right", "homophone", "tone", "missed"]
