@@ -63,7 +63,7 @@ def _best_path(emitted: np.ndarray, states: np.ndarray, lengths: np.ndarray, fin
     """
     count, time, size = emitted.shape
     may_skip = np.zeros(states.shape, bool)
-    may_skip[:, 1] = size > 1  # from before the start straight to the first token
+    may_skip[:, 1:2] = True  # from before the start straight to the first token
     may_skip[:, 2:] = states[:, 2:] != states[:, :-2]
     back = np.zeros((time, count, size), np.int8)  # states between the best predecessor and this one
     scores = np.full((count, size + 2), -np.inf)  # two columns for what lies before the first state

@@ -99,8 +99,8 @@ def ctc_loss(labels, logits, label_lengths, logit_lengths, blank: int):
 
 def _frames_needed(labels, label_lengths):
     """`frames_needed` of each row of ``labels`` (B, L), of which ``label_lengths`` count; (B,) int32."""
-    follows = ops.arange(1, ops.shape(labels)[1])[None, :] < label_lengths[:, None]
-    repeats = ops.logical_and(labels[:, 1:] == labels[:, :-1], follows)
+    equal = labels[:, 1:] == labels[:, :-1]  # (B, L - 1)
+    repeats = ops.logical_and(equal, ops.arange(ops.shape(equal)[1])[None, :] + 1 < label_lengths[:, None])
     return label_lengths + ops.sum(ops.cast(repeats, "int32"), axis=1)
 
 

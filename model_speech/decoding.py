@@ -129,9 +129,11 @@ class _Beams:
         known = np.where(last >= 0, known, -np.inf)
 
         # Extensions (R, N, K): a repeat of the last token is a token of its own only after a blank.
-        entering = np.take_along_axis(log_probabilities, classes, axis=1)[:, None, :]
+        # (The blank is among the classes only where they are fewer than K that are possible at all.)
+        entering = np.where(classes == blank, -np.inf, np.take_along_axis(log_probabilities, classes, axis=1))
         repeated = last[:, :, None] == classes[:, None, :]
-        extended = np.where(repeated, blank_ended[:, :, None], total[:, :, None]) + entering
+        extended = np.where(repeated, blank_ended[:, :, None], total[:, :, None])
+        extended = extended + entering[:, None, :]
 
         # An extension that makes a prefix that is here already (its child) is not new: its mass goes there.
         is_mother = parent[:, :, None] == prefix[:, None, :]  # (R, N child, N mother)
