@@ -14,7 +14,6 @@ import json
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -36,41 +35,15 @@ from data.corpora.synthesiser import (
 )
 from data.corpora.synthesiser import SAMPLE_RATE as VOICE_RATE
 from data.corpora.synthetic_acoustics import record
-from data.corpora.synthetic_text import (
-    GRAMMAR_PATH,
-    Sentence,
-    draw_sentences,
-    read_sentences,
-    spoken_input,
-    spoken_reading,
-)
+from data.corpora.synthetic_plan import VOICES, Cast, CorpusSettings, Planned, cast_splits, plan_corpus
+from data.corpora.synthetic_text import GRAMMAR_PATH, Sentence, spoken_input, spoken_reading
 from data.corpora.thchs30 import SPLITS, find_utterances
 from utils.audio import INT16_SCALE, SAMPLE_RATE, audio_seconds, resample, write_wav
 from utils.errors import CorpusError, run_command
 from utils.files import write_json, write_text
 from utils.pinyin import split_syllable
 
-# Variants of espeak-ng's Mandarin voice, in a fixed order: the place in it is the speaker's number (_ for a
-# blank). Of the 104 in espeak-ng 1.52 these are left out, after measuring 46 syllables of each:
-# - no voiced sound, so no tones: whisper, whisperf, caleb;
-# - a pitch that hardly moves, or moves the wrong way: Alex, AnxiousAndy, aunty, robosoft6, robosoft8;
-# - more than a quarter of the syllables sound more like another syllable of the mean voice than like
-#   themselves: Alicia, Annie, Demonic, Lee, ian, kaukovalta, norbert, shelby, zac;
-# - dies now and then: rob (and Demonic);
-# - nearly the same as another one, so that one voice would stand on both sides of a split: Henrique, Hugo,
-#   michel, miguel (as Diogo), Gene2, klatt2, klatt5, klatt6 (as adam), edward2 (as benjamin), iven3,
-#   robosoft3, robosoft5, steph2, steph3.
-_VARIANTS = """
-    Andrea Andy Denis Diogo Gene Jacky Marco Mario Michael Mike Mr_serious Nguyen Reed RicishayMax
-    RicishayMax2 RicishayMax3 Storm Tweaky UniRobot adam anika anikaRobot announcer antonio belinda
-    benjamin boris croak david ed edward f1 f2 f3 f4 f5 fast grandma grandpa gustave iven iven2
-    iven4 john klatt klatt3 klatt4 linda m1 m2 m3 m4 m5 m6 m7 m8 marcelo max mike2 pablo paul pedro
-    quincy robert robosoft robosoft2 robosoft4 robosoft7 sandro steph travis victor
-"""
-VOICES = tuple(name.replace("_", " ") for name in _VARIANTS.split())
-
 RECIPE = 1  # raise it when the sound of a corpus with the same settings changes
-_DEV_SHARE, _TEST_SHARE = 1 / 12, 1 / 6  # of the voices
 
 _SPEED = (150, 210)  # words a minute, about 3.2 to 4.6 syllables a second
 _PITCH = (30, 70)
@@ -84,44 +57,6 @@ _PHONE_FINALS = {"iou": "iu", "uei": "ui", "uen": "un"}
 
 
 @dataclass(frozen=True)
-class CorpusSettings:
-    """All that the bytes of a corpus depend on, beside the grammar and this code.
-
-    Attributes:
-        train: utterances of the split; ``dev`` and ``test`` likewise.
-        seed: of sentences, voices, prosody and acoustics.
-        voices: how many of ``VOICES`` to use, at least 3.
-        text: a file of sentences instead of the grammar.
-    """
-
-    train: int = 4000
-    dev: int = 300
-    test: int = 600
-    seed: int = 0
-    voices: int = len(VOICES)
-    text: str | None = None
-
-
-@dataclass(frozen=True)
-class Planned:
-    """An utterance to be made; ``rng_key`` starts its own stream of chance."""
-
-    id: str
-    split: str
-    sentence: Sentence
-    voice: str
-    rng_key: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Cast:
-    """Who speaks and what is said in one split; also the pool that its babble is made of."""
-
-    voices: tuple[str, ...]
-    sentences: tuple[Sentence, ...]
-
-
-@dataclass(frozen=True)
 class Failure:
     """A pair of voice and sentence that the synthesiser couldn't say."""
 
@@ -129,65 +64,6 @@ class Failure:
     voice: str
     hanzi: str
     reason: str
-
-
-def cast_splits(settings: CorpusSettings) -> dict[str, Cast]:
-    """Deal out voices and sentences to the splits; no voice and no sentence is in two.
-
-    Raises:
-        CorpusError: too few voices or sentences.
-    """
-    if not 3 <= settings.voices <= len(VOICES):
-        raise CorpusError(f"{settings.voices} voices", hint=f"3 (one a split) to {len(VOICES)}")
-    rng = np.random.default_rng([settings.seed, 1])
-    voices = [VOICES[i] for i in rng.permutation(len(VOICES))[: settings.voices]]
-    dev = max(1, round(settings.voices * _DEV_SHARE))
-    test = max(1, round(settings.voices * _TEST_SHARE))
-    own_voices = {"dev": voices[:dev], "test": voices[dev : dev + test], "train": voices[dev + test :]}
-    sentences = _sentences(settings)
-    sentences = [sentences[i] for i in rng.permutation(len(sentences))]
-    held_out = settings.dev + settings.test
-    own_sentences = {
-        "dev": sentences[: settings.dev],
-        "test": sentences[settings.dev : held_out],
-        "train": sentences[held_out : held_out + settings.train],
-    }
-    if not own_sentences["train"]:
-        raise CorpusError(
-            f"{len(sentences)} sentences are not enough for {held_out} of dev and test, and a train split",
-            where=settings.text,
-            hint="give more text, or ask for fewer",
-        )
-    return {split: Cast(tuple(own_voices[split]), tuple(own_sentences[split])) for split in SPLITS}
-
-
-def _sentences(settings: CorpusSettings) -> list[Sentence]:
-    if settings.text is None:
-        return draw_sentences(settings.train + settings.dev + settings.test, settings.seed)
-    sentences, rejected = read_sentences(settings.text)
-    if rejected:
-        number, reason = rejected[0]
-        print(
-            f"{settings.text}: {len(rejected)} lines left out, the first: line {number}, {reason}",
-            file=sys.stderr,
-        )
-    return sentences
-
-
-def plan_corpus(settings: CorpusSettings, casts: dict[str, Cast]) -> list[Planned]:
-    """Every utterance of the corpus; sentences are said again, by other voices, where they are too few."""
-    planned = []
-    for number, split in enumerate(SPLITS):
-        cast = casts[split]
-        said: Counter[str] = Counter()
-        for i in range(getattr(settings, split)):
-            # In each round of the sentences the voices move on by one, so that no pair comes twice.
-            turn, k = divmod(i, len(cast.sentences))
-            voice = cast.voices[(k + turn) % len(cast.voices)]
-            name = f"S{VOICES.index(voice) + 1:03d}_{said[voice]:04d}"
-            said[voice] += 1
-            planned.append(Planned(name, split, cast.sentences[k], voice, (settings.seed, 2 + number, i)))
-    return planned
 
 
 def speak(sentence: Sentence, voice: str, rng: np.random.Generator, synthesiser: Synthesiser) -> np.ndarray:
@@ -347,15 +223,15 @@ def main(argv: list[str] | None = None) -> int:
     settings = CorpusSettings(**{name: getattr(options, name) for name in names})
     start = time.monotonic()
     failures = generate(options.root, settings, options.workers)
-    _report(Path(options.root), settings, failures, time.monotonic() - start)
+    _report(Path(options.root), failures, time.monotonic() - start)
     return 0
 
 
-def _report(root: Path, settings: CorpusSettings, failures: Sequence[Failure], seconds: float) -> None:
+def _report(root: Path, failures: Sequence[Failure], seconds: float) -> None:
     audio = sorted((root / "data").glob("*.wav"))
-    spoken = sum(audio_seconds(path) for path in audio)
-    size = f"{len(audio)} utterances, {spoken / 3600:.2f} hours, {settings.voices} voices"
-    print(f"{root}: {size}; {seconds:.0f} s of work")
+    hours = sum(audio_seconds(path) for path in audio) / 3600
+    voices = len({path.name.split("_")[0] for path in audio})
+    print(f"{root}: {len(audio)} utterances, {hours:.2f} hours, {voices} voices; {seconds:.0f} s of work")
     for failure in failures:
         print(
             f"  not spoken: {failure.id} ({failure.voice}): {failure.hanzi}: {failure.reason}",
