@@ -14,7 +14,8 @@ from analysis.alignment import Pair, align, syllable_distance
 from utils.errors import CorpusError
 
 RIGHT, MISHEARD, MISWRITTEN = "right", "misheard", "miswritten"
-COLUMNS = ("id", "reference_pinyin", "pinyin", "reference_hanzi", "hanzi")
+TEXTS = ("id", "reference_pinyin", "pinyin", "reference_hanzi", "hanzi")
+COLUMNS = (*TEXTS, "syllable_errors", "hanzi_errors")
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,13 @@ def read_hypotheses(path: str | Path) -> list[Sentence]:
     path = Path(path)
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-        return [_sentence(row) for row in rows]
-    except (OSError, UnicodeDecodeError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise CorpusError(f"not a table of hypotheses ({error!r})", where=path) from error
+            table = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+            missing = [name for name in COLUMNS if name not in (table.fieldnames or ())]
+            if missing:
+                raise CorpusError(f"no column {', '.join(missing)}", where=path, hint="see test.py")
+            return [_sentence(row) for row in table]
+    except (OSError, UnicodeDecodeError, ValueError, TypeError, AttributeError) as error:
+        raise CorpusError(f"not a table of hypotheses ({error})", where=path) from error
 
 
 def choose_examples(
@@ -97,7 +101,7 @@ def with_tone_mark(syllable: str) -> str:
 
 
 def _sentence(row: dict[str, str]) -> Sentence:
-    name, said, heard, said_hanzi, heard_hanzi = (row[column] for column in COLUMNS)
+    name, said, heard, said_hanzi, heard_hanzi = (row[column] for column in TEXTS)
     errors = int(row["hanzi_errors"] if said_hanzi and heard_hanzi else row["syllable_errors"])
     return Sentence(name, tuple(said.split()), tuple(heard.split()), said_hanzi, heard_hanzi, errors)
 

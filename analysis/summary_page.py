@@ -134,15 +134,15 @@ def _headlines(results: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _stages(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Stages with the time they took when they were made, its share of the longest, and of this call."""
+    """Stages with the time they took when they were made (None: not known) and its share of the longest."""
     made = summary["seconds_when_made"]
     longest = max(made.values(), default=0.0) or 1.0
     return [
         {
             "title": summary["titles"][name],
             "seconds": seconds,
-            "made_seconds": made[name],
-            "share": made[name] / longest,
+            "made_seconds": made.get(name),
+            "share": made.get(name, 0.0) / longest,
             "reused": name in summary["reused"],
         }
         for name, seconds in summary["seconds"].items()
