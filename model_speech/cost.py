@@ -1,0 +1,43 @@
+"""What a model costs: a Keras model + a number of feature frames in, multiply-accumulates out."""
+
+from __future__ import annotations
+
+import math
+
+import keras
+from keras import layers
+
+# Layers that multiply by a kernel once for every position of their output.
+KERNEL_LAYERS = (layers.Conv1D, layers.Conv2D, layers.DepthwiseConv1D, layers.DepthwiseConv2D, layers.Dense)
+# Layers whose weights scale and shift single values: left out of the count.
+ELEMENTWISE_LAYERS = (layers.BatchNormalization, layers.LayerNormalization, layers.RMSNormalization)
+
+
+def multiply_accumulates(model: keras.Model, frames: int) -> int:
+    """Multiply-accumulates of one forward pass over an utterance of ``frames`` feature frames.
+
+    Counted are convolutions and dense layers, as in the literature; normalisation, activations and the
+    softmax are not.
+
+    Raises:
+        ValueError: a layer has weights and its cost isn't known here; names it.
+    """
+    # The model itself takes any length: a copy with fixed shapes knows the size of every layer's output.
+    features, lengths = model.input["features"], model.input["lengths"]
+    fixed = {
+        "features": keras.Input(batch_shape=(1, frames, features.shape[2]), name="features"),
+        "lengths": keras.Input(batch_shape=(1,), dtype=lengths.dtype, name="lengths"),
+    }
+    return sum(_of_layer(layer) for layer in keras.models.clone_model(model, input_tensors=fixed).layers)
+
+
+def _of_layer(layer: keras.layers.Layer) -> int:
+    if isinstance(layer, ELEMENTWISE_LAYERS) or not layer.weights:
+        return 0
+    if not isinstance(layer, KERNEL_LAYERS):
+        raise ValueError(f"the cost of layer '{layer.name}' ({type(layer).__name__}) isn't known")
+    depthwise = isinstance(layer, layers.DepthwiseConv1D | layers.DepthwiseConv2D)
+    # (1, positions…, channels); a depthwise kernel meets each position once, all of its channels together.
+    positions = math.prod(layer.output.shape[1:-1])
+    kernel = layer.kernel.shape
+    return positions * math.prod(kernel[:-1]) * (1 if depthwise and kernel[-1] == 1 else kernel[-1])
