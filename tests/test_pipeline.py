@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
+import pipeline
 from data.manifest import read_manifest
 from model_speech.decoding import Hypothesis
 from model_speech.loading import AcousticModel, load_acoustic_model
@@ -98,6 +99,18 @@ def test_many_recordings_share_batches_and_keep_their_order():
     assert [one.id for one in heard] == [str(i) for i in range(40)]
     assert ["".join(one.hanzi) for one in heard] == [t.replace(".", "") for t in texts]
     assert (len(acoustic.batches), converter.calls) == (1, 1)
+
+
+def test_output_does_not_depend_on_windows_and_batches(monkeypatch):
+    sources = [(str(i), _speak("m.n.h-w."[: i % 8 + 1] * (i % 3 + 1))) for i in range(30)]
+    at_once = list(Recognizer(Scripted(), Echo()).recognise(sources))
+    monkeypatch.setattr(pipeline, "LONGEST_PIECE", 100.0)
+    monkeypatch.setattr(pipeline, "WINDOW_SECONDS", 3.0)
+    monkeypatch.setattr(pipeline, "BATCH_FRAMES", 20)
+    acoustic = Scripted()
+    assert list(Recognizer(acoustic, Echo()).recognise(sources)) == at_once
+    assert len(acoustic.batches) > 10
+    assert max(acoustic.batches) > 1
 
 
 def test_silence_gives_an_empty_recognition():
