@@ -1,0 +1,48 @@
+"""Run folders with tiny models, for whatever needs a finished run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import keras
+from tiny_corpus import SYLLABLES
+
+from model_language.ngram import NgramConfig, NgramModel
+from model_language.registry import NGRAM_FILE
+from model_language.symbols import build_symbols
+from model_speech.compact import CompactConfig, build_compact
+from utils.config import save_yaml, to_plain
+from utils.features import FeatureConfig, feature_bins
+from utils.run import RunFolder
+from utils.vocabulary import acoustic_vocabulary
+
+
+def write_speech_run(folder: Path, manifest: Path) -> Path:
+    """A speech run whose model has random weights: its output means nothing, but is always the same."""
+    run, features = RunFolder(folder), FeatureConfig(bins=16)
+    model_config, vocabulary = CompactConfig(front_filters=(2, 2), width=8, blocks=1), acoustic_vocabulary()
+    keras.utils.set_random_seed(1)
+    model = build_compact(model_config, feature_bins(features), len(vocabulary))
+    lists = {split: [str(manifest)] for split in ("train", "dev", "test")}
+    config = {
+        "task": "speech",
+        "features": to_plain(features),
+        "data": lists,
+        "model": to_plain(model_config),
+    }
+    save_yaml(run.config_file, config)
+    vocabulary.save(run.vocabulary("acoustic.txt"))
+    model.save_weights(run.best_weights)
+    return folder
+
+
+def write_language_run(folder: Path, manifest: Path) -> Path:
+    """A language run: bigrams of a few sentences."""
+    run = RunFolder(folder)
+    pairs = [(list(SYLLABLES), "".join(SYLLABLES.values())), (["wo3", "hao3"], "我好")]
+    symbols, model_config = build_symbols(pairs), NgramConfig(order=2)
+    lists = {"train": ["text.txt"], "dev": [], "test": [str(manifest)]}
+    save_yaml(run.config_file, {"task": "language", "data": lists, "model": to_plain(model_config)})
+    symbols.save(run.path)
+    NgramModel.train(pairs, model_config, symbols).save(run.path / NGRAM_FILE)
+    return folder
