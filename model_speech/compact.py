@@ -1,4 +1,9 @@
-"""Our small acoustic model: log-mel features + lengths in, CTC logits every 80 ms out."""
+"""Our small acoustic model: log-mel features + lengths in, CTC logits every 80 ms out.
+
+All of its work is done at the output's frame rate, with the operations that a CPU does best: matrix
+products, and depthwise convolutions over time for the context. Eight frames are stacked and projected;
+then come residual blocks of normalisation, depthwise convolution and pointwise layer.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +20,16 @@ class CompactConfig:
     """Geometry of `build_compact`."""
 
     name: str = "compact"
-    front_filters: tuple[int, ...] = (32, 64)  # one 3x3 convolution of stride 2 x 2 each
+    stack: int = 8  # frames that make one: 80 ms
     width: int = 256  # channels of the residual blocks
-    blocks: int = 6
-    kernel: int = 5  # frames that a block's convolution sees
+    blocks: int = 8
+    kernel: int = 11  # stacked frames that a block's convolution sees
     dropout: float = 0.1
 
     @property
     def time_stride(self) -> int:
-        """Input frames per output frame: every front convolution halves, and the projection after them."""
-        return 2 ** (len(self.front_filters) + 1)
+        """Input frames per output frame."""
+        return self.stack
 
 
 def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> keras.Model:
@@ -41,24 +46,26 @@ def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> ker
     """
     features = keras.Input((None, feature_bins), name="features")
     lengths = keras.Input((), dtype="int32", name="lengths")
-    padded = PadTime(config.time_stride)(features)
+    padded = PadTime(config.stack)(features)
     x = MaskFrames()(padded, FrameMask()(padded, lengths))
-    x = layers.Reshape((-1, feature_bins, 1))(x)
-    for index, filters in enumerate(config.front_filters):
-        x = layers.Conv2D(filters, 3, strides=2, padding="same", activation="relu")(x)
-        x = MaskFrames()(x, FrameMask(2 ** (index + 1))(padded, lengths))
-    x = layers.Reshape((-1, x.shape[2] * x.shape[3]))(x)
-    x = layers.Conv1D(config.width, 2, strides=2, padding="same")(x)
-    valid = FrameMask(config.time_stride)(padded, lengths)
+    x = layers.Reshape((-1, config.stack * feature_bins))(x)  # (B, T', stack * F)
+    x = layers.Dense(config.width, name="front")(x)
+    valid = FrameMask(config.stack)(padded, lengths)
     for _ in range(config.blocks):
         x = _block(x, valid, config)
-    x = layers.Dropout(config.dropout)(layers.LayerNormalization()(x))
+    x = _dropout(layers.RMSNormalization()(x), config)
     logits = layers.Dense(classes, name="logits", dtype="float32")(x)
     return keras.Model({"features": features, "lengths": lengths}, logits, name=config.name)
 
 
 def _block(x, valid, config: CompactConfig):
     """Residual convolution over time: (B, T', width) → the same."""
-    y = MaskFrames()(layers.LayerNormalization()(x), valid)
-    y = layers.Conv1D(config.width, config.kernel, padding="same", activation="relu")(y)
-    return layers.Add()([x, layers.Dropout(config.dropout)(y)])
+    y = MaskFrames()(layers.RMSNormalization()(x), valid)
+    y = layers.DepthwiseConv1D(config.kernel, padding="same")(y)
+    y = layers.Dense(config.width, activation="relu")(y)
+    return layers.Add()([x, _dropout(y, config)])
+
+
+def _dropout(x, config: CompactConfig):
+    """Drop whole channels of an utterance: as good, and a fraction of the random numbers."""
+    return layers.Dropout(config.dropout, noise_shape=(None, 1, config.width))(x)
