@@ -1,12 +1,9 @@
 """Utterances → their features on disk, computed once in parallel, then read memory-mapped.
 
-Layout: ``FOLDER/KIND-SETTINGSHASH/`` holds shards. A shard is ``NAME.npy``, the frames of some hundred
-utterances one after the other, (frames, bins) float16, and ``NAME.index.npy``, one row for each of them:
-key, first frame, number of frames. The index is written last: a shard without one is not there, so a
-killed preparation leaves whole shards, which the next one uses. A key is a hash of all that determines
-the features (settings, audio path, size and time; for altered copies also augmentation, seed, id and
-copy number): what changed has another key and is computed anew. Rows with old keys are never read again;
-deleting the folder is always safe.
+``FOLDER/KIND-SETTINGSHASH/`` holds shards (see ``feature_shards.py``). A key is a hash of all that
+determines an utterance's features (settings, audio path, size and time; for altered copies also
+augmentation, seed, id and copy number): what changed has another key and is computed anew. Shards are
+never changed; rows with old keys are never read again. Deleting the folder is always safe.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ import base64
 import dataclasses
 import hashlib
 import json
-import logging
 import math
 import multiprocessing
 import os
@@ -27,30 +23,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
 from data.augment import AugmentConfig, augment_waveform, forget_recordings, recordings_in
+from data.feature_shards import KEY, MISSING, find_rows, open_shard, read_index, write_shard, writing
 from data.manifest import Utterance
 from utils.audio import read_audio
 from utils.errors import AudioError, CorpusError, UserError
 from utils.features import FeatureConfig, extract_features, feature_bins, settings_hash
-from utils.files import replacing, write_json, write_text
+from utils.files import write_json, write_text
 
-log = logging.getLogger(__name__)
-
-_KEY = np.dtype("S20")  # base64 of 120 bits; empty where there is no file
-_INDEX_ROW = np.dtype([("key", _KEY), ("start", np.int64), ("frames", np.int32)])
-_MISSING = -1
 # A worker holds a shard's features in memory while it makes them (80 bins, 5 s each: 80 MB).
 _SHARD_FEATURES = 1024
 _JOBS_PER_WORKER = 16  # small corpora get smaller shards, so that the workers end together
 _FAILURES_SHOWN = 5
 _AUGMENT_VERSION = 1  # raise it when the same settings give other copies than before
-_DELETE = "delete the file, the features are computed again"
 
 
 @dataclass(frozen=True)
@@ -82,7 +72,7 @@ class FeatureCache:
         """
         row = self._rows[utterance]
         start = self._starts[row, copy]
-        shard = _open_shard(self._shards[self._shard_of[row, copy]], self.bins)
+        shard = open_shard(self._shards[self._shard_of[row, copy]], self.bins)
         return shard[start : start + self.frame_counts[row, copy]]
 
     def frames(self, utterance: str, copy: int = 0) -> int:
@@ -116,25 +106,25 @@ def prepare_features(
 
     Raises:
         AudioError: some recordings are not usable (all of them are in ``failed.tsv`` in the cache's
-            folder; the others stay computed), or a worker process died, or
-            the folder can't be written.
+            folder; the others stay computed), a worker process died, or the
+            folder can't be written.
         CorpusError: two recordings have the same id.
     """
     folder = Path(folder) / f"{feature_config.kind}-{settings_hash(feature_config)}"
     unique = _unique(utterances)
     augment = augment or AugmentConfig(copies=0)
-    with _writing(folder):
+    with writing(folder):
         write_json(folder / "settings.json", dataclasses.asdict(feature_config))
     keys, failures = _keys(unique, feature_config, augment, seed)
-    shards, index, shard_of = _read_index(folder, feature_bins(feature_config))
-    missing = (_find(index["key"], keys) == _MISSING) & (keys != b"")
+    shards, index, shard_of = read_index(folder, feature_bins(feature_config))
+    missing = (find_rows(index["key"], keys) == MISSING) & (keys != b"")
     if missing.any():
         jobs = _jobs(unique, keys, missing, feature_config, augment, seed, folder, workers)
         failures += _run(jobs, int(missing.any(axis=1).sum()), workers)
-        shards, index, shard_of = _read_index(folder, feature_bins(feature_config))
+        shards, index, shard_of = read_index(folder, feature_bins(feature_config))
     if failures:
         raise _failure(failures, len(unique), folder)
-    rows = _find(index["key"], keys)  # (ids, 1 + copies)
+    rows = find_rows(index["key"], keys)  # (ids, 1 + copies)
     ids = tuple(utterance.id for utterance in unique)
     return FeatureCache(
         ids=ids,
@@ -155,7 +145,7 @@ class _Job:
     folder: Path
     ids: tuple[str, ...]
     audio: tuple[Path, ...]
-    keys: np.ndarray  # (ids, 1 + copies) _KEY
+    keys: np.ndarray  # (ids, 1 + copies) KEY
     missing: np.ndarray  # (ids, 1 + copies) bool
     features: FeatureConfig
     augment: AugmentConfig
@@ -178,8 +168,8 @@ def _unique(utterances: Sequence[Utterance]) -> list[Utterance]:
 def _keys(
     utterances: Sequence[Utterance], features: FeatureConfig, augment: AugmentConfig, seed: int
 ) -> tuple[np.ndarray, list[tuple[str, str]]]:
-    """Keys of all copies, (ids, 1 + copies) _KEY; empty where the file is missing, and those failures."""
-    keys = np.zeros((len(utterances), 1 + augment.copies), _KEY)
+    """Keys of all copies, (ids, 1 + copies) KEY; empty where the file is missing, and those failures."""
+    keys = np.zeros((len(utterances), 1 + augment.copies), KEY)
     failures: list[tuple[str, str]] = []
     settings = settings_hash(features)
     chance = _augment_hash(augment, seed) if augment.copies else ""
@@ -210,35 +200,6 @@ def _augment_hash(augment: AugmentConfig, seed: int) -> str:
 
 def _key(source: str) -> bytes:
     return base64.b64encode(hashlib.blake2b(source.encode(), digest_size=15).digest())
-
-
-def _read_index(folder: Path, bins: int) -> tuple[list[Path], np.ndarray, np.ndarray]:
-    """All whole shards of a folder: their paths, the rows of all indices, and each row's shard number."""
-    shards: list[Path] = []
-    parts = [np.empty(0, _INDEX_ROW)]
-    for path in sorted(folder.glob("[!.]*.index.npy")):
-        shard = path.with_name(path.name.replace(".index.npy", ".npy"))
-        try:
-            rows = np.load(path)
-            whole = shard.stat().st_size > int(rows["frames"].sum()) * bins * np.float16().itemsize
-        except (OSError, ValueError, IndexError, EOFError):
-            whole = False
-        if whole:
-            shards.append(shard)
-            parts.append(rows)
-        else:
-            log.warning("%s is damaged: its features are computed again", shard)
-    numbers = np.repeat(np.arange(-1, len(shards), dtype=np.int32), [len(part) for part in parts])
-    return shards, np.concatenate(parts), numbers
-
-
-def _find(known: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Row of each key in ``known``, or -1; the shape of ``keys``, int64."""
-    if not len(known):
-        return np.full(keys.shape, _MISSING)
-    order = np.argsort(known, kind="stable")
-    rows = order[np.searchsorted(known, keys, sorter=order).clip(max=len(known) - 1)]
-    return np.where(known[rows] == keys, rows, _MISSING)
 
 
 def _jobs(
@@ -342,7 +303,7 @@ def _compute_shard(job: _Job) -> tuple[int, list[tuple[str, str]]]:
             error.add_note(f"while computing features of utterance '{name}', {audio}")
             raise
     if features:
-        _write_shard(job.folder, keys, features)
+        write_shard(job.folder, keys, features)
     return len(job.ids), failures
 
 
@@ -357,47 +318,6 @@ def _copies(name: str, audio: Path, copies: Sequence[int], job: _Job) -> list[np
             altered = augment_waveform(samples, rng, job.augment, job.features.sample_rate)
         made.append(extract_features(altered, job.features).astype(np.float16))
     return made
-
-
-def _write_shard(folder: Path, keys: list[bytes], features: list[np.ndarray]) -> None:
-    name = hashlib.blake2b(b"".join(keys), digest_size=8).hexdigest()
-    index = np.empty(len(keys), _INDEX_ROW)
-    index["key"], index["frames"] = keys, [len(item) for item in features]
-    index["start"] = np.cumsum(index["frames"], dtype=np.int64) - index["frames"]
-    shape = (int(index["frames"].sum()), features[0].shape[1])
-    with _writing(folder):
-        with replacing(folder / f"{name}.npy") as temporary, temporary.open("wb") as file:
-            header = {"descr": np.lib.format.dtype_to_descr(features[0].dtype), "fortran_order": False}
-            np.lib.format.write_array_header_1_0(file, header | {"shape": shape})
-            for item in features:
-                file.write(item.tobytes())
-        with replacing(folder / f"{name}.index.npy") as temporary:
-            np.save(temporary, index)
-
-
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        hint = "free some space, or keep the features in another folder"
-        raise AudioError(f"features can't be written ({error.strerror})", where=folder, hint=hint) from error
-
-
-@lru_cache(maxsize=200)  # each holds a file open
-def _open_shard(path: str, bins: int) -> np.ndarray:
-    """A shard's frames, (frames, bins) float16, memory-mapped."""
-    try:
-        shard = np.load(path, mmap_mode="r")
-    except (OSError, ValueError) as error:
-        raise AudioError(f"a feature shard can't be read ({error})", where=path, hint=_DELETE) from error
-    if shard.ndim != 2 or shard.shape[1] != bins or shard.dtype != np.float16:
-        raise AudioError(
-            f"a feature shard has shape {shard.shape}, {shard.dtype}; expected (frames, {bins}) float16",
-            where=path,
-            hint=_DELETE,
-        )
-    return shard
 
 
 def _failure(failures: list[tuple[str, str]], utterances: int, folder: Path) -> AudioError:

@@ -15,6 +15,7 @@ import pytest
 import data.feature_cache as feature_cache
 from data.augment import AugmentConfig, augment_waveform
 from data.feature_cache import prepare_features
+from data.feature_shards import open_shard
 from data.manifest import Utterance
 from utils.audio import read_audio, write_wav
 from utils.errors import AudioError, CorpusError
@@ -275,7 +276,7 @@ def test_damaged_shards_are_computed_again(tmp_path, corpus, computed, damage):
         np.save(index, np.arange(3))
     else:
         index.write_bytes(b"garbage" if damage == "index garbage" else b"")
-    feature_cache._open_shard.cache_clear()
+    open_shard.cache_clear()
     computed.clear()
     again = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
     assert len(computed) == 1  # small corpora have one utterance a shard
@@ -367,6 +368,7 @@ sys.path.insert(0, {str(ROOT)!r})
 print("imported", flush=True)
 from pathlib import Path, PosixPath, WindowsPath
 from data.feature_cache import prepare_features
+from data.feature_shards import open_shard
 from data.manifest import Utterance
 from utils.features import FeatureConfig
 prepare_features({corpus!r}, FeatureConfig(), {str(tmp_path)!r}, workers=2)
