@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import keras
 import numpy as np
@@ -217,7 +218,7 @@ def test_it_learns_to_read_by_context(symbols):
     encoded = [symbols.encode_pair(pinyin.split(), hanzi) for pinyin, hanzi in pairs]
     syllables, targets = (pad_rows(side) for side in zip(*encoded, strict=True))
     keras.utils.set_random_seed(2)
-    model = build_transformer(TINY, len(symbols.pinyin), len(symbols.hanzi))
+    model = build_transformer(replace(TINY, blocks=1), len(symbols.pinyin), len(symbols.hanzi))
 
     optimizer = keras.optimizers.Adam(0.02)
     optimizer.build(model.trainable_variables)
