@@ -39,12 +39,6 @@ class Lexicon:
     def __init__(self, readings: Mapping[str, Iterable[str]]):
         self._readings = {syllable: tuple(sorted(set(readings[syllable]))) for syllable in sorted(readings)}
 
-    def __len__(self) -> int:
-        return len(self._readings)
-
-    def __contains__(self, syllable: str) -> bool:
-        return syllable in self._readings
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Lexicon) and self._readings == other._readings
 
