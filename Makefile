@@ -42,5 +42,5 @@ $(READY): requirements.txt requirements-demo.txt requirements-dev.txt
 	  exit 2; }
 	@echo "installing into .venv (once; some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -r requirements-dev.txt
 	@touch $@
