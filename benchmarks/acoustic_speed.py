@@ -1,0 +1,130 @@
+"""What the acoustic models cost: parameters, multiply-accumulates and training speed, in one table.
+
+    python benchmarks/acoustic_speed.py [--utterances 8] [--seconds 4] [--steps 5]
+
+Every model trains on the same random batch with the optimiser of `train.py`, in a process of its own; the
+time of a step (forward, CTC, backward, update) is the median after two steps of warm-up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from tqdm import tqdm
+
+from utils.errors import TrainingError, run_command
+from utils.features import FeatureConfig, feature_bins
+from utils.vocabulary import acoustic_vocabulary
+
+ROOT = Path(__file__).resolve().parent.parent
+FEATURES = {"dfcnn": FeatureConfig(kind="spectrogram"), "compact": FeatureConfig(kind="filter_bank")}
+FRAMES_A_SECOND = 100  # of the features: a hop of 10 ms
+SYLLABLES_A_SECOND = 4
+WARM_UP_STEPS = 2
+
+
+def main() -> None:
+    """Measure each model in a process of its own and print the table."""
+    options = _parser().parse_args()
+    if options.only:
+        print(json.dumps(measure(options.only, options.utterances, options.seconds, options.steps)))
+        return
+    rows = {name: _in_own_process(name) for name in tqdm(FEATURES, disable=None, leave=False)}
+    _print(rows, options)
+
+
+def measure(name: str, utterances: int, seconds: int, steps: int) -> dict[str, float]:
+    """Train one model on a random batch of ``utterances`` of ``seconds`` each; its figures."""
+    # TensorFlow is loaded in the measuring process only.
+    from model_speech.cost import multiply_accumulates
+    from model_speech.ctc import ctc_loss, output_lengths
+    from model_speech.registry import MODELS
+    from training.optimiser import OptimiserConfig, make_optimizer
+    from training.step import make_train_step
+
+    bins, classes = feature_bins(FEATURES[name]), len(acoustic_vocabulary())
+    config = MODELS[name].config()
+    model = MODELS[name].build(config, bins, classes)
+
+    def losses(batch, training):
+        inputs = {"features": batch["features"], "lengths": batch["feature_lengths"]}
+        frames = output_lengths(batch["feature_lengths"], config.time_stride)
+        logits = model(inputs, training=training)
+        return ctc_loss(batch["labels"], logits, batch["label_lengths"], frames, classes - 1)
+
+    optimizer = make_optimizer(OptimiserConfig(), WARM_UP_STEPS + steps)
+    step = make_train_step(model, optimizer, losses, xla=False)
+    batch = _random_batch(utterances, seconds, bins, classes)
+    times = []
+    for _ in range(WARM_UP_STEPS + steps):
+        start = time.perf_counter()
+        np.asarray(step(batch))
+        times.append(time.perf_counter() - start)
+    frames = seconds * FRAMES_A_SECOND
+    return {
+        "parameters": model.count_params(),
+        "mac_a_second": multiply_accumulates(model, frames) / seconds,
+        "step_seconds": float(np.median(times[WARM_UP_STEPS:])),
+    }
+
+
+def _random_batch(utterances: int, seconds: int, bins: int, classes: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    frames, syllables = seconds * FRAMES_A_SECOND, seconds * SYLLABLES_A_SECOND
+    return {
+        "features": rng.normal(size=(utterances, frames, bins)).astype(np.float32),
+        "feature_lengths": np.full(utterances, frames, np.int32),
+        "labels": rng.integers(0, classes - 1, (utterances, syllables)).astype(np.int32),
+        "label_lengths": np.full(utterances, syllables, np.int32),
+    }
+
+
+def _in_own_process(name: str) -> dict[str, float]:
+    command = [sys.executable, __file__, *sys.argv[1:], "--only", name]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise TrainingError(f"measuring ended with code {done.returncode}", where=name)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _print(rows: dict[str, dict[str, float]], options: argparse.Namespace) -> None:
+    audio = options.utterances * options.seconds
+    table = Table(title=f"Acoustic models, a batch of {options.utterances} x {options.seconds} s")
+    for column in ("model", "parameters", "MMAC per s of audio", "s per step", "x real time", "speed"):
+        table.add_column(column, justify="left" if column == "model" else "right")
+    slowest = max(row["step_seconds"] for row in rows.values())
+    for name, row in rows.items():
+        table.add_row(
+            name,
+            f"{row['parameters'] / 1e6:.2f} M",
+            f"{row['mac_a_second'] / 1e6:.0f}",
+            f"{row['step_seconds']:.3f}",
+            f"{audio / row['step_seconds']:.0f}",
+            f"{slowest / row['step_seconds']:.1f} x",
+        )
+    Console().print(table)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--utterances", type=int, default=8, help="in the batch (default: %(default)s)")
+    parser.add_argument("--seconds", type=int, default=4, help="of each utterance (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=5, help="that are timed (default: %(default)s)")
+    parser.add_argument("--only", choices=FEATURES, help="measure this model here, print its figures as JSON")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,81 @@
+"""The compact model: geometry, padding, gradients, saving."""
+
+import keras
+import numpy as np
+import pytest
+
+from model_speech.compact import CompactConfig, build_compact
+from model_speech.cost import multiply_accumulates
+from model_speech.registry import MODELS
+from tests.acoustic_models import (
+    assert_padding_has_no_influence,
+    assert_survives_keras_files,
+    assert_weights_round_trip,
+)
+
+SMALL = CompactConfig(width=16, blocks=2, kernel=5)
+
+
+def test_is_registered_by_name():
+    assert MODELS["compact"].config is CompactConfig
+    assert CompactConfig().name == "compact"
+
+
+@pytest.mark.parametrize("stack", [4, 8])
+def test_the_time_stride_is_the_stack(stack):
+    config = CompactConfig(stack=stack, width=16, blocks=1, kernel=3)
+    model = build_compact(config, feature_bins=6, classes=5)
+    assert config.time_stride == stack
+    for frames in (1, stack, stack + 1, 5 * stack):
+        batch = {"features": np.zeros((1, frames, 6), np.float32), "lengths": np.array([frames], np.int32)}
+        assert model(batch).shape == (1, -(-frames // stack), 5)
+
+
+def test_the_default_is_small_and_cheap():
+    model = build_compact(CompactConfig(), feature_bins=80, classes=1700)
+    assert model.count_params() < 3_000_000
+    assert multiply_accumulates(model, 800) / 8 < 0.93e9 / 30  # a second of audio, against the DFCNN's
+
+
+@pytest.mark.parametrize("stack", [4, 8])
+def test_padding_has_no_influence(stack):
+    config = CompactConfig(stack=stack, width=16, blocks=2, kernel=5)
+    assert_padding_has_no_influence(build_compact(config, 6, 5), stack, 6)
+
+
+def test_every_weight_gets_a_gradient_that_padding_leaves_alone():
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(0)
+    model = build_compact(CompactConfig(width=16, blocks=2, kernel=5, dropout=0.0), 6, 5)
+    features = np.random.default_rng(0).normal(size=(2, 24, 6)).astype(np.float32)
+    lengths = np.array([24, 10], np.int32)
+
+    def gradients(padding):
+        padded = np.pad(features, ((0, 0), (0, padding), (0, 0)), constant_values=3.0)
+        with tf.GradientTape() as tape:
+            logits = model({"features": padded, "lengths": lengths}, training=True)
+            loss = tf.reduce_sum(logits[0, :3] ** 2) + tf.reduce_sum(logits[1, :2] ** 2)
+        return tape.gradient(loss, model.trainable_variables)
+
+    for tight, wide, variable in zip(gradients(0), gradients(16), model.trainable_variables, strict=True):
+        assert np.abs(tight).max() > 0, variable.path
+        np.testing.assert_allclose(wide, tight, rtol=1e-3, atol=1e-3, err_msg=variable.path)
+
+
+def test_bfloat16_compute_gives_float32_logits():
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model = build_compact(SMALL, 6, 5)
+        assert model.layers[-1].kernel.dtype == "float32"
+        logits = model({"features": np.ones((1, 16, 6), np.float32), "lengths": np.array([16], np.int32)})
+    finally:
+        keras.config.set_dtype_policy(policy)
+    assert logits.dtype == "float32"
+    assert np.isfinite(logits).all()
+
+
+def test_saving_and_loading(tmp_path):
+    assert_weights_round_trip(lambda: build_compact(SMALL, 6, 5), tmp_path)
+    assert_survives_keras_files(build_compact(SMALL, 6, 5), tmp_path)
