@@ -205,6 +205,21 @@ def test_values_that_are_no_mapping_are_refused():
         build_config(Optimiser, ["rate"])
 
 
+@dataclasses.dataclass(frozen=True)
+class Either:
+    size: float | Literal["all"] | None = None
+
+
+@pytest.mark.parametrize("size", [0.5, "all", None])
+def test_a_field_may_have_one_of_several_types(size):
+    assert build_config(Either, {"size": size}).size == size
+
+
+def test_what_is_of_none_of_several_types_is_refused():
+    with pytest.raises(ConfigError, match="unknown size 'al', .*did you mean 'all'"):
+        build_config(Either, {"size": "al"})
+
+
 def test_any_takes_what_comes():
     assert build_config(Required, {"count": 1, "model": [1, "x"]}).model == [1, "x"]
 
