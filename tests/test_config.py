@@ -216,7 +216,7 @@ def test_a_field_may_have_one_of_several_types(size):
 
 
 def test_what_is_of_none_of_several_types_is_refused():
-    with pytest.raises(ConfigError, match="unknown size 'al', .*did you mean 'all'"):
+    with pytest.raises(ConfigError, match=r"unknown size 'al', .*did you mean 'all'"):
         build_config(Either, {"size": "al"})
 
 
