@@ -7,10 +7,12 @@ import math
 import keras
 from keras import layers
 
+from model_speech.normalisation import MaskedBatchNormalization
+
 # Layers that multiply by a kernel once for every position of their output.
 KERNEL_LAYERS = (layers.Conv1D, layers.Conv2D, layers.DepthwiseConv1D, layers.DepthwiseConv2D, layers.Dense)
 # Layers whose weights scale and shift single values: left out of the count.
-ELEMENTWISE_LAYERS = (layers.BatchNormalization, layers.LayerNormalization, layers.RMSNormalization)
+ELEMENTWISE_LAYERS = (layers.LayerNormalization, layers.RMSNormalization, MaskedBatchNormalization)
 
 
 def multiply_accumulates(model: keras.Model, frames: int) -> int:

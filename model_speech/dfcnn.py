@@ -12,6 +12,7 @@ import keras
 from keras import layers
 
 from model_speech.masking import FrameMask, MaskFrames, PadTime
+from model_speech.normalisation import MaskedBatchNormalization
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,7 @@ def build_dfcnn(config: DfcnnConfig, feature_bins: int, classes: int) -> keras.M
 
 def _cell(x, valid, filters: int):
     """Two convolutions: (B, T, F, D) → (B, T, F, filters), padding zero again at the end."""
-    statistics_mask = layers.Reshape((-1, 1))(valid)  # (B, T, 1), broadcast over F
     for _ in range(2):
         x = layers.Conv2D(filters, 3, padding="same", activation="relu", kernel_initializer="he_normal")(x)
-        x = layers.BatchNormalization()(x, mask=statistics_mask)
-        x = MaskFrames()(x, valid)
+        x = MaskedBatchNormalization()(x, valid)
     return x

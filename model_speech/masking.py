@@ -71,14 +71,6 @@ class FrameMask(keras.layers.Layer):
 class MaskFrames(keras.layers.Layer):
     """Set frames beyond the end to zero, whatever they hold (NaN too): (B, T, …), (B, T) bool → (B, T, …)."""
 
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.supports_masking = True  # a mask that Keras has attached to the input ends here, silently
-
-    def compute_mask(self, *inputs, **masks):
-        """No mask is handed on: every layer gets it explicitly."""
-        return None
-
     def call(self, frames, valid):
         """Keep valid frames."""
         valid = ops.reshape(valid, (*ops.shape(valid), *[1] * (len(frames.shape) - 2)))

@@ -6,6 +6,7 @@ import pytest
 
 from model_speech.cost import multiply_accumulates
 from model_speech.dfcnn import DfcnnConfig, build_dfcnn
+from model_speech.normalisation import MaskedBatchNormalization
 from model_speech.registry import MODELS
 from tests.acoustic_models import (
     assert_padding_has_no_influence,
@@ -66,7 +67,7 @@ def test_every_convolution_is_followed_by_relu_then_normalisation(published):
     normalised = [
         layer.input[0]._keras_history.operation  # input 1 is the mask
         for layer in layers
-        if isinstance(layer, keras.layers.BatchNormalization)
+        if isinstance(layer, MaskedBatchNormalization)
     ]
     assert normalised == convolutions
     assert len(convolutions) == 10
@@ -121,9 +122,7 @@ def test_training_moves_the_statistics_towards_those_of_the_valid_frames():
     model = build_dfcnn(DfcnnConfig(filters=(3,), pooled=1, dense=4), 4, 2)
     features, lengths = padded_batch(4)
     convolution = next(layer for layer in model.layers if isinstance(layer, keras.layers.Conv2D))
-    normalisation = next(
-        layer for layer in model.layers if isinstance(layer, keras.layers.BatchNormalization)
-    )
+    normalisation = next(layer for layer in model.layers if isinstance(layer, MaskedBatchNormalization))
     seen = keras.Model(model.input, convolution.output)({"features": features, "lengths": lengths}).numpy()
     valid = np.concatenate([seen[row, :length] for row, length in enumerate(lengths)])  # (88, 4, 3)
     model({"features": features, "lengths": lengths}, training=True)
@@ -134,3 +133,29 @@ def test_training_moves_the_statistics_towards_those_of_the_valid_frames():
 def test_saving_and_loading(tmp_path):
     assert_weights_round_trip(lambda: build_dfcnn(SMALL, 16, 5), tmp_path)
     assert_survives_keras_files(build_dfcnn(SMALL, 16, 5), tmp_path)
+
+
+def test_normalisation_equals_that_of_keras_given_a_mask():
+    import tensorflow as tf
+
+    features, lengths = padded_batch(6)
+    frames = np.nan_to_num(features).reshape(3, 45, 2, 3)
+    valid = np.arange(45) < lengths[:, None]
+    ours, keras_own = MaskedBatchNormalization(), keras.layers.BatchNormalization()
+    keras_own(frames)
+
+    def value_and_gradient(layer):
+        variable = tf.Variable(frames)
+        with tf.GradientTape() as tape:
+            output = tf.where(valid[:, :, None, None], layer(variable), 0.0)
+            loss = tf.reduce_sum(output**3)
+        return output, tape.gradient(loss, variable)
+
+    got = value_and_gradient(lambda x: ours(x, valid, training=True))
+    expected = value_and_gradient(lambda x: keras_own(x, mask=valid[:, :, None], training=True))
+    np.testing.assert_allclose(got[0], expected[0], atol=1e-5)
+    np.testing.assert_allclose(got[1], expected[1] * valid[:, :, None, None], atol=1e-3)
+    for one, other in zip(ours.weights, keras_own.weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    unpadded = ours(frames[:1], valid[:1])  # inference: the running statistics
+    np.testing.assert_allclose(unpadded, keras_own(frames[:1]), atol=1e-5)
