@@ -65,9 +65,11 @@ class AugmentConfig:
 
 @dataclass(frozen=True)
 class SpecAugmentConfig:
-    """Masks over features (Park et al. 2019, arXiv:1904.08779, section 2; no time warping).
+    """Masks over features (Park et al. 2019, arXiv:1904.08779, section 2; no time warping), other vocal tracts.
 
     Attributes:
+        frequency_warp: the bins' positions are scaled by a factor within 1 ± this, drawn for each utterance,
+            as if another mouth spoke (vocal tract length perturbation, Jaitly & Hinton 2013); 0 for none.
         frequency_masks: bands of bins that are masked.
         frequency_width: widest band, in bins.
         time_masks: stretches of frames that are masked.
@@ -75,6 +77,7 @@ class SpecAugmentConfig:
         time_width_ratio: longest stretch as a share of the utterance; the smaller limit holds.
     """
 
+    frequency_warp: float = 0.0
     frequency_masks: int = 2
     frequency_width: int = 20
     time_masks: int = 2
@@ -82,7 +85,16 @@ class SpecAugmentConfig:
     time_width_ratio: float = 0.1
 
     def __post_init__(self):
-        for name in ("frequency_masks", "frequency_width", "time_masks", "time_width", "time_width_ratio"):
+        if self.frequency_warp >= 0.5:
+            raise ConfigError(f"spec_augment.frequency_warp is {self.frequency_warp}", hint="below 0.5")
+        for name in (
+            "frequency_warp",
+            "frequency_masks",
+            "frequency_width",
+            "time_masks",
+            "time_width",
+            "time_width_ratio",
+        ):
             if getattr(self, name) < 0:
                 raise ConfigError(f"spec_augment.{name} is {getattr(self, name)}", hint="0 for none")
 
@@ -134,15 +146,30 @@ def add_room(samples: np.ndarray, response: np.ndarray) -> np.ndarray:
 
 
 def spec_augment(features: np.ndarray, rng: np.random.Generator, config: SpecAugmentConfig) -> np.ndarray:
-    """A copy of (frames, bins) float32 features with bands and stretches set to their mean value."""
+    """A copy of (frames, bins) float32 features, warped, with bands and stretches set to their mean value."""
     frames, bins = features.shape
     longest = min(config.time_width, int(config.time_width_ratio * frames))
-    masked, value = features.copy(), features.mean()
+    if config.frequency_warp:
+        factor = 1.0 + rng.uniform(-config.frequency_warp, config.frequency_warp)
+        masked = warp_frequencies(features, factor)
+    else:
+        masked = features.copy()
+    value = masked.mean()
     for start, stop in _mask_ranges(bins, config.frequency_masks, min(config.frequency_width, bins), rng):
         masked[:, start:stop] = value
     for start, stop in _mask_ranges(frames, config.time_masks, longest, rng):
         masked[start:stop] = value
     return masked
+
+
+def warp_frequencies(features: np.ndarray, factor: float) -> np.ndarray:
+    """Read (frames, bins) float32 features at positions scaled by ``factor``, between bins linearly."""
+    bins = features.shape[1]
+    positions = np.minimum(np.arange(bins, dtype=np.float32) * np.float32(factor), bins - 1)
+    below = positions.astype(np.int64)
+    above = np.minimum(below + 1, bins - 1)
+    share = positions - below
+    return features[:, below] * (1 - share) + features[:, above] * share
 
 
 def recordings_in(folder: str | Path) -> list[Path]:

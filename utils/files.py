@@ -21,8 +21,6 @@ def replacing(path: str | Path) -> Iterator[Path]:
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
     try:
         yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
