@@ -16,6 +16,7 @@ from analysis.scores import LANGUAGE, PIPELINE, SPEECH, Outcome, hypotheses_tsv,
 from analysis.tables import print_results
 from data.manifest import Transcript, Utterance, read_manifest, read_transcripts
 from data.text import pairs_from_text
+from utils.arguments import positive
 from utils.errors import CorpusError, RunError, run_command
 from utils.files import write_json, write_text
 from utils.metrics import count_errors, real_time_factor, total
@@ -220,20 +221,14 @@ def _parser() -> argparse.ArgumentParser:
 def _add_options(command: argparse.ArgumentParser, task: str) -> None:
     if task != LANGUAGE:
         command.add_argument("speech_run", type=Path, help="run folder of the acoustic model")
-        command.add_argument("--beam", type=_positive, default=1, help="prefixes kept; 1 (default) is greedy")
+        command.add_argument("--beam", type=positive, default=1, help="prefixes kept; 1 (default) is greedy")
     if task != SPEECH:
         command.add_argument("language_run", type=Path, help="run folder of the language model")
     command.add_argument("--split", choices=("train", "dev", "test"), default="test", help="default: test")
     command.add_argument("--manifest", type=Path, action="append", help="test on this list; may be repeated")
-    command.add_argument("--limit", type=_positive, help="only the first so many utterances")
+    command.add_argument("--limit", type=positive, help="only the first so many utterances")
     command.add_argument("--json", action="store_true", help="print the results as JSON, and nothing else")
     command.add_argument("--output", type=Path, help="folder for hypotheses.tsv and results.json")
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
-    return int(text)
 
 
 if __name__ == "__main__":

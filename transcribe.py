@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from data.augment import recordings_in
+from utils.arguments import positive
+from utils.audio import recordings_in
 from utils.errors import AudioError, RunError, UserError, run_command
 from utils.files import write_text
 from utils.quiet import silence_tensorflow
@@ -128,9 +129,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--output", type=Path, metavar="DIR", help="write one file for each recording into DIR"
     )
-    parser.add_argument("--beam", type=int, default=1, help="prefixes kept; 1 (default) is greedy")
+    parser.add_argument("--beam", type=positive, default=1, help="prefixes kept; 1 (default) is greedy")
     parser.add_argument(
-        "--n-best", type=int, default=1, help="readings of each recording in JSON, at most --beam"
+        "--n-best", type=positive, default=1, help="readings of each recording in JSON, at most --beam"
     )
     return parser
 

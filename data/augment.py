@@ -14,10 +14,8 @@ from pathlib import Path
 import numpy as np
 import scipy.fft
 
-from utils.audio import SAMPLE_RATE, read_audio, resample
-from utils.errors import AudioError, ConfigError
-
-AUDIO_SUFFIXES = frozenset({".wav", ".flac", ".ogg", ".mp3"})
+from utils.audio import SAMPLE_RATE, read_audio, recordings_in, resample
+from utils.errors import ConfigError
 
 _ROOM_SECONDS = (0.15, 0.6)  # reverberation time (RT60) of generated rooms
 _DIRECT_TO_REVERBERANT_DB = (0.0, 12.0)
@@ -65,7 +63,7 @@ class AugmentConfig:
 
 @dataclass(frozen=True)
 class SpecAugmentConfig:
-    """Masks over features (Park et al. 2019, arXiv:1904.08779, section 2; no time warping), other vocal tracts.
+    """Other vocal tracts; masks over features (Park et al. 2019, arXiv:1904.08779, section 2; no time warp).
 
     Attributes:
         frequency_warp: the bins' positions are scaled by a factor within 1 ± this, drawn for each utterance,
@@ -168,22 +166,8 @@ def warp_frequencies(features: np.ndarray, factor: float) -> np.ndarray:
     positions = np.minimum(np.arange(bins, dtype=np.float32) * np.float32(factor), bins - 1)
     below = positions.astype(np.int64)
     above = np.minimum(below + 1, bins - 1)
-    share = positions - below
+    share = (positions - below).astype(np.float32)
     return features[:, below] * (1 - share) + features[:, above] * share
-
-
-def recordings_in(folder: str | Path) -> list[Path]:
-    """All audio files under a folder, sorted.
-
-    Raises:
-        AudioError: there is none.
-    """
-    found = sorted(path for path in Path(folder).rglob("*") if path.suffix.lower() in AUDIO_SUFFIXES)
-    if not found:
-        raise AudioError(
-            "no recordings in this folder", where=folder, hint=f"of {', '.join(sorted(AUDIO_SUFFIXES))}"
-        )
-    return found
 
 
 def forget_recordings() -> None:

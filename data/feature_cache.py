@@ -28,10 +28,10 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from data.augment import AugmentConfig, augment_waveform, forget_recordings, recordings_in
+from data.augment import AugmentConfig, augment_waveform, forget_recordings
 from data.feature_shards import KEY, MISSING, find_rows, open_shard, read_index, write_shard, writing
 from data.manifest import Utterance
-from utils.audio import read_audio
+from utils.audio import read_audio, recordings_in
 from utils.errors import AudioError, CorpusError, UserError
 from utils.features import FeatureConfig, extract_features, feature_bins, settings_hash
 from utils.files import write_json, write_text

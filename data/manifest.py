@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from utils.errors import CorpusError
 from utils.files import write_text
-from utils.pinyin import is_hanzi, normalise_syllable
+from utils.pinyin import normalise_syllable
 
 COLUMNS = ("id", "audio", "seconds", "speaker", "pinyin", "hanzi")
 SPOKEN = "spoken_pinyin"
@@ -54,23 +54,6 @@ class Utterance:
     pinyin: tuple[str, ...]
     hanzi: str
     spoken_pinyin: tuple[str, ...] = ()
-
-
-def check_utterance(utterance: Utterance | Transcript) -> None:
-    """Check a labelled utterance's text: hanzi only, as many as syllables, not empty.
-
-    Raises:
-        CorpusError: naming what is wrong and the utterance.
-    """
-    if not utterance.hanzi or not utterance.pinyin:
-        raise CorpusError("the transcript is empty", where=f"utterance {utterance.id}")
-    _check_counts(utterance.id, utterance.pinyin, utterance.hanzi)
-    strange = sorted({character for character in utterance.hanzi if not is_hanzi(character)})
-    if strange:
-        raise CorpusError(f"'{''.join(strange)}' in the text is not hanzi", where=f"utterance {utterance.id}")
-    spoken = getattr(utterance, "spoken_pinyin", ())
-    if spoken:
-        _check_counts(utterance.id, spoken, utterance.hanzi, "spoken syllables")
 
 
 def read_manifest(path: str | Path) -> list[Utterance]:
@@ -202,9 +185,9 @@ def _syllables(name: str, pinyin: str, hanzi: str) -> tuple[str, ...]:
     return syllables
 
 
-def _check_counts(name: str, pinyin: Sequence[str], hanzi: str, noun: str = "syllables") -> None:
+def _check_counts(name: str, pinyin: Sequence[str], hanzi: str) -> None:
     if len(pinyin) != len(hanzi):
-        raise CorpusError(f"{len(pinyin)} {noun} for {len(hanzi)} hanzi", where=f"utterance {name}")
+        raise CorpusError(f"{len(pinyin)} syllables for {len(hanzi)} hanzi", where=f"utterance {name}")
 
 
 def _check_unique(path: Path, ids: Sequence[str]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tiny_corpus import write_tiny_corpus
+
+from tests.tiny_corpus import write_tiny_corpus
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +18,7 @@ def tiny_manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def speech_run(tmp_path_factory: pytest.TempPathFactory, tiny_manifest: Path) -> Path:
     """A finished speech run (random weights)."""
-    from tiny_runs import write_speech_run
+    from tests.tiny_runs import write_speech_run
 
     return write_speech_run(tmp_path_factory.mktemp("runs") / "speech", tiny_manifest)
 
@@ -25,6 +26,6 @@ def speech_run(tmp_path_factory: pytest.TempPathFactory, tiny_manifest: Path) ->
 @pytest.fixture(scope="session")
 def language_run(tmp_path_factory: pytest.TempPathFactory, tiny_manifest: Path) -> Path:
     """A finished language run (bigrams)."""
-    from tiny_runs import write_language_run
+    from tests.tiny_runs import write_language_run
 
     return write_language_run(tmp_path_factory.mktemp("runs") / "language", tiny_manifest)

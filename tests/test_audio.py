@@ -10,7 +10,7 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.audio import audio_seconds, read_audio, write_wav
+from utils.audio import audio_seconds, read_audio, recordings_in, write_wav
 from utils.errors import AudioError
 
 SHARED = Path(__file__).parents[1].parent / "shared" / "data" / "audio"
@@ -105,6 +105,13 @@ def test_very_short_files_are_read_or_refused(tmp_path_factory, length, rate, ch
         assert len(read_audio(path)) == pytest.approx(length * RATE / rate, abs=1)
     except AudioError as error:
         assert "too short" in str(error) and length * RATE / rate < 1
+
+
+def test_a_folder_without_recordings_is_named(tmp_path):
+    (tmp_path / "readme.txt").write_text("no sound")
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(AudioError, match=f"no recordings in this folder, {folder}"):
+            recordings_in(folder)
 
 
 def test_missing(tmp_path):

@@ -19,12 +19,12 @@ from data.augment import (
     coloured_noise,
     forget_recordings,
     generated_room,
-    recordings_in,
     spec_augment,
+    warp_frequencies,
 )
 from utils.audio import write_wav
 from utils.config import build_config, to_plain
-from utils.errors import AudioError, ConfigError
+from utils.errors import ConfigError
 
 RATE = 16_000
 NOTHING = AugmentConfig(speeds=(1.0,), noise_probability=0.0, room_probability=0.0, gain_db=(0.0, 0.0))
@@ -149,13 +149,6 @@ def test_a_folder_is_read_again_after_it_changed(tmp_path):
         assert peak_hertz(copy - speech()) == pytest.approx(hertz, abs=1)
 
 
-def test_a_folder_without_recordings_is_named(tmp_path):
-    (tmp_path / "readme.txt").write_text("no sound")
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(AudioError, match=f"no recordings in this folder, {folder}"):
-            recordings_in(folder)
-
-
 @pytest.mark.parametrize("gain", [-20.0, 6.0])
 def test_gain(gain):
     copy = augment_waveform(speech(), np.random.default_rng(0), changed(gain_db=[gain, gain]))
@@ -187,7 +180,7 @@ def test_wrong_mask_settings_are_refused():
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 1000), st.integers(1, 300), st.integers(1, 100))
 def test_masks_stay_within_their_limits(seed, frames, bins):
-    config = SpecAugmentConfig(2, 20, 3, 40, 0.1)
+    config = SpecAugmentConfig(frequency_masks=2, frequency_width=20, time_masks=3, time_width=40)
     features = np.random.default_rng(seed).normal(size=(frames, bins)).astype(np.float32)
     before = features.copy()
     masked = spec_augment(features, np.random.default_rng(seed), config)
@@ -204,6 +197,26 @@ def test_no_masks():
     features = np.random.default_rng(0).normal(size=(50, 80)).astype(np.float32)
     nothing = SpecAugmentConfig(frequency_masks=0, time_masks=0)
     np.testing.assert_array_equal(spec_augment(features, np.random.default_rng(0), nothing), features)
+
+
+def test_a_warp_moves_what_lies_at_a_bin():
+    features = np.random.default_rng(0).normal(size=(5, 80)).astype(np.float32)
+    np.testing.assert_array_equal(warp_frequencies(features, 1.0), features)
+    tone = np.zeros((3, 80), np.float32)
+    tone[:, 40] = 1.0
+    assert warp_frequencies(tone, 0.8).argmax(axis=1).tolist() == [50] * 3
+    halves = warp_frequencies(np.arange(80, dtype=np.float32)[None], 1.25)[0]
+    np.testing.assert_allclose(halves, np.minimum(1.25 * np.arange(80), 79), rtol=1e-6)
+    assert halves.dtype == np.float32
+
+
+def test_every_utterance_has_a_warp_of_its_own_within_the_limit():
+    config = SpecAugmentConfig(frequency_warp=0.1, frequency_masks=0, time_masks=0)
+    tone = np.zeros((1, 200), np.float32)
+    tone[0, 100] = 1.0
+    places = {int(spec_augment(tone, np.random.default_rng(i), config).argmax()) for i in range(40)}
+    assert len(places) > 8
+    assert min(places) >= 100 / 1.1 - 1 and max(places) <= 100 / 0.9 + 1
 
 
 def test_every_frame_and_bin_is_masked_now_and_then():

@@ -162,7 +162,6 @@ def _built(task):
 
 SPEECH_OVERRIDES = (
     "model.width=16",
-    "model.front_filters=[4,8]",
     "model.blocks=1",
     "training.epochs=40",
     "training.checkpoint_steps=3",

@@ -5,7 +5,6 @@ import pytest
 from data.manifest import (
     Transcript,
     Utterance,
-    check_utterance,
     read_manifest,
     read_transcripts,
     write_manifest,
@@ -110,18 +109,3 @@ def test_transcripts_with_and_without_audio(tmp_path):
     (tmp_path / "bad.tsv").write_text("A1\tlv4 de\n", encoding="utf-8")
     with pytest.raises(CorpusError, match=r"2 fields instead of 3, .*bad\.tsv:1"):
         read_transcripts(tmp_path / "bad.tsv")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"hanzi": "", "pinyin": ()}, "empty, utterance A11_0"),
-        ({"hanzi": "绿D"}, "'D' in the text is not hanzi"),
-        ({"pinyin": ("lv4",)}, "1 syllables for 2 hanzi"),
-        ({"spoken_pinyin": ("lv4",)}, "1 spoken syllables for 2 hanzi"),
-    ],
-)
-def test_check_utterance(tmp_path, changes, message):
-    check_utterance(utterance(tmp_path))
-    with pytest.raises(CorpusError, match=message):
-        check_utterance(utterance(tmp_path, **changes))

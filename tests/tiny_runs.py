@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import keras
-from tiny_corpus import SYLLABLES
 
 from model_language.ngram import NgramConfig, NgramModel
 from model_language.registry import NGRAM_FILE
 from model_language.symbols import build_symbols
 from model_speech.compact import CompactConfig, build_compact
+from tests.tiny_corpus import SYLLABLES
 from utils.config import save_yaml, to_plain
 from utils.features import FeatureConfig, feature_bins
 from utils.run import RunFolder
@@ -20,7 +20,7 @@ from utils.vocabulary import acoustic_vocabulary
 def write_speech_run(folder: Path, manifest: Path) -> Path:
     """A speech run whose model has random weights: its output means nothing, but is always the same."""
     run, features = RunFolder(folder), FeatureConfig(bins=16)
-    model_config, vocabulary = CompactConfig(front_filters=(2, 2), width=8, blocks=1), acoustic_vocabulary()
+    model_config, vocabulary = CompactConfig(width=8, blocks=1), acoustic_vocabulary()
     keras.utils.set_random_seed(1)
     model = build_compact(model_config, feature_bins(features), len(vocabulary))
     lists = {split: [str(manifest)] for split in ("train", "dev", "test")}

@@ -18,13 +18,13 @@ from utils.files import replacing
 
 SAMPLE_RATE = 16000  # Hz, what all recipes work with
 INT16_SCALE = 32768.0  # a sample of 1.0 in the 16-bit files that most corpora hold
+AUDIO_SUFFIXES = frozenset({".wav", ".flac", ".ogg", ".mp3"})
 
 _BLOCK_FRAMES = 1 << 20
 # Float files hold small overshoots over ±1; a peak like this one means integers stored as floats.
 _UNSCALED_PEAK = 64.0
 # WAV writers that can't seek back (pipes) leave a huge size in the header: unknown, not cut off.
 _UNKNOWN_SIZE = 0x7FFF0000
-_UNKNOWN_FRAMES = 2**63 - 1  # libsndfile's SF_COUNT_MAX: the length stands nowhere in the file
 _UNKNOWN_FRAMES = (1 << 63) - 1  # libsndfile's SF_COUNT_MAX, e.g. for FLAC written to a pipe
 _LOWEST_RATE = 1000  # Hz; below, the header is wrong, and resampling would fill the memory
 # libsndfile's log of a header that promises more bytes than the file has, for WAV, AIFF, W64, RF64, AU.
@@ -76,6 +76,20 @@ def write_wav(path: str | Path, samples: np.ndarray, sample_rate: int = SAMPLE_R
     integers = np.clip(np.rint(samples * INT16_SCALE), -INT16_SCALE, INT16_SCALE - 1).astype(np.int16)
     with replacing(path) as temporary:
         soundfile.write(temporary, integers, sample_rate, subtype="PCM_16", format="WAV")
+
+
+def recordings_in(folder: str | Path) -> list[Path]:
+    """All audio files under a folder, told by the endings of their names, sorted.
+
+    Raises:
+        AudioError: there is none.
+    """
+    found = sorted(path for path in Path(folder).rglob("*") if path.suffix.lower() in AUDIO_SUFFIXES)
+    if not found:
+        raise AudioError(
+            "no recordings in this folder", where=folder, hint=f"of {', '.join(sorted(AUDIO_SUFFIXES))}"
+        )
+    return found
 
 
 def resample(samples: np.ndarray, from_rate: float, to_rate: float) -> np.ndarray:

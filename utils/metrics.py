@@ -68,11 +68,6 @@ def count_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> ErrorCo
     return ErrorCounts(edits.count("replace"), edits.count("insert"), edits.count("delete"), len(reference))
 
 
-def error_rate(references: Sequence[Sequence[str]], hypotheses: Sequence[Sequence[str]]) -> float:
-    """Errors of a whole set for each reference token: long utterances weigh more than short ones."""
-    return total(count_errors(*pair) for pair in zip(references, hypotheses, strict=True)).rate
-
-
 def count_toneless_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> ErrorCounts:
     """Edits between syllable sequences whose tones are left aside."""
     return count_errors(_bases(reference), _bases(hypothesis))

@@ -10,6 +10,7 @@ from pathlib import Path
 from data.corpora.download import Archive, download_corpus
 from data.corpora.preparation import Corpus, prepare
 from data.corpora.summary import print_summary
+from utils.arguments import positive
 
 _PREPARE_EXAMPLE = """examples:
   python -m data.corpora.{name} prepare {folder}
@@ -60,7 +61,7 @@ def _parser(corpus: Corpus, archive: Archive | None, about: str) -> argparse.Arg
     preparing.add_argument("--output", help=f"folder of the manifests (default: datasets/{corpus.name})")
     workers = os.cpu_count() or 1
     preparing.add_argument(
-        "--workers", type=_positive, default=workers, help="default: %(default)s, the CPU's cores"
+        "--workers", type=positive, default=workers, help="default: %(default)s, the CPU's cores"
     )
     if archive:
         loading = actions.add_parser("download", help=f"fetch and unpack {archive.url}", **settings)
@@ -70,10 +71,3 @@ def _parser(corpus: Corpus, archive: Archive | None, about: str) -> argparse.Arg
         )
         loading.add_argument("--sha256", help=_CHECKSUM)
     return parser
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number

@@ -38,6 +38,7 @@ from data.corpora.synthetic_acoustics import record
 from data.corpora.synthetic_plan import VOICES, Cast, CorpusSettings, Planned, cast_splits, plan_corpus
 from data.corpora.synthetic_text import GRAMMAR_PATH, Sentence, spoken_input, spoken_reading
 from data.corpora.thchs30 import SPLITS, find_utterances
+from utils.arguments import positive
 from utils.audio import INT16_SCALE, SAMPLE_RATE, audio_seconds, resample, write_wav
 from utils.errors import CorpusError, run_command
 from utils.files import write_json, write_text
@@ -48,8 +49,8 @@ RECIPE = 2  # raise it when the sound of a corpus with the same settings changes
 _SPEED = (150, 210)  # words a minute, about 3.2 to 4.6 syllables a second
 _PITCH = (30, 70)
 _RANGE = (65, 100)  # espeak's usual 50 moves the pitch by two semitones, less than any speaker of Mandarin
-# A voice comes out of smaller and larger heads: formants and pitch move together, as between people. Few of the
-# voices are high, and without this those that were never heard go wrong four times as often as the low ones.
+# A voice comes out of smaller and larger heads: formants and pitch move together, as between people. Few of
+# the voices are high, and without this those never heard go wrong four times as often as the low ones.
 _HEAD_SCALE = (0.87, 1.17)
 _SPEECH_RMS = 0.1  # before the recording; voices differ much in loudness
 _BABBLE_VOICES = 3
@@ -255,27 +256,20 @@ def _parser() -> argparse.ArgumentParser:
     for split in SPLITS:
         usual_size = getattr(usual, split)
         making.add_argument(
-            f"--{split}", type=_positive, default=usual_size, help="utterances (default: %(default)s)"
+            f"--{split}", type=positive, default=usual_size, help="utterances (default: %(default)s)"
         )
     making.add_argument("--seed", type=int, default=usual.seed, help="default: %(default)s")
-    making.add_argument("--voices", type=_positive, default=usual.voices, help="default: all %(default)s")
+    making.add_argument("--voices", type=positive, default=usual.voices, help="default: all %(default)s")
     making.add_argument(
         "--text", help="sentences instead of the grammar's: lines of hanzi, or pinyin<TAB>hanzi"
     )
     workers = os.cpu_count() or 1
     making.add_argument(
-        "--workers", type=_positive, default=workers, help="default: %(default)s, the CPU's cores"
+        "--workers", type=positive, default=workers, help="default: %(default)s, the CPU's cores"
     )
     # Listed for --help; its own arguments are those of every corpus (``corpus_command``).
     actions.add_parser("prepare", help="check the corpus and write its manifests")
     return parser
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
 
 
 if __name__ == "__main__":
