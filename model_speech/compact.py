@@ -1,8 +1,8 @@
 """Our small acoustic model: log-mel features + lengths in, CTC logits every 80 ms out.
 
-All of its work is done at the output's frame rate, with the operations that a CPU does best: matrix
-products, and depthwise convolutions over time for the context. Eight frames are stacked and projected;
-then come residual blocks of normalisation, depthwise convolution and pointwise layer.
+Two strided convolutions over time and frequency, as few as a CPU can bear, make it indifferent to where a
+sound falls between frames and bins; everything after them runs at the output's frame rate, with the
+operations that a CPU does best: matrix products, and depthwise convolutions over time for the context.
 """
 
 from __future__ import annotations
@@ -13,23 +13,35 @@ import keras
 from keras import layers
 
 from model_speech.masking import FrameMask, MaskFrames, PadTime
+from model_speech.normalisation import MaskedBatchNormalization
+
+# Runs are short, some thousand steps: Keras's usual 0.99 would still remember the first epoch.
+_MOMENTUM = 0.97
 
 
 @dataclass(frozen=True)
 class CompactConfig:
-    """Geometry of `build_compact`."""
+    """Geometry of `build_compact`.
+
+    Attributes:
+        front_filters: one 3 x 3 convolution of stride 2 x 2 each.
+        width: channels of the residual blocks.
+        blocks: residual blocks.
+        kernel: output frames that a block's convolution sees.
+        dropout: share of channels dropped in training, for a whole utterance.
+    """
 
     name: str = "compact"
-    stack: int = 8  # frames that make one: 80 ms
-    width: int = 256  # channels of the residual blocks
+    front_filters: tuple[int, ...] = (16, 32)
+    width: int = 256
     blocks: int = 8
-    kernel: int = 11  # stacked frames that a block's convolution sees
+    kernel: int = 7
     dropout: float = 0.1
 
     @property
     def time_stride(self) -> int:
-        """Input frames per output frame."""
-        return self.stack
+        """Input frames per output frame: every front convolution halves them, and so does the projection."""
+        return 2 ** (len(self.front_filters) + 1)
 
 
 def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> keras.Model:
@@ -42,27 +54,38 @@ def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> ker
 
     Returns:
         model of ``{"features": (B, T, F) float32, "lengths": (B,) int32}`` → logits
-        (B, ceil(T / time_stride), C); frames beyond ``lengths`` have no influence.
+        (B, ceil(T / time_stride), C). Frames beyond ``lengths`` have no influence, nor do they enter the
+        statistics of the batch normalisation.
     """
     features = keras.Input((None, feature_bins), name="features")
     lengths = keras.Input((), dtype="int32", name="lengths")
-    padded = PadTime(config.stack)(features)
+    padded = PadTime(config.time_stride)(features)
     x = MaskFrames()(padded, FrameMask()(padded, lengths))
-    x = layers.Reshape((-1, config.stack * feature_bins))(x)  # (B, T', stack * F)
-    x = layers.Dense(config.width, name="front")(x)
-    valid = FrameMask(config.stack)(padded, lengths)
+    x = layers.Reshape((-1, feature_bins, 1))(x)  # (B, T, F, 1)
+    for index, filters in enumerate(config.front_filters):
+        x = _front(x, FrameMask(2 ** (index + 1))(padded, lengths), filters)  # half of T and F
+    x = layers.Reshape((-1, 2 * x.shape[2] * x.shape[3]))(x)  # two frames side by side
+    x = layers.Dense(config.width, use_bias=False, name="front")(x)  # (B, T', width); padding stays zero
+    valid = FrameMask(config.time_stride)(padded, lengths)
     for _ in range(config.blocks):
         x = _block(x, valid, config)
-    x = _dropout(layers.RMSNormalization()(x), config)
-    logits = layers.Dense(classes, name="logits", dtype="float32")(x)
+    logits = layers.Dense(classes, name="logits", dtype="float32")(_dropout(x, config))
     return keras.Model({"features": features, "lengths": lengths}, logits, name=config.name)
 
 
+def _front(x, valid, filters: int):
+    """Strided convolution: (B, T, F, D) → (B, T / 2, F / 2, filters), padding zero again at the end."""
+    y = layers.Conv2D(
+        filters, 3, strides=2, padding="same", use_bias=False, kernel_initializer="he_normal"
+    )(x)
+    return layers.ReLU()(MaskedBatchNormalization(momentum=_MOMENTUM)(y, valid))
+
+
 def _block(x, valid, config: CompactConfig):
-    """Residual convolution over time: (B, T', width) → the same."""
-    y = MaskFrames()(layers.RMSNormalization()(x), valid)
-    y = layers.DepthwiseConv1D(config.kernel, padding="same")(y)
-    y = layers.Dense(config.width, activation="relu")(y)
+    """Residual convolution over time: (B, T', width) → the same, padding zero as before."""
+    y = layers.DepthwiseConv1D(config.kernel, padding="same", use_bias=False)(x)
+    y = layers.Dense(config.width, use_bias=False)(y)
+    y = layers.ReLU()(MaskedBatchNormalization(momentum=_MOMENTUM)(y, valid))
     return layers.Add()([x, _dropout(y, config)])
 
 

@@ -27,11 +27,11 @@ class MaskedBatchNormalization(keras.layers.Layer):
         shape = (frames_shape[-1],)
         self.gamma = self.add_weight(name="gamma", shape=shape, initializer="ones")
         self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros")
-        self.moving_mean = self.add_weight(
-            name="moving_mean", shape=shape, initializer="zeros", trainable=False, autocast=False
-        )
+        # Under several devices or workers the running statistics are the mean of theirs.
+        running = {"trainable": False, "autocast": False, "aggregation": "mean"}
+        self.moving_mean = self.add_weight(name="moving_mean", shape=shape, initializer="zeros", **running)
         self.moving_variance = self.add_weight(
-            name="moving_variance", shape=shape, initializer="ones", trainable=False, autocast=False
+            name="moving_variance", shape=shape, initializer="ones", **running
         )
 
     def call(self, frames, valid, training=False):

@@ -1,5 +1,7 @@
 """The compact model: geometry, padding, gradients, saving."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from tests.acoustic_models import (
     assert_weights_round_trip,
 )
 
-SMALL = CompactConfig(width=16, blocks=2, kernel=5)
+SMALL = CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5)
 
 
 def test_is_registered_by_name():
@@ -21,14 +23,14 @@ def test_is_registered_by_name():
     assert CompactConfig().name == "compact"
 
 
-@pytest.mark.parametrize("stack", [4, 8])
-def test_the_time_stride_is_the_stack(stack):
-    config = CompactConfig(stack=stack, width=16, blocks=1, kernel=3)
+@pytest.mark.parametrize(("filters", "stride"), [((4,), 4), ((4, 4), 8)])
+def test_the_time_stride_follows_from_the_front(filters, stride):
+    config = CompactConfig(front_filters=filters, width=16, blocks=1, kernel=3)
     model = build_compact(config, feature_bins=6, classes=5)
-    assert config.time_stride == stack
-    for frames in (1, stack, stack + 1, 5 * stack):
+    assert config.time_stride == stride
+    for frames in (1, stride, stride + 1, 5 * stride):
         batch = {"features": np.zeros((1, frames, 6), np.float32), "lengths": np.array([frames], np.int32)}
-        assert model(batch).shape == (1, -(-frames // stack), 5)
+        assert model(batch).shape == (1, -(-frames // stride), 5)
 
 
 def test_the_default_is_small_and_cheap():
@@ -37,17 +39,17 @@ def test_the_default_is_small_and_cheap():
     assert multiply_accumulates(model, 800) / 8 < 0.93e9 / 30  # a second of audio, against the DFCNN's
 
 
-@pytest.mark.parametrize("stack", [4, 8])
-def test_padding_has_no_influence(stack):
-    config = CompactConfig(stack=stack, width=16, blocks=2, kernel=5)
-    assert_padding_has_no_influence(build_compact(config, 6, 5), stack, 6)
+@pytest.mark.parametrize(("filters", "stride"), [((4,), 4), ((4, 4), 8)])
+def test_padding_has_no_influence(filters, stride):
+    config = CompactConfig(front_filters=filters, width=16, blocks=2, kernel=5)
+    assert_padding_has_no_influence(build_compact(config, 6, 5), stride, 6)
 
 
 def test_every_weight_gets_a_gradient_that_padding_leaves_alone():
     import tensorflow as tf
 
     keras.utils.set_random_seed(0)
-    model = build_compact(CompactConfig(width=16, blocks=2, kernel=5, dropout=0.0), 6, 5)
+    model = build_compact(dataclasses.replace(SMALL, dropout=0.0), 6, 5)
     features = np.random.default_rng(0).normal(size=(2, 24, 6)).astype(np.float32)
     lengths = np.array([24, 10], np.int32)
 
