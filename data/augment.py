@@ -7,7 +7,7 @@ generators, equal results.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import numpy as np
 import scipy.fft
 
 from utils.audio import SAMPLE_RATE, read_audio, recordings_in, resample
+from utils.config import at_least
 from utils.errors import ConfigError
 
 _ROOM_SECONDS = (0.15, 0.6)  # reverberation time (RT60) of generated rooms
@@ -48,8 +49,7 @@ class AugmentConfig:
     gain_db: tuple[float, float] = (-10.0, 5.0)
 
     def __post_init__(self):
-        if self.copies < 0:
-            raise ConfigError(f"augment.copies is {self.copies}", hint="0 for none")
+        at_least(self, "augment", copies=0)
         if not self.speeds or not all(0.5 <= speed <= 2.0 for speed in self.speeds):
             raise ConfigError(f"augment.speeds is {list(self.speeds)}", hint="factors from 0.5 to 2")
         for name in ("noise_probability", "room_probability"):
@@ -85,16 +85,7 @@ class SpecAugmentConfig:
     def __post_init__(self):
         if self.frequency_warp >= 0.5:
             raise ConfigError(f"spec_augment.frequency_warp is {self.frequency_warp}", hint="below 0.5")
-        for name in (
-            "frequency_warp",
-            "frequency_masks",
-            "frequency_width",
-            "time_masks",
-            "time_width",
-            "time_width_ratio",
-        ):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"spec_augment.{name} is {getattr(self, name)}", hint="0 for none")
+        at_least(self, "spec_augment", **{field.name: 0 for field in fields(self)})
 
 
 def augment_waveform(

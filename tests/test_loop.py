@@ -43,7 +43,9 @@ class LineTask:
 
     def __init__(self, poison: str | None = None):
         keras.utils.set_random_seed(3)
-        self.model = keras.Sequential([keras.Input((1,)), keras.layers.Dropout(0.2), keras.layers.Dense(1)])
+        self.model = keras.Sequential(
+            [keras.Input((1,)), keras.layers.Dropout(0.2), keras.layers.Dense(1, dtype="float32")]
+        )
         self.poison = poison
         self.seen: list[tuple[int, str]] = []
 
@@ -138,8 +140,35 @@ def test_the_schedule_warms_up_and_ends_low():
     assert all(a >= b for a, b in itertools.pairwise(values[10:]))
     constant = make_optimizer(OptimiserConfig(learning_rate=1.0, schedule="constant"), 100)._learning_rate
     assert float(constant(50)) == pytest.approx(1.0) == float(constant(100))
-    with pytest.raises(ConfigError, match="linear"):
-        make_optimizer(OptimiserConfig(schedule="linear"), 10)
+    with pytest.raises(ConfigError, match=r"schedule 'linear', one of: cosine"):
+        OptimiserConfig(schedule="linear")
+
+
+@pytest.mark.parametrize(
+    ("config", "value", "message"),
+    [
+        (TrainingConfig, {"epochs": 0}, r"training\.epochs is 0, at least 1"),
+        (TrainingConfig, {"checkpoint_steps": 0}, r"training\.checkpoint_steps is 0"),
+        (TrainingConfig, {"precision": "float16"}, r"precision 'float16', one of: float32, mixed_float16"),
+        (OptimiserConfig, {"clip_norm": -1.0}, r"optimiser\.clip_norm is -1\.0"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_before_anything_is_computed(config, value, message):
+    with pytest.raises(ConfigError, match=message):
+        config(**value)
+
+
+def test_half_precision_scales_its_loss_and_resumes(tmp_path):
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        run, config = run_folder(tmp_path), OptimiserConfig(learning_rate=0.1)
+        train(LineTask(), run, TrainingConfig(epochs=3), config)
+        again = make_optimizer(config, total_steps=12)
+        again.build((task := LineTask()).model.trainable_variables)
+        assert load_checkpoint(run.checkpoint, task.model, again).step == 12
+        assert float(again.scale_loss(1.0)) > 1
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
 
 
 def test_a_damaged_or_foreign_checkpoint_is_refused(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import io
 import json
 import re
@@ -19,13 +18,10 @@ from rich.console import Console
 from analysis.scores import LANGUAGE, PIPELINE, SPEECH, Outcome, hypotheses_tsv, score, score_distinct
 from analysis.tables import print_results
 from data.manifest import read_manifest, write_manifest
+from tests.scripts import ROOT, load_script
 from utils.errors import CorpusError, RunError
 
-ROOT = Path(__file__).parents[1]
-# By its path: the standard library has a package `test` too.
-_spec = importlib.util.spec_from_file_location("test_command", ROOT / "test.py")
-command = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(command)
+command = load_script("test.py")
 
 
 def _outcome(

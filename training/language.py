@@ -19,6 +19,7 @@ from model_language.symbols import PAD_ID, Symbols, build_symbols
 from training.loop import TrainingConfig, prepare_backend, train
 from training.optimiser import OptimiserConfig
 from training.summary import summary_text
+from utils.config import at_least
 from utils.errors import ConfigError
 from utils.files import write_json, write_text
 from utils.metrics import count_errors, total
@@ -48,6 +49,9 @@ class LanguageDataConfig:
     batch_syllables: int = 4_000
     batch_sentences: int = 256
     limit: int = 0
+
+    def __post_init__(self):
+        at_least(self, "data", batch_syllables=1, batch_sentences=1, limit=0)
 
 
 @dataclass(frozen=True)

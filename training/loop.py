@@ -24,11 +24,14 @@ from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from training.history import HistoryWriter
 from training.optimiser import OptimiserConfig, make_optimizer
 from training.step import make_train_step
-from utils.errors import TrainingError
+from utils.config import at_least
+from utils.errors import ConfigError, TrainingError
 from utils.files import replacing, write_json
 from utils.run import RunFolder
 
 log = logging.getLogger("train")
+
+PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,12 @@ class TrainingConfig:
     precision: str = "float32"
     xla: bool = False
     deterministic: bool = False
+
+    def __post_init__(self):
+        at_least(self, "training", epochs=1, patience=0, checkpoint_steps=1)
+        if self.precision not in PRECISIONS:
+            hint = f"one of: {', '.join(PRECISIONS)}"
+            raise ConfigError(f"unknown training.precision '{self.precision}'", hint=hint)
 
 
 class Task(Protocol):
@@ -79,7 +88,6 @@ def prepare_backend(config: TrainingConfig, seed: int) -> None:
     keras.utils.set_random_seed(seed)
     keras.mixed_precision.set_global_policy(config.precision)
     if config.deterministic:
-        keras.config.set_floatx("float32")
         _enable_determinism()
 
 
@@ -197,8 +205,8 @@ def _check_finite(losses: np.ndarray, ids: Sequence[str], state: TrainingState, 
     raise TrainingError(
         f"the loss is not finite for utterances {shown} at step {state.step + 1}",
         where=run.path,
-        hint="look at these recordings, lower optimiser.learning_rate or optimiser.clip_norm, then run the "
-        "same command: it goes on from the last checkpoint",
+        hint="look at them and mend them: the same command then goes on from the last checkpoint; or train "
+        "anew (another --run) with a lower optimiser.learning_rate or optimiser.clip_norm",
     )
 
 

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import keras
 
+from utils.config import at_least
 from utils.errors import ConfigError
+
+SCHEDULES = ("cosine", "constant")
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,17 @@ class OptimiserConfig:
     epsilon: float = 1e-7
     clip_norm: float = 5.0
 
+    def __post_init__(self):
+        at_least(self, "optimiser", learning_rate=0, warmup_fraction=0, weight_decay=0, clip_norm=0)
+        if self.schedule not in SCHEDULES:
+            hint = f"one of: {', '.join(SCHEDULES)}"
+            raise ConfigError(f"unknown optimiser.schedule '{self.schedule}'", hint=hint)
+
 
 def make_optimizer(config: OptimiserConfig, total_steps: int) -> keras.optimizers.Optimizer:
     """An optimiser whose schedule spans ``total_steps``.
 
-    Raises:
-        ConfigError: an unknown schedule.
+    Under the policy ``mixed_float16`` it scales the loss, so that small gradients don't become zero.
     """
     optimizer = keras.optimizers.AdamW(
         learning_rate=_schedule(config, total_steps),
@@ -47,18 +55,16 @@ def make_optimizer(config: OptimiserConfig, total_steps: int) -> keras.optimizer
         global_clipnorm=config.clip_norm or None,
     )
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "scale"])
-    return optimizer
+    half = keras.config.dtype_policy().compute_dtype == "float16"
+    return keras.optimizers.LossScaleOptimizer(optimizer) if half else optimizer
 
 
 def _schedule(config: OptimiserConfig, total_steps: int) -> keras.optimizers.schedules.LearningRateSchedule:
     warmup = round(config.warmup_fraction * total_steps)
-    if config.schedule == "cosine":
-        final_fraction, decay_steps = config.final_fraction, max(total_steps - warmup, 1)
-    elif config.schedule == "constant":
+    final_fraction, decay_steps = config.final_fraction, max(total_steps - warmup, 1)
+    if config.schedule == "constant":
         # A cosine whose end is as high as its start: the warm-up with nothing after it.
         final_fraction, decay_steps = 1.0, 1
-    else:
-        raise ConfigError(f"unknown optimiser.schedule '{config.schedule}'", hint="choose cosine or constant")
     return keras.optimizers.schedules.CosineDecay(
         initial_learning_rate=0.0 if warmup else config.learning_rate,
         decay_steps=decay_steps,

@@ -20,6 +20,7 @@ from model_speech.registry import MODELS
 from training.loop import TrainingConfig, prepare_backend, train
 from training.optimiser import OptimiserConfig
 from training.summary import summary_text
+from utils.config import at_least
 from utils.errors import ConfigError, TrainingError
 from utils.features import FeatureConfig, feature_bins
 from utils.files import write_text
@@ -58,6 +59,9 @@ class SpeechDataConfig:
     batch_frames: int = 12_000
     batch_utterances: int = 32
     limit: int = 0
+
+    def __post_init__(self):
+        at_least(self, "data", workers=1, batch_frames=1, batch_utterances=1, limit=0)
 
 
 @dataclass(frozen=True)

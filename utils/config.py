@@ -101,6 +101,17 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def at_least(config: Any, section: str, **lowest: float) -> None:
+    """Check some values of a data class from below; for its ``__post_init__``.
+
+    Raises:
+        ConfigError: one is lower; it is named as ``section.name``.
+    """
+    for name, low in lowest.items():
+        if getattr(config, name) < low:
+            raise ConfigError(f"{section}.{name} is {getattr(config, name)}", hint=f"at least {low}")
+
+
 def _read_overrides(overrides: Sequence[str]) -> Mapping[str, Any]:
     for override in overrides:
         if not override.partition("=")[0].strip() or "=" not in override:
