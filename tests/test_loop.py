@@ -192,7 +192,7 @@ def _built(task):
 SPEECH_OVERRIDES = (
     "model.width=16",
     "model.blocks=1",
-    "training.epochs=40",
+    "training.epochs=20",
     "training.checkpoint_steps=3",
     "training.deterministic=true",
     "data.batch_utterances=4",

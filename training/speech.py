@@ -19,6 +19,7 @@ from model_speech.decoding import greedy_decode
 from model_speech.registry import MODELS
 from training.loop import TrainingConfig, prepare_backend, train
 from training.optimiser import OptimiserConfig
+from training.step import compiled
 from training.summary import summary_text
 from utils.config import at_least
 from utils.errors import ConfigError, TrainingError
@@ -107,6 +108,7 @@ class SpeechTask:
         self._blank = vocabulary.blank_index
         self._time_stride = time_stride
         self._train, self._dev = train, dev
+        self._dev_ctc = compiled(self._ctc)
 
     def steps(self, epoch: int) -> int:
         """Number of training batches in an epoch."""
@@ -137,7 +139,7 @@ class SpeechTask:
             arrays = self.arrays(batch)
             inputs = {"features": arrays["features"], "lengths": arrays["lengths"]}
             logits = self.model.predict_on_batch(inputs)
-            total += float(np.sum(self._ctc(arrays, logits)))
+            total += float(np.sum(self._dev_ctc(arrays, logits)))
             utterances += len(batch.ids)
             decoded = greedy_decode(
                 logits, output_lengths(batch.feature_lengths, self._time_stride), self._blank
