@@ -100,7 +100,7 @@ def _in_own_process(name: str) -> dict[str, float]:
 def _print(rows: dict[str, dict[str, float]], options: argparse.Namespace) -> None:
     audio = options.utterances * options.seconds
     table = Table(title=f"Acoustic models, a batch of {options.utterances} x {options.seconds} s")
-    for column in ("model", "parameters", "MMAC per s of audio", "s per step", "x real time", "speed"):
+    for column in ("model", "parameters", "MMAC / s audio", "s per step", "x real time", "ratio"):
         table.add_column(column, justify="left" if column == "model" else "right")
     slowest = max(row["step_seconds"] for row in rows.values())
     for name, row in rows.items():
