@@ -27,14 +27,8 @@ from data.corpora.synthesiser import (
 from data.corpora.synthetic import generate, transcript
 from data.corpora.synthetic_acoustics import hum, record
 from data.corpora.synthetic_plan import VOICES, CorpusSettings, cast_splits, plan_corpus
-from data.corpora.synthetic_text import (
-    draw_sentences,
-    make_sentence,
-    read_grammar,
-    spoken_input,
-    spoken_reading,
-    word_reading,
-)
+from data.corpora.synthetic_reading import make_sentence, spoken_input, spoken_reading, word_reading
+from data.corpora.synthetic_text import draw_sentences, read_grammar
 from data.corpora.thchs30 import SPLITS, syllables_of_phones
 from data.manifest import read_manifest
 from utils.audio import SAMPLE_RATE

@@ -8,22 +8,24 @@ from itertools import product
 import numpy as np
 import pytest
 
-from data.corpora.synthetic_text import (
-    MAX_SYLLABLES,
-    MIN_SYLLABLES,
+from data.corpora.synthetic_reading import (
     PAUSE,
-    Drawer,
-    Grammar,
     Sentence,
-    count_by_length,
-    distinct_sentences,
-    draw_sentences,
     make_sentence,
-    read_grammar,
-    read_sentences,
     spoken_input,
     spoken_reading,
     word_reading,
+)
+from data.corpora.synthetic_text import (
+    MAX_SYLLABLES,
+    MIN_SYLLABLES,
+    Drawer,
+    Grammar,
+    count_by_length,
+    distinct_sentences,
+    draw_sentences,
+    read_grammar,
+    read_sentences,
 )
 from utils.errors import CorpusError
 from utils.pinyin import full_inventory

@@ -36,7 +36,8 @@ from data.corpora.synthesiser import (
 from data.corpora.synthesiser import SAMPLE_RATE as VOICE_RATE
 from data.corpora.synthetic_acoustics import record
 from data.corpora.synthetic_plan import VOICES, Cast, CorpusSettings, Planned, cast_splits, plan_corpus
-from data.corpora.synthetic_text import GRAMMAR_PATH, Sentence, spoken_input, spoken_reading
+from data.corpora.synthetic_reading import Sentence, spoken_input, spoken_reading
+from data.corpora.synthetic_text import GRAMMAR_PATH
 from data.corpora.thchs30 import SPLITS, find_utterances
 from utils.arguments import positive
 from utils.audio import INT16_SCALE, SAMPLE_RATE, audio_seconds, resample, write_wav

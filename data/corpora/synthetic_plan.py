@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data.corpora.synthetic_text import Sentence, draw_sentences, read_sentences
+from data.corpora.synthetic_reading import Sentence
+from data.corpora.synthetic_text import draw_sentences, read_sentences
 from data.corpora.thchs30 import SPLITS
 from utils.errors import CorpusError
 

@@ -1,4 +1,4 @@
-"""A grammar (``synthetic_grammar.txt``) in, sentences with their readings out.
+"""A grammar (``synthetic_grammar.txt``) or the user's own text in, sentences with their readings out.
 
 A grammar is word lists and rules. A sentence is drawn from it by choosing one alternative of every rule on
 the way, so that each word of it turns up often enough to be learnt, while whole sentences hardly ever come
@@ -9,61 +9,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 
+from data.corpora.synthetic_reading import PAUSE, Sentence, make_sentence
 from utils.errors import CorpusError
-from utils.pinyin import hanzi_to_pinyin, is_syllable, normalise_syllable, tone_of, without_tone
+from utils.pinyin import hanzi_to_pinyin, is_syllable, normalise_syllable
 
 GRAMMAR_PATH = Path(__file__).with_name("synthetic_grammar.txt")
 MIN_SYLLABLES, MAX_SYLLABLES = 4, 16  # of a sentence of the grammar
 MAX_TEXT_SYLLABLES = 40  # of a line of the user's own text: about ten seconds of speech
-PAUSE = "，"
 _DOMAIN = "sentence."
-
-# Words whose reading pypinyin gets wrong, or gives in another way than it is said in these sentences.
-READINGS: dict[str, str] = {
-    "得了": "de2 le5",
-    "只": "zhi1",
-    "调": "tiao2",
-    "教": "jiao1",
-    "长": "chang2",
-    "一场": "yi1 chang2",
-    "弹吉他": "tan2 ji2 ta1",
-    "旋转": "xuan2 zhuan3",
-    "种满": "zhong4 man3",
-    "大夫": "dai4 fu5",
-    "丈夫": "zhang4 fu5",
-}
-
-_UNCHANGED = {"一": "yi1", "不": "bu4"}
-# 一 keeps its first tone at the end of a number, in ordinals and in dates.
-_YI_KEPT_AFTER = frozenset("零一二三四五六七八九十百千万点第期之")
-_YI_KEPT_BEFORE = frozenset("月号日年零一二三四五六七八九十")
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence in words, with one canonical citation syllable a hanzi.
-
-    Attributes:
-        words: hanzi, as they would be divided by a space in a THCHS-30 transcript.
-        pinyin: citation reading, ``("ni3", "hao3")``.
-        pauses: the numbers of syllables after which the speaker pauses.
-    """
-
-    words: tuple[str, ...]
-    pinyin: tuple[str, ...]
-    pauses: tuple[int, ...] = ()
-
-    @property
-    def hanzi(self) -> str:
-        """The sentence without spaces."""
-        return "".join(self.words)
 
 
 @dataclass(frozen=True)
@@ -195,32 +153,6 @@ def draw_sentences(count: int, seed: int, grammar: Grammar | None = None) -> lis
     return list(sentences.values())
 
 
-def make_sentence(items: Iterable[str]) -> Sentence:
-    """Give words (and ``PAUSE`` marks) their citation reading, word by word."""
-    words: list[str] = []
-    pinyin: list[str] = []
-    pauses: list[int] = []
-    for item in items:
-        if item == PAUSE:
-            pauses.append(len(pinyin))
-        else:
-            words.append(item)
-            pinyin.extend(word_reading(item))
-    return Sentence(tuple(words), tuple(pinyin), tuple(p for p in pauses if 0 < p < len(pinyin)))
-
-
-@cache
-def word_reading(word: str) -> tuple[str, ...]:
-    """The citation syllables of a word: ours where given (``READINGS``), else pypinyin's without sandhi."""
-    if word in READINGS:
-        return tuple(READINGS[word].split())
-    # pypinyin's phrases write 一 and 不 as they are said (是不是 shi4 bu2 shi4); a citation doesn't.
-    return tuple(
-        _UNCHANGED.get(char, syllable)
-        for char, syllable in zip(word, hanzi_to_pinyin(word, [word]), strict=True)
-    )
-
-
 def read_sentences(path: str | Path) -> tuple[list[Sentence], list[tuple[int, str]]]:
     """Read the user's own text: lines of ``pinyin<TAB>hanzi``, or of hanzi alone (pypinyin reads those).
 
@@ -272,34 +204,3 @@ def _sentence_of_line(line: str) -> Sentence | str:
         return f"{len(pinyin)} syllables for {len(hanzi)} hanzi"
     ends = np.cumsum([len(part) for part in parts])[:-1]
     return Sentence(tuple(parts), tuple(pinyin), tuple(int(end) for end in ends))
-
-
-def spoken_reading(sentence: Sentence) -> tuple[str, ...]:
-    """What is really said: 不 and 一 change their tone, and a third tone before a third tone rises.
-
-    The last is what the synthesiser does by itself, over word boundaries and in chains (我想买水: 2 2 2 3),
-    but not over a pause. The rule stands here again so that the transcript is true to the recording.
-    """
-    syllables = spoken_input(sentence)
-    spoken = list(syllables)
-    for i, syllable in enumerate(syllables[:-1]):
-        if tone_of(syllable) == tone_of(syllables[i + 1]) == 3 and i + 1 not in sentence.pauses:
-            spoken[i] = without_tone(syllable) + "2"
-    return tuple(spoken)
-
-
-def spoken_input(sentence: Sentence) -> tuple[str, ...]:
-    """What to hand to the synthesiser: citation tones but for 不 and 一, whose changes it doesn't know."""
-    hanzi, pinyin = sentence.hanzi, sentence.pinyin
-    changed = list(pinyin)
-    for i, char in enumerate(hanzi[:-1]):
-        following = 0 if i + 1 in sentence.pauses else tone_of(pinyin[i + 1])
-        if char == "不" and pinyin[i] == "bu4" and following == 4:
-            changed[i] = "bu2"
-        elif char == "一" and pinyin[i] == "yi1" and _yi_changes(hanzi, i):
-            changed[i] = {0: "yi1", 4: "yi2", 5: "yi2"}.get(following, "yi4")
-    return tuple(changed)
-
-
-def _yi_changes(hanzi: Sequence[str], i: int) -> bool:
-    return not (i and hanzi[i - 1] in _YI_KEPT_AFTER) and hanzi[i + 1] not in _YI_KEPT_BEFORE
