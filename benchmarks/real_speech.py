@@ -1,6 +1,6 @@
 """Real recordings: what each part of the training data contributes, end to end into hanzi.
 
-    python benchmarks/real_speech.py [--hours 60] [--only everything]
+    python benchmarks/real_speech.py [--hours 25] [--only everything]
 
 Needs the project's shared recordings and texts beside the checkout; says so and stops where they are
 absent. Trains `compact` once for each mixture, all with the same number of audio seconds seen, and a
@@ -192,7 +192,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--hours", type=float, default=60.0, help="hours of audio each training sees")
+    parser.add_argument("--hours", type=float, default=25.0, help="hours of audio each training sees")
     parser.add_argument("--only", choices=[mixture.name for mixture in MIXTURES], help="one mixture")
     return parser
 
