@@ -13,15 +13,8 @@ import dataclasses
 import hashlib
 import json
 import math
-import multiprocessing
-import os
-import signal
-import sys
-import threading
-import types
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +28,7 @@ from utils.audio import read_audio, recordings_in
 from utils.errors import AudioError, CorpusError, UserError
 from utils.features import FeatureConfig, extract_features, feature_bins, settings_hash
 from utils.files import write_json, write_text
+from utils.processes import in_processes
 
 # A worker holds a shard's features in memory while it makes them (80 bins, 5 s each: 80 MB).
 _SHARD_FEATURES = 1024
@@ -234,25 +228,11 @@ def _jobs(
 def _run(jobs: list[_Job], utterances: int, workers: int) -> list[tuple[str, str]]:
     """Do all jobs, show the progress, return the failures (id, reason)."""
     failures: list[tuple[str, str]] = []
-    with tqdm(total=utterances, desc="features", unit="utt", disable=None) as progress:
-        for done, failed in map(_compute_shard, jobs) if workers <= 1 else _in_processes(jobs, workers):
-            failures += failed
-            progress.update(done)
-    return failures
-
-
-def _in_processes(jobs: list[_Job], workers: int) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-    """Results of the jobs as they come.
-
-    The processes are started afresh: forks of one with TensorFlow's threads can lock up.
-    """
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=_start_worker)
     try:
-        with _main_module_hidden():
-            futures = [pool.submit(_compute_shard, job) for job in jobs]
-        for future in as_completed(futures):
-            yield future.result()
+        with tqdm(total=utterances, desc="features", unit="utt", disable=None) as progress:
+            for done, failed in in_processes(_compute_shard, jobs, workers):
+                failures += failed
+                progress.update(done)
     except BrokenExecutor as error:
         raise AudioError(
             "a process that computes features died",
@@ -260,30 +240,7 @@ def _in_processes(jobs: list[_Job], workers: int) -> Iterator[tuple[int, list[tu
             hint="out of memory, or a recording that crashes the decoder: run it again, done work is kept; "
             "with one worker it shows where it stops",
         ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _main_module_hidden() -> Iterator[None]:
-    """Processes started inside don't import the script that runs: it may take seconds (TensorFlow)."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-
-
-def _start_worker() -> None:
-    """Leave Ctrl-C to the parent, and don't outlive it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    multiprocessing.parent_process().join()
-    os._exit(1)
+    return failures
 
 
 def _compute_shard(job: _Job) -> tuple[int, list[tuple[str, str]]]:
