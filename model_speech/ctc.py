@@ -1,6 +1,6 @@
 """Connectionist temporal classification: padded labels + logits in, negative log-likelihood out.
 
-Between the acoustic model and the optimiser: `check_targets` names what can't be aligned before training,
+Between the acoustic model and the optimiser: `frames_needed` tells before training what can't be aligned,
 `ctc_loss` is the loss. Graves et al., "Connectionist Temporal Classification" (ICML 2006); equations below
 are theirs.
 """
@@ -11,8 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from keras import ops
-
-from utils.errors import TrainingError
 
 # log(0) of the recursions: far below any log-probability, yet finite: inf - inf would be NaN.
 LOG_ZERO = -1e30
@@ -27,35 +25,6 @@ def frames_needed(labels: Sequence[int] | np.ndarray) -> int:
     """Fewest output frames that carry ``labels`` (L,): one each, a blank between two equal neighbours."""
     labels = np.asarray(labels)
     return len(labels) + int((labels[1:] == labels[:-1]).sum())
-
-
-def check_targets(
-    ids: Sequence[str], labels: np.ndarray, label_lengths: np.ndarray, logit_lengths: np.ndarray
-) -> None:
-    """Refuse utterances whose target can't be aligned with their output.
-
-    Args:
-        ids: B utterance names.
-        labels: (B, L) int, padded with anything.
-        label_lengths, logit_lengths: (B,) int; labels and output frames that count.
-
-    Raises:
-        TrainingError: a target needs more output frames than there are; names the first utterances.
-    """
-    needed = np.array(
-        [frames_needed(row[:n]) for row, n in zip(labels, label_lengths, strict=True)], dtype=int
-    )
-    logit_lengths = np.asarray(logit_lengths)
-    too_long = np.flatnonzero(needed > logit_lengths)
-    if len(too_long) == 0:
-        return
-    shown = ", ".join(f"{ids[i]} (needs {needed[i]}, has {logit_lengths[i]})" for i in too_long[:10])
-    more = f" and {len(too_long) - 10} more" if len(too_long) > 10 else ""
-    raise TrainingError(
-        f"{len(too_long)} of {len(ids)} targets are longer than the model's output: {shown}{more}",
-        where="CTC targets, in output frames",
-        hint="do transcript and audio belong together? else leave it out, or use a smaller time stride",
-    )
 
 
 def ctc_loss(labels, logits, label_lengths, logit_lengths, blank: int):

@@ -19,6 +19,7 @@ COMMANDS = {
     "data.vocabularies": ["-m", "data.vocabularies"],
     "data.corpora.thchs30": ["-m", "data.corpora.thchs30"],
     "data.corpora.aishell1": ["-m", "data.corpora.aishell1"],
+    "data.corpora.listed": ["-m", "data.corpora.listed"],
     "data.corpora.synthetic": ["-m", "data.corpora.synthetic"],
     "data.corpora.synthetic generate": ["-m", "data.corpora.synthetic", "generate"],
 }
@@ -49,6 +50,7 @@ NOWHERE = {
     "data.vocabularies": ["-m", "data.vocabularies", "nowhere.tsv"],
     "data.corpora.thchs30": ["-m", "data.corpora.thchs30", "prepare", "nowhere", "--output", "{tmp}"],
     "data.corpora.aishell1": ["-m", "data.corpora.aishell1", "prepare", "nowhere", "--output", "{tmp}"],
+    "data.corpora.listed": ["-m", "data.corpora.listed", "prepare", "nowhere", "--output", "{tmp}"],
     "data.corpora.synthetic": ["-m", "data.corpora.synthetic", "prepare", "nowhere", "--output", "{tmp}"],
 }
 

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from data.corpora import aishell1, listed, thchs30
 from data.corpora.preparation import clean_text
 from data.corpora.thchs30 import syllables_of_phones
 from data.manifest import read_manifest
+from tests.archives import tar_bytes
 from utils.errors import CorpusError
 
 # The first utterance of the original, all three lines.
@@ -250,19 +250,9 @@ AISHELL_TEXTS = {
 }
 
 
-def tarball(members: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
-
-
 def add_speaker(corpus: Path, split: str, speaker: str, names: list[str]) -> Path:
     members = {f"{split}/{speaker}/{name}.wav": wav() for name in names}
-    return write(corpus / "wav" / f"{speaker}.tar.gz", tarball(members))
+    return write(corpus / "wav" / f"{speaker}.tar.gz", tar_bytes(members))
 
 
 @pytest.fixture
@@ -306,10 +296,10 @@ def test_aishell_goes_on_where_it_was(small_aishell, tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        tarball({"train/S0003/BAC009S0003W0121.wav": os.urandom(20_000)})[:5_000],
+        tar_bytes({"train/S0003/BAC009S0003W0121.wav": os.urandom(20_000)})[:5_000],
         b"this is no archive",
-        tarball({"train/S0003/a.wav": b"", "../../../evil.wav": b"evil"}),
-        tarball({"/tmp/../evil.wav": b"evil", "train/S0099/x.wav": b""}),
+        tar_bytes({"train/S0003/a.wav": b"", "../../../evil.wav": b"evil"}),
+        tar_bytes({"/tmp/../evil.wav": b"evil", "train/S0099/x.wav": b""}),
     ],
     ids=["truncated", "no archive", "path traversal", "another speaker"],
 )

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from model_speech.ctc import check_targets, ctc_loss, frames_needed, output_lengths
-from utils.errors import TrainingError
+from model_speech.ctc import ctc_loss, frames_needed, output_lengths
 
 
 def random_case(seed: int, batch: int = 6, time: int = 12, classes: int = 4, longest: int = 5):
@@ -168,19 +167,3 @@ def test_output_lengths_round_up():
 )
 def test_frames_needed(labels, frames):
     assert frames_needed(np.array(labels, int)) == frames
-
-
-def test_targets_longer_than_the_output_are_named():
-    ids = ["A2_0", "A2_1", "B7_9"]
-    labels = np.array([[1, 1, 2], [1, 2, 3], [1, 2, 0]])
-    check_targets(ids, labels, np.array([3, 3, 2]), np.array([4, 3, 2]))
-    with pytest.raises(
-        TrainingError, match=r"2 of 3 targets.*A2_0 \(needs 4, has 3\), B7_9 \(needs 2, has 1\)"
-    ):
-        check_targets(ids, labels, np.array([3, 3, 2]), np.array([3, 3, 1]))
-
-
-def test_only_ten_of_many_bad_targets_are_listed():
-    ids = [f"utt{i}" for i in range(15)]
-    with pytest.raises(TrainingError, match=r"utt9 .*and 5 more"):
-        check_targets(ids, np.zeros((15, 2), int), np.full(15, 2), np.full(15, 2))

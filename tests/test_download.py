@@ -1,7 +1,5 @@
 import hashlib
 import http.server
-import io
-import tarfile
 import threading
 from collections import namedtuple
 from dataclasses import dataclass, field
@@ -18,6 +16,7 @@ from data.corpora.download import (
     unpack,
     verify,
 )
+from tests.archives import tar_bytes
 from utils.errors import CorpusError
 
 CONTENT = bytes(range(256)) * 40  # 10,240 bytes
@@ -73,16 +72,6 @@ def server():
         yield behaviour
         httpd.shutdown()
         thread.join()
-
-
-def tar_bytes(members: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
 
 
 def archive_of(content: bytes, url: str) -> Archive:

@@ -30,11 +30,6 @@ class RunFolder:
     path: Path
 
     @property
-    def name(self) -> str:
-        """The folder's own name."""
-        return self.path.name
-
-    @property
     def config_file(self) -> Path:
         """Every hyper-parameter, and the environment the run was made in."""
         return self.path / "config.yaml"
