@@ -172,7 +172,9 @@ def _manifests(run: RunFolder, options: argparse.Namespace) -> list[Path]:
 
 def _limited(found: list[Any], manifests: list[Path], options: argparse.Namespace) -> list[Any]:
     if not found:
-        raise CorpusError("the list holds no utterance", where=manifests[0])
+        raise CorpusError(
+            "the list holds no utterance", where=manifests[0], hint="give another: --manifest FILE"
+        )
     return found[: options.limit]
 
 

@@ -53,7 +53,9 @@ def read_history(path: str | Path) -> dict[str, list[float]]:
             rows = list(csv.DictReader(file))
         columns = {name: [float(row[name]) for row in rows] for name in rows[0]}
     except (OSError, UnicodeDecodeError, ValueError, TypeError, IndexError) as error:
-        raise RunError(f"no usable history of a training ({error})", where=path) from error
+        raise RunError(
+            f"no usable history of a training ({error})", where=path, hint="train it again"
+        ) from error
     return columns
 
 

@@ -69,7 +69,7 @@ def read_hypotheses(path: str | Path) -> list[Sentence]:
                 raise CorpusError(f"no column {', '.join(missing)}", where=path, hint="see test.py")
             return [_sentence(row) for row in table]
     except (OSError, UnicodeDecodeError, ValueError, TypeError, AttributeError) as error:
-        raise CorpusError(f"not a table of hypotheses ({error})", where=path) from error
+        raise CorpusError(f"not a table of hypotheses ({error})", where=path, hint="run test.py") from error
 
 
 def choose_examples(

@@ -42,7 +42,8 @@ class Utterance:
         audio: absolute path of the recording.
         seconds: its length.
         speaker: who speaks; ``""`` if not known.
-        pinyin: canonical syllables, the citation reading; empty for a recording without speech.
+        pinyin: canonical syllables, the citation reading; empty for a recording without speech. Where it comes
+            from pypinyin, 一 and 不 stand in part as they are said (``utils.pinyin.hanzi_to_pinyin``).
         hanzi: as many characters as syllables.
         spoken_pinyin: what was said (sandhi, neutral tones) where the corpus notes it and it differs.
     """
@@ -187,10 +188,11 @@ def _syllables(name: str, pinyin: str, hanzi: str) -> tuple[str, ...]:
 
 def _check_counts(name: str, pinyin: Sequence[str], hanzi: str) -> None:
     if len(pinyin) != len(hanzi):
-        raise CorpusError(f"{len(pinyin)} syllables for {len(hanzi)} hanzi", where=f"utterance {name}")
+        what = f"{len(pinyin)} syllables for {len(hanzi)} hanzi"
+        raise CorpusError(what, where=f"utterance {name}", hint="write one syllable a hanzi")
 
 
 def _check_unique(path: Path, ids: Sequence[str]) -> None:
     twice = next((name for name, count in Counter(ids).items() if count > 1), None)
     if twice is not None:
-        raise CorpusError(f"the id '{twice}' comes twice", where=path)
+        raise CorpusError(f"the id '{twice}' comes twice", where=path, hint="give each line its own")

@@ -1,7 +1,7 @@
 """Manifests, transcript lists and plain text files → pairs of pinyin and hanzi to train language models on.
 
-Pinyin of plain text is automatic (``utils.pinyin.hanzi_to_pinyin``, some 50,000 hanzi a second); a cache
-folder keeps it.
+Pinyin of plain text is automatic (``utils.pinyin.hanzi_to_pinyin``, some 50,000 hanzi a second; 一 and 不 in part
+as they are said); a cache folder keeps it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ def read_pairs(sources: Sequence[str | Path], limit: int = 0, cache: str | Path 
         pairs += found.pairs
         rejected += found.rejected
     if not pairs:
-        raise CorpusError("no sentences to train on", where=", ".join(map(str, sources)) or "no sources")
+        where = ", ".join(map(str, sources)) or "no sources"
+        raise CorpusError(
+            "no sentences to train on", where=where, hint="only lines of nothing but hanzi count"
+        )
     return PairSet(pairs, rejected)
 
 
@@ -156,7 +159,7 @@ def _lines(path: Path) -> Iterator[str]:
         hint = "convert it, e.g. iconv -f GB18030 -t UTF-8"
         raise CorpusError("this is not UTF-8 text", where=path, hint=hint) from error
     except (lzma.LZMAError, EOFError) as error:
-        raise CorpusError(f"the file is damaged ({error})", where=path) from error
+        raise CorpusError(f"the file is damaged ({error})", where=path, hint="copy it again") from error
 
 
 def _fingerprint(path: Path, limit: int) -> str:

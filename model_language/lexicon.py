@@ -90,7 +90,9 @@ class Lexicon:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             syllable, tab, group = line.partition("\t")
             if not (syllable and tab and group) or syllable in readings:
-                raise RunError(f"not a line of a lexicon: {line!r}", where=f"{path}:{number}")
+                raise RunError(
+                    f"not a line of a lexicon: {line!r}", where=f"{path}:{number}", hint="copy it again"
+                )
             readings[syllable] = group
         return cls(readings)
 

@@ -157,7 +157,8 @@ class NgramConverter:
     def __init__(self, model: NgramModel, symbols: Symbols, beam: int):
         if model.readings.shape != symbols.candidates.shape or model.size != len(symbols.hanzi):
             sizes = f"{model.size} hanzi in the model, {len(symbols.hanzi)} in the vocabulary"
-            raise RunError(f"the n-gram model belongs to another vocabulary or lexicon ({sizes})")
+            hint = "copy the whole run folder again, or train it again"
+            raise RunError(f"the n-gram model belongs to another vocabulary or lexicon ({sizes})", hint=hint)
         self._model, self._symbols, self._beam = model, symbols, beam
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:

@@ -84,7 +84,8 @@ def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel
 
 def _section(schema: type, config: Mapping[str, Any], name: str, folder: RunFolder) -> Any:
     if name not in config:
-        raise RunError(f"config.yaml has no section '{name}'", where=folder.path)
+        hint = "copy the whole folder that train.py wrote"
+        raise RunError(f"config.yaml has no section '{name}'", where=folder.path, hint=hint)
     return build_config(schema, config[name], where=f"{folder.config_file}, {name}")
 
 
@@ -104,7 +105,7 @@ def _load_weights(model: keras.Model, vocabulary: Vocabulary, folder: RunFolder,
         with warnings.catch_warnings(action="ignore"):  # Keras warns of what the error below says better
             model.load_weights(path)
     except FileNotFoundError as error:
-        raise RunError("no such weights file", where=path) from error
+        raise RunError("no such weights file", where=path, hint="best, last, or a path") from error
     except ValueError as error:
         raise RunError(_explain_shapes(model, path, vocabulary), where=path) from error
     except OSError as error:

@@ -49,6 +49,7 @@ def test_a_run_of_another_task_is_refused(tmp_path):
 
 def test_a_damaged_config_says_so(tmp_path):
     run = start_run(tmp_path / "one", CONFIG)
-    run.config_file.write_text("task: [speech", encoding="utf-8")
-    with pytest.raises(RunError, match="damaged"):
-        open_run(tmp_path / "one")
+    for content, message in (("task: [speech", "damaged"), ("", "empty or no mapping")):
+        run.config_file.write_text(content, encoding="utf-8")
+        with pytest.raises(RunError, match=f"{message}.*copy the run folder again"):
+            open_run(tmp_path / "one")

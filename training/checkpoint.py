@@ -57,18 +57,20 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
     try:
         with np.load(path, allow_pickle=False) as saved:
             arrays = {name: saved[name] for name in saved.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        state = TrainingState(**json.loads(str(arrays.pop("state"))))
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise RunError(
             f"the checkpoint can't be read ({error})", where=path, hint="delete it to start anew"
         ) from error
-    state = TrainingState(**json.loads(str(arrays.pop("state"))))
+    hint = "has the code changed since? delete the run folder to start anew"
     if set(arrays) != set(variables):
         counts = f"{len(arrays)} variables saved, {len(variables)} in model and optimiser"
-        raise RunError(f"the checkpoint is of another model ({counts})", where=path)
+        raise RunError(f"the checkpoint is of another model ({counts})", where=path, hint=hint)
     for name, variable in variables.items():
         if tuple(variable.shape) != arrays[name].shape:
             shapes = f"{arrays[name].shape} saved, {tuple(variable.shape)} here"
-            raise RunError(f"the checkpoint is of another model ('{variable.path}': {shapes})", where=path)
+            what = f"the checkpoint is of another model ('{variable.path}': {shapes})"
+            raise RunError(what, where=path, hint=hint)
     for name, variable in variables.items():
         variable.assign(arrays[name])
     return state

@@ -190,7 +190,8 @@ def _read(config: SpeechConfig) -> tuple[list[Utterance], list[Utterance]]:
         raise ConfigError("data.train and data.dev each need a manifest", hint="see configs/speech")
     repeats = data.repeats or (1,) * len(data.train)
     if len(repeats) != len(data.train):
-        raise ConfigError(f"data.repeats has {len(repeats)} entries for {len(data.train)} manifests")
+        what = f"data.repeats has {len(repeats)} entries for {len(data.train)} manifests"
+        raise ConfigError(what, hint="one for each entry of data.train, or none at all")
     train_utterances = [
         u for path, times in zip(data.train, repeats, strict=True) for u in read_manifest(path) * times
     ]

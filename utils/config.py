@@ -68,9 +68,11 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         values = OmegaConf.to_container(OmegaConf.load(path))
     except (yaml.YAMLError, UnicodeDecodeError, OSError, OmegaConfBaseException) as error:
         reason = " ".join(str(error).split())
-        raise ConfigError(f"not readable as YAML ({reason})", where=path) from error
+        raise ConfigError(
+            f"not readable as YAML ({reason})", where=path, hint="see configs/ for examples"
+        ) from error
     if not isinstance(values, dict):
-        raise ConfigError("a config file is a mapping of keys to values", where=path)
+        raise ConfigError("a config file maps keys to values", where=path, hint="see configs/ for examples")
     return values
 
 

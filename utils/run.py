@@ -20,6 +20,7 @@ from utils.config import flatten, save_yaml
 from utils.errors import RunError
 
 ENVIRONMENT = "environment"
+_AGAIN = "copy the run folder again, or train anew"
 PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "soundfile", "soxr", "pypinyin")
 
 
@@ -84,9 +85,13 @@ class RunFolder:
                 "not a run folder: it holds no config.yaml", where=self.path, hint=_runs_nearby(self)
             )
         try:
-            return yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
+            values = yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise RunError(f"config.yaml is damaged ({error})", where=self.path) from error
+            reason = " ".join(str(error).split())
+            raise RunError(f"config.yaml is damaged ({reason})", where=self.path, hint=_AGAIN) from error
+        if not isinstance(values, dict):
+            raise RunError("config.yaml is empty or no mapping", where=self.path, hint=_AGAIN)
+        return values
 
 
 def open_run(path: str | Path, task: str | None = None) -> RunFolder:
@@ -98,7 +103,8 @@ def open_run(path: str | Path, task: str | None = None) -> RunFolder:
     run = RunFolder(Path(path))
     found = run.config().get("task")
     if task and found != task:
-        raise RunError(f"this is a run of task '{found}', not '{task}'", where=run.path)
+        hint = "the speech run comes first, then the language run"
+        raise RunError(f"this is a run of task '{found}', not '{task}'", where=run.path, hint=hint)
     return run
 
 

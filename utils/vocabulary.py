@@ -129,7 +129,9 @@ class Vocabulary:
         except OSError as error:
             raise VocabularyError("can't read the vocabulary", where=path, hint=error.strerror) from error
         except UnicodeDecodeError as error:
-            raise VocabularyError("a vocabulary file is UTF-8 text", where=path) from error
+            raise VocabularyError(
+                "a vocabulary file is UTF-8 text", where=path, hint="copy it again"
+            ) from error
         # str.splitlines would also cut at characters that may stand inside a token.
         lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
         try:

@@ -2,7 +2,8 @@
 
 The corpus (Bu et al., 2017, https://www.openslr.org/33/) is ``data_aishell/{wav,transcript}``: one archive a
 speaker, ``wav/S0002.tar.gz`` with ``train/S0002/*.wav`` inside, and one list of all texts cut into words,
-``BAC009S0002W0122 而 对 楼市 成交``. It has no pinyin of its own.
+``BAC009S0002W0122 而 对 楼市 成交``. It has no pinyin of its own:
+what :func:`utils.pinyin.hanzi_to_pinyin` gives is the citation reading, but for some phrases with 一 and 不.
 """
 
 from __future__ import annotations

@@ -97,7 +97,8 @@ def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0) -> Pa
             reason = "the connection ended early"
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, urllib.error.HTTPError) and error.code < 500:
-                raise CorpusError(f"the server answers {error.code} {error.reason}", where=url) from error
+                what = f"the server answers {error.code} {error.reason}"
+                raise CorpusError(what, where=url, hint="name a mirror: --url") from error
             reason = str(error)
         failures = 0 if _size(part) > before else failures + 1
         if failures >= ATTEMPTS:

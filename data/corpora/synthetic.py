@@ -190,7 +190,8 @@ def _found(card: Path, identity: dict) -> dict:
     """The card of a corpus that is there already, or one that says that there is none."""
     if not card.exists():
         if card.parent.is_dir() and any(card.parent.iterdir()):
-            raise CorpusError("the folder is not empty and holds no synthetic corpus", where=card.parent)
+            what = "the folder is not empty and holds no synthetic corpus"
+            raise CorpusError(what, where=card.parent, hint="choose another folder")
         return {"complete": False}
     try:
         found = json.loads(card.read_text(encoding="utf-8"))
