@@ -42,8 +42,8 @@ class Utterance:
         audio: absolute path of the recording.
         seconds: its length.
         speaker: who speaks; ``""`` if not known.
-        pinyin: canonical syllables, the citation reading; empty for a recording without speech. Where it comes
-            from pypinyin, 一 and 不 stand in part as they are said (``utils.pinyin.hanzi_to_pinyin``).
+        pinyin: canonical syllables, the citation reading; empty for a recording without speech. From
+            pypinyin, 一 and 不 stand in part with their tone changed (``utils.pinyin.hanzi_to_pinyin``).
         hanzi: as many characters as syllables.
         spoken_pinyin: what was said (sandhi, neutral tones) where the corpus notes it and it differs.
     """

@@ -227,8 +227,9 @@ _PARTICLES = {"的": "de5", "地": "de5", "得": "de5", "了": "le5", "着": "zh
 def hanzi_to_pinyin(text: str, words: Sequence[str] | None = None) -> list[str]:
     """Read hanzi aloud: one canonical syllable each, by pypinyin with its dictionary of phrases.
 
-    These are citation tones but for 一 and 不, which the dictionary gives as they are said in part of its
-    phrases (一定 yi2 ding4).
+    These are citation tones but for 一 and 不: in part of its phrases the dictionary gives them with the tone
+    that they take before the next syllable (一定 yi2 ding4, 是不是 shi4 bu2 shi4; also 一月 yi2 yue4, where
+    nobody says it so), in others, and between two phrases, as they are cited (第一 di4 yi1).
 
     Args:
         text: hanzi only.
