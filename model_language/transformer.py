@@ -15,6 +15,7 @@ from keras import layers, ops
 
 from model_language.loss import IMPOSSIBLE
 from model_language.symbols import PAD_ID
+from utils.config import at_least, share
 from utils.errors import ConfigError
 
 _serializable = keras.saving.register_keras_serializable(package="model_language")
@@ -43,6 +44,13 @@ class TransformerConfig:
     dropout: float = 0.2
     label_smoothing: float = 0.1
 
+    def __post_init__(self):
+        at_least(self, "model", width=1, blocks=0, heads=1, feed_forward=1, reach=0)
+        share(self, "model", "dropout", "label_smoothing")
+        if self.width % self.heads:
+            what = f"model.width {self.width} is not a multiple of model.heads {self.heads}"
+            raise ConfigError(what, hint="each head gets an equal part of the width")
+
 
 def build_transformer(config: TransformerConfig, pinyin_size: int, hanzi_size: int) -> keras.Model:
     """Build the model.
@@ -56,14 +64,7 @@ def build_transformer(config: TransformerConfig, pinyin_size: int, hanzi_size: i
         model of ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi_size) float32. Padding has no
         influence on the other positions. The attention weights of block 1 … are the outputs
         (B, heads, L, L) of the layers ``attention_1`` ….
-
-    Raises:
-        ConfigError: the width is not a multiple of the number of heads.
     """
-    if config.width % config.heads:
-        raise ConfigError(
-            f"width {config.width} is not a multiple of heads {config.heads}", where="model.width"
-        )
     syllables = keras.Input((None,), dtype="int32", name="syllables")
     present = ops.not_equal(syllables, PAD_ID)  # (B, L)
     x = layers.Embedding(pinyin_size, config.width, name="embedding")(syllables)  # (B, L, width)

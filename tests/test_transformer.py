@@ -77,8 +77,17 @@ def test_the_defaults_are_the_reference_recipe():
 
 
 def test_width_must_fit_the_heads():
-    with pytest.raises(ConfigError, match="width 10 is not a multiple of heads 4"):
-        build_transformer(TransformerConfig(width=10, heads=4), 5, 5)
+    with pytest.raises(ConfigError, match=r"model\.width 10 is not a multiple of model\.heads 4"):
+        TransformerConfig(width=10, heads=4)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"width": 0}, {"blocks": -1}, {"heads": 0}, {"dropout": 1.5}, {"label_smoothing": 1.0}]
+)
+def test_an_impossible_setting_is_named(settings):
+    ((name, value),) = settings.items()
+    with pytest.raises(ConfigError, match=rf"model\.{name} is {value}, at least"):
+        TransformerConfig(**settings)
 
 
 def test_padding_has_no_influence(model):

@@ -104,14 +104,27 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def at_least(config: Any, section: str, **lowest: float) -> None:
-    """Check some values of a data class from below; for its ``__post_init__``.
+    """Check some values of a data class, or each entry of a tuple, from below; for its ``__post_init__``.
 
     Raises:
         ConfigError: one is lower; it is named as ``section.name``.
     """
     for name, low in lowest.items():
-        if getattr(config, name) < low:
-            raise ConfigError(f"{section}.{name} is {getattr(config, name)}", hint=f"at least {low}")
+        value = getattr(config, name)
+        if any(entry < low for entry in (value if isinstance(value, tuple) else [value])):
+            raise ConfigError(f"{section}.{name} is {value}", hint=f"at least {low}")
+
+
+def share(config: Any, section: str, *names: str) -> None:
+    """Check that some values of a data class are shares, at least 0 and below 1; for its ``__post_init__``.
+
+    Raises:
+        ConfigError: one is not; it is named as ``section.name``.
+    """
+    for name in names:
+        value = getattr(config, name)
+        if not 0 <= value < 1:
+            raise ConfigError(f"{section}.{name} is {value}", hint="at least 0 and below 1")
 
 
 def _read_overrides(overrides: Sequence[str]) -> Mapping[str, Any]:
