@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import keras
 from keras import layers
 
-from model_speech.masking import FrameMask, MaskFrames, PadTime
+from model_speech.masking import masked_inputs
 from model_speech.normalisation import MaskedBatchNormalization
+from utils.config import at_least, share
 
 # Runs are short, some thousand steps: Keras's usual 0.99 would still remember the first epoch.
 _MOMENTUM = 0.97
@@ -38,6 +39,10 @@ class CompactConfig:
     kernel: int = 7
     dropout: float = 0.1
 
+    def __post_init__(self):
+        at_least(self, "model", front_filters=1, width=1, blocks=0, kernel=1)
+        share(self, "model", "dropout")
+
     @property
     def time_stride(self) -> int:
         """Input frames per output frame: every front convolution halves them, and so does the projection."""
@@ -57,27 +62,23 @@ def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> ker
         (B, ceil(T / time_stride), C). Frames beyond ``lengths`` have no influence, nor do they enter the
         statistics of the batch normalisation.
     """
-    features = keras.Input((None, feature_bins), name="features")
-    lengths = keras.Input((), dtype="int32", name="lengths")
-    padded = PadTime(config.time_stride)(features)
-    x = MaskFrames()(padded, FrameMask()(padded, lengths))
-    x = layers.Reshape((-1, feature_bins, 1))(x)  # (B, T, F, 1)
+    inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
     for index, filters in enumerate(config.front_filters):
-        x = _front(x, FrameMask(2 ** (index + 1))(padded, lengths), filters)  # half of T and F
+        x = _front(x, valid_at(2 ** (index + 1)), filters)  # half of T and F
     x = layers.Reshape((-1, 2 * x.shape[2] * x.shape[3]))(x)  # two frames side by side
     x = layers.Dense(config.width, use_bias=False, name="front")(x)  # (B, T', width); padding stays zero
-    valid = FrameMask(config.time_stride)(padded, lengths)
+    valid = valid_at(config.time_stride)
     for _ in range(config.blocks):
         x = _block(x, valid, config)
     logits = layers.Dense(classes, name="logits", dtype="float32")(_dropout(x, config))
-    return keras.Model({"features": features, "lengths": lengths}, logits, name=config.name)
+    return keras.Model(inputs, logits, name=config.name)
 
 
 def _front(x, valid, filters: int):
     """Strided convolution: (B, T, F, D) → (B, T / 2, F / 2, filters), padding zero again at the end."""
-    y = layers.Conv2D(
-        filters, 3, strides=2, padding="same", use_bias=False, kernel_initializer="he_normal"
-    )(x)
+    y = layers.Conv2D(filters, 3, strides=2, padding="same", use_bias=False, kernel_initializer="he_normal")(
+        x
+    )
     return layers.ReLU()(MaskedBatchNormalization(momentum=_MOMENTUM)(y, valid))
 
 

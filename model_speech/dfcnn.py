@@ -11,8 +11,10 @@ from dataclasses import dataclass
 import keras
 from keras import layers
 
-from model_speech.masking import FrameMask, MaskFrames, PadTime
+from model_speech.masking import masked_inputs
 from model_speech.normalisation import MaskedBatchNormalization
+from utils.config import at_least, share
+from utils.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,13 @@ class DfcnnConfig:
     pooled: int = 3  # how many of the cells, from the first, end in pooling
     dense: int = 256
     dropout: float = 0.2
+
+    def __post_init__(self):
+        at_least(self, "model", filters=1, pooled=0, dense=1)
+        share(self, "model", "dropout")
+        if self.pooled > len(self.filters):
+            hint = f"at most {len(self.filters)}, the number of cells in model.filters"
+            raise ConfigError(f"model.pooled is {self.pooled}", hint=hint)
 
     @property
     def time_stride(self) -> int:
@@ -43,24 +52,24 @@ def build_dfcnn(config: DfcnnConfig, feature_bins: int, classes: int) -> keras.M
         model of ``{"features": (B, T, F) float32, "lengths": (B,) int32}`` → logits
         (B, ceil(T / time_stride), C). Frames beyond ``lengths`` have no influence, nor do they enter the
         statistics of the batch normalisation.
+
+    Raises:
+        ConfigError: the poolings leave nothing of so few bins.
     """
-    features = keras.Input((None, feature_bins), name="features")
-    lengths = keras.Input((), dtype="int32", name="lengths")
-    padded = PadTime(config.time_stride)(features)
-    valid = FrameMask()(padded, lengths)
-    x = MaskFrames()(padded, valid)
-    x = layers.Reshape((-1, feature_bins, 1))(x)  # (B, T, F, 1)
+    if feature_bins < config.time_stride:  # each pooling halves time and bins alike
+        what = f"{feature_bins} feature bins can't be halved model.pooled = {config.pooled} times"
+        raise ConfigError(what, hint="more features.bins, or a smaller model.pooled")
+    inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
     for cell, filters in enumerate(config.filters):
-        x = _cell(x, valid, filters)
+        x = _cell(x, valid_at(2 ** min(cell, config.pooled)), filters)
         if cell < config.pooled:
             x = layers.MaxPooling2D(2)(x)  # (B, T / 2, F / 2, filters)
-            valid = FrameMask(2 ** (cell + 1))(padded, lengths)
     x = layers.Reshape((-1, x.shape[2] * x.shape[3]))(x)  # (B, T / 8, 3200) in the published model
     x = layers.Dropout(config.dropout)(x)
     x = layers.Dense(config.dense, activation="relu", kernel_initializer="he_normal")(x)
     x = layers.Dropout(config.dropout)(x)
     logits = layers.Dense(classes, kernel_initializer="he_normal", name="logits", dtype="float32")(x)
-    return keras.Model({"features": features, "lengths": lengths}, logits, name=config.name)
+    return keras.Model(inputs, logits, name=config.name)
 
 
 def _cell(x, valid, filters: int):

@@ -7,8 +7,35 @@ of strided layers falls alike), and whatever lies beyond the end is zero before 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import keras
-from keras import ops
+from keras import layers, ops
+
+
+def masked_inputs(
+    feature_bins: int, time_stride: int
+) -> tuple[dict[str, keras.KerasTensor], keras.KerasTensor, Callable[[int], keras.KerasTensor]]:
+    """How every acoustic model begins.
+
+    Args:
+        feature_bins: F, bins of a feature frame.
+        time_stride: input frames per output frame; the time axis is padded to a multiple of it.
+
+    Returns:
+        inputs ``{"features": (B, T, F) float32, "lengths": (B,) int32}``; the features as an image
+        (B, T', F, 1) whose padding is zero; and a function of a stride that gives the mask of the frames
+        that are valid there, (B, T' / stride) bool.
+    """
+    features = keras.Input((None, feature_bins), name="features")
+    lengths = keras.Input((), dtype="int32", name="lengths")
+    padded = PadTime(time_stride)(features)
+
+    def valid_at(stride: int) -> keras.KerasTensor:
+        return FrameMask(stride)(padded, lengths)
+
+    image = layers.Reshape((-1, feature_bins, 1))(MaskFrames()(padded, valid_at(1)))
+    return {"features": features, "lengths": lengths}, image, valid_at
 
 
 @keras.saving.register_keras_serializable(package="model_speech")

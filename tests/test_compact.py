@@ -14,6 +14,7 @@ from tests.acoustic_models import (
     assert_survives_keras_files,
     assert_weights_round_trip,
 )
+from utils.errors import ConfigError
 
 SMALL = CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5)
 
@@ -21,6 +22,30 @@ SMALL = CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5)
 def test_is_registered_by_name():
     assert MODELS["compact"].config is CompactConfig
     assert CompactConfig().name == "compact"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"width": 0}, r"model\.width is 0, at least 1"),
+        ({"blocks": -1}, r"model\.blocks is -1, at least 0"),
+        ({"kernel": 0}, r"model\.kernel is 0, at least 1"),
+        ({"front_filters": (16, 0)}, r"model\.front_filters is \(16, 0\), at least 1"),
+        ({"dropout": 1.5}, r"model\.dropout is 1\.5, at least 0 and below 1"),
+        ({"dropout": -0.1}, r"model\.dropout is -0\.1, at least 0 and below 1"),
+    ],
+)
+def test_an_impossible_setting_is_named(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        CompactConfig(**settings)
+
+
+def test_an_even_kernel_and_no_block_at_all_are_possible():
+    for config in (
+        CompactConfig(width=4, blocks=1, kernel=4),
+        CompactConfig(front_filters=(), width=4, blocks=0),
+    ):
+        assert build_compact(config, feature_bins=6, classes=5).output.shape == (None, None, 5)
 
 
 @pytest.mark.parametrize(("filters", "stride"), [((4,), 4), ((4, 4), 8)])

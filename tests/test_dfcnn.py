@@ -14,6 +14,7 @@ from tests.acoustic_models import (
     assert_weights_round_trip,
     padded_batch,
 )
+from utils.errors import ConfigError
 
 SMALL = DfcnnConfig(filters=(4, 4, 8, 8), dense=16)
 
@@ -27,6 +28,26 @@ def test_is_registered_by_name():
     assert MODELS["dfcnn"].config is DfcnnConfig
     assert DfcnnConfig().name == "dfcnn"
     assert DfcnnConfig().time_stride == 8
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"filters": (32, -1)}, r"model\.filters is \(32, -1\), at least 1"),
+        ({"dense": 0}, r"model\.dense is 0, at least 1"),
+        ({"dropout": 1.0}, r"model\.dropout is 1\.0, at least 0 and below 1"),
+        ({"pooled": 6}, r"model\.pooled is 6, at most 5, the number of cells"),
+    ],
+)
+def test_an_impossible_setting_is_named(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        DfcnnConfig(**settings)
+
+
+def test_bins_too_few_for_the_poolings_are_refused():
+    assert build_dfcnn(SMALL, feature_bins=8, classes=5).output.shape == (None, None, 5)
+    with pytest.raises(ConfigError, match=r"7 feature bins can't be halved model\.pooled = 3 times"):
+        build_dfcnn(SMALL, feature_bins=7, classes=5)
 
 
 def test_layer_shapes_of_the_published_model(published):
