@@ -54,12 +54,12 @@ class HistoryWriter:
 
     def _write_hparams(self) -> None:
         config = {key: value for key, value in self._run.config().items() if key != ENVIRONMENT}
-        simple = {
-            key: value
+        values = {
+            key: ",".join(map(str, value)) if isinstance(value, list) else value  # lists aren't allowed
             for key, value in flatten(config).items()
-            if isinstance(value, int | float | str | bool)
+            if value is not None
         }
-        event = Event(wall_time=time.time(), summary=hparams.hparams_pb(simple))
+        event = Event(wall_time=time.time(), summary=hparams.hparams_pb(values))
         self._validation.add_event(event)
 
 
