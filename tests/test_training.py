@@ -15,6 +15,7 @@ from tensorboard.backend.event_processing.event_file_loader import LegacyEventFi
 from tensorboard.plugins.hparams import metadata
 
 import transcribe
+from data.feature_cache import FeatureCache
 from data.manifest import Utterance, read_manifest, write_manifest
 from model_language.registry import load_converter
 from model_speech.loading import load_acoustic_model
@@ -76,6 +77,7 @@ def test_a_speech_run_from_config_to_transcript_without_its_corpus(
         "mixed_bfloat16",
         True,
     )
+    assert (shown["model.front_filters"], shown["data.train"]) == ("16,32", str(manifest))
     assert {path.name for path in run.path.iterdir()} >= {"model_summary.txt", "metrics.json", "config.yaml"}
 
     before = run.last_weights.read_bytes()
@@ -122,6 +124,9 @@ def test_a_few_of_them_are_left_out_and_a_limit_keeps_the_vocabulary(
     overrides = [*SMALL, *_lists(hasty), "training.epochs=1", "data.limit=3"]
     train_from_config("speech", config_file, overrides, run.path)
     assert "1 utterances are too short for their labels and skipped" in run.log.read_text(encoding="utf-8")
+    assert re.search(
+        r"1 dev utterances are too short .*the error rate in full\): 0\n", run.log.read_text("utf-8")
+    )
     assert "3 training and 10 dev utterances" in run.log.read_text(encoding="utf-8")
     assert "mar1" in load_acoustic_model(run.path).vocabulary
 
@@ -132,6 +137,7 @@ def test_a_few_of_them_are_left_out_and_a_limit_keeps_the_vocabulary(
         ((), r"data\.train and data\.dev each need a manifest"),
         (("data.train=[a.tsv]", "data.dev=[a.tsv]", "data.repeats=[1,2]"), "2 entries for 1 manifests"),
         (("data.limit=-1",), r"data\.limit is -1, at least 0"),
+        (("model.width=0",), r"model\.width is 0, at least 1"),
         (("training.epoch=3",), r"did you mean 'training\.epochs'"),
         (("model.name=compakt",), "did you mean 'compact'"),
     ],
@@ -139,6 +145,22 @@ def test_a_few_of_them_are_left_out_and_a_limit_keeps_the_vocabulary(
 def test_a_recipe_that_cannot_be_trained_says_why(tmp_path, config_file, overrides, message):
     with pytest.raises(ConfigError, match=message):
         train_from_config("speech", config_file, overrides, tmp_path / "run")
+
+
+def test_a_loss_that_is_not_finite_stops_the_training_and_names_the_utterance(
+    tmp_path, config_file, monkeypatch
+):
+    manifest = write_tiny_corpus(tmp_path / "corpus", utterances=4)
+    poisoned, intact = read_manifest(manifest)[2].id, FeatureCache.features
+    monkeypatch.setattr(
+        FeatureCache,
+        "features",
+        lambda cache, id, copy=0: intact(cache, id, copy) * (np.nan if id == poisoned else 1),
+    )
+    overrides = [*SMALL, *_lists(manifest), "data.batch_utterances=1"]
+    with pytest.raises(TrainingError, match=f"not finite for utterances {poisoned} at step [1-4]"):
+        train_from_config("speech", config_file, overrides, tmp_path / "run")
+    assert not RunFolder(tmp_path / "run").best_weights.exists()
 
 
 LANGUAGE_MODELS = {

@@ -109,6 +109,8 @@ class LanguageTask:
         dev: Sequence[EncodedPair],
     ):
         self.model = model
+        # Without this, Keras may compile every new shape of a dev batch with XLA on a GPU.
+        model.compile(optimizer=None, jit_compile=False)
         self._config, self._candidates = config, symbols.candidates
         self._train, self._dev = train, dev
         self._train_lengths = np.array([len(syllables) for syllables, _ in train])

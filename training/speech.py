@@ -105,6 +105,8 @@ class SpeechTask:
         dev: BatchSource,
     ):
         self.model = model
+        # Without this, Keras may compile every new shape of a dev batch with XLA on a GPU.
+        model.compile(optimizer=None, jit_compile=False)
         self._blank = vocabulary.blank_index
         self._time_stride = time_stride
         self._train, self._dev = train, dev
@@ -226,7 +228,12 @@ def _task(
         (dev_cache, dev_utterances, False),
     ):
         labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
-        kept = _long_enough(cache, utterances, labels, stride, run) if shuffle else range(len(utterances))
+        short = _too_short(cache, utterances, labels, stride)
+        if shuffle:
+            _report_skipped(short, utterances, run)
+        elif short:
+            _report_short_dev(short, utterances)
+        kept = [i for i in range(len(utterances)) if not (shuffle and i in short)]
         sources.append(
             BatchSource(
                 cache,
@@ -242,26 +249,40 @@ def _task(
     return SpeechTask(model, vocabulary, stride, *sources)
 
 
-def _long_enough(
-    cache: FeatureCache, utterances: list[Utterance], labels: list[np.ndarray], stride: int, run: RunFolder
-) -> list[int]:
-    """Indices of the utterances whose shortest copy has a frame for each label; the rest is reported."""
-    kept, skipped = [], []
+def _too_short(
+    cache: FeatureCache, utterances: list[Utterance], labels: list[np.ndarray], stride: int
+) -> dict[int, str]:
+    """Utterances whose shortest copy has too few frames for the labels: index → what is needed and there."""
+    short = {}
     for index, (utterance, target) in enumerate(zip(utterances, labels, strict=True)):
         frames = min(cache.frames(utterance.id, copy) for copy in range(cache.copies + 1))
         available, needed = int(output_lengths(np.asarray(frames), stride)), frames_needed(target)
-        if needed <= available:
-            kept.append(index)
-        else:
-            skipped.append(f"{utterance.id}\t{needed} output frames needed, {available} there")
-    if skipped:
+        if needed > available:
+            short[index] = f"{needed} output frames needed, {available} there"
+    return short
+
+
+def _report_skipped(short: dict[int, str], utterances: list[Utterance], run: RunFolder) -> None:
+    """List the training utterances that are too short; too many of them are an error."""
+    if short:
         path = run.path / "skipped.tsv"
-        write_text(path, "".join(f"{line}\n" for line in dict.fromkeys(skipped)))
-        log.warning("%d utterances are too short for their labels and skipped: %s", len(skipped), path)
-    if len(skipped) > SKIPPED_AT_MOST * len(utterances):
+        lines = [f"{utterances[index].id}\t{why}\n" for index, why in short.items()]
+        write_text(path, "".join(dict.fromkeys(lines)))
+        log.warning("%d utterances are too short for their labels and skipped: %s", len(short), path)
+    if len(short) > SKIPPED_AT_MOST * len(utterances):
         raise TrainingError(
-            f"{len(skipped)} of {len(utterances)} utterances have more labels than output frames",
+            f"{len(short)} of {len(utterances)} utterances have more labels than output frames",
             where=run.path / "skipped.tsv",
             hint="check the transcripts, or choose a model with a smaller time stride",
         )
-    return kept
+
+
+def _report_short_dev(short: dict[int, str], utterances: list[Utterance]) -> None:
+    """Name the dev utterances that are too short: an error rate that left them out would flatter."""
+    ids = [utterances[index].id for index in short]
+    log.warning(
+        "%d dev utterances are too short for their labels (dev_loss counts them as 0, "
+        "the error rate in full): %s",
+        len(ids),
+        ", ".join(ids[:5]) + (" …" if len(ids) > 5 else ""),
+    )
