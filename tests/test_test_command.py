@@ -19,6 +19,8 @@ from analysis.scores import LANGUAGE, PIPELINE, SPEECH, Outcome, hypotheses_tsv,
 from analysis.tables import print_results
 from data.manifest import read_manifest, write_manifest
 from tests.scripts import ROOT, load_script
+from tests.tiny_corpus import write_tiny_corpus
+from tests.tiny_runs import write_language_run, write_speech_run
 from utils.errors import CorpusError, RunError
 
 command = load_script("test.py")
@@ -233,6 +235,29 @@ def test_a_corpus_that_is_gone(orphaned_run, tiny_manifest, tmp_path):
     ]
     assert command.main(arguments) == 0
     assert json.loads((tmp_path / "out/results.json").read_text())["seen_in_training"] == {"speech": None}
+
+
+@pytest.fixture
+def moved_runs(tmp_path: Path) -> tuple[Path, Path]:
+    """Both runs in another place than they were written to, and their corpus deleted."""
+    corpus = write_tiny_corpus(tmp_path / "corpus", utterances=2).parent
+    write_speech_run(tmp_path / "runs" / "speech", corpus / "manifest.tsv")
+    write_language_run(tmp_path / "runs" / "language", corpus / "manifest.tsv")
+    shutil.rmtree(corpus)
+    (tmp_path / "runs").rename(tmp_path / "elsewhere")
+    return tmp_path / "elsewhere" / "speech", tmp_path / "elsewhere" / "language"
+
+
+@pytest.mark.parametrize("task", [PIPELINE, LANGUAGE])
+def test_moved_runs_without_their_corpus_need_a_list(moved_runs, tiny_manifest, tmp_path, task):
+    runs = [str(run) for run in moved_runs] if task == PIPELINE else [str(moved_runs[1])]
+    with pytest.raises(RunError, match=r"not there any more.*pass --manifest FILE"):
+        command.main([task, *runs])
+    arguments = ["--manifest", str(tiny_manifest), "--output", str(tmp_path / "out")]
+    assert command.main([task, *runs, *arguments]) == 0
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["utterances"] == 8
+    assert set(results["seen_in_training"].values()) == {None}
 
 
 def test_recordings_that_are_gone(speech_run, tiny_manifest, tmp_path):
