@@ -19,7 +19,7 @@ from utils.config import build_config
 from utils.errors import RunError
 from utils.features import FeatureConfig, feature_bins
 from utils.run import RunFolder, open_run
-from utils.vocabulary import Vocabulary, explain_mismatch
+from utils.vocabulary import Vocabulary, explain_mismatch, transfer_command
 
 PAD_MULTIPLE = 64  # frames: keeps the number of batch shapes small, for backends that compile each one
 
@@ -67,6 +67,18 @@ def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel
         RunError: a part of the folder is missing or damaged, or the weights don't fit the vocabulary.
     """
     folder = open_run(run, "speech")
+    vocabulary = Vocabulary.load(_part(folder, folder.vocabulary("acoustic.txt")))
+    acoustic = build_acoustic_model(folder, vocabulary)
+    _load_weights(acoustic.model, vocabulary, folder, weights)
+    return acoustic
+
+
+def build_acoustic_model(folder: RunFolder, vocabulary: Vocabulary) -> AcousticModel:
+    """The model that a speech run's config describes, with the classes of ``vocabulary``, untrained.
+
+    Raises:
+        RunError: the config lacks a section or names an unknown model.
+    """
     config = folder.config()
     features = _section(FeatureConfig, config, "features", folder)
     name = (config.get("model") or {}).get("name")
@@ -74,11 +86,9 @@ def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel
         known = ", ".join(MODELS)
         raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=f"known: {known}")
     model_config = _section(MODELS[name].config, config, "model", folder)
-    vocabulary = Vocabulary.load(_part(folder, folder.vocabulary("acoustic.txt")))
     model = MODELS[name].build(model_config, feature_bins(features), len(vocabulary))
-    _load_weights(model, vocabulary, folder, weights)
     # Without this, Keras may compile every new batch shape with XLA, which costs more than it saves here.
-    model.compile(jit_compile=False)
+    model.compile(optimizer=None, jit_compile=False)
     return AcousticModel(model, features, vocabulary, model_config.time_stride)
 
 
@@ -100,26 +110,39 @@ def _part(folder: RunFolder, path: Path) -> Path:
 def _load_weights(model: keras.Model, vocabulary: Vocabulary, folder: RunFolder, weights: str) -> None:
     own = {"best": folder.best_weights, "last": folder.last_weights}
     path = _part(folder, own[weights]) if weights in own else Path(weights)
-    _check_vocabulary(vocabulary, path)
+    _check_vocabulary(vocabulary, folder, path)
     try:
         with warnings.catch_warnings(action="ignore"):  # Keras warns of what the error below says better
             model.load_weights(path)
     except FileNotFoundError as error:
         raise RunError("no such weights file", where=path, hint="best, last, or a path") from error
     except ValueError as error:
-        raise RunError(_explain_shapes(model, path, vocabulary), where=path) from error
+        raise _explain_shapes(model, path, vocabulary, folder) from error
     except OSError as error:
         raise RunError(f"the weights file is damaged ({error})", where=path, hint="copy it again") from error
 
 
-def _check_vocabulary(vocabulary: Vocabulary, weights: Path) -> None:
+def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) -> None:
     """Weights of another run bring their own vocabulary: it must be the same, not only of the same size."""
     theirs = RunFolder(weights.parent).vocabulary("acoustic.txt")
     if theirs.is_file() and Vocabulary.load(theirs) != vocabulary:
-        raise RunError(explain_mismatch(vocabulary, Vocabulary.load(theirs)), where=weights)
+        what = explain_mismatch(vocabulary, Vocabulary.load(theirs))
+        hint = (
+            "weights trained on part of a corpus, or on another one, have other classes; to move those of "
+            f"the shared tokens over:\n  {_transfer_command(weights.parent, folder)}"
+        )
+        raise RunError(what, where=weights, hint=hint)
 
 
-def _explain_shapes(model: keras.Model, weights: Path, vocabulary: Vocabulary) -> str:
+def _transfer_command(weights_run: Path, folder: RunFolder) -> str:
+    """What moves the weights of one run to the vocabulary of another, into a folder beside the first."""
+    if weights_run.name in ("", ".."):  # "." and ".." hold no name to make another from
+        weights_run = weights_run.resolve()
+    new_run = weights_run.with_name(f"{weights_run.name}_transferred")
+    return transfer_command(weights_run, new_run, folder.vocabulary("acoustic.txt"))
+
+
+def _explain_shapes(model: keras.Model, weights: Path, vocabulary: Vocabulary, folder: RunFolder) -> RunError:
     """Why weights don't fit: another number of classes, or another model altogether."""
     stored: list[tuple[int, ...]] = []
     with h5py.File(weights) as file:
@@ -129,11 +152,16 @@ def _explain_shapes(model: keras.Model, weights: Path, vocabulary: Vocabulary) -
     biases = [shape[0] for shape in strange if len(shape) == 1]
     # Kernel and bias of the output layer, and nothing else, differ in their last dimension.
     if len(biases) == 1 and {shape[-1] for shape in strange} == set(biases):
-        return (
+        what = (
             f"the weights have {biases[0]} classes, the model has {len(vocabulary)}, the tokens of "
             "vocabulary/acoustic.txt: they come from a training with another vocabulary (part of a corpus, "
-            "or another one); take the whole run folder of that training, or move the shared rows over: "
-            "python inspect_model.py transfer WEIGHTS_RUN MODEL_RUN"
+            "or another one)"
         )
+        hint = (
+            "which token a class stands for is written in the run folder of that training: take it whole, "
+            "and to move the shared tokens over, put it in place of WEIGHTS_RUN:\n  "
+            f"{_transfer_command(Path('WEIGHTS_RUN'), folder)}"
+        )
+        return RunError(what, where=weights, hint=hint)
     shown = ", ".join(map(str, list(strange)[:4])) or "fewer arrays"
-    return f"the weights are of another model than config.yaml says (there: {shown})"
+    return RunError(f"the weights are of another model than config.yaml says (there: {shown})", where=weights)

@@ -312,7 +312,7 @@ def test_weights_without_their_vocabulary_are_explained_by_size(speech_run, smal
     stray = tmp_path / "stray.weights.h5"
     shutil.copy(small_run.best_weights, stray)
     with pytest.raises(
-        RunError, match=r"weights have 14 classes, the model has \d+.*inspect_model.py transfer"
+        RunError, match=r"(?s)weights have 14 classes, the model has \d+.*inspect_model.py transfer"
     ):
         load_acoustic_model(speech_run, weights=str(stray))
 

@@ -130,7 +130,6 @@ def test_classic_failure_1_checkpoint_of_ten_utterances():
     assert f"only in the model ({len(full) - 230}): {', '.join(missing[:12])}, …" in message
     assert "only in the weights (0): none" in message
     assert f"they part at class 0: 'a1' in the model, '{small.tokens[0]}' in the weights" in message
-    assert "inspect_model.py transfer" in message
 
 
 def test_mismatch_is_told_in_both_directions():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -173,11 +174,11 @@ def language_vocabulary(tokens: Iterable[str]) -> Vocabulary:
 
 
 def explain_mismatch(model_vocabulary: Vocabulary, weights_vocabulary: Vocabulary) -> str:
-    """Say in words how the weights' vocabulary differs from the model's, and what to do about it.
+    """Say in words how the weights' vocabulary differs from the model's (see :func:`transfer_command`).
 
     Returns:
         Some lines: the sizes, the first tokens that only one of the two has, the first place where they
-        part, and the command that moves the shared rows over. ``"the vocabularies are the same"`` if so.
+        part. ``"the vocabularies are the same"`` if so.
     """
     if model_vocabulary == weights_vocabulary:
         return "the vocabularies are the same"
@@ -188,15 +189,26 @@ def explain_mismatch(model_vocabulary: Vocabulary, weights_vocabulary: Vocabular
         [
             f"the model has {len(model_vocabulary)} classes, the weights have {len(weights_vocabulary)}; "
             f"{len(model & weights)} tokens are in both",
-            f"only in the model ({len(model - weights)}): {_some(model - weights)}",
-            f"only in the weights ({len(weights - model)}): {_some(weights - model)}",
+            f"only in the model ({len(model - weights)}): {first_few(sorted(model - weights))}",
+            f"only in the weights ({len(weights - model)}): {first_few(sorted(weights - model))}",
             f"they part at class {place}: '{ours}' in the model, '{theirs}' in the weights",
-            "weights trained on part of a corpus, or on another one, have other classes; to move the shared "
-            "ones over: python inspect_model.py transfer WEIGHTS_RUN MODEL_RUN",
         ]
     )
 
 
-def _some(tokens: set[str], most: int = 12) -> str:
-    shown = ", ".join(repr(token) if not token.strip() else token for token in sorted(tokens)[:most])
+def transfer_command(weights_run: str | Path, new_run: str | Path, vocabulary: str | Path) -> str:
+    """The command line that moves the weights of a run to the tokens of a vocabulary file, ready to paste.
+
+    Args:
+        weights_run: run folder that the weights belong to, or a word to replace.
+        new_run: run folder to make.
+        vocabulary: file with the tokens wanted.
+    """
+    source, new, file = (shlex.quote(Path(path).as_posix()) for path in (weights_run, new_run, vocabulary))
+    return f"python inspect_model.py transfer {source} {new} --vocabulary {file}"
+
+
+def first_few(tokens: Sequence[str], most: int = 12) -> str:
+    """The first tokens in words, the space in quotes: ``a1, ' ', b1, …``; ``none`` if there are none."""
+    shown = ", ".join(repr(token) if not token.strip() else token for token in tokens[:most])
     return (shown or "none") + (", …" if len(tokens) > most else "")
