@@ -17,8 +17,8 @@ examples:
   python inspect_model.py transfer runs/thchs30 runs/both --vocabulary vocabulary/acoustic.txt
 
 transfer moves a speech run to another vocabulary: in the output layer each token that both vocabularies have
-takes its weights along, wherever it stands; the other layers are copied. Tokens that are new start untrained:
-the new run recognises them only after more training. SOURCE_RUN stays as it is.
+takes its weights along, wherever it stands; the other layers are copied. New tokens start untrained: what the
+new run outputs for them means nothing. SOURCE_RUN stays as it is.
 """
 
 
