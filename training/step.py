@@ -39,7 +39,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     import tensorflow as tf  # another backend must not load TensorFlow
 
-    return tf.function(function, reduce_retracing=True)
+    return tf.function(function, reduce_retracing=True, autograph=False)
 
 
 def _tensorflow_step(
@@ -66,7 +66,8 @@ def _tensorflow_step(
                 for name, value in arrays.items()
             }
             options = {"jit_compile": True} if xla else {"input_signature": [signature]}
-            compiled["step"] = tf.function(step, **options)
+            # Without AutoGraph: it reads the source again, and fails if that was edited since the start.
+            compiled["step"] = tf.function(step, autograph=False, **options)
         return compiled["step"]({name: tf.convert_to_tensor(value) for name, value in arrays.items()})
 
     return call
