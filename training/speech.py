@@ -167,7 +167,7 @@ def train_speech(config: SpeechConfig, run: RunFolder) -> dict[str, float]:
     train_utterances, dev_utterances = _read(config)
     vocabulary = _vocabulary(run, [*train_utterances, *dev_utterances])
     train_utterances = train_utterances[: config.data.limit or None]
-    model = build_acoustic_model(config, vocabulary)
+    model = MODELS[config.model.name].build(config.model, feature_bins(config.features), len(vocabulary))
     write_text(run.path / "model_summary.txt", summary_text(model))
     task = _task(config, run, model, vocabulary, train_utterances, dev_utterances)
     log.info(
@@ -179,11 +179,6 @@ def train_speech(config: SpeechConfig, run: RunFolder) -> dict[str, float]:
         len(vocabulary),
     )
     return train(task, run, config.training, config.optimiser)
-
-
-def build_acoustic_model(config: SpeechConfig, vocabulary: Vocabulary) -> keras.Model:
-    """The named model for these features and this vocabulary."""
-    return MODELS[config.model.name].build(config.model, feature_bins(config.features), len(vocabulary))
 
 
 def _read(config: SpeechConfig) -> tuple[list[Utterance], list[Utterance]]:
