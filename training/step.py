@@ -27,7 +27,9 @@ def make_train_step(
     backend = keras.backend.backend()
     if backend != "tensorflow":
         raise ConfigError(f"training on the '{backend}' backend", hint="set KERAS_BACKEND=tensorflow")
-    return _tensorflow_step(model, optimizer, losses, xla)
+    from training.step_tensorflow import make_step  # another backend must not load TensorFlow
+
+    return make_step(model, optimizer, losses, xla)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,34 +42,3 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     import tensorflow as tf  # another backend must not load TensorFlow
 
     return tf.function(function, reduce_retracing=True, autograph=False)
-
-
-def _tensorflow_step(
-    model: keras.Model, optimizer: keras.optimizers.Optimizer, losses: Losses, xla: bool
-) -> Callable[[dict[str, np.ndarray]], Any]:
-    import tensorflow as tf  # another backend must not load TensorFlow
-
-    def step(arrays: dict[str, tf.Tensor]) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            each = losses(arrays, True)  # (batch,)
-            mean = tf.reduce_mean(each)
-            scaled = optimizer.scale_loss(mean)
-        gradients = tape.gradient(scaled, model.trainable_variables)
-        optimizer.apply(gradients, model.trainable_variables)
-        return each
-
-    compiled: dict[str, Callable] = {}
-
-    def call(arrays: dict[str, np.ndarray]) -> tf.Tensor:
-        if "step" not in compiled:
-            # Only the innermost feature dimension is fixed: one trace serves every batch.
-            signature = {
-                name: tf.TensorSpec([None] * min(value.ndim, 2) + list(value.shape[2:]), value.dtype)
-                for name, value in arrays.items()
-            }
-            options = {"jit_compile": True} if xla else {"input_signature": [signature]}
-            # Without AutoGraph: it reads the source again, and fails if that was edited since the start.
-            compiled["step"] = tf.function(step, autograph=False, **options)
-        return compiled["step"]({name: tf.convert_to_tensor(value) for name, value in arrays.items()})
-
-    return call
