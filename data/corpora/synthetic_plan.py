@@ -24,9 +24,8 @@ from utils.errors import CorpusError
 # - more than a quarter of the syllables sound more like another syllable of the mean voice than like
 #   themselves: Alicia, Annie, Demonic, Lee, ian, kaukovalta, norbert, shelby, zac;
 # - dies now and then: rob (and Demonic);
-# - nearly the same as another one, so that it would add nothing: Henrique, Hugo, michel, miguel (as Diogo),
-#   Gene2, klatt2, klatt5, klatt6 (as adam), edward2 (as benjamin), iven3, robosoft3, robosoft5, steph2,
-#   steph3.
+# Those of _ALIKE are nearly the same as the voice they are named beside, and add little: they come in only
+# where more voices are asked for than there are others, and only into the train split.
 _LOW = """
     Andy Denis Diogo Gene Jacky Marco Mario Michael Mike Mr_serious Nguyen
     Reed+adam+benjamin+edward+klatt+klatt3+klatt4 RicishayMax+RicishayMax2+RicishayMax3 Storm Tweaky
@@ -41,7 +40,16 @@ _REGISTERS = tuple(
     tuple(tuple(name.replace("_", " ") for name in family.split("+")) for family in names.split())
     for names in (_LOW, _HIGH)
 )
-VOICES = tuple(voice for families in _REGISTERS for family in families for voice in family)
+_ALIKE = {
+    "Diogo": ("Henrique", "Hugo", "michel", "miguel"),
+    "adam": ("Gene2", "klatt2", "klatt5", "klatt6"),
+    "benjamin": ("edward2",),
+    "iven": ("iven3",),
+    "robosoft": ("robosoft3", "robosoft5"),
+    "steph": ("steph2", "steph3"),
+}
+_DISTINCT = tuple(voice for families in _REGISTERS for family in families for voice in family)
+VOICES = _DISTINCT + tuple(voice for voices in _ALIKE.values() for voice in voices)
 
 _DEV_SHARE, _TEST_SHARE = 1 / 12, 1 / 6  # of the voices
 
@@ -53,7 +61,7 @@ class CorpusSettings:
     Attributes:
         train: utterances of the split; ``dev`` and ``test`` likewise.
         seed: of sentences, voices, prosody and acoustics.
-        voices: how many of ``VOICES`` to use at most, at least 3.
+        voices: how many of ``VOICES`` to use at most, at least 3; near-duplicates come last.
         text: a file of sentences instead of the grammar.
     """
 
@@ -61,7 +69,7 @@ class CorpusSettings:
     dev: int = 300
     test: int = 600
     seed: int = 0
-    voices: int = len(VOICES)
+    voices: int = len(_DISTINCT)
     text: str | None = None
 
 
@@ -99,8 +107,11 @@ def cast_splits(settings: CorpusSettings) -> dict[str, Cast]:
     own_voices: dict[str, list[str]] = {"dev": [], "test": [], "train": []}
     for split, count in (("dev", dev), ("test", test), ("train", settings.voices - dev - test)):
         while families and len(own_voices[split]) < count:
+            family = families.pop()
+            if split == "train" and settings.voices > len(_DISTINCT):
+                family += tuple(voice for name in family for voice in _ALIKE.get(name, ()))
             # What is left over of a family is not used at all.
-            own_voices[split] += families.pop()[: count - len(own_voices[split])]
+            own_voices[split] += family[: count - len(own_voices[split])]
     sentences = _sentences(settings)
     sentences = [sentences[i] for i in rng.permutation(len(sentences))]
     held_out = settings.dev + settings.test
