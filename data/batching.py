@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -36,6 +36,7 @@ class Batch:
         feature_lengths: (batch,) int32, valid frames.
         labels: (batch, labels) int32.
         label_lengths: (batch,) int32, valid labels.
+        whole: utterances of the whole batch: more than are here if this is a share of it.
     """
 
     ids: list[str]
@@ -43,6 +44,17 @@ class Batch:
     feature_lengths: np.ndarray
     labels: np.ndarray
     label_lengths: np.ndarray
+    whole: int
+
+
+@dataclass(frozen=True)
+class BatchSize:
+    """What the shares of a batch have in common: its utterances, and what all of them are padded to."""
+
+    utterances: int
+    frames: int
+    bins: int
+    labels: int
 
 
 def plan_batches(
@@ -94,6 +106,7 @@ def make_batch(
     features: Sequence[np.ndarray],
     labels: Sequence[np.ndarray],
     frame_multiple: int = FRAME_MULTIPLE,
+    whole: BatchSize | None = None,
 ) -> Batch:
     """Pad utterances to one batch.
 
@@ -102,16 +115,18 @@ def make_batch(
         features: (frames, bins) each, of any float type.
         labels: (labels,) integers each.
         frame_multiple: the batch's frames are the next multiple of this.
+        whole: of the batch that these are a share of, perhaps an empty one; None: they are all of it.
     """
     lengths = np.array([len(item) for item in features], np.int32)
-    longest = -(-int(lengths.max()) // frame_multiple) * frame_multiple
-    padded = np.zeros((len(features), longest, features[0].shape[1]), np.float32)
     label_lengths = np.array([len(item) for item in labels], np.int32)
-    padded_labels = np.zeros((len(labels), max(1, int(label_lengths.max()))), np.int32)
+    whole = whole or BatchSize(len(ids), lengths.max(), features[0].shape[1], label_lengths.max())
+    longest = -(-int(whole.frames) // frame_multiple) * frame_multiple
+    padded = np.zeros((len(ids), longest, whole.bins), np.float32)
+    padded_labels = np.zeros((len(ids), max(1, int(whole.labels))), np.int32)
     for row, (item, target) in enumerate(zip(features, labels, strict=True)):
         padded[row, : len(item)] = item
         padded_labels[row, : len(target)] = target
-    return Batch(list(ids), padded, lengths, padded_labels, label_lengths)
+    return Batch(list(ids), padded, lengths, padded_labels, label_lengths, whole.utterances)
 
 
 @dataclass(frozen=True)
@@ -140,18 +155,32 @@ class BatchSource:
     shuffle: bool = False
     spec_augment: SpecAugmentConfig | None = None
     frame_multiple: int = FRAME_MULTIPLE
+    _frames: np.ndarray = field(init=False, repr=False)  # (utterances, 1 + copies) int32
 
     def __post_init__(self):
         if len(self.utterances) != len(self.labels):
             raise ValueError(f"{len(self.utterances)} utterances, but labels for {len(self.labels)}")
+        rows = self.cache.rows([utterance.id for utterance in self.utterances])
+        object.__setattr__(self, "_frames", self.cache.frame_counts[rows])
 
     def steps(self, epoch: int) -> int:
         """Number of batches in an epoch."""
         return len(self._plan(epoch)[0])
 
-    def batches(self, epoch: int, first_step: int = 0) -> Iterator[Batch]:
-        """An epoch's batches from ``first_step`` (counted from 0) on, prepared ahead by a thread."""
-        return prefetch(self._batches(epoch, first_step), _PREFETCHED)
+    def batches(self, epoch: int, first_step: int = 0, share: tuple[int, int] = (0, 1)) -> Iterator[Batch]:
+        """An epoch's batches from ``first_step`` (counted from 0) on, prepared ahead by a thread.
+
+        Args:
+            epoch: counted from 1.
+            first_step: of the epoch's ``steps``.
+            share: (index, count): of each batch only the utterances of replica ``index`` of ``count``, and
+                only their features are read. Together the shares are the batch, row i in share
+                i % count; all have its padded lengths, and one may be empty.
+        """
+        index, count = share
+        if not 0 <= index < count:
+            raise ValueError(f"there is no share {index} of {count}")
+        return prefetch(self._batches(epoch, first_step, slice(index, None, count)), _PREFETCHED)
 
     def _plan(self, epoch: int) -> tuple[list[np.ndarray], np.ndarray]:
         """The epoch's batches as indices, and the copy that each utterance has in it, (utterances,)."""
@@ -161,9 +190,8 @@ class BatchSource:
             copies = np.random.default_rng([self.seed, epoch, _COPY]).integers(
                 self.cache.copies + 1, size=count
             )
-        rows = self.cache.rows([utterance.id for utterance in self.utterances])
         plan = plan_batches(
-            self.cache.frame_counts[rows, copies],
+            self._frames[np.arange(count), copies],
             batch_frames=self.batch_frames,
             max_batch=self.max_batch,
             seed=self.seed,
@@ -173,12 +201,19 @@ class BatchSource:
         )
         return plan, copies
 
-    def _batches(self, epoch: int, first_step: int) -> Iterator[Batch]:
+    def _batches(self, epoch: int, first_step: int, share: slice) -> Iterator[Batch]:
         plan, copies = self._plan(epoch)
         for indices in plan[first_step:]:
-            ids = [self.utterances[i].id for i in indices]
-            features = [self._features(int(i), int(copies[i]), epoch) for i in indices]
-            yield make_batch(ids, features, [self.labels[i] for i in indices], self.frame_multiple)
+            whole = BatchSize(
+                utterances=len(indices),
+                frames=self._frames[indices, copies[indices]].max(),
+                bins=self.cache.bins,
+                labels=max(len(self.labels[i]) for i in indices),
+            )
+            mine = indices[share]
+            ids = [self.utterances[i].id for i in mine]
+            features = [self._features(int(i), int(copies[i]), epoch) for i in mine]
+            yield make_batch(ids, features, [self.labels[i] for i in mine], self.frame_multiple, whole)
 
     def _features(self, index: int, copy: int, epoch: int) -> np.ndarray:
         """(frames, bins), masked if so configured."""

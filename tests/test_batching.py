@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from data.augment import AugmentConfig, SpecAugmentConfig, spec_augment
 from data.batching import FRAME_MULTIPLE, BatchSource, make_batch, plan_batches, prefetch
-from data.feature_cache import prepare_features
+from data.feature_cache import FeatureCache, prepare_features
 from data.manifest import Utterance
 from utils.audio import write_wav
 from utils.features import FeatureConfig
@@ -110,6 +110,7 @@ def test_make_batch_pads_with_zeros():
     assert batch.label_lengths.tolist() == [3, 1] and batch.label_lengths.dtype == np.int32
     assert (batch.features[0, :3] == 1).all() and (batch.features[1, :17] == 2).all()
     assert batch.features.sum() == 3 * 2 + 17 * 2 * 2
+    assert batch.whole == 2
 
 
 def test_make_batch_without_labels_keeps_a_column():
@@ -167,6 +168,35 @@ def test_resuming_at_any_step_gives_the_same_rest(corpus):
     whole = list(source(corpus).batches(epoch=2))
     for step in (1, 3, len(whole)):
         assert_same(list(source(corpus).batches(2, step)), whole[step:])
+
+
+@pytest.mark.parametrize("count", [2, 4, 7])
+def test_the_shares_of_a_batch_are_the_batch(corpus, count):
+    whole = list(source(corpus).batches(1, 2))
+    shares = [list(source(corpus).batches(1, 2, share=(index, count))) for index in range(count)]
+    assert any(not share.ids for share in shares[-1]) or count < 7  # an empty share has the shapes too
+    for step, batch in enumerate(whole):
+        for index in range(count):
+            share = shares[index][step]
+            assert share.whole == batch.whole == len(batch.ids)
+            assert share.ids == batch.ids[index::count]
+            for name in ("features", "feature_lengths", "labels", "label_lengths"):
+                np.testing.assert_array_equal(getattr(share, name), getattr(batch, name)[index::count])
+
+
+def test_a_share_reads_its_own_features_only(corpus, monkeypatch):
+    read = []
+    features = FeatureCache.features
+
+    def record(cache, name, copy=0):
+        read.append(name)
+        return features(cache, name, copy)
+
+    monkeypatch.setattr(FeatureCache, "features", record)
+    seen = [name for batch in source(corpus).batches(1, share=(1, 3)) for name in batch.ids]
+    assert read == seen and 0 < len(seen) < 15
+    with pytest.raises(ValueError, match="no share 3 of 3"):
+        source(corpus).batches(1, share=(3, 3))
 
 
 def test_epochs_and_seeds_differ(corpus):
