@@ -49,14 +49,24 @@ def read_audio(path: str | Path, sample_rate: int = SAMPLE_RATE) -> np.ndarray:
     Raises:
         AudioError: the file is missing, empty, not audio, cut off, or holds NaN or unscaled samples.
     """
-    with _open(path) as file:
-        samples, rate = _read_all(file, path), file.samplerate
-    _check_samples(samples, path)
+    samples, rate = read_channels(path)
     mono = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1)  # (samples,)
     resampled = resample(mono, rate, sample_rate)
     if not len(resampled):
         raise AudioError(f"too short, {len(mono)} samples at {rate} Hz", where=path, hint="leave it out")
     return np.clip(resampled, -1.0, 1.0)
+
+
+def read_channels(path: str | Path) -> tuple[np.ndarray, int]:
+    """Read a recording as it is: (samples, channels) float32, and its sample rate in Hz.
+
+    Raises:
+        AudioError: the file is missing, empty, not audio, cut off, or holds NaN or unscaled samples.
+    """
+    with _open(path) as file:
+        samples, rate = _read_all(file, path), file.samplerate
+    _check_samples(samples, path)
+    return samples, rate
 
 
 def audio_seconds(path: str | Path) -> float:
