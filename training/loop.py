@@ -23,6 +23,7 @@ from tqdm import tqdm
 from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from training.history import HistoryWriter
 from training.optimiser import OptimiserConfig, make_optimizer
+from training.profiling import StepProfiler, check_profile, parse_window
 from training.step import make_train_step
 from utils.config import at_least
 from utils.errors import ConfigError, TrainingError
@@ -45,6 +46,7 @@ class TrainingConfig:
         precision: ``float32``, ``mixed_float16`` or ``mixed_bfloat16``.
         xla: compile the train step with XLA (each new batch shape is compiled anew).
         deterministic: bit-for-bit repeatable, at some cost in speed.
+        profile: steps to profile for TensorBoard, such as ``120-180`` (counted over all epochs); empty: none.
     """
 
     epochs: int = 10
@@ -53,9 +55,11 @@ class TrainingConfig:
     precision: str = "float32"
     xla: bool = False
     deterministic: bool = False
+    profile: str = ""
 
     def __post_init__(self):
         at_least(self, "training", epochs=1, patience=0, checkpoint_steps=1)
+        parse_window(self.profile)
         if self.precision not in PRECISIONS:
             hint = f"one of: {', '.join(PRECISIONS)}"
             raise ConfigError(f"unknown training.precision '{self.precision}'", hint=hint)
@@ -84,7 +88,12 @@ class Task(Protocol):
 
 
 def prepare_backend(config: TrainingConfig, seed: int) -> None:
-    """Set seeds, precision and determinism; call it before a model is built."""
+    """Set seeds, precision and determinism; call it before a model is built.
+
+    Raises:
+        ConfigError: this backend can't do what the config asks.
+    """
+    check_profile(config.profile)
     keras.utils.set_random_seed(seed)
     keras.mixed_precision.set_global_policy(config.precision)
     if config.deterministic:
@@ -105,8 +114,10 @@ def train(task: Task, run: RunFolder, config: TrainingConfig, optimiser: Optimis
     if run.checkpoint.is_file():
         state = load_checkpoint(run.checkpoint, task.model, optimizer)
         log.info("resumed at epoch %d, step %d", state.epoch, state.step)
+    profiler = StepProfiler(parse_window(config.profile), total_steps, run.logs)
     step = make_train_step(task.model, optimizer, task.losses, xla=config.xla)
-    with HistoryWriter(run, state.history) as history, _clean_stop() as stop:
+    step = profiler.watch(step, done=state.step)
+    with HistoryWriter(run, state.history) as history, _clean_stop() as stop, profiler:
         while state.epoch <= config.epochs and not _out_of_patience(state, config):
             _train_epoch(task, run, config, optimizer, step, state, stop, history)
             _finish_epoch(task, run, config, optimizer, state, history)

@@ -1,0 +1,129 @@
+"""A window of training steps, such as ``120-180`` → their TensorBoard profile under the run's ``logs``."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import keras
+import numpy as np
+
+from utils.errors import ConfigError
+
+log = logging.getLogger("train")
+
+Step = Callable[[dict[str, np.ndarray]], Any]
+
+
+@dataclass(frozen=True)
+class StepWindow:
+    """Steps to profile, counted from 1 over the whole training, both ends included."""
+
+    first: int
+    last: int
+
+
+def parse_window(text: str) -> StepWindow | None:
+    """``"120-180"`` as a window; None for an empty text.
+
+    Raises:
+        ConfigError: not two numbers from 1 on, the lower one first.
+    """
+    if not text:
+        return None
+    match = re.fullmatch(r"(\d+)-(\d+)", text)
+    window = StepWindow(int(match[1]), int(match[2])) if match else None
+    if window is None or not 1 <= window.first <= window.last:
+        hint = "the first and the last step to profile, such as 120-180"
+        raise ConfigError(f"training.profile is '{text}'", hint=hint)
+    return window
+
+
+def check_profile(text: str) -> None:
+    """Refuse a window where the backend has no profiler; cheap, to be called before anything is computed.
+
+    Raises:
+        ConfigError: a window is given, and Keras runs on another backend than TensorFlow.
+    """
+    backend = keras.backend.backend()
+    if text and backend != "tensorflow":
+        hint = "leave it out, or set KERAS_BACKEND=tensorflow"
+        raise ConfigError(f"training.profile works on TensorFlow only, not on '{backend}'", hint=hint)
+
+
+class StepProfiler:
+    """Records the steps of a window; outside of it, and without one, it does nothing.
+
+    The profile is written when the window ends, or when training ends within it (an error, Ctrl-C).
+
+    Args:
+        window: see :func:`parse_window`.
+        total_steps: of the whole training.
+        logs: TensorBoard's folder; the profile comes under ``plugins/profile``.
+
+    Raises:
+        ConfigError: the training ends before the window begins.
+    """
+
+    def __init__(self, window: StepWindow | None, total_steps: int, logs: Path):
+        if window and window.first > total_steps:
+            steps = f"training.profile={window.first}-{window.last}, but the training has {total_steps} steps"
+            raise ConfigError(steps, hint="choose steps within it")
+        self._window, self._logs = window, logs
+        self._profiler: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def watch(self, step: Step, done: int) -> Step:
+        """The train step, watched: the same results.
+
+        Args:
+            step: arrays of a batch → losses.
+            done: optimiser steps done before the first call.
+        """
+        if self._window is None:
+            return step
+        numbers = itertools.count(done + 1)
+
+        def watched(arrays: dict[str, np.ndarray]) -> Any:
+            number = next(numbers)
+            if not self._window.first <= number <= self._window.last:
+                return step(arrays)
+            if self._profiler is None:
+                self._start()
+            with self._profiler.Trace("train", step_num=number, _r=1):
+                losses = np.asarray(step(arrays))  # waits: a step's work belongs to its place in the profile
+            if number == self._window.last:
+                self._stop()
+            return losses
+
+        return watched
+
+    def _start(self) -> None:
+        import tensorflow as tf  # another backend must not load TensorFlow
+
+        self._profiler = tf.profiler.experimental
+        self._profiler.start(str(self._logs))
+
+    def _stop(self) -> None:
+        if self._profiler is None:
+            return
+        self._profiler.stop()
+        self._profiler = None
+        log.info(
+            "profile written: %s; pip install tensorboard-plugin-profile, tensorboard --logdir %s shows it",
+            self._logs / "plugins" / "profile",
+            self._logs,
+        )
