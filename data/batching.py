@@ -17,6 +17,7 @@ import numpy as np
 from data.augment import SpecAugmentConfig, spec_augment
 from data.feature_cache import FeatureCache
 from data.manifest import Utterance
+from data.mixture import CorpusShare, epoch_entries
 
 Item = TypeVar("Item")
 
@@ -130,6 +131,23 @@ def make_batch(
 
 
 @dataclass(frozen=True)
+class _EpochPlan:
+    """What an epoch reads, entry by entry: an utterance that it reads twice has two entries.
+
+    Attributes:
+        utterances: (entries,) int64, their indices.
+        copies: (entries,) int64, which of the altered copies.
+        frames: (entries,) int32, of that copy.
+        batches: arrays of entries.
+    """
+
+    utterances: np.ndarray
+    copies: np.ndarray
+    frames: np.ndarray
+    batches: list[np.ndarray]
+
+
+@dataclass(frozen=True)
 class BatchSource:
     """Batches of a set of utterances, epoch by epoch.
 
@@ -144,6 +162,8 @@ class BatchSource:
         shuffle: True for training.
         spec_augment: masks over the features; None for none.
         frame_multiple: padded lengths are multiples of this.
+        mixture: the corpora that ``utterances`` are made of, one after the other; an epoch reads each as
+            often as its weight says. Empty: every utterance once.
     """
 
     cache: FeatureCache
@@ -155,17 +175,21 @@ class BatchSource:
     shuffle: bool = False
     spec_augment: SpecAugmentConfig | None = None
     frame_multiple: int = FRAME_MULTIPLE
+    mixture: Sequence[CorpusShare] = ()
     _frames: np.ndarray = field(init=False, repr=False)  # (utterances, 1 + copies) int32
 
     def __post_init__(self):
         if len(self.utterances) != len(self.labels):
             raise ValueError(f"{len(self.utterances)} utterances, but labels for {len(self.labels)}")
+        mixed = sum(share.utterances for share in self.mixture)
+        if self.mixture and mixed != len(self.utterances):
+            raise ValueError(f"{len(self.utterances)} utterances, but a mixture of {mixed}")
         rows = self.cache.rows([utterance.id for utterance in self.utterances])
         object.__setattr__(self, "_frames", self.cache.frame_counts[rows])
 
     def steps(self, epoch: int) -> int:
         """Number of batches in an epoch."""
-        return len(self._plan(epoch)[0])
+        return len(self._plan(epoch).batches)
 
     def batches(self, epoch: int, first_step: int = 0, share: tuple[int, int] = (0, 1)) -> Iterator[Batch]:
         """An epoch's batches from ``first_step`` (counted from 0) on, prepared ahead by a thread.
@@ -182,16 +206,18 @@ class BatchSource:
             raise ValueError(f"there is no share {index} of {count}")
         return prefetch(self._batches(epoch, first_step, slice(index, None, count)), _PREFETCHED)
 
-    def _plan(self, epoch: int) -> tuple[list[np.ndarray], np.ndarray]:
-        """The epoch's batches as indices, and the copy that each utterance has in it, (utterances,)."""
-        count = len(self.utterances)
-        copies = np.zeros(count, np.int64)
+    def _plan(self, epoch: int) -> _EpochPlan:
+        entries = np.arange(len(self.utterances))
+        if self.mixture:
+            entries = epoch_entries(self.mixture, self.seed, epoch)
+        copies = np.zeros(len(entries), np.int64)
         if self.shuffle and self.cache.copies:
             copies = np.random.default_rng([self.seed, epoch, _COPY]).integers(
-                self.cache.copies + 1, size=count
+                self.cache.copies + 1, size=len(entries)
             )
-        plan = plan_batches(
-            self._frames[np.arange(count), copies],
+        frames = self._frames[entries, copies]
+        batches = plan_batches(
+            frames,
             batch_frames=self.batch_frames,
             max_batch=self.max_batch,
             seed=self.seed,
@@ -199,28 +225,30 @@ class BatchSource:
             shuffle=self.shuffle,
             frame_multiple=self.frame_multiple,
         )
-        return plan, copies
+        return _EpochPlan(entries, copies, frames, batches)
 
     def _batches(self, epoch: int, first_step: int, share: slice) -> Iterator[Batch]:
-        plan, copies = self._plan(epoch)
-        for indices in plan[first_step:]:
+        plan = self._plan(epoch)
+        for entries in plan.batches[first_step:]:
             whole = BatchSize(
-                utterances=len(indices),
-                frames=self._frames[indices, copies[indices]].max(),
+                utterances=len(entries),
+                frames=plan.frames[entries].max(),
                 bins=self.cache.bins,
-                labels=max(len(self.labels[i]) for i in indices),
+                labels=max(len(self.labels[i]) for i in plan.utterances[entries]),
             )
-            mine = indices[share]
-            ids = [self.utterances[i].id for i in mine]
-            features = [self._features(int(i), int(copies[i]), epoch) for i in mine]
-            yield make_batch(ids, features, [self.labels[i] for i in mine], self.frame_multiple, whole)
+            mine = entries[share]
+            indices = plan.utterances[mine]
+            ids = [self.utterances[i].id for i in indices]
+            features = [self._features(plan, int(entry), epoch) for entry in mine]
+            yield make_batch(ids, features, [self.labels[i] for i in indices], self.frame_multiple, whole)
 
-    def _features(self, index: int, copy: int, epoch: int) -> np.ndarray:
+    def _features(self, plan: _EpochPlan, entry: int, epoch: int) -> np.ndarray:
         """(frames, bins), masked if so configured."""
-        features = self.cache.features(self.utterances[index].id, copy)
+        utterance = self.utterances[plan.utterances[entry]]
+        features = self.cache.features(utterance.id, int(plan.copies[entry]))
         if self.spec_augment is None:
             return features
-        rng = np.random.default_rng([self.seed, epoch, _MASK, index])
+        rng = np.random.default_rng([self.seed, epoch, _MASK, entry])
         return spec_augment(features.astype(np.float32), rng, self.spec_augment)
 
 

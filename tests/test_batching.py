@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from data.augment import AugmentConfig, SpecAugmentConfig, spec_augment
 from data.batching import FRAME_MULTIPLE, BatchSource, make_batch, plan_batches, prefetch
 from data.feature_cache import FeatureCache, prepare_features
 from data.manifest import Utterance
+from data.mixture import CorpusShare
 from utils.audio import write_wav
 from utils.features import FeatureConfig
 
@@ -307,3 +309,20 @@ def test_an_abandoned_epoch_ends_its_thread(corpus):
     while threads() > before and time.monotonic() < deadline:
         time.sleep(0.02)
     assert threads() == before
+
+
+def test_a_mixture_reads_each_corpus_as_often_as_its_weight_says(corpus):
+    shares = (CorpusShare(10, 0.5), CorpusShare(20, 2.0))
+    mixed = source(corpus, mixture=shares)
+    seen = Counter(name for epoch in (1, 2) for batch in mixed.batches(epoch) for name in batch.ids)
+    assert [seen[f"u{index}"] for index in range(30)] == [1] * 10 + [4] * 20
+    for batch in mixed.batches(1):
+        assert [f"u{label}" for label in batch.labels[:, 0]] == batch.ids
+    whole = list(mixed.batches(2))
+    assert len(whole) == mixed.steps(2)
+    assert_same(list(mixed.batches(2, 3)), whole[3:])
+
+
+def test_a_mixture_of_other_utterances_is_refused(corpus):
+    with pytest.raises(ValueError, match="30 utterances, but a mixture of 29"):
+        source(corpus, mixture=[CorpusShare(29)])
