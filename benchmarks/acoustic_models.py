@@ -1,16 +1,21 @@
-"""What the acoustic models cost: parameters, multiply-accumulates and training speed, in one table.
+"""What the acoustic models cost and what they give for it: compute, training speed, error, in one table.
 
-    python benchmarks/acoustic_speed.py [--utterances 8] [--seconds 4] [--steps 5]
+    python benchmarks/acoustic_models.py [--minutes 10] [--utterances 8] [--seconds 4] [--steps 5]
 
-Every model trains on the same random batch with the optimiser of `train.py`, in a process of its own; the
-time of a step (forward, CTC, backward, update) is the median after two steps of warm-up.
+Speed: each model trains on the same random batch with the optimiser of `train.py`, in a process of its own;
+the time of a step (forward, CTC, backward, update) is the median after two steps of warm-up.
+
+Error: each model then trains by its own recipe on the demo's corpus (made by `make demo`), `dfcnn` for so
+many minutes and `compact` for a tenth of them, and decodes the test split: voices and sentences it never met.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -19,14 +24,19 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from tqdm import tqdm
 
-from utils.errors import TrainingError, run_command
+from data.manifest import read_manifest, write_manifest
+from utils.errors import CorpusError, TrainingError, run_command
 from utils.features import FeatureConfig, feature_bins
+from utils.run import RunFolder
 from utils.vocabulary import acoustic_vocabulary
 
 ROOT = Path(__file__).resolve().parent.parent
 FEATURES = {"dfcnn": FeatureConfig(kind="spectrogram"), "compact": FeatureConfig(kind="filter_bank")}
+RECIPES = {"dfcnn": "configs/speech/dfcnn_thchs30.yaml", "compact": "configs/demo/speech.yaml"}
+SHARE_OF_MINUTES = {"dfcnn": 1.0, "compact": 0.1}
+CORPUS = Path("datasets/demo")
+RUNS = Path("runs/benchmarks/acoustic_models")
 FRAMES_A_SECOND = 100  # of the features: a hop of 10 ms
 SYLLABLES_A_SECOND = 4
 WARM_UP_STEPS = 2
@@ -38,7 +48,14 @@ def main() -> None:
     if options.only:
         print(json.dumps(measure(options.only, options.utterances, options.seconds, options.steps)))
         return
-    rows = {name: _in_own_process(name) for name in tqdm(FEATURES, disable=None, leave=False)}
+    if not (CORPUS / "train.tsv").is_file():
+        raise CorpusError("the demo's corpus is not here", where=CORPUS, hint="make it with `make demo`")
+    rows = {}
+    for name in FEATURES:
+        speed = _in_own_process(name)
+        real_time = options.utterances * options.seconds / speed["step_seconds"]
+        seconds = 60 * options.minutes * SHARE_OF_MINUTES[name]
+        rows[name] = {**speed, "real_time": real_time, **_train_and_test(name, real_time * seconds)}
     _print(rows, options)
 
 
@@ -88,6 +105,32 @@ def _random_batch(utterances: int, seconds: int, bins: int, classes: int) -> dic
     }
 
 
+def _train_and_test(name: str, audio_seconds: float) -> dict[str, float]:
+    """Train on so much audio, in whole epochs of a random part of the corpus; seconds it took, test error."""
+    utterances = read_manifest(CORPUS / "train.tsv")
+    random.Random(0).shuffle(utterances)
+    epochs = max(1, round(audio_seconds / sum(one.seconds for one in utterances)))
+    heard = np.cumsum([one.seconds for one in utterances])
+    count = min(len(utterances), 1 + int(np.searchsorted(heard, audio_seconds / epochs)))
+    manifest, run = RUNS / f"{name}.tsv", RUNS / name
+    write_manifest(manifest, utterances[:count])
+    splits = [
+        f"data.train=[{manifest}]",
+        f"data.dev=[{CORPUS / 'dev.tsv'}]",
+        f"data.test=[{CORPUS / 'test.tsv'}]",
+    ]
+    recipe = ["--config", RECIPES[name], "--run", str(run), f"training.epochs={epochs}"]
+    _run("train.py", "speech", *recipe, *splits)
+    with RunFolder(run).history.open(encoding="utf-8") as file:
+        seconds = sum(float(row["seconds"]) for row in csv.DictReader(file))
+    figures = json.loads(_run("test.py", "speech", str(run), "--json"))
+    return {
+        "training_seconds": seconds,
+        "hours_heard": epochs * float(heard[count - 1]) / 3600,
+        "error": figures["syllable_error_rate"],
+    }
+
+
 def _in_own_process(name: str) -> dict[str, float]:
     command = [sys.executable, __file__, *sys.argv[1:], "--only", name]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -97,10 +140,21 @@ def _in_own_process(name: str) -> dict[str, float]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def _run(*arguments: str) -> str:
+    """One of the ordinary commands; its standard output, while progress goes to the terminal."""
+    print("$ python", *arguments, file=sys.stderr, flush=True)
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout
+
+
 def _print(rows: dict[str, dict[str, float]], options: argparse.Namespace) -> None:
-    audio = options.utterances * options.seconds
-    table = Table(title=f"Acoustic models, a batch of {options.utterances} x {options.seconds} s")
-    for column in ("model", "parameters", "MMAC / s audio", "s per step", "x real time", "ratio"):
+    table = Table(
+        title=f"Acoustic models: a step of {options.utterances} x {options.seconds} s; the demo's test"
+    )
+    columns = ("model", "parameters", "MMAC / s audio", "s per step", "x real time", "ratio")
+    for column in (*columns, "training", "audio heard", "test error"):
         table.add_column(column, justify="left" if column == "model" else "right")
     slowest = max(row["step_seconds"] for row in rows.values())
     for name, row in rows.items():
@@ -109,8 +163,11 @@ def _print(rows: dict[str, dict[str, float]], options: argparse.Namespace) -> No
             f"{row['parameters'] / 1e6:.2f} M",
             f"{row['mac_a_second'] / 1e6:.0f}",
             f"{row['step_seconds']:.3f}",
-            f"{audio / row['step_seconds']:.0f}",
+            f"{row['real_time']:.0f}",
             f"{slowest / row['step_seconds']:.1f} x",
+            f"{row['training_seconds'] / 60:.1f} min",
+            f"{row['hours_heard']:.1f} h",
+            f"{row['error']:.1%}",
         )
     Console().print(table)
 
@@ -122,6 +179,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--utterances", type=int, default=8, help="in the batch (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=4, help="of each utterance (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=5, help="that are timed (default: %(default)s)")
+    parser.add_argument(
+        "--minutes", type=float, default=10, help="dfcnn trains; compact a tenth (default: %(default)s)"
+    )
     parser.add_argument("--only", choices=FEATURES, help="measure this model here, print its figures as JSON")
     return parser
 
