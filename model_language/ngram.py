@@ -6,18 +6,17 @@ P(syllable | hanzi) counted in the pairs. Everything is flat NumPy arrays, saved
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from model_language.backoff import BackoffModel, find, read_arrays, tables_of
 from model_language.decoding import Conversion, beam_search, length_batches, pad_rows
 from model_language.kneser_ney import BOUNDARY, NgramTable, bits_needed, estimate
 from model_language.symbols import UNKNOWN_ID, Symbols
 from utils.errors import ConfigError, RunError, TrainingError
-from utils.files import replacing
 
 # Padded syllables in one call of the search: some 10 MB an array with a beam of 32.
 _BATCH_SYLLABLES = 2048
@@ -40,7 +39,7 @@ class NgramConfig:
     reading_smoothing: float = 0.1
 
 
-class NgramModel:
+class NgramModel(BackoffModel):
     """P(hanzi | hanzi before), with ids of :class:`Symbols`.
 
     Args:
@@ -50,18 +49,8 @@ class NgramModel:
     """
 
     def __init__(self, tables: Sequence[NgramTable], size: int, readings: np.ndarray):
-        self._tables, self._bits = tuple(tables), bits_needed(size)
-        self.size, self.readings = size, readings
-
-    @property
-    def history(self) -> int:
-        """How many hanzi back the model looks."""
-        return len(self._tables) - 1
-
-    @property
-    def ngrams(self) -> tuple[int, ...]:
-        """Distinct n-grams of each order."""
-        return tuple(len(table.keys) for table in self._tables)
+        super().__init__(tables, size)
+        self.readings = readings
 
     @classmethod
     def train(
@@ -88,61 +77,18 @@ class NgramModel:
         readings = _reading_log_probs(syllables, ids[ids != BOUNDARY], config.reading_smoothing, symbols)
         return cls(estimate(ids, config.order, size), size, readings)
 
-    def log_probs(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """Log-probabilities of words after histories.
-
-        Args:
-            histories: (N, history) int, oldest first; 0 where the sentence has not begun.
-            words: (N, K) int; 0 asks for the end of the sentence.
-
-        Returns:
-            (N, K) float32; over all ``size`` ids they sum to 1.
-        """
-        histories, words = histories.astype(np.int64), words.astype(np.int64)
-        result = self._tables[0].log_probs[words]
-        context = np.zeros(len(histories), np.int64)
-        for n, (lower, table) in enumerate(zip(self._tables, self._tables[1:], strict=False), start=1):
-            # One hanzi further back than the order below: it comes in front of the key.
-            context |= histories[:, -n] << (self._bits * (n - 1))
-            place, known = _find(lower.keys, context)
-            result += np.where(known, lower.backoffs[place], 0.0)[:, None].astype(np.float32)
-            keys = (context[known, None] << self._bits) | words[known]
-            place, found = _find(table.keys, keys)
-            result[known] = np.where(found, table.log_probs[place], result[known])
-        return result
-
-    def save(self, path: str | Path) -> None:
-        """Write all arrays into one ``.npz`` file."""
-        arrays = {"size": np.array(self.size), "readings": self.readings}
-        for n, table in enumerate(self._tables, start=1):
-            arrays |= {
-                f"keys_{n}": table.keys,
-                f"log_probs_{n}": table.log_probs,
-                f"backoffs_{n}": table.backoffs,
-            }
-        with replacing(path) as temporary:
-            np.savez_compressed(temporary, **arrays)
-
     @classmethod
     def load(cls, path: str | Path) -> NgramModel:
-        """Read what :meth:`save` wrote.
+        """Read what ``save`` wrote.
 
         Raises:
             RunError: the file is missing or damaged.
         """
-        try:
-            with np.load(path, allow_pickle=False) as saved:
-                arrays = {name: saved[name] for name in saved.files}
-            orders = sum(name.startswith("keys_") for name in arrays)
-            tables = [
-                NgramTable(*(arrays[f"{part}_{n}"] for part in ("keys", "log_probs", "backoffs")))
-                for n in range(1, orders + 1)
-            ]
-            return cls(tables, int(arrays["size"]), arrays["readings"])
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise RunError(
-                f"can't read the n-gram model ({error})", where=path, hint="train it again"
-            ) from error
+        arrays = read_arrays(path, also=("readings",))
+        return cls(tables_of(arrays), int(arrays["size"]), arrays["readings"])
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return {**super()._arrays(), "readings": self.readings}
 
 
 class NgramConverter:
@@ -218,14 +164,8 @@ def _reading_log_probs(
     """
     table, size = symbols.candidates, len(symbols.hanzi)
     keys, counts = np.unique(syllables.astype(np.int64) * size + hanzi, return_counts=True)
-    place, seen = _find(keys, np.arange(len(table))[:, None] * size + table)
+    place, seen = find(keys, np.arange(len(table))[:, None] * size + table)
     weights = np.where(table > 0, smoothing + np.where(seen, counts[place], 0), 0.0)  # (pinyin, K)
     totals = np.bincount(table.ravel(), weights.ravel(), minlength=size)  # of each hanzi
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(table > 0, np.log(weights / totals[table]), -np.inf).astype(np.float32)
-
-
-def _find(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places in sorted ``keys`` (valid indices in any case) and whether each wanted one is there."""
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return place, keys[place] == wanted
