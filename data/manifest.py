@@ -7,24 +7,26 @@ is relative to the manifest's folder. A transcript list is ``id pinyin hanzi`` w
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
 from utils.errors import CorpusError
-from utils.files import write_text
+from utils.files import replacing
 from utils.pinyin import normalise_syllable
 
 COLUMNS = ("id", "audio", "seconds", "speaker", "pinyin", "hanzi")
 SPOKEN = "spoken_pinyin"
 
-Rows = Sequence[tuple[int, list[str]]]
-Item = TypeVar("Item")
+Row = tuple[int, list[str]]  # line number from 1, fields
+Item = TypeVar("Item", "Utterance", "Transcript")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Transcript:
     """A text without a recording: canonical syllables, as many as hanzi."""
 
@@ -33,7 +35,7 @@ class Transcript:
     hanzi: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Utterance:
     """One recording and what is said in it.
 
@@ -65,12 +67,10 @@ def read_manifest(path: str | Path) -> list[Utterance]:
             read, an unknown syllable, unequal counts, an id that comes twice.
     """
     path = Path(path)
-    rows = read_rows(path)
-    columns = check_header(path, rows)
-    folder = path.resolve().parent
-    utterances = _each(path, rows[1:], lambda fields: _utterance(fields, columns, folder))
-    _check_unique(path, [utterance.id for utterance in utterances])
-    return utterances
+    rows = _rows(path)
+    columns = check_header(path, list(islice(rows, 1)))
+    folder = str(path.resolve().parent)
+    return _each(path, rows, lambda fields: _utterance(fields, columns, folder))
 
 
 def read_transcripts(path: str | Path) -> list[Transcript]:
@@ -80,12 +80,11 @@ def read_transcripts(path: str | Path) -> list[Transcript]:
         CorpusError: as :func:`read_manifest`.
     """
     path = Path(path)
-    rows = read_rows(path)
-    if rows and rows[0][1][0] == COLUMNS[0]:
+    rows = _rows(path)
+    first = list(islice(rows, 1))
+    if first and first[0][1][0] == COLUMNS[0]:
         return [Transcript(u.id, u.pinyin, u.hanzi) for u in read_manifest(path)]
-    transcripts = _each(path, rows, _transcript)
-    _check_unique(path, [transcript.id for transcript in transcripts])
-    return transcripts
+    return _each(path, chain(first, rows), _transcript)
 
 
 def write_manifest(path: str | Path, utterances: Sequence[Utterance]) -> None:
@@ -94,45 +93,51 @@ def write_manifest(path: str | Path, utterances: Sequence[Utterance]) -> None:
     Raises:
         CorpusError: a field holds a tab or a line break.
     """
-    folder = Path(path).resolve().parent
     columns = (*COLUMNS, SPOKEN) if any(u.spoken_pinyin for u in utterances) else COLUMNS
-    lines = ["\t".join(columns)]
-    for utterance in utterances:
-        fields = [
-            utterance.id,
-            Path(os.path.relpath(utterance.audio, folder)).as_posix(),
-            f"{utterance.seconds:.3f}",
-            utterance.speaker,
-            " ".join(utterance.pinyin),
-            utterance.hanzi,
-            " ".join(utterance.spoken_pinyin),
-        ][: len(columns)]
-        if any(set(field) & set("\t\n\r") for field in fields):
-            raise CorpusError("a field holds a tab or a line break", where=f"utterance {utterance.id!r}")
-        lines.append("\t".join(fields))
-    write_text(path, "\n".join(lines) + "\n")
+    folder = Path(path).resolve().parent
+
+    @cache
+    def relative(parent: str) -> str:
+        return os.path.relpath(parent, folder)
+
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("\t".join(columns) + "\n")
+        for utterance in utterances:
+            parent, name = os.path.split(utterance.audio)
+            audio = Path(relative(parent or "."), name).as_posix()
+            fields = _fields(utterance, audio)[: len(columns)]
+            if any(set(field) & set("\t\n\r") for field in fields):
+                what = "a field holds a tab or a line break"
+                raise CorpusError(what, where=f"utterance {utterance.id!r}")
+            file.write("\t".join(fields) + "\n")
 
 
-def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
+def read_rows(path: str | Path) -> list[Row]:
     """Line numbers from 1 and fields of a UTF-8 file of tab-separated values; empty lines are left out.
 
     Raises:
         CorpusError: no such file, or not UTF-8 (naming the line).
     """
+    return list(_rows(path))
+
+
+def _rows(path: str | Path) -> Iterator[Row]:
+    """As :func:`read_rows`, one after the other: a list of 140,000 lines is never in memory whole."""
     try:
-        content = Path(path).read_bytes()
-        text = content.decode("utf-8-sig")
+        with Path(path).open("rb") as file:
+            for number, content in enumerate(file, start=1):
+                line = content.decode("utf-8-sig" if number == 1 else "utf-8")
+                line = line.removesuffix("\n").removesuffix("\r")
+                if line:
+                    yield number, line.split("\t")
     except OSError as error:
         raise CorpusError("can't read the list of utterances", where=path, hint=error.strerror) from error
     except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
         hint = "convert it, e.g. iconv -f GB18030 -t UTF-8"
-        raise CorpusError("this is not UTF-8 text", where=f"{path}:{line}", hint=hint) from error
-    lines = text.replace("\r\n", "\n").split("\n")
-    return [(number, line.split("\t")) for number, line in enumerate(lines, start=1) if line]
+        raise CorpusError("this is not UTF-8 text", where=f"{path}:{number}", hint=hint) from error
 
 
-def check_header(path: str | Path, rows: Rows) -> int:
+def check_header(path: str | Path, rows: Sequence[Row]) -> int:
     """Check that ``rows`` begin with a manifest's header and give its number of columns.
 
     Raises:
@@ -145,16 +150,35 @@ def check_header(path: str | Path, rows: Rows) -> int:
     return len(header)
 
 
-def _each(path: Path, rows: Rows, parse: Callable[[list[str]], Item]) -> list[Item]:
+def _each(path: Path, rows: Iterable[Row], parse: Callable[[list[str]], Item]) -> list[Item]:
     """Parse every row; errors get the file and the line."""
-    items = []
+    items: list[Item] = []
+    lines: dict[str, int] = {}
     for line, fields in rows:
         try:
-            items.append(parse(fields))
+            item = parse(fields)
+            first = lines.setdefault(item.id, line)
+            if first != line:
+                what = f"the id '{item.id}' comes twice, first in line {first}"
+                raise CorpusError(what, hint="give each line its own")
         except CorpusError as error:
             place = f"{path}:{line}" + (f" ({error.where})" if error.where else "")
             raise CorpusError(error.what, where=place, hint=error.hint) from error
+        items.append(item)
     return items
+
+
+def _fields(utterance: Utterance, audio: str) -> list[str]:
+    """All fields of a line, the spoken reading included."""
+    return [
+        utterance.id,
+        audio,
+        f"{utterance.seconds:.3f}",
+        utterance.speaker,
+        " ".join(utterance.pinyin),
+        utterance.hanzi,
+        " ".join(utterance.spoken_pinyin),
+    ]
 
 
 def _transcript(fields: list[str]) -> Transcript:
@@ -164,7 +188,7 @@ def _transcript(fields: list[str]) -> Transcript:
     return Transcript(name, _syllables(name, pinyin, hanzi), hanzi)
 
 
-def _utterance(fields: list[str], columns: int, folder: Path) -> Utterance:
+def _utterance(fields: list[str], columns: int, folder: str) -> Utterance:
     if len(fields) != columns:
         raise CorpusError(f"{len(fields)} fields instead of {columns}")
     name, audio, length, speaker, pinyin, hanzi = fields[:6]
@@ -175,9 +199,10 @@ def _utterance(fields: list[str], columns: int, folder: Path) -> Utterance:
     if not 0 <= seconds < float("inf"):
         raise CorpusError(f"{length} seconds are not possible")
     spoken = _syllables(name, fields[6], hanzi) if columns > 6 and fields[6] else ()
-    # os.path.normpath, not resolve: a manifest of 140,000 lines must not cost as many file-system calls.
-    place = Path(os.path.normpath(folder / audio))
-    return Utterance(name, place, seconds, speaker, _syllables(name, pinyin, hanzi), hanzi, spoken)
+    # normpath, not resolve: a manifest of 140,000 lines must not cost as many file-system calls.
+    place = Path(os.path.normpath(os.path.join(folder, audio)))  # noqa: PTH118 - a third of Path's time
+    syllables = _syllables(name, pinyin, hanzi)
+    return Utterance(name, place, seconds, sys.intern(speaker), syllables, hanzi, spoken)
 
 
 def _syllables(name: str, pinyin: str, hanzi: str) -> tuple[str, ...]:
@@ -190,9 +215,3 @@ def _check_counts(name: str, pinyin: Sequence[str], hanzi: str) -> None:
     if len(pinyin) != len(hanzi):
         what = f"{len(pinyin)} syllables for {len(hanzi)} hanzi"
         raise CorpusError(what, where=f"utterance {name}", hint="write one syllable a hanzi")
-
-
-def _check_unique(path: Path, ids: Sequence[str]) -> None:
-    twice = next((name for name, count in Counter(ids).items() if count > 1), None)
-    if twice is not None:
-        raise CorpusError(f"the id '{twice}' comes twice", where=path, hint="give each line its own")

@@ -6,6 +6,7 @@ from data.manifest import (
     Transcript,
     Utterance,
     read_manifest,
+    read_rows,
     read_transcripts,
     write_manifest,
 )
@@ -90,7 +91,7 @@ def test_missing_file_wrong_encoding_id_twice(tmp_path):
     with pytest.raises(CorpusError, match=r"not UTF-8 text, .*a\.tsv:2, .*iconv"):
         read_manifest(path)
     path.write_text(HEADER + "x\tx.wav\t1\ts\tlv4\t绿\n" * 2, encoding="utf-8")
-    with pytest.raises(CorpusError, match="'x' comes twice"):
+    with pytest.raises(CorpusError, match=r"'x' comes twice, first in line 2, .*a\.tsv:3"):
         read_manifest(path)
 
 
@@ -109,3 +110,41 @@ def test_transcripts_with_and_without_audio(tmp_path):
     (tmp_path / "bad.tsv").write_text("A1\tlv4 de\n", encoding="utf-8")
     with pytest.raises(CorpusError, match=r"2 fields instead of 3, .*bad\.tsv:1"):
         read_transcripts(tmp_path / "bad.tsv")
+
+
+def test_relative_audio_is_relative_to_the_working_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_manifest("lists/a.tsv", [utterance(Path())])
+    write_manifest("lists/b.tsv", [utterance(Path(), audio=Path("x.wav"))])
+    assert read_manifest("lists/a.tsv") == [utterance(tmp_path)]
+    assert read_manifest("lists/b.tsv")[0].audio == tmp_path / "x.wav"
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_line_ends_of_either_kind_and_none_at_the_end(tmp_path, ending):
+    path = tmp_path / "a.tsv"
+    lines = [HEADER.rstrip(), "x\tx.wav\t1\ts\tlv4\t绿", "", "y\ty.wav\t1\ts\tlv4\t绿"]
+    path.write_bytes(("\ufeff" + ending.join(lines)).encode())
+    assert [(u.id, u.hanzi) for u in read_manifest(path)] == [("x", "绿"), ("y", "绿")]
+    assert read_rows(path)[-1] == (4, ["y", "y.wav", "1", "s", "lv4", "绿"])
+
+
+def test_what_utterances_have_in_common_is_there_once(tmp_path):
+    """Half the memory of a large corpus: its syllables and its speakers' names are few."""
+    written = [utterance(tmp_path, id=f"u{n}", speaker="S0001"[:]) for n in range(3)]
+    write_manifest(tmp_path / "a.tsv", written)
+    one, *others = read_manifest(tmp_path / "a.tsv")
+    for other in others:
+        assert other.speaker is one.speaker and other.pinyin[0] is one.pinyin[0]
+    assert not hasattr(one, "__dict__")
+
+
+def test_a_bad_line_is_found_without_reading_on(tmp_path):
+    path = tmp_path / "a.tsv"
+    good = "".join(f"x{n}\tx.wav\t1\ts\tlv4 de\t绿的\n" for n in range(2000))
+    path.write_bytes((HEADER + "bad\n" + good).encode() + b"\xff\n")
+    with pytest.raises(CorpusError, match=r"1 fields instead of 6, .*a\.tsv:2"):
+        read_manifest(path)
+    path.write_bytes((HEADER + good).encode() + b"\xff\n")
+    with pytest.raises(CorpusError, match=r"not UTF-8 text, .*a\.tsv:2002"):
+        read_manifest(path)

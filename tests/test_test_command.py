@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -262,7 +263,7 @@ def test_moved_runs_without_their_corpus_need_a_list(moved_runs, tiny_manifest, 
 
 def test_recordings_that_are_gone(speech_run, tiny_manifest, tmp_path):
     utterances = read_manifest(tiny_manifest)
-    moved = [type(one)(**{**vars(one), "audio": tmp_path / one.audio.name}) for one in utterances]
+    moved = [dataclasses.replace(one, audio=tmp_path / one.audio.name) for one in utterances]
     write_manifest(tmp_path / "list.tsv", moved)
     with pytest.raises(CorpusError, match="8 of 8 recordings are not there"):
         command.main(["speech", str(speech_run), "--manifest", str(tmp_path / "list.tsv")])
