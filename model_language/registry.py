@@ -14,8 +14,11 @@ from typing import Any
 
 import keras
 
+from model_language.cbhg import CbhgConfig, build_cbhg
 from model_language.converter import Converter, NeuralConverter
 from model_language.ngram import NgramConfig, NgramConverter, NgramModel
+from model_language.syllable_ngram import NAME as SYLLABLE_NGRAM
+from model_language.syllable_ngram import SyllableNgramConfig
 from model_language.symbols import Symbols
 from model_language.transformer import TransformerConfig, build_transformer
 from utils.config import build_config
@@ -32,7 +35,7 @@ class ModelEntry:
     Attributes:
         config: its config class.
         build: ``build(config, pinyin_size, hanzi_size) -> keras.Model``; None if it is estimated by counting
-            (:meth:`NgramModel.train`) rather than trained.
+            rather than trained.
     """
 
     config: type
@@ -41,7 +44,9 @@ class ModelEntry:
 
 MODELS: dict[str, ModelEntry] = {
     "transformer": ModelEntry(TransformerConfig, build_transformer),
+    "cbhg": ModelEntry(CbhgConfig, build_cbhg),
     "ngram": ModelEntry(NgramConfig, None),
+    SYLLABLE_NGRAM: ModelEntry(SyllableNgramConfig, None),
 }
 
 
@@ -56,6 +61,9 @@ def load_converter(run_folder: str | Path) -> Converter:
     if values.get("name") not in MODELS:
         hint = f"known models: {', '.join(MODELS)}"
         raise ConfigError(f"unknown model.name '{values.get('name')}'", where=run.config_file, hint=hint)
+    if values["name"] == SYLLABLE_NGRAM:
+        hint = "it helps the beam search (--syllables RUN); to write hanzi, give another language run"
+        raise RunError("an n-gram of syllables writes no hanzi", where=run.path, hint=hint)
     entry = MODELS[values["name"]]
     config = build_config(entry.config, values, where=str(run.config_file))
     symbols = Symbols.load(run.path)

@@ -18,8 +18,9 @@ ELEMENTWISE_LAYERS = (layers.LayerNormalization, layers.RMSNormalization, Masked
 def multiply_accumulates(model: keras.Model, frames: int) -> int:
     """Multiply-accumulates of one forward pass over an utterance of ``frames`` feature frames.
 
-    Counted are convolutions and dense layers, as in the literature; normalisation, activations and the
-    softmax are not.
+    Counted are convolutions, dense and recurrent layers and the products of attention, as in the literature;
+    normalisation, activations and the softmax are not. A layer of ours that multiplies in a way of its own
+    has a method ``multiply_accumulates(frames)``.
 
     Raises:
         ValueError: a layer has weights and its cost isn't known here; names it.
@@ -36,10 +37,15 @@ def multiply_accumulates(model: keras.Model, frames: int) -> int:
 def _of_layer(layer: keras.layers.Layer) -> int:
     if isinstance(layer, ELEMENTWISE_LAYERS) or not layer.weights:
         return 0
+    positions = math.prod(layer.output.shape[1:-1])  # (1, positions…, channels)
+    if hasattr(layer, "multiply_accumulates"):
+        return layer.multiply_accumulates(positions)
+    if isinstance(layer, layers.GRU):
+        # Three gates, each of the frame and of the state before.
+        return positions * (math.prod(layer.cell.kernel.shape) + math.prod(layer.cell.recurrent_kernel.shape))
     if not isinstance(layer, KERNEL_LAYERS):
         raise ValueError(f"the cost of layer '{layer.name}' ({type(layer).__name__}) isn't known")
     depthwise = isinstance(layer, layers.DepthwiseConv1D | layers.DepthwiseConv2D)
-    # (1, positions…, channels); a depthwise kernel meets each position once, all of its channels together.
-    positions = math.prod(layer.output.shape[1:-1])
+    # A depthwise kernel meets each position once, all of its channels together.
     kernel = layer.kernel.shape
     return positions * math.prod(kernel[:-1]) * (1 if depthwise and kernel[-1] == 1 else kernel[-1])

@@ -106,3 +106,22 @@ class MaskFrames(keras.layers.Layer):
     def compute_output_shape(self, frames_shape, valid_shape):
         """Return the shape of ``frames``."""
         return frames_shape
+
+
+@keras.saving.register_keras_serializable(package="model_speech")
+class ReverseFrames(keras.layers.Layer):
+    """Turn each utterance around, padding staying at the end: (B, T, D), (B, T) bool → (B, T, D)."""
+
+    def call(self, frames, valid):
+        """Take frame ``length - 1 - t`` for each t below the length."""
+        batch, size = ops.shape(valid)
+        place = ops.arange(size, dtype="int32")[None, :]  # (1, T)
+        length = ops.sum(ops.cast(valid, "int32"), axis=1, keepdims=True)  # (B, 1)
+        source = ops.where(valid, length - 1 - place, place)  # (B, T)
+        # One flat gather of whole frames, rather than one of single values (ops.take_along_axis).
+        source = source + ops.arange(batch, dtype="int32")[:, None] * size
+        return ops.take(ops.reshape(frames, (-1, frames.shape[-1])), source, axis=0)
+
+    def compute_output_shape(self, frames_shape, valid_shape):
+        """Return the shape of ``frames``."""
+        return frames_shape

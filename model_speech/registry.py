@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import keras
 
 from model_speech.compact import CompactConfig, build_compact
+from model_speech.conformer import ConformerConfig, build_conformer
 from model_speech.dfcnn import DfcnnConfig, build_dfcnn
+from model_speech.dfsmn import DfsmnConfig, build_dfsmn
+from model_speech.gru_ctc import GruCtcConfig, build_gru_ctc
 
 
 @dataclass(frozen=True)
@@ -21,5 +24,8 @@ class ModelEntry:
 
 MODELS: dict[str, ModelEntry] = {
     "compact": ModelEntry(CompactConfig, build_compact),
+    "conformer": ModelEntry(ConformerConfig, build_conformer),
     "dfcnn": ModelEntry(DfcnnConfig, build_dfcnn),
+    "dfsmn": ModelEntry(DfsmnConfig, build_dfsmn),
+    "gru_ctc": ModelEntry(GruCtcConfig, build_gru_ctc),
 }

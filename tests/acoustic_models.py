@@ -1,9 +1,16 @@
 """What every acoustic model must hold to; used by the tests of each."""
 
+import csv
+from pathlib import Path
+
 import keras
 import numpy as np
 
+from data.manifest import read_manifest
 from model_speech.ctc import output_lengths
+from pipeline import Recognizer, load_acoustic_model
+from training.commands import train_from_config
+from utils.run import RunFolder
 
 
 def padded_batch(bins: int, seed: int = 0):
@@ -43,3 +50,27 @@ def assert_survives_keras_files(model: keras.Model, folder):
     model.save(folder / "model.keras")
     loaded = keras.models.load_model(folder / "model.keras")
     np.testing.assert_allclose(loaded(batch), model(batch), atol=1e-6)
+
+
+def assert_learns_through_a_recipe(name: str, settings: list[str], manifest: Path, folder: Path):
+    """A few steps of ``train.py speech`` lower the loss, and recognition needs the run folder alone."""
+    recipe = folder / "recipe.yaml"
+    recipe.write_text(f"model: {{name: {name}}}\n", encoding="utf-8")
+    data = [
+        f"data.train=[{manifest}]",
+        f"data.dev=[{manifest}]",
+        f"data.cache={manifest.parent / 'features'}",
+    ]
+    size = ["features.bins=16", "data.workers=1", "data.batch_utterances=4", "training.epochs=4"]
+    rate = ["optimiser.learning_rate=0.01", "optimiser.warmup_fraction=0", "optimiser.schedule=constant"]
+    run = RunFolder(folder / "run")
+    train_from_config("speech", recipe, [*data, *size, *rate, *settings], run.path)
+    losses = [float(row["train_loss"]) for row in csv.DictReader(run.history.open(encoding="utf-8"))]
+    assert losses[-1] < 0.8 * losses[0], losses
+    recipe.unlink()
+    acoustic = load_acoustic_model(run.path)
+    assert acoustic.model.name == name
+    sources = [(one.id, one.audio) for one in read_manifest(manifest)[:3]]
+    together = list(Recognizer(acoustic).recognise(sources))
+    alone = [heard for source in sources for heard in Recognizer(acoustic).recognise([source])]
+    assert [heard.pinyin for heard in together] == [heard.pinyin for heard in alone]
