@@ -1,0 +1,115 @@
+"""The losses as Keras objects: targets packed into one array + logits in, the loss of each utterance out.
+
+Registered with Keras, so that a compiled model which was saved whole is loaded with them. Keras gives a loss
+one array of targets: what else belongs to an utterance travels in it (`pack_ctc_targets`, `pack_pairs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from model_language.loss import sequence_loss
+from model_speech.ctc import ctc_loss
+
+PADDING = -1
+
+_serializable = keras.saving.register_keras_serializable(package="training")
+
+
+def pack_ctc_targets(labels, label_lengths, logit_lengths):
+    """What CTC needs of an utterance beside the logits, in one row.
+
+    Args:
+        labels: (B, L) int, padded with anything.
+        label_lengths: (B,) int.
+        logit_lengths: (B,) int, output frames.
+
+    Returns:
+        (B, 1 + L) int32: the output frames, then the labels, padded with -1.
+    """
+    labels, label_lengths, logit_lengths = (
+        ops.cast(array, "int32") for array in (labels, label_lengths, logit_lengths)
+    )
+    valid = ops.arange(ops.shape(labels)[1], dtype="int32")[None, :] < label_lengths[:, None]
+    return ops.concatenate([logit_lengths[:, None], ops.where(valid, labels, PADDING)], axis=1)
+
+
+def unpack_ctc_targets(packed):
+    """``labels`` (B, L) padded with class 0, ``label_lengths`` (B,), ``logit_lengths`` (B,), all int32."""
+    packed = ops.cast(packed, "int32")
+    labels = packed[:, 1:]
+    label_lengths = ops.sum(ops.cast(labels != PADDING, "int32"), axis=1)
+    return ops.maximum(labels, 0), label_lengths, packed[:, 0]
+
+
+def pack_pairs(syllables, targets):
+    """Syllables and hanzi ids, (B, L) int each, as one array (B, 2, L)."""
+    return ops.stack([ops.cast(array, "int32") for array in (syllables, targets)], axis=1)
+
+
+@_serializable
+class CtcLoss(keras.losses.Loss):
+    """CTC (see :func:`model_speech.ctc.ctc_loss`) of logits (B, T, C), in nats for each utterance.
+
+    Args:
+        blank: class of the blank.
+
+    Call: targets (B, 1 + L) of :func:`pack_ctc_targets`, logits (B, T, C).
+    """
+
+    def __init__(self, blank: int, name: str = "ctc_loss", **kwargs: Any):
+        super().__init__(name=name, **kwargs)
+        self.blank = blank
+
+    def call(self, y_true, y_pred):
+        """(B,) float32, unreduced."""
+        labels, label_lengths, logit_lengths = unpack_ctc_targets(y_true)
+        return ctc_loss(labels, y_pred, label_lengths, logit_lengths, self.blank)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {**super().get_config(), "blank": self.blank}
+
+
+@_serializable
+class CandidateLoss(keras.losses.Loss):
+    """Cross-entropy over the candidates of each syllable, summed over a sentence, in nats.
+
+    Args:
+        candidates: (syllables, K) hanzi ids, rows filled with 0.
+        label_smoothing: see :func:`model_language.loss.sequence_loss`.
+
+    Call: targets (B, 2, L) of :func:`pack_pairs`, logits (B, L, hanzi).
+    """
+
+    def __init__(
+        self,
+        candidates: np.ndarray | Sequence[Sequence[int]],
+        label_smoothing: float = 0.0,
+        name: str = "candidate_loss",
+        **kwargs: Any,
+    ):
+        super().__init__(name=name, **kwargs)
+        self.candidates = np.asarray(candidates, np.int32)
+        self.label_smoothing = label_smoothing
+
+    def call(self, y_true, y_pred):
+        """(B,) float32, unreduced."""
+        pairs = ops.cast(y_true, "int32")
+        losses, _ = sequence_loss(
+            y_pred, pairs[:, 0], pairs[:, 1], self.candidates, self.label_smoothing
+        )  # (B, L)
+        return ops.sum(losses, axis=1)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments, as JSON can hold them."""
+        return {
+            **super().get_config(),
+            "candidates": self.candidates.tolist(),
+            "label_smoothing": self.label_smoothing,
+        }
