@@ -16,7 +16,7 @@ from model_speech.fusion import Fusion
 
 # Odd multiplier of the rolling prefix hash (the golden ratio in 64 bits, as in Knuth's multiplicative hash).
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-# A class less probable than this extends no prefix: the best reading of 443 real utterances is the same without.
+# A class less probable than this extends no prefix. Of 443 real utterances, none is read otherwise for that.
 LEAST_PROBABILITY = 4.5e-5
 
 
@@ -163,9 +163,13 @@ class _Beams:
         kept_token = np.logaddexp(token_ended + known, joining)
         kept = np.logaddexp(kept_blank, kept_token)
 
-        # Extensions (R, N, K): a repeat of the last token is a token of its own only after a blank.
-        width = self._useful(kept + fused, total + fused, entering)
+        # The prefixes that stay as they are fill the beam: an extension below the least of them is out.
+        most = self.fusion.most if self.fusion else 0.0
+        least = (kept + fused).min(axis=1)  # (R,); -inf until the beam is full
+        width = _reaching(least - (total + fused).max(axis=1) - most, entering)
         classes, entering = classes[:, :width], entering[:, :width]
+
+        # Extensions (R, N, K): a repeat of the last token is a token of its own only after a blank.
         repeated = last[:, :, None] == classes[:, None, :]
         extended = np.where(repeated, blank_ended[:, :, None], total[:, :, None]) + entering[:, None, :]
         pair, column = np.nonzero(classes[row] == last[row, child][:, None])
@@ -173,7 +177,10 @@ class _Beams:
 
         scores = np.concatenate([kept, extended.reshape(running, -1)], axis=1)  # (R, N + N K)
         if self.fusion:
-            gained = fused[:, :, None] + self.fusion.gains(history, classes)
+            hopeful = (extended > -np.inf) & (extended + fused[:, :, None] + most >= least[:, None, None])
+            at, old, new = np.nonzero(hopeful)
+            gained = np.full_like(extended, -np.inf)
+            gained[at, old, new] = fused[at, old] + self.fusion.gains(history[at, old], classes[at, new])
             gained = np.concatenate([fused, gained.reshape(running, -1)], axis=1)
         chosen = _highest(scores + gained if self.fusion else scores, beam)
         is_new = chosen >= beam
@@ -196,21 +203,6 @@ class _Beams:
             past = history.reshape(-1, history.shape[2])[place]  # (R, N, H)
             self.history[:running] = self.fusion.remember(past, np.where(is_new, token, -1))
 
-    def _useful(self, kept: np.ndarray, before: np.ndarray, entering: np.ndarray) -> int:
-        """How many of the classes, best first, can put an extension among the best N at all; at least 1.
-
-        The N prefixes that stay as they are fill the beam by themselves; no extension is better than the
-        best prefix with the class's log-probability and the most that the language model can add.
-
-        Args:
-            kept: (R, N) scores of the prefixes that stay.
-            before: (R, N) scores of the prefixes before this frame.
-            entering: (R, K) log-probabilities of the classes, descending.
-        """
-        most = self.fusion.most if self.fusion else 0.0
-        needed = kept.min(axis=1) - before.max(axis=1) - most  # (R,); -inf until the beam is full
-        return max(1, int((entering >= needed[:, None]).sum(axis=1).max()))
-
     def readings(self, n_best: int) -> list[list[tuple[tuple[int, ...], float]]]:
         """The best sequences of each utterance with their scores, best first."""
         scores = np.logaddexp(self.blank_ended, self.token_ended) + self.fused  # (B, N)
@@ -231,6 +223,11 @@ class _Beams:
             ]
             for row in range(len(scores))
         ]
+
+
+def _reaching(least: np.ndarray, entering: np.ndarray) -> int:
+    """How many of the classes (R, K), best first, reach the least log-probability (R,) in any row; ≥ 1."""
+    return max(1, int((entering >= least[:, None]).sum(axis=1).max()))
 
 
 def _highest(scores: np.ndarray, count: int) -> np.ndarray:
@@ -278,7 +275,7 @@ def _candidates(log_probabilities: np.ndarray, blank: int, count: int) -> tuple[
 
 
 def _log_sum_exp(logits: np.ndarray) -> np.ndarray:
-    """Over the last axis, (B, T, C) → (B, T) float64; an utterance at a time stays in the processor's cache."""
+    """Over the last axis, (B, T, C) → (B, T) float64; utterance by utterance, which the cache can hold."""
     result = np.empty(logits.shape[:2])
     for row, one in zip(result, logits, strict=True):
         highest = one.max(axis=-1, keepdims=True, initial=-np.inf)

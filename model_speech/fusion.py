@@ -12,7 +12,6 @@ al., arXiv:1503.03535, section 4.1).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -51,26 +50,24 @@ class Fusion:
         """How many tokens back the model looks."""
         return self.model.history
 
-    @cached_property
+    @property
     def most(self) -> float:
-        """The most that a token can gain."""
+        """The most that a token can gain: log-probabilities are at most 0."""
         return max(self.bonus, 0.0)
 
     def gains(self, histories: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """What each extension adds to a prefix's score.
+        """What extensions add to their prefixes' scores.
 
         Args:
-            histories: (R, N, history) ids of the model.
-            classes: (R, K) acoustic classes.
+            histories: (M, history) ids of the model.
+            classes: (M,) acoustic classes, one after each history.
 
         Returns:
-            (R, N, K) float64.
+            (M,) float64.
         """
-        rows, beam, history = histories.shape
-        words = self.ids[classes]  # (R, K)
-        asked = np.repeat(np.maximum(words, 0), beam, axis=0)  # (R N, K)
-        found = self.model.log_probs(histories.reshape(-1, history), asked).reshape(rows, beam, -1)
-        return np.where(words[:, None, :] >= 0, self.weight * found + self.bonus, 0.0)
+        words = self.ids[classes]
+        found = self.model.log_probs(histories, np.maximum(words, 0)[:, None])[:, 0]
+        return np.where(words >= 0, self.weight * found.astype(np.float64) + self.bonus, 0.0)
 
     def remember(self, histories: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """Histories (R, N, history) after one more token each (R, N); -1 stands for none."""
