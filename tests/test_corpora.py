@@ -1,19 +1,17 @@
 """Miniature corpora in the exact layout of the originals, damaged ones included."""
 
-import io
 import json
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
-import soundfile
 
 from data.corpora import aishell1, listed, thchs30
 from data.corpora.preparation import clean_text
 from data.corpora.thchs30 import syllables_of_phones
 from data.manifest import read_manifest
 from tests.archives import tar_bytes
+from tests.corpus_files import rejected, wav, write
 from utils.errors import CorpusError
 
 # The first utterance of the original, all three lines.
@@ -32,19 +30,6 @@ WORDS_B, PINYIN_B, PHONES_B = (
     "ta1 bu4 shi4 yi1 ge4 ren2",
     "t a1 b u2 sh ix4 ii i2 g e4 r en2",
 )
-
-
-def wav(seconds=0.1, rate=16000, channels=1) -> bytes:
-    samples = np.random.default_rng(0).uniform(-0.1, 0.1, (round(seconds * rate), channels))
-    buffer = io.BytesIO()
-    soundfile.write(buffer, samples, rate, format="WAV", subtype="PCM_16")
-    return buffer.getvalue()
-
-
-def write(path: Path, content: bytes | str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
 
 
 def add_thchs30(
@@ -73,14 +58,6 @@ def small_thchs30(tmp_path) -> Path:
     add_thchs30(root, "dev", "A11_2", TEXT)
     add_thchs30(root, "test", "D4_750", TEXT_B)
     return root
-
-
-def rejected(output: Path) -> dict[str, tuple[str, str, str]]:
-    """id → (split, reason, detail)."""
-    lines = (output / "rejected.tsv").read_text(encoding="utf-8").splitlines()
-    assert lines[0] == "split\tid\treason\tdetail"
-    rows = [line.split("\t") for line in lines[1:]]
-    return {name: (split, reason, detail) for split, name, reason, detail in rows}
 
 
 def test_thchs30_phones_of_the_original():
@@ -277,7 +254,7 @@ def test_aishell_unpacked_and_prepared(small_aishell, tmp_path):
     assert train[0].speaker == "S0002" and train[0].hanzi == "而对楼市成交抑制作用最大的限购"
     assert " ".join(train[1].pinyin) == "ye3 cheng2 wei2 di4 fang1 zheng4 fu3 de5 yan3 zhong1 ding1"
     assert train[2].hanzi == "余震"  # written 馀 in the original
-    assert rejected(output)["BAC009S0002W0124"] == ("train", "characters that are not hanzi", "D")
+    assert rejected(output)["BAC009S0002W0124"] == ("train", "Latin letters in the transcript", "三D打印")
 
 
 def test_aishell_goes_on_where_it_was(small_aishell, tmp_path):

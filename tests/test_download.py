@@ -2,7 +2,7 @@ import hashlib
 import http.server
 import threading
 from collections import namedtuple
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -169,6 +169,26 @@ def test_checksum_given_by_the_user_counts(server, tmp_path):
     assert not any(tmp_path.iterdir())
     download_corpus(archive, tmp_path, sha256=hashlib.sha256(server.content).hexdigest(), pause=0)
     assert (tmp_path / "corpus" / "readme").exists()
+
+
+def test_without_a_sum_the_size_is_checked_before_the_file_is_loaded(server, tmp_path):
+    server.content = tar_bytes({"corpus/readme": b"text"})
+    size = len(server.content)
+    archive = Archive(url=server.url, md5="", folder="corpus", unpacked=2.0, size=size + 1)
+    with pytest.raises(CorpusError, match=rf"has {size} bytes there, {size + 1} are expected"):
+        download_corpus(archive, tmp_path, pause=0)
+    assert not any(tmp_path.iterdir())
+    sum_of_user = hashlib.sha256(server.content).hexdigest()
+    assert download_corpus(archive, tmp_path / "a", sha256=sum_of_user, pause=0).is_dir()
+    assert download_corpus(replace(archive, size=size), tmp_path / "b", pause=0).is_dir()
+
+
+def test_gzip_sum_at_the_end_of_an_archive_is_checked(tmp_path):
+    content = bytearray(tar_bytes({"corpus/a": CONTENT}))
+    content[-5] ^= 1  # in the last 8 bytes: checksum and length
+    (tmp_path / "corpus.tgz").write_bytes(content)
+    with pytest.raises(CorpusError, match="damaged"):
+        unpack(tmp_path / "corpus.tgz", tmp_path / "corpus")
 
 
 @pytest.mark.parametrize(

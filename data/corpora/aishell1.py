@@ -8,21 +8,15 @@ what :func:`utils.pinyin.hanzi_to_pinyin` gives is the citation reading, but for
 
 from __future__ import annotations
 
-import errno
-import shutil
-import tarfile
-import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tqdm import tqdm
-
 from data.corpora.command import corpus_command
-from data.corpora.download import Archive, check_space, extract
-from data.corpora.preparation import Candidate, Corpus, Problem, clean_text
+from data.corpora.download import Archive
+from data.corpora.preparation import Candidate, Corpus
+from data.corpora.speaker_archives import ENDING, SpeakerArchive, find_in_speaker_folders
+from data.corpora.transcripts import read_transcripts
 from utils.errors import CorpusError, run_command
-from utils.pinyin import hanzi_to_pinyin, is_hanzi
 
 SPLITS = ("train", "dev", "test")
 
@@ -35,9 +29,6 @@ ARCHIVE = Archive(
 )
 
 _TRANSCRIPT = Path("transcript", "aishell_transcript_v0.8.txt")
-_UNPACKED = 1.6  # bytes of recordings for one byte of a speaker's archive, a generous estimate
-# Not the archive's fault, so no reason to reject the speaker.
-_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
 # The transcribers wrote 余 in its older form 馀, which no other corpus and no text does.
 _VARIANTS = str.maketrans("馀", "余")
 
@@ -53,61 +44,24 @@ def find_utterances(root: Path, workers: int) -> Iterator[Candidate]:
         CorpusError: the folders of the corpus are not there, or the disk is full.
     """
     corpus = _corpus_folder(root)
-    damaged = unpack_speakers(corpus / "wav", workers)
-    for speaker, reason in sorted(damaged.items()):
-        archive = corpus / "wav" / f"{speaker}.tar.gz"
-        yield Candidate(speaker, "", archive, problem=Problem("speaker's archive is damaged", reason))
-    texts = _read_transcript(corpus / _TRANSCRIPT)
-    recordings = [
-        path for split in SPLITS for path in sorted((corpus / "wav" / split).glob("[!.]*/[!.]*.wav"))
+    texts = {
+        name: text.translate(_VARIANTS) if isinstance(text, str) else text
+        for name, text in read_transcripts(corpus / _TRANSCRIPT).items()
+    }
+    folder = corpus / "wav"
+    # BAC009 S0002 W0122
+    yield from find_in_speaker_folders(
+        folder, SPLITS, _archives(folder), texts, lambda name: name[6:11], workers
+    )
+
+
+def _archives(folder: Path) -> list[SpeakerArchive]:
+    """``S0002.tar.gz`` … hold ``train/S0002``; which split it is only the archive tells."""
+    return [
+        SpeakerArchive(path, {f"{split}/{speaker}": folder / split / speaker for split in SPLITS})
+        for path in sorted(folder.glob(f"[!.]*{ENDING}"))
+        for speaker in [path.name.removesuffix(ENDING)]
     ]
-    for audio in recordings:
-        words = texts.get(audio.stem, Problem("transcript missing"))
-        yield _candidate(audio.stem, audio.parent.parent.name, audio, words)
-    for name in sorted(texts.keys() - {audio.stem for audio in recordings}):
-        speaker = name[6:11]  # BAC009 S0002 W0122
-        reason = "recording in a damaged archive" if speaker in damaged else "no such audio file"
-        yield Candidate(name, "", corpus / "wav", speaker, problem=Problem(reason))
-
-
-def unpack_speakers(folder: Path, workers: int) -> dict[str, str]:
-    """Unpack ``S0002.tar.gz`` … into ``{train,dev,test}/S0002``, each speaker whole or not at all.
-
-    A speaker whose folder is there is left alone, so a broken-off run goes on where it was.
-
-    Returns:
-        The damaged or unsafe archives: speaker → what is wrong.
-    """
-    there = {path.name for split in SPLITS for path in (folder / split).glob("*")}
-    archives = sorted(path for path in folder.glob("*.tar.gz") if path.name[:-7] not in there)
-    if not archives:
-        return {}
-    check_space(folder, round(_UNPACKED * sum(path.stat().st_size for path in archives)))
-    with ThreadPoolExecutor(workers) as pool:
-        reasons = tqdm(pool.map(_unpack_speaker, archives), "unpacking", len(archives), disable=None)
-        return {path.name[:-7]: reason for path, reason in zip(archives, reasons, strict=True) if reason}
-
-
-def _unpack_speaker(archive: Path) -> str:
-    """Unpack one archive; what is wrong with it, or ``""``."""
-    speaker = archive.name[:-7]
-    temporary = archive.with_name(f".{speaker}.unpacking")
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        extract(archive, temporary)
-        folders = [temporary / split / speaker for split in SPLITS if (temporary / split / speaker).is_dir()]
-        for folder in folders:
-            target = archive.parent / folder.parent.name / speaker
-            target.parent.mkdir(exist_ok=True)
-            folder.replace(target)
-        return "" if folders else f"no {{train,dev,test}}/{speaker} inside"
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        if getattr(error, "errno", None) in _DISK_ERRORS:
-            hint = "free some space or change the rights, then run the command again: it goes on here"
-            raise CorpusError(f"can't unpack ({error.strerror})", where=archive, hint=hint) from error
-        return f"{type(error).__name__}: {error}"
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _corpus_folder(root: Path) -> Path:
@@ -118,37 +72,6 @@ def _corpus_folder(root: Path) -> Path:
     raise CorpusError(
         f"no AISHELL-1 here: data_aishell/wav and {_TRANSCRIPT} expected", where=root, hint=hint
     )
-
-
-def _read_transcript(path: Path) -> dict[str, list[str] | Problem]:
-    """The words of each utterance, or what is wrong with its line."""
-    texts: dict[str, list[str] | Problem] = {}
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        name, _, text = line.strip().partition(b" ")
-        if not name:
-            continue
-        key = name.decode("ascii", errors="replace")
-        try:
-            words: list[str] | Problem = text.decode("utf-8").split()
-        except UnicodeDecodeError:
-            words = Problem("transcript is not UTF-8", f"line {number}")
-        texts[key] = Problem("transcript comes twice", f"line {number}") if key in texts else words
-    return texts
-
-
-def _candidate(name: str, split: str, audio: Path, words: list[str] | Problem) -> Candidate:
-    speaker = audio.parent.name
-    if isinstance(words, Problem):
-        return Candidate(name, split, audio, speaker, problem=words)
-    cleaned = [clean_text(word).translate(_VARIANTS) for word in words]
-    cleaned = [word for word in cleaned if word]
-    hanzi = "".join(cleaned)
-    if not hanzi or not is_hanzi(hanzi):  # the check says which characters
-        return Candidate(name, split, audio, speaker, hanzi)
-    try:
-        return Candidate(name, split, audio, speaker, hanzi, tuple(hanzi_to_pinyin(hanzi, cleaned)))
-    except CorpusError as error:
-        return Candidate(name, split, audio, speaker, hanzi, problem=Problem("no reading", error.what))
 
 
 CORPUS = Corpus("aishell1", SPLITS, find_utterances)

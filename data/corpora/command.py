@@ -5,28 +5,48 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from data.corpora.download import Archive, download_corpus
+from data.corpora.download import Archive, ByHand, download_corpus
 from data.corpora.preparation import Corpus, prepare
 from data.corpora.summary import print_summary
 from utils.arguments import positive
+from utils.errors import CorpusError
+
+Source = Archive | tuple[Archive, ...] | ByHand | None
 
 _PREPARE_EXAMPLE = """examples:
   python -m data.corpora.{name} prepare {folder}
   python -m data.corpora.{name} prepare {folder} --output datasets/{name} --workers 8
 """
 _DOWNLOAD_EXAMPLE = """  python -m data.corpora.{name} download {folder}
-  python -m data.corpora.{name} download {folder} --url https://openslr.elda.org/resources/…
+"""
+_MIRROR_EXAMPLE = """  python -m data.corpora.{name} download {folder} --url https://openslr.elda.org/resources/…
+"""
+_PART_EXAMPLE = """  python -m data.corpora.{name} download {folder} --only {part}
 """
 _CHECKSUM = (
-    "SHA-256 that the archive must have. Without it the MD5 sum that public recipes use is checked: it finds "
-    "damage in transfer, but does not prove where the file comes from; the server publishes no sum itself"
+    "SHA-256 that the archive must have. Without it the MD5 sum or the size that public recipes use is "
+    "checked: it finds damage in transfer, but does not prove where the file comes from"
 )
 
 
-def corpus_command(corpus: Corpus, archive: Archive | None, about: str, argv: list[str] | None = None) -> int:
+def corpus_command(
+    corpus: Corpus,
+    source: Source,
+    about: str,
+    argv: list[str] | None = None,
+    into: Callable[[Path], Corpus] | None = None,
+) -> int:
     """Run ``prepare`` or ``download`` for one corpus.
+
+    Args:
+        corpus: what to prepare.
+        source: where it comes from; None if there is no ``download``.
+        about: a line for ``--help``.
+        argv: the arguments, ``sys.argv`` by default.
+        into: for a corpus that writes recordings of its own: the corpus for an output folder.
 
     Returns:
         The exit code: 0, or 1 if a split came out empty.
@@ -34,14 +54,12 @@ def corpus_command(corpus: Corpus, archive: Archive | None, about: str, argv: li
     Raises:
         UserError: the corpus is not there, can't be fetched, or none of it can be used.
     """
-    options = _parser(corpus, archive, about).parse_args(argv)
+    options = _parser(corpus, source, about).parse_args(argv)
     root = Path(options.root)
     if options.action == "download":
-        folder = download_corpus(archive, root, options.url, options.sha256)
-        print(f"{folder}: ready; now: python -m data.corpora.{corpus.name} prepare {root}")
-        return 0
+        return _download(corpus, source, root, options)
     output = Path(options.output or Path("datasets", corpus.name))
-    summary = prepare(corpus, root, output, options.workers)
+    summary = prepare(into(output) if into else corpus, root, output, options.workers)
     print_summary(summary)
     print(f"written: {output}/{{{','.join(summary['splits'])},rejected}}.tsv and summary.json")
     empty = [name for name, size in summary["splits"].items() if not size["utterances"]]
@@ -50,10 +68,25 @@ def corpus_command(corpus: Corpus, archive: Archive | None, about: str, argv: li
     return 1 if empty else 0
 
 
-def _parser(corpus: Corpus, archive: Archive | None, about: str) -> argparse.ArgumentParser:
-    names = {"name": corpus.name, "folder": f"~/corpora/{corpus.name}"}
-    examples = (_PREPARE_EXAMPLE + (_DOWNLOAD_EXAMPLE if archive else "")).format(**names)
-    settings = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": examples}
+def _download(corpus: Corpus, source: Source, root: Path, options: argparse.Namespace) -> int:
+    if isinstance(source, ByHand):
+        raise CorpusError(source.reason, where=root, hint=source.steps)
+    if isinstance(source, Archive):
+        print(f"{download_corpus(source, root, options.url, options.sha256)}: ready")
+    else:
+        for archive in source:
+            if options.only in (None, archive.folder):
+                url = f"{options.url.rstrip('/')}/{archive.url.rpartition('/')[2]}"
+                print(f"{download_corpus(archive, root, url)}: ready")
+    print(f"now: python -m data.corpora.{corpus.name} prepare {root}")
+    return 0
+
+
+def _parser(corpus: Corpus, source: Source, about: str) -> argparse.ArgumentParser:
+    settings = {
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+        "epilog": _examples(corpus.name, source),
+    }
     parser = argparse.ArgumentParser(f"python -m data.corpora.{corpus.name}", description=about, **settings)
     actions = parser.add_subparsers(dest="action", required=True)
     preparing = actions.add_parser("prepare", help="check the corpus and write its manifests", **settings)
@@ -63,11 +96,42 @@ def _parser(corpus: Corpus, archive: Archive | None, about: str) -> argparse.Arg
     preparing.add_argument(
         "--workers", type=positive, default=workers, help="default: %(default)s, the CPU's cores"
     )
-    if archive:
-        loading = actions.add_parser("download", help=f"fetch and unpack {archive.url}", **settings)
-        loading.add_argument("root", help=f"the folder that will hold {archive.folder}")
+    if source:
+        _add_download(actions, source, settings)
+    return parser
+
+
+def _examples(name: str, source: Source) -> str:
+    examples = _PREPARE_EXAMPLE
+    if source:
+        examples += _DOWNLOAD_EXAMPLE
+    if isinstance(source, Archive):
+        examples += _MIRROR_EXAMPLE
+    if isinstance(source, tuple):
+        examples += _PART_EXAMPLE
+    part = source[-1].folder if isinstance(source, tuple) else ""
+    return examples.format(name=name, folder=f"~/corpora/{name}", part=part)
+
+
+def _add_download(actions: argparse._SubParsersAction, source: Source, settings: dict) -> None:
+    if isinstance(source, ByHand):
+        loading = actions.add_parser("download", help="say how to get the corpus", **settings)
+        loading.add_argument("root", help="the folder that will hold the corpus")
+        return
+    if isinstance(source, Archive):
+        loading = actions.add_parser("download", help=f"fetch and unpack {source.url}", **settings)
+        loading.add_argument("root", help=f"the folder that will hold {source.folder}")
         loading.add_argument(
-            "--url", default=archive.url, help="a mirror of the same archive (default: %(default)s)"
+            "--url", default=source.url, help="a mirror of the same archive (default: %(default)s)"
         )
         loading.add_argument("--sha256", help=_CHECKSUM)
-    return parser
+        return
+    folders = [archive.folder for archive in source]
+    server = source[0].url.rpartition("/")[0]
+    size = sum(archive.size for archive in source) / 1e9
+    loading = actions.add_parser("download", help=f"fetch and unpack {size:.0f} GB from {server}", **settings)
+    loading.add_argument("root", help=f"the folder that will hold {', '.join(folders)}")
+    loading.add_argument("--only", choices=folders, help="one of the archives (default: all)")
+    loading.add_argument(
+        "--url", default=server, help="a mirror's folder with the same archives (default: %(default)s)"
+    )

@@ -29,16 +29,27 @@ class Archive:
     """A corpus as its server has it.
 
     Attributes:
-        url: a ``.tgz`` file.
-        md5: 32 hexadecimal digits.
+        url: a gzipped tar file.
+        md5: 32 hexadecimal digits; "" if none is known. Then ``size`` is what is checked, and gzip's own
+            checksum when the file is unpacked.
         folder: the folder inside the archive.
         unpacked: size of what comes out, as a multiple of the archive's (an estimate for the disk check).
+        size: bytes; 0 if not known.
     """
 
     url: str
     md5: str
     folder: str
     unpacked: float
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """A corpus that no program may fetch: why, and what its user has to do."""
+
+    reason: str
+    steps: str
 
 
 def download_corpus(
@@ -50,14 +61,14 @@ def download_corpus(
         archive: what to fetch.
         root: gets ``archive.folder``; the archive itself is removed once unpacked.
         url: a mirror.
-        sha256: the sum to check instead of the archive's MD5.
+        sha256: the sum to check instead of the archive's MD5 or size.
         pause: seconds before the first retry; doubled after each.
 
     Returns:
         The unpacked folder.
 
     Raises:
-        CorpusError: no connection, not enough space, a wrong checksum, a damaged or unsafe archive.
+        CorpusError: no connection, not enough space, a wrong size or checksum, a damaged or unsafe archive.
     """
     folder = root / archive.folder
     if folder.is_dir():
@@ -65,8 +76,10 @@ def download_corpus(
     root.mkdir(parents=True, exist_ok=True)
     file = root / f"{archive.folder}.tgz"
     if not file.is_file():
-        part = fetch(url or archive.url, file.with_name(f"{file.name}.part"), archive.unpacked, pause)
-        verify(part, "sha256" if sha256 else "md5", sha256 or archive.md5)
+        size = 0 if sha256 else archive.size
+        part = fetch(url or archive.url, file.with_name(f"{file.name}.part"), archive.unpacked, pause, size)
+        if sha256 or archive.md5:
+            verify(part, "sha256" if sha256 else "md5", sha256 or archive.md5)
         part.replace(file)
     check_space(root, round(file.stat().st_size * archive.unpacked))
     unpack(file, folder)
@@ -74,7 +87,7 @@ def download_corpus(
     return folder
 
 
-def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0) -> Path:
+def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0, size: int = 0) -> Path:
     """Load ``url`` into ``part``, going on from the bytes that are there, however often the line drops.
 
     Args:
@@ -82,9 +95,11 @@ def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0) -> Pa
         part: the file, possibly with the beginning of it.
         unpacked: free space that will be needed besides, as a multiple of the file's size.
         pause: seconds before the first retry.
+        size: bytes that the whole file must have; 0 if not known.
 
     Raises:
-        CorpusError: the server refuses, stays away for ``ATTEMPTS`` tries, or the disk is too small.
+        CorpusError: the server refuses, stays away for ``ATTEMPTS`` tries, has a file of another size, or
+            the disk is too small.
     """
     if not url.startswith(("https://", "http://")):
         raise CorpusError(f"'{url}' is not a web address", hint="https://…")
@@ -92,7 +107,7 @@ def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0) -> Pa
     while True:
         before = _size(part)
         try:
-            if _transfer(url, part, unpacked):
+            if _transfer(url, part, unpacked, size):
                 return part
             reason = "the connection ended early"
         except (OSError, http.client.HTTPException) as error:
@@ -107,7 +122,7 @@ def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0) -> Pa
         time.sleep(min(pause * 2**failures, 60))
 
 
-def _transfer(url: str, part: Path, unpacked: float) -> bool:
+def _transfer(url: str, part: Path, unpacked: float, size: int) -> bool:
     """One connection: append what the server sends; whether the file is complete."""
     have = _size(part)
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
@@ -119,6 +134,7 @@ def _transfer(url: str, part: Path, unpacked: float) -> bool:
             raise
         if total < have:
             part.unlink()  # the beginning of another file
+        _check_size(url, total, size)
         return total == have
     with response:
         resumed = response.status == 206
@@ -126,13 +142,23 @@ def _transfer(url: str, part: Path, unpacked: float) -> bool:
         length = response.headers.get("Content-Length")
         total = have + int(length) if length else None
         if total:
+            _check_size(url, total, size)
             check_space(part.parent, round(total - have + total * unpacked))
         bar = tqdm(desc=part.stem, total=total, initial=have, unit="B", unit_scale=True, disable=None)
         with bar, part.open("ab" if resumed else "wb") as file:
             while chunk := response.read(_CHUNK):
                 file.write(chunk)
                 bar.update(len(chunk))
+    if total is None:
+        _check_size(url, _size(part), size)
     return total is None or _size(part) == total
+
+
+def _check_size(url: str, total: int, size: int) -> None:
+    if size and total != size:
+        what = f"the file has {total:,} bytes there, {size:,} are expected"
+        hint = "take another mirror (--url), or check the file yourself and give its sum (--sha256)"
+        raise CorpusError(what, where=url, hint=hint)
 
 
 def verify(path: Path, algorithm: str, expected: str) -> None:
@@ -193,6 +219,9 @@ def extract(archive: Path, folder: Path, progress: bool = False) -> None:
             tar, f"unpacking {archive.name}", unit=" files", disable=None if progress else True
         ):
             tar.extract(member, folder, filter="data")
+        # tarfile stops at the archive's end mark; gzip checks its sum only at the end of the file.
+        while tar.fileobj.read(_CHUNK):
+            pass
 
 
 def check_space(folder: Path, needed: int) -> None:
