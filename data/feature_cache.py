@@ -1,18 +1,17 @@
-"""Utterances → their features on disk, computed once in parallel, then read memory-mapped.
+"""Utterances → their features on disk, computed once in parallel, then read as they are needed.
 
-``FOLDER/KIND-SETTINGSHASH/`` holds shards (see ``feature_shards.py``). A key is a hash of all that
-determines an utterance's features (settings, audio path, size and time; for altered copies also
-augmentation, seed, id and copy number): what changed has another key and is computed anew. Shards are
-never changed; rows with old keys are never read again. Deleting the folder is always safe.
+``FOLDER/KIND-SETTINGSHASH/`` holds shards (see ``feature_shards.py``), their features by key (see
+``feature_keys.py``): what changed has another key and is computed anew. Shards are never changed; rows with
+old keys are never read again. Deleting the folder is always safe, and any number of processes may compute
+and read in it at once: what one has finished, the others don't compute.
 """
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import hashlib
-import json
 import math
+import random
+import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
@@ -22,9 +21,19 @@ import numpy as np
 from tqdm import tqdm
 
 from data.augment import AugmentConfig, augment_waveform, forget_recordings
-from data.feature_shards import KEY, MISSING, find_rows, open_shard, read_index, write_shard, writing
+from data.feature_keys import feature_keys
+from data.feature_shards import (
+    MISSING,
+    find_rows,
+    is_written,
+    read_features,
+    read_index,
+    remove_left_over,
+    write_shard,
+    writing,
+)
 from data.manifest import Utterance
-from utils.audio import read_audio, recordings_in
+from utils.audio import read_audio
 from utils.errors import AudioError, CorpusError, UserError
 from utils.features import FeatureConfig, extract_features, feature_bins, settings_hash
 from utils.files import write_json, write_text
@@ -34,7 +43,6 @@ from utils.processes import in_processes
 _SHARD_FEATURES = 1024
 _JOBS_PER_WORKER = 16  # small corpora get smaller shards, so that the workers end together
 _FAILURES_SHOWN = 5
-_AUGMENT_VERSION = 1  # raise it when the same settings give other copies than before
 
 
 @dataclass(frozen=True)
@@ -53,21 +61,19 @@ class FeatureCache:
     bins: int
     frame_counts: np.ndarray
     _shards: tuple[str, ...]
-    _shard_of: np.ndarray  # (ids, 1 + copies) int32, index into _shards
-    _starts: np.ndarray  # (ids, 1 + copies) int64, first frame in the shard
+    _places: np.ndarray  # (ids, 1 + copies) PLACE
     _rows: Mapping[str, int] = field(repr=False)
 
     def features(self, utterance: str, copy: int = 0) -> np.ndarray:
-        """Features of one utterance: (frames, bins) float16, memory-mapped, read-only.
+        """Features of one utterance, read from the disk: (frames, bins) float16, read-only.
 
         Raises:
             KeyError: the cache was not made for this utterance.
-            AudioError: the shard on disk is damaged or gone.
+            AudioError: the shard on disk is damaged or gone; it is named.
         """
-        row = self._rows[utterance]
-        start = self._starts[row, copy]
-        shard = open_shard(self._shards[self._shard_of[row, copy]], self.bins)
-        return shard[start : start + self.frame_counts[row, copy]]
+        place = self._places[self._rows[utterance], copy]
+        shard = self._shards[place["shard"]]
+        return read_features(shard, int(place["offset"]), int(place["frames"]), self.bins, int(place["sum"]))
 
     def frames(self, utterance: str, copy: int = 0) -> int:
         """Number of frames of one utterance."""
@@ -101,35 +107,43 @@ def prepare_features(
     Raises:
         AudioError: some recordings are not usable (all of them are in ``failed.tsv`` in the cache's
             folder; the others stay computed), a worker process died, or the
-            folder can't be written.
+            folder can't be written or is on a disk too small.
         CorpusError: two recordings have the same id.
     """
-    folder = Path(folder) / f"{feature_config.kind}-{settings_hash(feature_config)}"
+    folder = cache_folder(folder, feature_config)
     unique = _unique(utterances)
     augment = augment or AugmentConfig(copies=0)
-    with writing(folder):
-        write_json(folder / "settings.json", dataclasses.asdict(feature_config))
-    keys, failures = _keys(unique, feature_config, augment, seed)
-    shards, index, shard_of = read_index(folder, feature_bins(feature_config))
-    missing = (find_rows(index["key"], keys) == MISSING) & (keys != b"")
+    bins = feature_bins(feature_config)
+    keys, failures = feature_keys(unique, feature_config, augment, seed)
+    shards, places = read_index(folder, bins)
+    rows = find_rows(places["key"], keys)  # (ids, 1 + copies)
+    missing = (rows == MISSING) & (keys != b"")
     if missing.any():
+        _prepare_folder(folder, feature_config, unique, missing)
         jobs = _jobs(unique, keys, missing, feature_config, augment, seed, folder, workers)
         failures += _run(jobs, int(missing.any(axis=1).sum()), workers)
-        shards, index, shard_of = read_index(folder, feature_bins(feature_config))
+        shards, places = read_index(folder, bins)
+        rows = find_rows(places["key"], keys)
     if failures:
         raise _failure(failures, len(unique), folder)
-    rows = find_rows(index["key"], keys)  # (ids, 1 + copies)
+    if (rows == MISSING).any():
+        raise AudioError("shards vanished while features were computed", where=folder, hint="run it again")
     ids = tuple(utterance.id for utterance in unique)
+    found = places[rows]
     return FeatureCache(
         ids=ids,
         copies=augment.copies,
-        bins=feature_bins(feature_config),
-        frame_counts=index["frames"][rows],
+        bins=bins,
+        frame_counts=np.ascontiguousarray(found["frames"]),
         _shards=tuple(str(path) for path in shards),
-        _shard_of=shard_of[rows],
-        _starts=index["start"][rows],
+        _places=found,
         _rows={name: row for row, name in enumerate(ids)},
     )
+
+
+def cache_folder(folder: str | Path, features: FeatureConfig) -> Path:
+    """Where in the cache ``folder`` the shards of these settings lie."""
+    return Path(folder) / f"{features.kind}-{settings_hash(features)}"
 
 
 @dataclass(frozen=True)
@@ -150,7 +164,7 @@ def _unique(utterances: Sequence[Utterance]) -> list[Utterance]:
     found: dict[str, Utterance] = {}
     for utterance in utterances:
         other = found.setdefault(utterance.id, utterance)
-        if other.audio != utterance.audio:
+        if other is not utterance and other.audio != utterance.audio:
             raise CorpusError(
                 f"two recordings have the id '{utterance.id}'",
                 where=f"{other.audio} and {utterance.audio}",
@@ -159,41 +173,22 @@ def _unique(utterances: Sequence[Utterance]) -> list[Utterance]:
     return list(found.values())
 
 
-def _keys(
-    utterances: Sequence[Utterance], features: FeatureConfig, augment: AugmentConfig, seed: int
-) -> tuple[np.ndarray, list[tuple[str, str]]]:
-    """Keys of all copies, (ids, 1 + copies) KEY; empty where the file is missing, and those failures."""
-    keys = np.zeros((len(utterances), 1 + augment.copies), KEY)
-    failures: list[tuple[str, str]] = []
-    settings = settings_hash(features)
-    chance = _augment_hash(augment, seed) if augment.copies else ""
-    for row, utterance in enumerate(utterances):
-        path = Path(utterance.audio).absolute()
-        try:
-            state = path.stat()
-        except OSError:
-            failures.append((utterance.id, f"no such audio file, {path}"))
-            continue
-        source = f"{settings}\n{path}\n{state.st_size}\n{state.st_mtime_ns}"
-        keys[row, 0] = _key(source)
-        for copy in range(1, augment.copies + 1):
-            keys[row, copy] = _key(f"{source}\n{chance}\n{utterance.id}\n{copy}")
-    return keys, failures
-
-
-def _augment_hash(augment: AugmentConfig, seed: int) -> str:
-    """Of all that shapes an altered copy, the noise and room recordings included; not of how many copies."""
-    values = dataclasses.asdict(augment)
-    del values["copies"]
-    for folder in (augment.noise_folder, augment.room_folder):
-        for path in recordings_in(folder) if folder else ():
-            state = path.stat()
-            values[str(path)] = [state.st_size, state.st_mtime_ns]
-    return _key(json.dumps([_AUGMENT_VERSION, seed, values], sort_keys=True)).decode()
-
-
-def _key(source: str) -> bytes:
-    return base64.b64encode(hashlib.blake2b(source.encode(), digest_size=15).digest())
+def _prepare_folder(
+    folder: Path, features: FeatureConfig, utterances: Sequence[Utterance], missing: np.ndarray
+) -> None:
+    """Make the folder, tidy it, and see that what is ``missing`` (ids, 1 + copies) has room in it."""
+    with writing(folder):
+        write_json(folder / "settings.json", dataclasses.asdict(features))
+        remove_left_over(folder)
+        free = shutil.disk_usage(folder).free
+    seconds = np.array([utterance.seconds for utterance in utterances]) @ missing.sum(axis=1)
+    needed = seconds * 1000 / features.hop_ms * feature_bins(features) * np.float16().itemsize
+    if needed > free:
+        raise AudioError(
+            f"the features need {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free",
+            where=folder,
+            hint="free some space, keep the features in another folder, or make fewer augment.copies",
+        )
 
 
 def _jobs(
@@ -206,11 +201,14 @@ def _jobs(
     folder: Path,
     workers: int,
 ) -> list[_Job]:
-    """Cut the utterances with missing copies into jobs of one shard each."""
+    """Cut the utterances with missing copies into jobs of one shard each.
+
+    Their order is random: of two processes with the same work, each then does about half of it.
+    """
     rows = np.flatnonzero(missing.any(axis=1))
     largest = max(1, _SHARD_FEATURES // (1 + augment.copies))
     size = min(largest, math.ceil(len(rows) / (max(workers, 1) * _JOBS_PER_WORKER)))
-    return [
+    jobs = [
         _Job(
             folder=folder,
             ids=tuple(utterances[row].id for row in chunk),
@@ -223,6 +221,7 @@ def _jobs(
         )
         for chunk in np.split(rows, range(size, len(rows), size))
     ]
+    return random.sample(jobs, len(jobs))
 
 
 def _run(jobs: list[_Job], utterances: int, workers: int) -> list[tuple[str, str]]:
@@ -245,6 +244,8 @@ def _run(jobs: list[_Job], utterances: int, workers: int) -> list[tuple[str, str
 
 def _compute_shard(job: _Job) -> tuple[int, list[tuple[str, str]]]:
     """Compute and write one shard: (utterances seen, failures as (id, reason))."""
+    if is_written(job.folder, job.keys[job.missing].tolist()):
+        return len(job.ids), []
     forget_recordings()
     features: list[np.ndarray] = []
     keys: list[bytes] = []

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -15,7 +19,6 @@ import pytest
 import data.feature_cache as feature_cache
 from data.augment import AugmentConfig, augment_waveform
 from data.feature_cache import prepare_features
-from data.feature_shards import open_shard
 from data.manifest import Utterance
 from utils.audio import read_audio, write_wav
 from utils.errors import AudioError, CorpusError
@@ -79,7 +82,7 @@ def test_holds_the_features_of_each_recording(tmp_path, corpus, kind):
         expected = extract_features(read_audio(utterance.audio), config)
         features = cache.features(utterance.id)
         assert features.dtype == np.float16 and features.shape == expected.shape
-        assert isinstance(features, np.memmap) and not features.flags.writeable
+        assert not features.flags.writeable
         np.testing.assert_array_equal(features, expected.astype(np.float16))
         assert cache.frames(utterance.id) == len(expected)
     assert cache.frame_counts[:, 0].tolist() == [cache.frames(u.id) for u in corpus]
@@ -215,6 +218,83 @@ def test_a_full_disk_is_named(tmp_path, corpus, monkeypatch):
     monkeypatch.setattr(np, "save", full)
     with pytest.raises(AudioError, match=r"features can't be written \(No space left on device\)"):
         prepare_features(corpus, CONFIG, tmp_path / "cache", workers=1)
+    assert not list((tmp_path / "cache").rglob("*.npy"))
+
+
+def test_a_disk_that_fills_up_leaves_whole_shards_only(tmp_path, computed, small_disk):
+    """The manifest says nothing of the lengths, so the lack of space shows only while writing."""
+    corpus = [replace(u, seconds=0.0) for u in recordings(tmp_path / "audio", 40)]
+    with pytest.raises(AudioError, match=rf"\(No space left on device\), {small_disk}.*, free some space"):
+        prepare_features(corpus, CONFIG, small_disk, AugmentConfig(copies=3))
+    left = {path.name for path in small_disk.rglob("*.npy")}
+    assert left and all(name.replace(".index.npy", ".npy") in left for name in left)
+    kept = sum(len(np.load(path)) for path in finished(small_disk))
+    computed.clear()
+    for path in small_disk.glob("*/*"):  # more space: the same cache on another disk
+        target = tmp_path / "cache" / path.relative_to(small_disk)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    prepare_features(corpus, CONFIG, tmp_path / "cache", AugmentConfig(copies=3), workers=1)
+    assert len(computed) == 160 - kept
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 300 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "none", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small file system needs root")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_too_little_space_is_told_before_the_work(tmp_path, corpus, computed, monkeypatch):
+    copies = AugmentConfig(copies=2)
+    seconds = sum(u.seconds for u in corpus)
+    needed = round(seconds * 100) * 80 * 2 * 3
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=needed - 1))
+    with pytest.raises(AudioError, match=r"need 0\.0 GB, 0\.0 GB are free, .*filter_bank.*, free some space"):
+        prepare_features(corpus, CONFIG, tmp_path, copies, workers=1)
+    assert not computed
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=needed))
+    prepare_features(corpus, CONFIG, tmp_path, copies, workers=1)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
+    prepare_features(corpus, CONFIG, tmp_path, copies, workers=1)  # all is there: nothing is needed
+
+
+def test_a_warm_cache_is_not_written_to(tmp_path, corpus):
+    prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    (tmp_path / f"filter_bank-{settings_hash(CONFIG)}" / "settings.json").unlink()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_what_killed_processes_left_is_removed_after_an_hour(tmp_path, corpus):
+    prepare_features(corpus[:1], CONFIG, tmp_path, workers=1)
+    whole = shard_files(tmp_path)
+    folder = whole[0].parent
+    old, young = time.time() - 3700, time.time() - 3500
+    for name, age in ((".1.a.npy", old), (".2.a.index.npy", old), ("b.npy", old), (".3.a.npy", young)):
+        (folder / name).write_bytes(b"half")
+        os.utime(folder / name, (age, age))
+    for path in whole:
+        os.utime(path, (old, old))
+    (folder / "c.npy").write_bytes(b"another process is about to write its index")
+    prepare_features(corpus[:2], CONFIG, tmp_path, workers=1)
+    left = {path.name for path in folder.glob("*.npy")} - {path.name for path in shard_files(tmp_path)}
+    assert left == {".3.a.npy"} and (folder / "c.npy").exists() and not (folder / "b.npy").exists()
+    assert set(whole) < set(shard_files(tmp_path))
+
+
+def test_shards_that_vanish_are_noticed(tmp_path, corpus, monkeypatch):
+    monkeypatch.setattr(feature_cache, "_run", lambda jobs, utterances, workers: [])
+    with pytest.raises(AudioError, match="shards vanished"):
+        prepare_features(corpus, CONFIG, tmp_path, workers=1)
 
 
 def test_many_failures_are_counted_and_a_few_shown(tmp_path):
@@ -253,20 +333,32 @@ def test_a_fault_of_ours_names_the_utterance(tmp_path, corpus, monkeypatch):
     monkeypatch.setattr(feature_cache, "extract_features", fail)
     with pytest.raises(ZeroDivisionError) as caught:
         prepare_features(corpus, CONFIG, tmp_path, workers=1)
-    assert "utterance 'u0'" in caught.value.__notes__[0]
+    assert re.search(r"utterance 'u\d', .*u\d\.wav", caught.value.__notes__[0])
 
 
 def shard_files(folder: Path) -> list[Path]:
     return sorted(path for path in (folder / f"filter_bank-{settings_hash(CONFIG)}").glob("[!.]*.npy"))
 
 
+def shards(folder: Path) -> list[Path]:
+    return [path for path in shard_files(folder) if not path.name.endswith(".index.npy")]
+
+
 @pytest.mark.parametrize(
     "damage",
-    ["index gone", "shard gone", "shard cut", "index garbage", "index empty", "index of another kind"],
+    [
+        "index gone",
+        "shard gone",
+        "shard cut",
+        "index garbage",
+        "index empty",
+        "index of another kind",
+        "a wrong row",
+    ],
 )
 def test_damaged_shards_are_computed_again(tmp_path, corpus, computed, damage):
     first = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
-    shard = next(path for path in shard_files(tmp_path) if not path.name.endswith(".index.npy"))
+    shard = shards(tmp_path)[0]
     index = shard.with_name(shard.stem + ".index.npy")
     if damage.endswith("gone"):
         (index if damage.startswith("index") else shard).unlink()
@@ -274,9 +366,12 @@ def test_damaged_shards_are_computed_again(tmp_path, corpus, computed, damage):
         os.truncate(shard, 500)
     elif damage == "index of another kind":
         np.save(index, np.arange(3))
+    elif damage == "a wrong row":
+        rows = np.load(index)
+        rows["start"] += 1
+        np.save(index, rows)
     else:
         index.write_bytes(b"garbage" if damage == "index garbage" else b"")
-    open_shard.cache_clear()
     computed.clear()
     again = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
     assert len(computed) == 1  # small corpora have one utterance a shard
@@ -284,17 +379,57 @@ def test_damaged_shards_are_computed_again(tmp_path, corpus, computed, damage):
         np.testing.assert_array_equal(values, again[key])
 
 
-def test_a_shard_of_a_wrong_shape_is_named(tmp_path, corpus):
-    cache = prepare_features(corpus[:1], CONFIG, tmp_path, workers=1)
-    shard = next(path for path in shard_files(tmp_path) if not path.name.endswith(".index.npy"))
+def test_a_shard_of_another_shape_is_computed_again(tmp_path, corpus, computed, caplog):
+    prepare_features(corpus[:1], CONFIG, tmp_path, workers=1)
+    shard = shards(tmp_path)[0]
     np.save(shard, np.zeros((30, 79), np.float16))
-    with pytest.raises(
-        AudioError, match=rf"shape \(30, 79\).*expected \(frames, 80\) float16, .*{shard.name}, delete"
-    ):
-        cache.features("u0")
-    shard.unlink()
-    with pytest.raises(AudioError, match="can't be read"):
-        cache.features("u0")
+    prepare_features(corpus[:1], CONFIG, tmp_path, workers=1)
+    assert computed == [("u0", 0)] * 2
+    assert f"{shard} is damaged (float16 (30, 79) is not what its index says)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda shard: flip_a_bit(shard, 2000), "damaged (its check sum is wrong)"),
+        (lambda shard: os.truncate(shard, 2000), "cut off"),
+        (lambda shard: shard.unlink(), "can't be read (No such file or directory)"),
+    ],
+    ids=["one bit", "cut", "gone"],
+)
+def test_damage_under_a_running_training_names_the_shard(tmp_path, corpus, computed, damage, message):
+    cache = prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    before = all_features(cache)
+    shard = shards(tmp_path)[2]
+    damage(shard)
+    with pytest.raises(AudioError, match=rf"{re.escape(message)}, {shard}, delete the file") as caught:
+        all_features(cache)
+    assert caught.value.where == str(shard)
+    computed.clear()
+    shard.unlink(missing_ok=True)  # as the message says
+    again = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
+    assert len(computed) == 1
+    for key, values in before.items():
+        np.testing.assert_array_equal(values, again[key])
+
+
+def flip_a_bit(path: Path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 4
+    path.write_bytes(content)
+
+
+def test_shards_without_check_sums_are_read(tmp_path, corpus, computed):
+    """As the first version wrote them."""
+    before = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
+    for shard in shards(tmp_path):
+        values = np.load(shard)  # the sums behind the array are not NumPy's
+        np.save(shard, values)
+    computed.clear()
+    again = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
+    assert not computed
+    for key, values in before.items():
+        np.testing.assert_array_equal(values, again[key])
 
 
 def test_utterances_share_shards_in_larger_corpora(tmp_path):
@@ -358,6 +493,49 @@ def test_a_killed_preparation_leaves_whole_shards_and_no_process(tmp_path, compu
         np.testing.assert_array_equal(cache.features(*key), values)
 
 
+TOGETHER = """
+import sys
+import time
+from pathlib import Path
+import data.feature_cache as feature_cache
+from data.augment import AugmentConfig
+from tests.test_feature_cache import many_ids
+from utils.features import FeatureConfig
+
+computed, original = [], feature_cache._copies
+feature_cache._copies = lambda name, audio, copies, job: computed.extend(copies) or original(
+    name, audio, copies, job)
+folder, other = Path(sys.argv[1]), Path(sys.argv[3])
+Path(sys.argv[2]).touch()
+while not other.exists():
+    time.sleep(0.001)
+cache = feature_cache.prepare_features(
+    many_ids(folder), FeatureConfig(), folder, AugmentConfig(copies=1), workers=1)
+print(len(computed), sum(int(cache.features(name, copy).sum()) for name in cache.ids for copy in (0, 1)))
+"""
+
+
+def test_two_processes_share_the_work_in_one_folder(tmp_path):
+    recordings(tmp_path / "audio", 8)
+    flags = [str(tmp_path / name) for name in ("one", "other")]
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", TOGETHER, str(tmp_path), *order],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for order in (flags, flags[::-1])
+    ]
+    (first, sums), (second, same_sums) = (process.communicate()[0].split() for process in both)
+    assert [process.returncode for process in both] == [0, 0]
+    assert sums == same_sums
+    assert 480 <= int(first) + int(second) < 900
+    assert not list(tmp_path.rglob(".*.npy"))
+    cache = prepare_features(many_ids(tmp_path), CONFIG, tmp_path, AugmentConfig(copies=1), workers=1)
+    assert str(sum(int(values.sum()) for values in all_features(cache).values())) == sums
+
+
 def test_the_calling_script_is_not_imported_by_the_workers(tmp_path):
     corpus = recordings(tmp_path / "audio", 2)
     script = tmp_path / "script.py"  # no "if __name__" guard either
@@ -368,7 +546,6 @@ sys.path.insert(0, {str(ROOT)!r})
 print("imported", flush=True)
 from pathlib import Path, PosixPath, WindowsPath
 from data.feature_cache import prepare_features
-from data.feature_shards import open_shard
 from data.manifest import Utterance
 from utils.features import FeatureConfig
 prepare_features({corpus!r}, FeatureConfig(), {str(tmp_path)!r}, workers=2)
