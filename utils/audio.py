@@ -75,10 +75,14 @@ def audio_seconds(path: str | Path) -> float:
     Raises:
         AudioError: the file is missing, empty, not audio, or its header shows that it is cut off.
     """
+    return seconds_and_rate(path)[0]
+
+
+def seconds_and_rate(path: str | Path) -> tuple[float, int]:
+    """As :func:`audio_seconds`, and the sample rate in Hz."""
     with _open(path) as file:
-        if file.frames < _UNKNOWN_FRAMES:
-            return file.frames / file.samplerate
-        return len(_read_all(file, path)) / file.samplerate
+        frames = file.frames if file.frames < _UNKNOWN_FRAMES else len(_read_all(file, path))
+        return frames / file.samplerate, file.samplerate
 
 
 def write_wav(path: str | Path, samples: np.ndarray, sample_rate: int = SAMPLE_RATE) -> None:

@@ -15,21 +15,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import soundfile
 from tqdm import tqdm
 
 from data.corpora.summary import summarise
 from data.manifest import Utterance, write_manifest
-from utils.audio import audio_seconds
+from utils.audio import seconds_and_rate
 from utils.errors import AudioError, CorpusError
 from utils.files import write_json, write_text
 from utils.pinyin import is_hanzi, is_syllable, normalise_syllable
 
 MIN_SAMPLE_RATE = 16000  # Hz; half of the band that the features look at is missing below
+_CHUNK = 200  # utterances that a thread checks at a time
 _PUNCTUATION = str.maketrans("", "", "，。、；：？！…—·《》〈〉「」『』【】“”‘’,.;:?!()[]\"'~-")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     """Why a candidate can't be used: a reason that is counted, and what it is in this case."""
 
@@ -37,7 +37,7 @@ class Problem:
     detail: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """An utterance as found, unchecked.
 
@@ -87,10 +87,7 @@ def prepare(corpus: Corpus, root: Path, output: Path, workers: int = 4) -> dict[
         CorpusError: the corpus is not there, or none of its utterances can be used.
     """
     candidates = sorted(corpus.find(root, workers), key=lambda candidate: (candidate.id, candidate.split))
-    # Threads: the checks read file headers, so they wait for the disk more than for Python.
-    with ThreadPoolExecutor(workers) as pool:
-        checks = tqdm(pool.map(_check, candidates), "checking", len(candidates), disable=None, unit=" files")
-        checked = _refuse_twice(list(checks))
+    checked = _refuse_twice(_check_all(candidates, workers))
     found = {candidate.split for candidate in candidates if candidate.split}
     # What models train on comes first: the summary holds the others against it.
     names = corpus.splits or sorted(found, key=lambda name: (not name.startswith("train"), name))
@@ -117,13 +114,28 @@ def clean_text(text: str) -> str:
     return "".join(unicodedata.normalize("NFKC", text).translate(_PUNCTUATION).split())
 
 
+def _check_all(candidates: list[Candidate], workers: int) -> list[Utterance | Problem]:
+    """Check candidates in threads: file headers are read, so they wait for the disk more than for Python."""
+    checked: list[Utterance | Problem] = []
+    # In chunks: 140,000 futures would take more memory than the utterances.
+    chunks = [candidates[start : start + _CHUNK] for start in range(0, len(candidates), _CHUNK)]
+    pool = ThreadPoolExecutor(workers)
+    try:
+        with tqdm(total=len(candidates), desc="checking", disable=None, unit=" files") as progress:
+            for results in pool.map(lambda chunk: [_check(candidate) for candidate in chunk], chunks):
+                checked += results
+                progress.update(len(results))
+    finally:
+        pool.shutdown(cancel_futures=True)  # after Ctrl-C the rest isn't checked first
+    return checked
+
+
 def _check(candidate: Candidate) -> Utterance | Problem:
     problem = candidate.problem or _text_problem(candidate)
     if problem:
         return problem
     try:
-        seconds = audio_seconds(candidate.audio)
-        rate = soundfile.info(candidate.audio).samplerate
+        seconds, rate = seconds_and_rate(candidate.audio)
     except AudioError as error:
         reason, _, detail = re.sub(r"[:(]", "\n", error.what, count=1).partition("\n")
         return Problem(reason.strip(), f"{detail.strip(' )')} {candidate.audio}".strip())
