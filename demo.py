@@ -9,6 +9,7 @@ import argparse
 import datetime
 import importlib.metadata
 import json
+import os
 import platform
 import shlex
 import subprocess
@@ -224,7 +225,8 @@ def _transcripts() -> list[dict[str, str]]:
 
 def _machine() -> str:
     memory = psutil.virtual_memory().total / 2**30
-    versions = f"Python {platform.python_version()}, TensorFlow {importlib.metadata.version('tensorflow')}"
+    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
+    versions = f"Python {platform.python_version()}, {backend} {importlib.metadata.version(backend)}"
     return (
         f"{psutil.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}; {versions}"
     )

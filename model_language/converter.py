@@ -12,6 +12,7 @@ from keras import ops
 from model_language.decoding import Conversion, beam_search, length_batches, pad_rows
 from model_language.loss import candidate_logits
 from model_language.symbols import Symbols
+from utils.prediction import predict, prepare_prediction
 
 # Padded syllables in one call of the network: its logits (7,000 hanzi) then take some 110 MB.
 _BATCH_SYLLABLES = 4096
@@ -56,6 +57,7 @@ class NeuralConverter:
         self._symbols = symbols
         outputs = CandidateScores(symbols.candidates)(model.output, model.input["syllables"])
         self._scorer = keras.Model(model.input, outputs)
+        prepare_prediction(self._scorer)
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
         """See :class:`Converter`."""
@@ -85,5 +87,5 @@ class NeuralConverter:
 
     def _score(self, encoded: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Log-probabilities and hanzi ids of the candidates, both (B, L, K)."""
-        outputs = self._scorer.predict_on_batch({"syllables": pad_rows(encoded, _LENGTH_STEP)})
-        return np.asarray(outputs["log_probs"]), np.asarray(outputs["rows"])
+        outputs = predict(self._scorer, {"syllables": pad_rows(encoded, _LENGTH_STEP)})
+        return outputs["log_probs"], outputs["rows"]

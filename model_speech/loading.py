@@ -18,6 +18,7 @@ from model_speech.registry import MODELS
 from utils.config import build_config
 from utils.errors import RunError
 from utils.features import FeatureConfig, feature_bins
+from utils.prediction import predict, prepare_prediction
 from utils.run import RunFolder, open_run
 from utils.vocabulary import Vocabulary, explain_mismatch, transfer_command
 
@@ -47,7 +48,7 @@ class AcousticModel:
         batch = np.zeros((len(features), longest, features[0].shape[1]), np.float32)  # (B, T, bins)
         for row, one in zip(batch, features, strict=True):
             row[: len(one)] = one
-        logits = self.model.predict_on_batch({"features": batch, "lengths": lengths})
+        logits = predict(self.model, {"features": batch, "lengths": lengths})
         return logits, output_lengths(lengths, self.time_stride)
 
     @property
@@ -87,8 +88,7 @@ def build_acoustic_model(folder: RunFolder, vocabulary: Vocabulary) -> AcousticM
         raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=f"known: {known}")
     model_config = _section(MODELS[name].config, config, "model", folder)
     model = MODELS[name].build(model_config, feature_bins(features), len(vocabulary))
-    # Without this, Keras may compile every new batch shape with XLA, which costs more than it saves here.
-    model.compile(optimizer=None, jit_compile=False)
+    prepare_prediction(model)
     return AcousticModel(model, features, vocabulary, model_config.time_stride)
 
 

@@ -37,7 +37,7 @@ LATE_IMPORTS = {
     "utils/quiet.py": {"keras", "tensorflow"},
     "data/corpora/espeak.py": {"espeakng_loader"},
     "training/loop.py": {"tensorflow"},
-    "training/step.py": {"tensorflow"},
+    "training/step.py": {"tensorflow", "jax", "torch"},
 }
 ENTRIES = {"__name__ == '__main__'", "TYPE_CHECKING"}
 LONGEST = 400

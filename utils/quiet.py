@@ -13,6 +13,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
+
+from utils.errors import ConfigError
 
 # Lines that the C++ side writes past its own log level, before its logging is set up (TensorFlow 2.21).
 NATIVE_NOTE = re.compile(
@@ -23,20 +26,37 @@ NATIVE_NOTE = re.compile(
 def silence_tensorflow() -> None:
     """Import Keras (and the backend that KERAS_BACKEND names) quietly; later calls cost nothing.
 
-    Sets ``TF_CPP_MIN_LOG_LEVEL=2`` unless the user has set it, so that real errors still show afterwards.
-    What is written to the standard error while loading is passed on at its end, without native log lines.
+    Another backend than TensorFlow keeps it out of the process. Sets ``TF_CPP_MIN_LOG_LEVEL=2`` unless
+    the user has set it, so that real errors still show afterwards. What is written to the standard error
+    while loading is passed on at its end, without native log lines.
+
+    Raises:
+        ConfigError: the backend isn't installed, or Keras knows none of this name.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if "keras" in sys.modules:
         return
     with _without_native_notes():
-        import keras
-
+        keras = _import_keras()
         if keras.backend.backend() == "tensorflow":
             import tensorflow
 
             # Looking for devices complains of a missing GPU: have that happen here.
             tensorflow.config.list_physical_devices()
+        else:
+            # Keras and TensorBoard take TensorFlow where it is installed, whatever the backend: this keeps it
+            # out (an import then fails, as if it weren't there), and with it seconds and a GPU's memory.
+            sys.modules.setdefault("tensorflow", None)
+
+
+def _import_keras() -> ModuleType:
+    try:
+        import keras
+    except (ImportError, ValueError) as error:  # ValueError: Keras knows no backend of this name
+        what = f"Keras can't load its backend '{os.environ.get('KERAS_BACKEND', 'tensorflow')}' ({error})"
+        hint = "set KERAS_BACKEND to an installed one; requirements-backends.txt says how to install them"
+        raise ConfigError(what, hint=hint) from error
+    return keras
 
 
 @contextmanager
