@@ -36,7 +36,6 @@ FRAMEWORKS = {"keras", "tensorflow", "jax", "torch"}
 LATE_IMPORTS = {
     "utils/quiet.py": {"keras", "tensorflow"},
     "data/corpora/espeak.py": {"espeakng_loader"},
-    "training/loop.py": {"tensorflow"},
     "training/step.py": {"tensorflow", "jax", "torch"},
 }
 ENTRIES = {"__name__ == '__main__'", "TYPE_CHECKING"}

@@ -24,7 +24,7 @@ from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from training.history import HistoryWriter
 from training.optimiser import OptimiserConfig, make_optimizer
 from training.profiling import StepProfiler, check_profile, parse_window
-from training.step import make_train_step
+from training.step import make_deterministic, make_train_step
 from utils.config import at_least
 from utils.errors import ConfigError, TrainingError
 from utils.files import replacing, write_json
@@ -78,7 +78,11 @@ class Task(Protocol):
         """An epoch's batches from ``first_step`` (counted from 0) on; each has ``ids``."""
 
     def arrays(self, batch: Any) -> dict[str, np.ndarray]:
-        """A batch as arrays for :meth:`losses`."""
+        """A batch as arrays for :meth:`losses`: (batch, …) or (batch, length, …).
+
+        Zeros at the end of both axes are padding, of which a backend may append more: a row of nothing but
+        padding has a finite loss, and no influence on the others.
+        """
 
     def losses(self, arrays: dict[str, Any], training: bool) -> Any:
         """Loss of each utterance, (batch,) float32, in ``keras.ops``."""
@@ -97,7 +101,7 @@ def prepare_backend(config: TrainingConfig, seed: int) -> None:
     keras.utils.set_random_seed(seed)
     keras.mixed_precision.set_global_policy(config.precision)
     if config.deterministic:
-        _enable_determinism()
+        make_deterministic()
 
 
 def train(task: Task, run: RunFolder, config: TrainingConfig, optimiser: OptimiserConfig) -> dict[str, float]:
@@ -175,7 +179,7 @@ def _finish_epoch(
     row = {
         "epoch": state.epoch,
         "step": state.step,
-        "learning_rate": float(np.asarray(optimizer.learning_rate)),
+        "learning_rate": float(keras.ops.convert_to_numpy(optimizer.learning_rate)),
         "train_loss": state.epoch_loss / max(state.epoch_utterances, 1),
         **figures,
         "seconds": state.epoch_seconds,
@@ -224,13 +228,6 @@ def _check_finite(losses: np.ndarray, ids: Sequence[str], state: TrainingState, 
 def _save_weights(model: keras.Model, path: Any) -> None:
     with replacing(path) as temporary:
         model.save_weights(temporary)
-
-
-def _enable_determinism() -> None:
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf  # another backend must not load TensorFlow
-
-        tf.config.experimental.enable_op_determinism()
 
 
 @contextmanager

@@ -6,9 +6,11 @@ What goes in: a config and a model's files. What comes out: named paths, and cle
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from utils.errors import RunError
 
 ENVIRONMENT = "environment"
 _AGAIN = "copy the run folder again, or train anew"
-PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "soundfile", "soxr", "pypinyin")
+PACKAGES = ("tensorflow", "jax", "torch", "keras", "numpy", "scipy", "soundfile", "soxr", "pypinyin")
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,11 @@ class RunFolder:
     def vocabulary(self, name: str) -> Path:
         """A vocabulary's file: ``acoustic.txt``, ``pinyin.txt``, ``hanzi.txt`` or ``lexicon.tsv``."""
         return self.path / "vocabulary" / name
+
+    def record(self, name: str, values: Any) -> None:
+        """Write into config.yaml's environment what a training has found out: nested plain values."""
+        config = self.config()
+        save_yaml(self.config_file, {**config, ENVIRONMENT: {**config.get(ENVIRONMENT, {}), name: values}})
 
     def config(self) -> dict[str, Any]:
         """The saved config as plain nested values.
@@ -139,11 +146,21 @@ def environment() -> dict[str, Any]:
         "git_revision": _git("rev-parse", "HEAD") or "unknown",
         "git_changed": bool(_git("status", "--porcelain", "--untracked-files=no")),
         "python": platform.python_version(),
-        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "keras_backend": os.environ.get("KERAS_BACKEND", "tensorflow"),
+        "packages": _versions(PACKAGES),
         "system": f"{platform.system()} {platform.machine()}",
         "cores": psutil.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
     }
+
+
+def _versions(packages: Iterable[str]) -> dict[str, str]:
+    """Of those that are installed: of the backends, one is enough."""
+    versions = {}
+    for name in packages:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
 def _git(*arguments: str) -> str:
