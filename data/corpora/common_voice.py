@@ -147,7 +147,10 @@ CORPUS = Corpus(NAME, (), find_utterances)
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.common_voice``."""
-    about = "Common Voice zh-CN: sentences read by volunteers (CC0), the clips as MP3"
+    about = (
+        "Common Voice zh-CN: sentences read by volunteers (CC0). Beside the official train, dev and test,\n"
+        "the manifest 'validated' has the other clips that share no speaker and no sentence with dev and test."
+    )
     return corpus_command(CORPUS, SOURCE, about, argv)
 
 

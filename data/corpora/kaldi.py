@@ -161,7 +161,10 @@ CORPUS = corpus_into(Path("datasets", NAME))
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.kaldi``."""
-    about = "data folders of Kaldi, ESPnet, WeNet or icefall: wav.scp, text, and perhaps segments, utt2spk"
+    about = (
+        "Data folders of Kaldi, ESPnet, WeNet or icefall: wav.scp, text, and perhaps segments, utt2spk.\n"
+        "ROOT is one, or a folder of several, each a split. Segments become files in OUTPUT/segments."
+    )
     return corpus_command(CORPUS, None, about, argv, corpus_into)
 
 

@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tqdm import tqdm
-
 from data.corpora.command import corpus_command
 from data.corpora.download import Archive
 from data.corpora.preparation import Candidate, Corpus, Problem
@@ -63,8 +61,7 @@ def find_utterances(root: Path, workers: int) -> Iterator[Candidate]:
 
 def _find_in_split(folder: Path) -> Iterator[Candidate]:
     texts = _read_transcript(folder / _TRANSCRIPT)
-    speakers = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
-    for speaker in tqdm(speakers, f"reading {folder.name}", disable=None, unit=" speakers"):
+    for speaker in sorted(entry.name for entry in os.scandir(folder) if entry.is_dir()):
         for audio in sorted((folder / speaker).glob("[!.]*.wav")):
             yield _candidate(audio, *texts.pop(audio.stem, (speaker, Problem(MISSING))))
     for name, (speaker, text) in sorted(texts.items()):

@@ -86,7 +86,8 @@ def prepare(corpus: Corpus, root: Path, output: Path, workers: int = 4) -> dict[
     Raises:
         CorpusError: the corpus is not there, or none of its utterances can be used.
     """
-    candidates = sorted(corpus.find(root, workers), key=lambda candidate: (candidate.id, candidate.split))
+    reading = tqdm(corpus.find(root, workers), "reading", disable=None, unit=" texts")
+    candidates = sorted(reading, key=lambda candidate: (candidate.id, candidate.split))
     checked = _refuse_twice(_check_all(candidates, workers))
     found = {candidate.split for candidate in candidates if candidate.split}
     # What models train on comes first: the summary holds the others against it.
