@@ -22,8 +22,7 @@ from utils.errors import CorpusError, run_command
 NAME = "magicdata"
 SPLITS = ("train", "dev", "test")
 
-# Bytes as Kaldi's multi_cn recipe checks them; no MD5 sum was found, neither on the server's page nor in the
-# recipes of Kaldi, ESPnet or Lhotse.
+# Bytes as Kaldi's multi_cn recipe checks them; it has no MD5 sums, nor have the recipes of ESPnet and Lhotse.
 _SIZES = {"train": 52_627_842_921, "dev": 1_035_537_823, "test": 2_201_936_013}
 ARCHIVES = tuple(
     Archive(

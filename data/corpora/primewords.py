@@ -27,7 +27,7 @@ FOLDER = "primewords_md_2018_set1"
 
 ARCHIVE = Archive(
     url="https://www.openslr.org/resources/47/primewords_md_2018_set1.tar.gz",
-    md5="",  # none was found, neither on the server's page nor in the recipes of Kaldi, ESPnet or Lhotse
+    md5="",  # the recipes of Kaldi, ESPnet and Lhotse have none
     size=9_057_625_192,  # as the recipes of Kaldi (multi_cn) and ESPnet check it
     folder=FOLDER,
     unpacked=1.4,
