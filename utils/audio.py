@@ -7,7 +7,9 @@ wrong feature: cut-off files, text named ``.wav``, NaN samples, floats that are 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import soundfile
@@ -49,12 +51,48 @@ def read_audio(path: str | Path, sample_rate: int = SAMPLE_RATE) -> np.ndarray:
     Raises:
         AudioError: the file is missing, empty, not audio, cut off, or holds NaN or unscaled samples.
     """
-    samples, rate = read_channels(path)
-    mono = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1)  # (samples,)
-    resampled = resample(mono, rate, sample_rate)
-    if not len(resampled):
-        raise AudioError(f"too short, {len(mono)} samples at {rate} Hz", where=path, hint="leave it out")
-    return np.clip(resampled, -1.0, 1.0)
+    blocks = list(audio_blocks(path, sample_rate))
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def audio_blocks(path: str | Path, sample_rate: int = SAMPLE_RATE) -> Iterator[np.ndarray]:
+    """Read a recording of any length block by block; side by side they are what :func:`read_audio` gives.
+
+    Args:
+        path, sample_rate: as there.
+
+    Yields:
+        (samples,) float32 in [-1, 1], of about a minute.
+
+    Raises:
+        AudioError: as there; what can't be seen in the header only when reading arrives at it.
+    """
+    with _open(path) as file:
+        mono = (_checked_mono(block, path) for block in _blocks(file, path))
+        empty = True
+        for block in _at_rate(mono, file.samplerate, sample_rate):
+            empty = False
+            yield np.clip(block, -1.0, 1.0)
+        if empty:
+            what = f"too short for a sample at {sample_rate} Hz"
+            raise AudioError(what, where=path, hint="leave it out")
+
+
+def pcm_blocks(stream: BinaryIO, rate: int, sample_rate: int = SAMPLE_RATE) -> Iterator[np.ndarray]:
+    """Read headerless mono sound (16-bit integers, little-endian) as it comes, e.g. from a pipe.
+
+    Args:
+        stream: bytes, read to their end.
+        rate: Hz, of the stream.
+        sample_rate: Hz, wanted.
+
+    Yields:
+        (samples,) float32 in [-1, 1], of a second or less.
+
+    Raises:
+        AudioError: the stream is empty, or ends within a sample.
+    """
+    yield from _at_rate(_pcm_samples(stream, rate), rate, sample_rate)
 
 
 def read_channels(path: str | Path) -> tuple[np.ndarray, int]:
@@ -162,19 +200,57 @@ def _check_header(file: soundfile.SoundFile, path: str | Path) -> None:
 
 def _read_all(file: soundfile.SoundFile, path: str | Path) -> np.ndarray:
     """All samples as (samples, channels) float32, in blocks: a header may lie about the length."""
-    blocks: list[np.ndarray] = []
+    blocks = list(_blocks(file, path))
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _blocks(file: soundfile.SoundFile, path: str | Path) -> Iterator[np.ndarray]:
+    """(samples, channels) float32 up to the end: as many as the header says, and one at least."""
     frames, size = 0, min(file.frames, _BLOCK_FRAMES)
     try:
         while len(block := file.read(size, dtype="float32", always_2d=True)):
-            blocks.append(block)
             frames += len(block)
+            yield block
     except soundfile.SoundFileError as error:
         raise _cut_off(path, f"decoding stops after {frames} samples") from error
     if frames < file.frames < _UNKNOWN_FRAMES:
         raise _cut_off(path, f"the header promises {file.frames} samples, {frames} can be decoded")
     if not frames:
         raise AudioError("the audio file holds no samples", where=path, hint="copy or download it again")
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _checked_mono(block: np.ndarray, path: str | Path) -> np.ndarray:
+    """The mean of the channels: (samples, channels) → (samples,)."""
+    _check_samples(block, path)
+    return np.ascontiguousarray(block[:, 0]) if block.shape[1] == 1 else block.mean(axis=1)
+
+
+def _pcm_samples(stream: BinaryIO, rate: int) -> Iterator[np.ndarray]:
+    """16-bit integers, a second at a time, as (samples,) float32."""
+    seen = 0
+    while data := stream.read(2 * rate):
+        seen += len(data)
+        if len(data) % 2:
+            hint = "it must be 16-bit mono sound"
+            raise AudioError(f"half a sample at the end, of {seen} bytes", where="standard input", hint=hint)
+        yield np.frombuffer(data, "<i2").astype(np.float32) / np.float32(INT16_SCALE)
+    if not seen:
+        raise AudioError("there are no samples", where="standard input", hint="pipe sound into it")
+
+
+def _at_rate(blocks: Iterable[np.ndarray], from_rate: float, to_rate: float) -> Iterator[np.ndarray]:
+    """As :func:`resample` would give it of all blocks together, without those that come out empty."""
+    if from_rate == to_rate:
+        yield from blocks
+        return
+    resampler = soxr.ResampleStream(from_rate, to_rate, 1, dtype="float32")
+    for block in blocks:
+        resampled = resampler.resample_chunk(block)
+        if len(resampled):
+            yield resampled
+    rest = resampler.resample_chunk(np.zeros(0, np.float32), last=True)
+    if len(rest):
+        yield rest
 
 
 def _check_samples(samples: np.ndarray, path: str | Path) -> None:
