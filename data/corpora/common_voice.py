@@ -149,7 +149,7 @@ def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.common_voice``."""
     about = (
         "Common Voice zh-CN: sentences read by volunteers (CC0). Beside the official train, dev and test,\n"
-        "the manifest 'validated' has the other clips that share neither speaker nor sentence with them."
+        "the manifest 'validated' has the other clips, without the speakers and sentences of dev and test."
     )
     return corpus_command(CORPUS, SOURCE, about, argv)
 
