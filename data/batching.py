@@ -32,12 +32,11 @@ class Batch:
     """Utterances padded with zeros to a common length.
 
     Attributes:
-        ids: of the utterances.
+        ids: of all utterances of the batch, also where the arrays hold a share of them.
         features: (batch, frames, bins) float32.
         feature_lengths: (batch,) int32, valid frames.
         labels: (batch, labels) int32.
         label_lengths: (batch,) int32, valid labels.
-        whole: utterances of the whole batch: more than are here if this is a share of it.
     """
 
     ids: list[str]
@@ -45,14 +44,12 @@ class Batch:
     feature_lengths: np.ndarray
     labels: np.ndarray
     label_lengths: np.ndarray
-    whole: int
 
 
 @dataclass(frozen=True)
 class BatchSize:
-    """What the shares of a batch have in common: its utterances, and what all of them are padded to."""
+    """What the shares of a batch are padded to."""
 
-    utterances: int
     frames: int
     bins: int
     labels: int
@@ -112,22 +109,22 @@ def make_batch(
     """Pad utterances to one batch.
 
     Args:
-        ids: of the utterances.
+        ids: of the utterances; where these are a share of a batch, of all of it.
         features: (frames, bins) each, of any float type.
         labels: (labels,) integers each.
         frame_multiple: the batch's frames are the next multiple of this.
-        whole: of the batch that these are a share of, perhaps an empty one; None: they are all of it.
+        whole: size of the batch that these are a share of, perhaps an empty one; None: they are all of it.
     """
     lengths = np.array([len(item) for item in features], np.int32)
     label_lengths = np.array([len(item) for item in labels], np.int32)
-    whole = whole or BatchSize(len(ids), lengths.max(), features[0].shape[1], label_lengths.max())
+    whole = whole or BatchSize(lengths.max(), features[0].shape[1], label_lengths.max())
     longest = -(-int(whole.frames) // frame_multiple) * frame_multiple
-    padded = np.zeros((len(ids), longest, whole.bins), np.float32)
-    padded_labels = np.zeros((len(ids), max(1, int(whole.labels))), np.int32)
+    padded = np.zeros((len(features), longest, whole.bins), np.float32)
+    padded_labels = np.zeros((len(features), max(1, int(whole.labels))), np.int32)
     for row, (item, target) in enumerate(zip(features, labels, strict=True)):
         padded[row, : len(item)] = item
         padded_labels[row, : len(target)] = target
-    return Batch(list(ids), padded, lengths, padded_labels, label_lengths, whole.utterances)
+    return Batch(list(ids), padded, lengths, padded_labels, label_lengths)
 
 
 @dataclass(frozen=True)
@@ -231,16 +228,15 @@ class BatchSource:
         plan = self._plan(epoch)
         for entries in plan.batches[first_step:]:
             whole = BatchSize(
-                utterances=len(entries),
                 frames=plan.frames[entries].max(),
                 bins=self.cache.bins,
                 labels=max(len(self.labels[i]) for i in plan.utterances[entries]),
             )
+            ids = [self.utterances[i].id for i in plan.utterances[entries]]
             mine = entries[share]
-            indices = plan.utterances[mine]
-            ids = [self.utterances[i].id for i in indices]
             features = [self._features(plan, int(entry), epoch) for entry in mine]
-            yield make_batch(ids, features, [self.labels[i] for i in indices], self.frame_multiple, whole)
+            labels = [self.labels[i] for i in plan.utterances[mine]]
+            yield make_batch(ids, features, labels, self.frame_multiple, whole)
 
     def _features(self, plan: _EpochPlan, entry: int, epoch: int) -> np.ndarray:
         """(frames, bins), masked if so configured."""
