@@ -13,7 +13,7 @@ from training.commands import RECIPES
 from utils.config import load_config
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("analysis", "data", "model_language", "model_speech", "training", "utils")
+PACKAGES = ("analysis", "data", "model_language", "model_speech", "preflight", "training", "utils")
 # What each part may import of ours, itself apart. Scripts may import everything but scripts.
 ALLOWED = {
     "utils": set(),
@@ -23,6 +23,7 @@ ALLOWED = {
     "analysis": {"data", "utils"},
     "training": {"data", "model_speech", "model_language", "utils"},
     "pipeline": {"data", "model_speech", "model_language", "utils"},
+    "preflight": {"data", "model_speech", "model_language", "training", "utils"},
 }
 MODULES = sorted(
     path

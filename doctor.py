@@ -1,0 +1,209 @@
+"""Preflight: manifests, recordings, recipes or run folders in, one line for each thing that is wrong out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from preflight.examination import (
+    WITHOUT_MODEL,
+    examine_audio,
+    examine_texts,
+    examine_vocabulary,
+    recordings_as_listing,
+)
+from preflight.findings import (
+    Finding,
+    about,
+    apply,
+    as_json,
+    check_name,
+    count_line,
+    format_findings,
+    has_errors,
+)
+from preflight.listings import Listing, find_manifests, is_manifest, read_listing
+from utils.arguments import positive
+from utils.audio import AUDIO_SUFFIXES, recordings_in
+from utils.errors import ConfigError, CorpusError, run_command
+from utils.quiet import silence_tensorflow
+from utils.run import RunFolder
+from utils.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from training.speech import SpeechConfig
+
+EXAMPLES = """\
+examples:
+  python doctor.py datasets/aishell1
+  python doctor.py datasets/mine/train.tsv datasets/mine/test.tsv --no-audio
+  python doctor.py --config configs/speech/compact_thchs30.yaml data.batch_utterances=16 --overfit
+  python doctor.py runs/compact datasets/mine/test.tsv
+  python doctor.py recordings/ strange.wav
+
+A manifest whose name begins with train, dev or test is taken as that split; a recipe says itself which is
+which. With a run folder, manifests are held against its vocabulary and its model's time stride.
+Exit code: 0 no error (warnings don't count), 1 errors, 2 a wrong command line.
+"""
+OVERFIT_MINUTES = 5
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """What the command line names, sorted."""
+
+    listings: list[Listing] = field(default_factory=list)
+    recordings: list[Listing] = field(default_factory=list)
+    runs: list[RunFolder] = field(default_factory=list)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line, run the checks that fit, print what they found."""
+    parser = _parser()
+    options = parser.parse_intermixed_args(arguments)
+    if options.list:
+        _print_checks()
+        return 0
+    overrides = [word for word in options.paths if "=" in word and not Path(word).exists()]
+    paths = [Path(word) for word in options.paths if word not in overrides]
+    if overrides and not options.config:
+        raise ConfigError(f"'{overrides[0]}' overrides a recipe", hint="give --config RECIPE too")
+    if not paths and not options.config:
+        parser.error("name a manifest, a folder, a run, a recording or --config RECIPE")
+    subjects = sort_subjects(paths)
+    findings = _examine(subjects, options, overrides)
+    if options.json:
+        print(json.dumps(as_json(findings), ensure_ascii=False, indent=2))
+    else:
+        for line in format_findings(findings, every=options.all):
+            print(line)
+        print(count_line(findings))
+    return 1 if has_errors(findings) else 0
+
+
+def sort_subjects(paths: Sequence[Path]) -> Subjects:
+    """Tell run folders, manifests and recordings from each other by what is in them.
+
+    Raises:
+        CorpusError: a path is not there, or a folder holds nothing to look at.
+    """
+    subjects = Subjects()
+    for path in paths:
+        if path.is_dir():
+            _sort_folder(path, subjects)
+        elif not path.exists():
+            raise CorpusError("no such file or folder", where=path)
+        elif is_manifest(path) or path.suffix.lower() == ".tsv":
+            subjects.listings.append(read_listing(path))
+        else:
+            subjects.recordings.append(recordings_as_listing(str(path.parent), [path]))
+    return subjects
+
+
+def _sort_folder(path: Path, subjects: Subjects) -> None:
+    if (path / "config.yaml").is_file():
+        subjects.runs.append(RunFolder(path))
+    elif manifests := find_manifests(path):
+        subjects.listings.extend(map(read_listing, manifests))
+    elif any(file.suffix.lower() in AUDIO_SUFFIXES for file in path.rglob("*")):
+        subjects.recordings.append(recordings_as_listing(str(path), recordings_in(path)))
+    else:
+        hint = "give a folder with manifests (*.tsv), recordings, or a run's config.yaml"
+        raise CorpusError("nothing to look at in this folder", where=path, hint=hint)
+
+
+def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequence[str]) -> list[Finding]:
+    findings: list[Finding] = []
+    recipe, where = None, str(options.config)
+    listings = list(subjects.listings)
+    if options.config or subjects.runs or options.overfit:
+        silence_tensorflow()
+        from preflight import recipes  # here: see utils.quiet
+    if options.config:
+        recipe = recipes.read_recipe(options.config, overrides)
+        listings += recipes.recipe_listings(recipe)
+    findings += examine_texts(listings)
+    if recipe:
+        findings += recipes.examine_recipe(recipe, listings)
+    for run in subjects.runs:
+        faults = recipes.examine_run(run)
+        findings += faults
+        if not has_errors(faults) and run.config().get("task") == "speech":
+            recipe, where = recipe or recipes.recipe_of_run(run), str(run.path)
+            findings += examine_vocabulary(listings, Vocabulary.load(run.vocabulary("acoustic.txt")))
+            findings += recipes.examine_lengths(recipe, listings)
+    heard = [*listings, *subjects.recordings]
+    if heard and not options.no_audio:
+        findings += examine_audio(heard, options.workers)
+    if options.overfit:
+        findings += _overfit(recipe, listings, where, options.minutes)
+    return findings
+
+
+def _overfit(
+    recipe: SpeechConfig | None, listings: Sequence[Listing], where: str, minutes: int
+) -> list[Finding]:
+    from preflight import overfit, recipes  # here: see utils.quiet
+
+    if recipe is None:
+        raise ConfigError("--overfit needs a recipe", hint="give --config RECIPE, or a whole speech run")
+    lines = recipes.training_lines(listings or recipes.recipe_listings(recipe))
+    utterances = overfit.choose_utterances(lines, recipe)
+    result = overfit.learn_by_heart(recipe, utterances, 60 * minutes)
+    print(f"overfit: {len(utterances)} utterances, {result}", file=sys.stderr)
+    return apply((overfit.overfit_ten,), result, where)
+
+
+def _print_checks() -> None:
+    silence_tensorflow()
+    from preflight.recipes import WITH_MODEL  # here: see utils.quiet
+
+    checks = (*WITHOUT_MODEL, *WITH_MODEL)
+    width = max(len(check_name(check)) for check in checks)
+    for check in checks:
+        print(f"{check_name(check):{width}}  {about(check)}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="PATH | key=value",
+        help="manifests, folders of manifests, runs, recordings; values that win over the recipe's",
+    )
+    parser.add_argument("--config", type=Path, metavar="RECIPE", help="check a recipe of train.py speech")
+    parser.add_argument("--no-audio", action="store_true", help="don't decode the recordings")
+    parser.add_argument(
+        "--overfit",
+        action="store_true",
+        help="have the recipe's model learn ten utterances by heart",
+    )
+    parser.add_argument(
+        "--minutes",
+        type=positive,
+        default=OVERFIT_MINUTES,
+        help="for --overfit; default: %(default)s",
+    )
+    parser.add_argument(
+        "--workers",
+        type=positive,
+        default=os.cpu_count() or 1,
+        help="processes that decode; default: %(default)s, the CPU's cores",
+    )
+    parser.add_argument("--all", action="store_true", help="a line for each finding, not for each kind")
+    parser.add_argument("--json", action="store_true", help="all findings as JSON")
+    parser.add_argument("--list", action="store_true", help="print all checks and stop")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)
