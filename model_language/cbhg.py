@@ -70,6 +70,7 @@ def build_cbhg(config: CbhgConfig, pinyin_size: int, hanzi_size: int) -> keras.M
         x = _highway(x, config)
     recurrent = layers.GRU(config.width, return_sequences=True)
     x = layers.Bidirectional(recurrent, name="gru")(x, mask=present)  # (B, L, 2 · width)
+    x = _present_only(x, present)  # this also ends Keras's own mask, of which we make no use further on
     logits = layers.Dense(hanzi_size, dtype="float32", name="logits")(x)
     return keras.Model({"syllables": syllables}, logits, name=config.name)
 
