@@ -17,6 +17,7 @@ examples:
 
 Any value of the config can be overridden as key=value. The run folder (default: runs/ and the config's
 name) holds weights, vocabulary, config, history and logs; test.py and transcribe.py need nothing else.
+Before a training the manifests are looked at, briefly; doctor.py looks closer.
 """
 
 
@@ -25,10 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_intermixed_args(arguments)
     silence_tensorflow()
     # Here, not above: `--help` and a misspelt option answer without loading TensorFlow.
+    from preflight.recipes import look_before_training
     from training.commands import train_from_config
 
     run = options.run or Path("runs") / options.config.stem
-    best = train_from_config(options.task, options.config, options.overrides, run)
+    look = None if options.no_checks else look_before_training
+    best = train_from_config(options.task, options.config, options.overrides, run, look)
     for name, value in best.items():
         print(f"{name}\t{value:.6g}")
     print(f"run folder\t{run}")
@@ -42,6 +45,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("task", choices=("speech", "language"), help="which of the two stages")
     parser.add_argument("--config", type=Path, required=True, help="YAML file, see configs/")
     parser.add_argument("--run", type=Path, help="the run folder (default: runs/ and the config's name)")
+    parser.add_argument(
+        "--no-checks", action="store_true", help="train even on data in which doctor.py finds errors"
+    )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="values that win over the file's")
     return parser
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from training import language, speech
 from training.history import log_to
@@ -21,9 +22,20 @@ RECIPES = {
 
 
 def train_from_config(
-    task: str, config_file: Path, overrides: Sequence[str], run_path: Path
+    task: str,
+    config_file: Path,
+    overrides: Sequence[str],
+    run_path: Path,
+    look: Callable[[Any], None] | None = None,
 ) -> dict[str, float]:
     """Train the recipe in ``config_file`` into ``run_path``; a finished run is left as it is.
+
+    Args:
+        task: ``speech`` or ``language``.
+        config_file: the recipe.
+        overrides: ``key=value``, which win over the file's.
+        run_path: the run folder to make, or to go on in.
+        look: is given the config before anything is computed, and raises what speaks against training.
 
     Returns:
         The best epoch's figures.
@@ -38,4 +50,6 @@ def train_from_config(
     if run.metrics.is_file():
         log.info("this run is finished: %s", run.path)
         return json.loads(run.metrics.read_text(encoding="utf-8"))["best"]
+    if look:
+        look(config)
     return train_task(config, run)
