@@ -111,6 +111,14 @@ def test_other_rates_and_frames_equal_the_reference(kind, rate, frame_ms, hop_ms
     np.testing.assert_allclose(extract_features(noise(rate), config)[:, :12], expected, rtol=0, atol=1e-4)
 
 
+def test_a_window_equals_the_reference():
+    config = FeatureConfig("filter_bank", frame_ms=50.0, window="hamming", normalise="none")
+    signal = noise() * 32768.0
+    energies, _ = reference.fbank(signal, winlen=0.05, nfilt=80, nfft=1024, winfunc=np.hamming)
+    expected = np.log(energies)
+    np.testing.assert_allclose(extract_features(noise(), config), expected, rtol=0, atol=1e-4)
+
+
 def test_the_usual_sizes():
     second = noise()
     assert extract_features(second, FeatureConfig("spectrogram")).shape == (98, 200)
@@ -210,7 +218,7 @@ def test_wrong_settings_are_refused(values, message):
 
 def test_the_hash_tells_settings_apart():
     base = FeatureConfig()
-    assert settings_hash(base) == settings_hash(FeatureConfig(bins=80))
+    assert settings_hash(base) == settings_hash(FeatureConfig(bins=80, window="rectangular"))
     changes = {
         "kind": "mfcc",
         "sample_rate": 8000,
@@ -218,6 +226,7 @@ def test_the_hash_tells_settings_apart():
         "hop_ms": 5.0,
         "bins": 40,
         "normalise": "none",
+        "window": "hamming",
     }
     hashes = {settings_hash(dataclasses.replace(base, **{name: value})) for name, value in changes.items()}
     assert len(hashes | {settings_hash(base)}) == len(changes) + 1

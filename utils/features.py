@@ -22,6 +22,9 @@ from utils.audio import INT16_SCALE, SAMPLE_RATE
 from utils.errors import ConfigError
 
 DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13}
+# As in the reference systems; python_speech_features cuts its frames out without a window.
+DEFAULT_WINDOW = {"spectrogram": "hamming", "filter_bank": "rectangular", "mfcc": "rectangular"}
+WINDOWS = ("rectangular", "hamming")
 NORMALISATIONS = ("none", "utterance")
 
 # Raise it when the same settings give other numbers than before: cached features are then made anew.
@@ -54,6 +57,8 @@ class FeatureConfig:
         bins: values a frame; None = the usual 200 / 80 / 13. For ``mfcc`` the coefficients before the
             deltas (a frame then has three times as many values).
         normalise: ``none`` or ``utterance`` (see :func:`normalise_utterance`).
+        window: ``hamming`` or ``rectangular``; None = the usual of the kind. With a Hamming window of 50 ms
+            the harmonics of a voice stand apart, and with them its pitch, which makes the tones.
     """
 
     kind: str = "filter_bank"
@@ -62,6 +67,7 @@ class FeatureConfig:
     hop_ms: float = 10.0
     bins: int | None = None
     normalise: str = "utterance"
+    window: str | None = None
 
     def __post_init__(self):
         if self.kind not in DEFAULT_BINS:
@@ -71,6 +77,9 @@ class FeatureConfig:
         if self.normalise not in NORMALISATIONS:
             hint = f"one of: {', '.join(NORMALISATIONS)}"
             raise ConfigError(f"unknown features.normalise '{self.normalise}'", hint=hint)
+        if self.window not in (None, *WINDOWS):
+            hint = f"one of: {', '.join(WINDOWS)}"
+            raise ConfigError(f"unknown features.window '{self.window}'", hint=hint)
         if min(self.sample_rate, self.frame_ms, self.hop_ms, self.hop_samples) <= 0:
             raise ConfigError("features.sample_rate, frame_ms and hop_ms must be above 0")
         most = {"spectrogram": self.frame_samples // 2, "mfcc": _MFCC_FILTERS}.get(
@@ -111,7 +120,8 @@ def feature_bins(config: FeatureConfig) -> int:
 
 def settings_hash(config: FeatureConfig) -> str:
     """A short name for everything that determines the features of given samples (16 hex digits)."""
-    values = {**dataclasses.asdict(config), "bins": config.base_bins, "version": _VERSION}
+    usual = {"bins": config.base_bins, "window": config.window or DEFAULT_WINDOW[config.kind]}
+    values = {**dataclasses.asdict(config), **usual, "version": _VERSION}
     return hashlib.blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
@@ -178,9 +188,9 @@ def _active_frames(features: np.ndarray, config: FeatureConfig) -> np.ndarray:
 
 
 def _log_spectrogram(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
-    """log(|FFT| + 1) of Hamming-windowed frames, lowest bins: (frames, bins) float64."""
+    """log(|FFT| + 1) of windowed frames, lowest bins: (frames, bins) float64."""
     spectrogram = np.empty((frame_count(len(samples), config), config.base_bins))
-    for rows, power in _power_blocks(samples, config, _hamming(config.frame_samples)):
+    for rows, power in _power_blocks(samples, config):
         spectrogram[rows] = np.log1p(np.sqrt(power[:, : config.base_bins]))
     return spectrogram
 
@@ -220,18 +230,17 @@ def _filter_energies(
     return energies, totals
 
 
-def _power_blocks(
-    samples: np.ndarray, config: FeatureConfig, window: np.ndarray | None = None
-) -> Iterator[tuple[slice, np.ndarray]]:
+def _power_blocks(samples: np.ndarray, config: FeatureConfig) -> Iterator[tuple[slice, np.ndarray]]:
     """Power spectra |FFT|², a block of frames a time: (rows, (block, fft / 2 + 1) float64)."""
     frames = frame_count(len(samples), config)
     needed = (frames - 1) * config.hop_samples + config.frame_samples
     if needed > len(samples):
         samples = np.pad(samples, (0, needed - len(samples)))
+    window = config.window or DEFAULT_WINDOW[config.kind]
     framed = sliding_window_view(samples, config.frame_samples)[:: config.hop_samples]  # (≥ frames, samples)
     for start in range(0, frames, _BLOCK_FRAMES):
         rows = slice(start, min(start + _BLOCK_FRAMES, frames))
-        block = framed[rows] if window is None else framed[rows] * window
+        block = framed[rows] if window == "rectangular" else framed[rows] * _hamming(config.frame_samples)
         spectrum = scipy.fft.rfft(block, config.fft_size, axis=1)
         yield rows, np.square(spectrum.real) + np.square(spectrum.imag)
 
