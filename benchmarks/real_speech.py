@@ -41,7 +41,7 @@ class Mixture:
 
     name: str
     train: tuple[str, ...]
-    repeats: tuple[int, ...]
+    weights: tuple[float, ...]
 
 
 SYNTHETIC, SPEAKER = str(WORK / "synthetic" / "train.tsv"), str(WORK / "aishell" / "learn.tsv")
@@ -140,8 +140,8 @@ def _prepare_corpora() -> None:
 def _train_and_test(mixture: Mixture, language: Path, hours: float) -> dict[str, float]:
     run = RUNS / mixture.name.replace(" ", "_").replace("_+_", "_and_")
     epoch_hours = sum(
-        times * sum(utterance.seconds for utterance in read_manifest(path)) / 3600
-        for path, times in zip(mixture.train, mixture.repeats, strict=True)
+        weight * sum(utterance.seconds for utterance in read_manifest(path)) / 3600
+        for path, weight in zip(mixture.train, mixture.weights, strict=True)
     )
     epochs = max(1, round(hours / epoch_hours))
     _run(
@@ -152,7 +152,7 @@ def _train_and_test(mixture: Mixture, language: Path, hours: float) -> dict[str,
         "--run",
         str(run),
         f"data.train=[{','.join(mixture.train)}]",
-        f"data.repeats={list(mixture.repeats)}",
+        f"data.weights={list(mixture.weights)}",
         f"data.dev=[{DEV}]",
         f"training.epochs={epochs}",
     )

@@ -23,9 +23,13 @@ from model_language.symbols import Symbols
 from model_language.transformer import TransformerConfig, build_transformer
 from utils.config import build_config
 from utils.errors import ConfigError, RunError
-from utils.run import open_run
+from utils.run import RunFolder, open_run
 
 NGRAM_FILE = "ngram.npz"
+INPUT_LAYER, OUTPUT_LAYER = (
+    "embedding",
+    "logits",
+)  # what every network calls those with weights for each token
 
 
 @dataclass(frozen=True)
@@ -57,21 +61,41 @@ def load_converter(run_folder: str | Path) -> Converter:
         RunError: not a language run, a part is missing, or the weights don't fit the vocabularies.
     """
     run = open_run(run_folder, task="language")
+    config = _model_config(run)
+    if config.name == SYLLABLE_NGRAM:
+        hint = "it helps the beam search (--syllables RUN); to write hanzi, give another language run"
+        raise RunError("an n-gram of syllables writes no hanzi", where=run.path, hint=hint)
+    if isinstance(config, NgramConfig):
+        symbols = Symbols.load(run.path)
+        return NgramConverter(NgramModel.load(run.path / NGRAM_FILE), symbols, config.beam)
+    return NeuralConverter(*load_network(run.path))
+
+
+def load_network(run_folder: str | Path) -> tuple[keras.Model, Symbols]:
+    """The network of a language run with its best weights, and its vocabularies.
+
+    Raises:
+        RunError: not a language run, one of a model that is counted, a part is missing, or the weights don't
+            fit the vocabularies.
+    """
+    run = open_run(run_folder, task="language")
+    config = _model_config(run)
+    build = MODELS[config.name].build
+    if build is None:
+        what = f"the run's model '{config.name}' is estimated by counting: it has no weights to load"
+        raise RunError(what, where=run.path, hint="give a run of a network, such as a transformer")
+    symbols = Symbols.load(run.path)
+    model = build(config, len(symbols.pinyin), len(symbols.hanzi))
+    _load_weights(model, run.best_weights)
+    return model, symbols
+
+
+def _model_config(run: RunFolder) -> Any:
     values = run.config().get("model") or {}
     if values.get("name") not in MODELS:
         hint = f"known models: {', '.join(MODELS)}"
         raise ConfigError(f"unknown model.name '{values.get('name')}'", where=run.config_file, hint=hint)
-    if values["name"] == SYLLABLE_NGRAM:
-        hint = "it helps the beam search (--syllables RUN); to write hanzi, give another language run"
-        raise RunError("an n-gram of syllables writes no hanzi", where=run.path, hint=hint)
-    entry = MODELS[values["name"]]
-    config = build_config(entry.config, values, where=str(run.config_file))
-    symbols = Symbols.load(run.path)
-    if entry.build is None:
-        return NgramConverter(NgramModel.load(run.path / NGRAM_FILE), symbols, config.beam)
-    model = entry.build(config, len(symbols.pinyin), len(symbols.hanzi))
-    _load_weights(model, run.best_weights)
-    return NeuralConverter(model, symbols)
+    return build_config(MODELS[values["name"]].config, values, where=str(run.config_file))
 
 
 def _load_weights(model: keras.Model, path: Path) -> None:

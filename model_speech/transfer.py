@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import keras
+import numpy as np
 
 from model_speech.loading import build_acoustic_model, load_acoustic_model
 from utils.config import save_yaml
@@ -89,17 +90,34 @@ def move_weights(
     Those of the output layer, kernel (width, classes) and bias (classes,), go by token. Where ``new`` has a
     token that ``source`` lacks, its own values stay: as the model initialised them.
     """
-    kept = match_tokens(source_vocabulary, new_vocabulary).kept
-    old_places = [source_vocabulary.index(token) for token in kept]
-    new_places = [new_vocabulary.index(token) for token in kept]
     for old_layer, new_layer in zip(source.layers, new.layers, strict=True):
         weights = old_layer.get_weights()
         if new_layer.name == OUTPUT_LAYER:
-            moved = new_layer.get_weights()
-            for old_array, new_array in zip(weights, moved, strict=True):
-                new_array[..., new_places] = old_array[..., old_places]  # (width, kept), then (kept,)
-            weights = moved
+            weights = [
+                move_tokens(old_array, source_vocabulary, new_array, new_vocabulary)
+                for old_array, new_array in zip(weights, new_layer.get_weights(), strict=True)
+            ]
         new_layer.set_weights(weights)
+
+
+def move_tokens(
+    source: np.ndarray, source_vocabulary: Vocabulary, new: np.ndarray, new_vocabulary: Vocabulary, axis=-1
+) -> np.ndarray:
+    """A copy of ``new`` that has of ``source`` whatever belongs to a token of both vocabularies.
+
+    Args:
+        source: weights whose ``axis`` counts the tokens of ``source_vocabulary``.
+        source_vocabulary: of ``source``.
+        new: weights of the same shape but for ``axis``, which counts the tokens of ``new_vocabulary``.
+        new_vocabulary: of ``new``; a part of ``source_vocabulary`` in any order, a larger one, or both.
+        axis: -1 of an output layer's kernel (width, classes) or bias (classes,), 0 of an embedding.
+    """
+    kept = match_tokens(source_vocabulary, new_vocabulary).kept
+    old_places = [source_vocabulary.index(token) for token in kept]
+    new_places = [new_vocabulary.index(token) for token in kept]
+    moved = np.moveaxis(new.copy(), axis, 0)  # a view: (tokens, …)
+    moved[new_places] = np.moveaxis(source, axis, 0)[old_places]
+    return np.moveaxis(moved, 0, axis)
 
 
 def _check(match: TokenMatch, vocabulary: Vocabulary, file: str | Path) -> None:

@@ -127,7 +127,7 @@ def test_a_few_of_them_are_left_out_and_a_limit_keeps_the_vocabulary(
     assert re.search(
         r"1 dev utterances are too short .*the error rate in full\): 0\n", run.log.read_text("utf-8")
     )
-    assert "3 training and 10 dev utterances" in run.log.read_text(encoding="utf-8")
+    assert "2 training and 10 dev utterances" in run.log.read_text(encoding="utf-8")
     assert "mar1" in load_acoustic_model(run.path).vocabulary
 
 
@@ -135,7 +135,9 @@ def test_a_few_of_them_are_left_out_and_a_limit_keeps_the_vocabulary(
     ("overrides", "message"),
     [
         ((), r"data\.train and data\.dev each need a manifest"),
-        (("data.train=[a.tsv]", "data.dev=[a.tsv]", "data.repeats=[1,2]"), "2 entries for 1 manifests"),
+        (("data.train=[a.tsv]", "data.dev=[a.tsv]", "data.weights=[1,2]"), "2 entries for 1 manifests"),
+        (("data.train=[a.tsv]", "data.weights=[0]"), r"data\.weights is \(0\.0,\), passes an epoch, above 0"),
+        (("initialise_except=[logits]",), "initialise_except without initialise_from"),
         (("data.limit=-1",), r"data\.limit is -1, at least 0"),
         (("model.width=0",), r"model\.width is 0, at least 1"),
         (("training.epoch=3",), r"did you mean 'training\.epochs'"),
@@ -192,3 +194,19 @@ def test_a_language_recipe_without_text_says_so(tmp_path):
     config.write_text("model: {name: ngram}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"data\.train and data\.dev each need a text"):
         train_from_config("language", config, [], tmp_path / "run")
+
+
+def test_corpora_are_mixed_by_weight_and_the_run_says_how(tmp_path, config_file):
+    one, two = (write_tiny_corpus(tmp_path / name, utterances=8, seed=seed) for seed, name in enumerate("ab"))
+    two.write_text(two.read_text(encoding="utf-8").replace("T0", "B0"), encoding="utf-8")
+    for audio in (two.parent / "wav").glob("T0*"):
+        audio.rename(audio.with_name(audio.name.replace("T0", "B0")))
+    overrides = [*SMALL, f"data.train=[{one},{two}]", "data.weights=[2,0.25]", f"data.dev=[{one}]"]
+    run = RunFolder(tmp_path / "run")
+    train_from_config("speech", config_file, [*overrides, f"data.cache={tmp_path / 'cache'}"], run.path)
+    assert f"{two}: 8 utterances x 0.25: 2 an epoch" in run.log.read_text(encoding="utf-8")
+    corpora = run.config()["environment"]["corpora"]
+    assert [(c["manifest"], c["weight"], c["utterances"], c["first_epoch"]) for c in corpora] == [
+        (str(one), 2.0, 8, 16),
+        (str(two), 0.25, 8, 2),
+    ]

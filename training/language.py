@@ -7,22 +7,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
 from data.batching import plan_batches
 from data.text import Pair, read_pairs
-from model_language.loss import candidate_logits, sequence_loss
 from model_language.ngram import NgramConfig, NgramConverter, NgramModel
-from model_language.registry import MODELS, NGRAM_FILE
+from model_language.registry import INPUT_LAYER, MODELS, NGRAM_FILE, OUTPUT_LAYER, load_network
+from model_language.syllable_ngram import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
 from model_language.symbols import PAD_ID, Symbols, build_symbols
+from training.initialise import TokenLayer, check_initialise, freeze_layers, take_weights
 from training.loop import TrainingConfig, prepare_backend, train
+from training.losses import CandidateLoss, pack_pairs
+from training.metrics import CharacterErrorRate
 from training.optimiser import OptimiserConfig
+from training.step import compiled
 from training.summary import summary_text
 from utils.config import at_least
 from utils.errors import ConfigError
 from utils.files import write_json, write_text
 from utils.metrics import count_errors, total
+from utils.prediction import few_shapes, predict, prepare_prediction
 from utils.run import RunFolder
 
 log = logging.getLogger("train")
@@ -56,14 +62,32 @@ class LanguageDataConfig:
 
 @dataclass(frozen=True)
 class LanguageConfig:
-    """A recipe of a pinyin → hanzi model; ``model`` holds the config class of the named model."""
+    """A recipe of a pinyin → hanzi model.
+
+    Attributes:
+        initialise_from: language run whose weights the model starts from, tokens by name; empty: none. It is
+            read at the first start only.
+        initialise_except: patterns of layers that don't; they keep their initial values.
+        freeze: patterns of layers that training leaves as they are.
+        model: the config class of the named model.
+    """
 
     task: str = "language"
     seed: int = 0
+    initialise_from: str = ""
+    initialise_except: tuple[str, ...] = ()
+    freeze: tuple[str, ...] = ()
     data: LanguageDataConfig = field(default_factory=LanguageDataConfig)
     model: Any = None
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self):
+        check_initialise(self.initialise_from, self.initialise_except)
+        counted = self.model is not None and MODELS[self.model.name].build is None
+        if counted and (self.initialise_from or self.freeze):
+            what = f"model.name={self.model.name} is estimated by counting"
+            raise ConfigError(what, hint="initialise_from and freeze are for networks: leave them out")
 
 
 VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()}}
@@ -109,9 +133,12 @@ class LanguageTask:
         dev: Sequence[EncodedPair],
     ):
         self.model = model
-        # Without this, Keras may compile every new shape of a dev batch with XLA on a GPU.
-        model.compile(optimizer=None, jit_compile=False)
-        self._config, self._candidates = config, symbols.candidates
+        prepare_prediction(model)
+        self._config = config
+        self._loss = CandidateLoss(symbols.candidates, config.model.label_smoothing)
+        self._dev_loss = CandidateLoss(symbols.candidates)
+        self._error_rate = CharacterErrorRate(symbols.candidates)
+        self._dev_batch = compiled(self._count_dev_batch)
         self._train, self._dev = train, dev
         self._train_lengths = np.array([len(syllables) for syllables, _ in train])
         self._dev_lengths = np.array([len(syllables) for syllables, _ in dev])
@@ -132,24 +159,28 @@ class LanguageTask:
     def losses(self, arrays: dict[str, Any], training: bool) -> Any:
         """Cross-entropy of each sentence, in nats, (batch,) float32."""
         logits = self.model({"syllables": arrays["syllables"]}, training=training)
-        smoothing = self._config.model.label_smoothing if training else 0.0
-        losses, _ = sequence_loss(logits, arrays["syllables"], arrays["targets"], self._candidates, smoothing)
-        return ops.sum(losses, axis=1)
+        loss = self._loss if training else self._dev_loss
+        return loss.call(pack_pairs(arrays["syllables"], arrays["targets"]), logits)
 
     def evaluate(self) -> dict[str, float]:
         """Mean cross-entropy a sentence and character error rate of the dev set."""
-        loss, errors = 0.0, 0
+        loss = 0.0
+        counts = self._error_rate.stateless_reset_state()
         for indices in self._plan(self._dev_lengths, epoch=1, shuffle=False):
-            batch = _pad(self._dev, indices)
-            logits = self.model.predict_on_batch({"syllables": batch.syllables})
-            loss += float(np.sum(sequence_loss(logits, batch.syllables, batch.targets, self._candidates)[0]))
-            picked, rows = (
-                np.asarray(a) for a in candidate_logits(logits, batch.syllables, self._candidates)
-            )
-            best = np.take_along_axis(rows, picked.argmax(axis=-1)[:, :, None], axis=-1)[:, :, 0]  # (B, L)
-            for row, target, length in zip(best, batch.targets, self._dev_lengths[indices], strict=True):
-                errors += count_errors(target[:length].tolist(), row[:length].tolist()).errors
-        return {"dev_loss": loss / len(self._dev), self.metric: errors / max(int(self._dev_lengths.sum()), 1)}
+            arrays = few_shapes(self.arrays(_pad(self._dev, indices)))
+            logits = predict(self.model, {"syllables": arrays["syllables"]})
+            losses, counts = self._dev_batch(counts, arrays, logits)
+            loss += float(np.sum(ops.convert_to_numpy(losses)))
+        error_rate = float(self._error_rate.stateless_result(counts))
+        return {"dev_loss": loss / len(self._dev), self.metric: error_rate}
+
+    def _count_dev_batch(
+        self, counts: list[Any], arrays: dict[str, Any], logits: Any
+    ) -> tuple[Any, list[Any]]:
+        """Losses of a batch (batch,), and the error rate's ``counts`` with it added."""
+        pairs = pack_pairs(arrays["syllables"], arrays["targets"])
+        counts = self._error_rate.stateless_update_state(counts, pairs, logits)
+        return self._dev_loss.call(pairs, logits), counts
 
     def _plan(self, lengths: np.ndarray, epoch: int, shuffle: bool) -> list[np.ndarray]:
         data = self._config.data
@@ -174,16 +205,32 @@ def train_language(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
     if not data.train or not data.dev:
         raise ConfigError("data.train and data.dev each need a text", hint="see configs/language")
     train_pairs, dev_pairs = _read(data.train, data.cache), _read(data.dev, data.cache)
-    symbols = _symbols(run, train_pairs)
-    train_pairs = train_pairs[: data.limit or None]
+    read, train_pairs = train_pairs, train_pairs[: data.limit or None]
     log.info("%s: %d training and %d dev sentences", config.model.name, len(train_pairs), len(dev_pairs))
+    if isinstance(config.model, SyllableNgramConfig):
+        return _count_syllables(config, run, train_pairs, dev_pairs)
+    symbols = _symbols(run, read)
     if isinstance(config.model, NgramConfig):
         return _count_ngrams(config, run, symbols, train_pairs, dev_pairs)
     prepare_backend(config.training, config.seed)
     model = MODELS[config.model.name].build(config.model, len(symbols.pinyin), len(symbols.hanzi))
+    _initialise(config, run, model, symbols)
+    freeze_layers(model, config.freeze)
     write_text(run.path / "model_summary.txt", summary_text(model))
     encoded = [[symbols.encode_pair(*pair) for pair in pairs] for pairs in (train_pairs, dev_pairs)]
     return train(LanguageTask(model, config, symbols, *encoded), run, config.training, config.optimiser)
+
+
+def _initialise(config: LanguageConfig, run: RunFolder, model: keras.Model, symbols: Symbols) -> None:
+    """Start from the weights of another run if the config says so, and this run hasn't begun yet."""
+    if not config.initialise_from or run.checkpoint.is_file():
+        return
+    source, theirs = load_network(config.initialise_from)
+    tokens = {
+        INPUT_LAYER: TokenLayer(theirs.pinyin, symbols.pinyin, axis=0),
+        OUTPUT_LAYER: TokenLayer(theirs.hanzi, symbols.hanzi),
+    }
+    take_weights(model, source, config.initialise_from, tokens, config.initialise_except)
 
 
 def _read(sources: Sequence[str], cache: str) -> list[Pair]:
@@ -220,6 +267,21 @@ def _count_ngrams(
     best = {LanguageTask.metric: counted.rate}
     log.info("%s; %s %.4f", counts, *next(iter(best.items())))
     write_json(run.metrics, {"best": best, "last": best, "metric": LanguageTask.metric})
+    return best
+
+
+def _count_syllables(
+    config: LanguageConfig, run: RunFolder, train_pairs: Sequence[Pair], dev_pairs: Sequence[Pair]
+) -> dict[str, float]:
+    """Estimate an n-gram model of syllables for the beam search; its figure is the dev text's perplexity."""
+    model = SyllableNgram.train((pair.pinyin for pair in train_pairs), config.model)
+    model.vocabulary.save(run.vocabulary("pinyin.txt"))
+    model.save(run.path / SYLLABLES_FILE)
+    counts = ", ".join(f"{number:,} {order}-grams" for order, number in enumerate(model.ngrams, start=1))
+    write_text(run.path / "model_summary.txt", f"interpolated Kneser-Ney over syllables, {counts}\n")
+    best = {"dev_perplexity": model.perplexity(pair.pinyin for pair in dev_pairs)}
+    log.info("%s; dev_perplexity %.1f", counts, best["dev_perplexity"])
+    write_json(run.metrics, {"best": best, "last": best, "metric": "dev_perplexity"})
     return best
 
 

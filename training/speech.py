@@ -9,15 +9,21 @@ from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
 from data.augment import AugmentConfig, SpecAugmentConfig
 from data.batching import Batch, BatchSource
 from data.feature_cache import FeatureCache, prepare_features
 from data.manifest import Utterance, read_manifest
-from model_speech.ctc import ctc_loss, frames_needed, output_lengths
-from model_speech.decoding import greedy_decode
+from data.mixture import CorpusShare
+from model_speech.ctc import frames_needed, output_lengths
+from model_speech.loading import load_acoustic_model
 from model_speech.registry import MODELS
+from model_speech.transfer import OUTPUT_LAYER
+from training.initialise import TokenLayer, check_initialise, freeze_layers, take_weights
 from training.loop import TrainingConfig, prepare_backend, train
+from training.losses import CtcLoss, pack_ctc_targets
+from training.metrics import SyllableErrorRate
 from training.optimiser import OptimiserConfig
 from training.step import compiled
 from training.summary import summary_text
@@ -25,7 +31,7 @@ from utils.config import at_least
 from utils.errors import ConfigError, TrainingError
 from utils.features import FeatureConfig, feature_bins
 from utils.files import write_text
-from utils.metrics import count_errors
+from utils.prediction import few_shapes, predict, prepare_prediction
 from utils.run import RunFolder
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
@@ -40,7 +46,8 @@ class SpeechDataConfig:
 
     Attributes:
         train: manifests to learn from.
-        repeats: how many times an epoch each of them is read; empty: once each.
+        weights: how many times an epoch reads each of them; empty: once each. With 0.25 an epoch reads
+            another quarter of the manifest than the one before; with 3 it reads all of it three times.
         dev: manifests that pick the best epoch.
         test: manifests that ``test.py --split test`` decodes.
         cache: folder of the feature shards, shared by all runs.
@@ -52,7 +59,7 @@ class SpeechDataConfig:
     """
 
     train: tuple[str, ...] = ()
-    repeats: tuple[int, ...] = ()
+    weights: tuple[float, ...] = ()
     dev: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
     cache: str = "datasets/features"
@@ -63,14 +70,31 @@ class SpeechDataConfig:
 
     def __post_init__(self):
         at_least(self, "data", workers=1, batch_frames=1, batch_utterances=1, limit=0)
+        if self.weights and len(self.weights) != len(self.train):
+            what = f"data.weights has {len(self.weights)} entries for {len(self.train)} manifests"
+            raise ConfigError(what, hint="one for each entry of data.train, or none at all")
+        if any(weight <= 0 for weight in self.weights):
+            hint = "passes an epoch, above 0; to leave a manifest out, take it from data.train"
+            raise ConfigError(f"data.weights is {self.weights}", hint=hint)
 
 
 @dataclass(frozen=True)
 class SpeechConfig:
-    """A recipe of an acoustic model; ``model`` holds the config class of the named model."""
+    """A recipe of an acoustic model.
+
+    Attributes:
+        initialise_from: speech run whose weights the model starts from, tokens by name; empty: none. It is
+            read at the first start only.
+        initialise_except: patterns of layers that don't; they keep their initial values.
+        freeze: patterns of layers that training leaves as they are.
+        model: the config class of the named model.
+    """
 
     task: str = "speech"
     seed: int = 0
+    initialise_from: str = ""
+    initialise_except: tuple[str, ...] = ()
+    freeze: tuple[str, ...] = ()
     features: FeatureConfig = field(default_factory=FeatureConfig)
     augment: AugmentConfig = field(default_factory=AugmentConfig)
     spec_augment: SpecAugmentConfig = field(default_factory=SpecAugmentConfig)
@@ -78,6 +102,9 @@ class SpeechConfig:
     model: Any = None
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self):
+        check_initialise(self.initialise_from, self.initialise_except)
 
 
 VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()}}
@@ -105,12 +132,12 @@ class SpeechTask:
         dev: BatchSource,
     ):
         self.model = model
-        # Without this, Keras may compile every new shape of a dev batch with XLA on a GPU.
-        model.compile(optimizer=None, jit_compile=False)
-        self._blank = vocabulary.blank_index
+        prepare_prediction(model)
+        self._loss = CtcLoss(vocabulary.blank_index)
+        self._error_rate = SyllableErrorRate(vocabulary.blank_index)
         self._time_stride = time_stride
         self._train, self._dev = train, dev
-        self._dev_ctc = compiled(self._ctc)
+        self._dev_batch = compiled(self._count_dev_batch)
 
     def steps(self, epoch: int) -> int:
         """Number of training batches in an epoch."""
@@ -132,29 +159,31 @@ class SpeechTask:
     def losses(self, arrays: dict[str, Any], training: bool) -> Any:
         """CTC loss of each utterance, in nats, (batch,) float32."""
         inputs = {"features": arrays["features"], "lengths": arrays["lengths"]}
-        return self._ctc(arrays, self.model(inputs, training=training))
+        return self._loss.call(self._targets(arrays), self.model(inputs, training=training))
 
     def evaluate(self) -> dict[str, float]:
         """Mean CTC loss an utterance and tonal syllable error rate of the dev set."""
-        total, utterances, errors, reference = 0.0, 0, 0, 0
+        total, utterances = 0.0, 0
+        counts = self._error_rate.stateless_reset_state()
         for batch in self._dev.batches(epoch=1, first_step=0):
-            arrays = self.arrays(batch)
-            inputs = {"features": arrays["features"], "lengths": arrays["lengths"]}
-            logits = self.model.predict_on_batch(inputs)
-            total += float(np.sum(self._dev_ctc(arrays, logits)))
+            arrays = few_shapes(self.arrays(batch))
+            logits = predict(self.model, {"features": arrays["features"], "lengths": arrays["lengths"]})
+            losses, counts = self._dev_batch(counts, arrays, logits)
+            total += float(np.sum(ops.convert_to_numpy(losses)))
             utterances += len(batch.ids)
-            decoded = greedy_decode(
-                logits, output_lengths(batch.feature_lengths, self._time_stride), self._blank
-            )
-            for hypothesis, labels, length in zip(decoded, batch.labels, batch.label_lengths, strict=True):
-                counts = count_errors(labels[:length].tolist(), list(hypothesis.tokens))
-                errors += counts.errors
-                reference += counts.reference
-        return {"dev_loss": total / utterances, self.metric: errors / max(reference, 1)}
+        return {"dev_loss": total / utterances, self.metric: float(self._error_rate.stateless_result(counts))}
 
-    def _ctc(self, arrays: dict[str, Any], logits: Any) -> Any:
-        lengths = output_lengths(arrays["lengths"], self._time_stride)
-        return ctc_loss(arrays["labels"], logits, arrays["label_lengths"], lengths, self._blank)
+    def _count_dev_batch(
+        self, counts: list[Any], arrays: dict[str, Any], logits: Any
+    ) -> tuple[Any, list[Any]]:
+        """Losses of a batch (batch,), and the error rate's ``counts`` with it added."""
+        targets = self._targets(arrays)
+        counts = self._error_rate.stateless_update_state(counts, targets, logits)
+        return self._loss.call(targets, logits), counts
+
+    def _targets(self, arrays: dict[str, Any]) -> Any:
+        frames = output_lengths(arrays["lengths"], self._time_stride)
+        return pack_ctc_targets(arrays["labels"], arrays["label_lengths"], frames)
 
 
 def train_speech(config: SpeechConfig, run: RunFolder) -> dict[str, float]:
@@ -164,35 +193,46 @@ def train_speech(config: SpeechConfig, run: RunFolder) -> dict[str, float]:
         ConfigError, CorpusError, AudioError, VocabularyError, TrainingError: see the message.
     """
     prepare_backend(config.training, config.seed)
-    train_utterances, dev_utterances = _read(config)
+    corpora, dev_utterances = _read(config)
+    train_utterances = [utterance for corpus in corpora for utterance in corpus]
     vocabulary = _vocabulary(run, [*train_utterances, *dev_utterances])
-    train_utterances = train_utterances[: config.data.limit or None]
     model = MODELS[config.model.name].build(config.model, feature_bins(config.features), len(vocabulary))
+    _initialise(config, run, model, vocabulary)
+    freeze_layers(model, config.freeze)
     write_text(run.path / "model_summary.txt", summary_text(model))
-    task = _task(config, run, model, vocabulary, train_utterances, dev_utterances)
+    train_source = _train_source(
+        config, run, vocabulary, train_utterances, [len(corpus) for corpus in corpora]
+    )
+    dev_source = _dev_source(config, vocabulary, dev_utterances)
     log.info(
         "%s: %s parameters, %d training and %d dev utterances, %d tokens",
         config.model.name,
         f"{model.count_params():,}",
-        len(train_utterances),
+        len(train_source.utterances),
         len(dev_utterances),
         len(vocabulary),
     )
+    task = SpeechTask(model, vocabulary, config.model.time_stride, train_source, dev_source)
     return train(task, run, config.training, config.optimiser)
 
 
-def _read(config: SpeechConfig) -> tuple[list[Utterance], list[Utterance]]:
+def _read(config: SpeechConfig) -> tuple[list[list[Utterance]], list[Utterance]]:
+    """The utterances of each train manifest, and those of all dev manifests."""
     data = config.data
     if not data.train or not data.dev:
         raise ConfigError("data.train and data.dev each need a manifest", hint="see configs/speech")
-    repeats = data.repeats or (1,) * len(data.train)
-    if len(repeats) != len(data.train):
-        what = f"data.repeats has {len(repeats)} entries for {len(data.train)} manifests"
-        raise ConfigError(what, hint="one for each entry of data.train, or none at all")
-    train_utterances = [
-        u for path, times in zip(data.train, repeats, strict=True) for u in read_manifest(path) * times
-    ]
-    return train_utterances, [u for path in data.dev for u in read_manifest(path)]
+    return [read_manifest(path) for path in data.train], [u for path in data.dev for u in read_manifest(path)]
+
+
+def _initialise(config: SpeechConfig, run: RunFolder, model: keras.Model, vocabulary: Vocabulary) -> None:
+    """Start from the weights of another run if the config says so, and this run hasn't begun yet."""
+    if not config.initialise_from or run.checkpoint.is_file():
+        return
+    source = load_acoustic_model(config.initialise_from)
+    if source.features != config.features:
+        log.warning("%s was trained on other features: see its config.yaml", config.initialise_from)
+    tokens = {OUTPUT_LAYER: TokenLayer(source.vocabulary, vocabulary)}
+    take_weights(model, source.model, config.initialise_from, tokens, config.initialise_except)
 
 
 def _vocabulary(run: RunFolder, utterances: Sequence[Utterance]) -> Vocabulary:
@@ -204,44 +244,68 @@ def _vocabulary(run: RunFolder, utterances: Sequence[Utterance]) -> Vocabulary:
     return vocabulary
 
 
-def _task(
+def _train_source(
     config: SpeechConfig,
     run: RunFolder,
-    model: keras.Model,
     vocabulary: Vocabulary,
-    train_utterances: list[Utterance],
-    dev_utterances: list[Utterance],
-) -> SpeechTask:
-    data, stride = config.data, config.model.time_stride
-    train_cache = prepare_features(
-        train_utterances, config.features, data.cache, config.augment, data.workers, config.seed
+    utterances: list[Utterance],
+    sizes: Sequence[int],
+) -> BatchSource:
+    """Training batches of ``utterances``: those of corpora of these ``sizes``, one after the other."""
+    data = config.data
+    corpus_of = np.repeat(np.arange(len(sizes)), sizes)[: data.limit or None]
+    utterances = utterances[: data.limit or None]
+    cache = prepare_features(
+        utterances, config.features, data.cache, config.augment, data.workers, config.seed
     )
-    dev_cache = prepare_features(dev_utterances, config.features, data.cache, workers=data.workers)
-    sources = []
-    for cache, utterances, shuffle in (
-        (train_cache, train_utterances, True),
-        (dev_cache, dev_utterances, False),
-    ):
-        labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
-        short = _too_short(cache, utterances, labels, stride)
-        if shuffle:
-            _report_skipped(short, utterances, run)
-        elif short:
-            _report_short_dev(short, utterances)
-        kept = [i for i in range(len(utterances)) if not (shuffle and i in short)]
-        sources.append(
-            BatchSource(
-                cache,
-                [utterances[i] for i in kept],
-                [labels[i] for i in kept],
-                batch_frames=data.batch_frames,
-                max_batch=data.batch_utterances,
-                seed=config.seed,
-                shuffle=shuffle,
-                spec_augment=config.spec_augment if shuffle else None,
-            )
-        )
-    return SpeechTask(model, vocabulary, stride, *sources)
+    labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
+    short = _too_short(cache, utterances, labels, config.model.time_stride)
+    _report_skipped(short, utterances, run)
+    kept = [index for index in range(len(utterances)) if index not in short]
+    counts = np.bincount(corpus_of[kept], minlength=len(sizes)).tolist()
+    mixture = [CorpusShare(*share) for share in zip(counts, data.weights or [1.0] * len(sizes), strict=True)]
+    _report_mixture(data.train, mixture, run)
+    return BatchSource(
+        cache,
+        [utterances[index] for index in kept],
+        [labels[index] for index in kept],
+        batch_frames=data.batch_frames,
+        max_batch=data.batch_utterances,
+        seed=config.seed,
+        shuffle=True,
+        spec_augment=config.spec_augment,
+        mixture=mixture,
+    )
+
+
+def _dev_source(config: SpeechConfig, vocabulary: Vocabulary, utterances: list[Utterance]) -> BatchSource:
+    data = config.data
+    cache = prepare_features(utterances, config.features, data.cache, workers=data.workers)
+    labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
+    short = _too_short(cache, utterances, labels, config.model.time_stride)
+    if short:
+        _report_short_dev(short, utterances)
+    return BatchSource(
+        cache, utterances, labels, batch_frames=data.batch_frames, max_batch=data.batch_utterances
+    )
+
+
+def _report_mixture(manifests: Sequence[str], mixture: Sequence[CorpusShare], run: RunFolder) -> None:
+    """Say, and write into config.yaml, what each manifest contributes."""
+    if not any(share.entries(1) for share in mixture):
+        raise ConfigError("the first epoch would read no utterance", hint="raise data.weights")
+    corpora = [
+        {
+            "manifest": manifest,
+            "utterances": share.utterances,
+            "weight": share.weight,
+            "first_epoch": share.entries(1),
+        }
+        for manifest, share in zip(manifests, mixture, strict=True)
+    ]
+    for corpus in corpora:
+        log.info("%(manifest)s: %(utterances)d utterances x %(weight)g: %(first_epoch)d an epoch", corpus)
+    run.record("corpora", corpora)
 
 
 def _too_short(
