@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
 
 import keras
 from keras import ops
+
+_SUM_OVER_REPLICAS: ContextVar[Callable[[Any], Any] | None] = ContextVar("sum_over_replicas", default=None)
+
+
+@contextmanager
+def statistics_over_replicas(total: Callable[[Any], Any]) -> Iterator[None]:
+    """Inside the block the statistics of a batch are those of the shares of all replicas together.
+
+    Args:
+        total: this replica's sums (n,) float32 → the sums of all replicas, with their gradient.
+    """
+    token = _SUM_OVER_REPLICAS.set(total)
+    try:
+        yield
+    finally:
+        _SUM_OVER_REPLICAS.reset(token)
 
 
 @keras.saving.register_keras_serializable(package="model_speech")
@@ -27,8 +47,8 @@ class MaskedBatchNormalization(keras.layers.Layer):
         shape = (frames_shape[-1],)
         self.gamma = self.add_weight(name="gamma", shape=shape, initializer="ones")
         self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros")
-        # Under several devices or workers the running statistics are the mean of theirs.
-        running = {"trainable": False, "autocast": False, "aggregation": "mean"}
+        # No aggregation: with `statistics_over_replicas` every replica computes the same values.
+        running = {"trainable": False, "autocast": False, "aggregation": "none"}
         self.moving_mean = self.add_weight(name="moving_mean", shape=shape, initializer="zeros", **running)
         self.moving_variance = self.add_weight(
             name="moving_variance", shape=shape, initializer="ones", **running
@@ -49,12 +69,18 @@ class MaskedBatchNormalization(keras.layers.Layer):
         return ops.cast((frames * scale + offset) * mask, self.compute_dtype)
 
     def _moments(self, frames, mask):
-        """Mean and variance of each channel, over valid frames; ``frames`` are zero elsewhere."""
+        """Mean and variance of each channel, (C,), over valid frames; ``frames`` are zero elsewhere."""
         axes = tuple(range(len(frames.shape) - 1))
-        count = ops.maximum(ops.sum(mask) * math.prod(frames.shape[2:-1]), 1.0)
-        mean = ops.sum(frames, axis=axes) / count
+        count = ops.sum(mask) * math.prod(frames.shape[2:-1])
+        sums, squares = ops.sum(frames, axis=axes), ops.sum(ops.square(frames), axis=axes)  # (C,) each
+        if total := _SUM_OVER_REPLICAS.get():
+            channels = frames.shape[-1]
+            both = total(ops.concatenate([sums, squares, ops.reshape(count, (1,))]))  # (2C + 1,)
+            sums, squares, count = both[:channels], both[channels:-1], both[-1]
+        count = ops.maximum(count, 1.0)
+        mean = sums / count
         # E[x²] - E[x]² saves a pass; harmless after a ReLU, where the deviation is not far below the mean.
-        variance = ops.sum(ops.square(frames), axis=axes) / count - ops.square(mean)
+        variance = squares / count - ops.square(mean)
         return mean, ops.maximum(variance, 0.0)
 
     def compute_output_shape(self, frames_shape, valid_shape):

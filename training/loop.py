@@ -3,17 +3,18 @@
 A *task* (speech, language) says what a batch is, what it costs and how it is evaluated. The loop owns
 everything else: order of events, resuming, early stopping, logs. It calls a compiled train step rather
 than ``Model.fit``: the step is the one place that a distribution strategy or another backend changes.
+With several processes each of them runs this loop, on its share of every batch.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import keras
@@ -21,11 +22,15 @@ import numpy as np
 from tqdm import tqdm
 
 from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from training.culprits import broken_rows
+from training.distribution import ALONE, Distribution
 from training.history import HistoryWriter
 from training.optimiser import OptimiserConfig, make_optimizer
 from training.profiling import StepProfiler, check_profile, parse_window
-from training.step import make_deterministic, make_train_step
+from training.step import make_deterministic
+from training.utterance_log import UtteranceLog
 from utils.config import at_least
+from utils.devices import grow_gpu_memory
 from utils.errors import ConfigError, TrainingError
 from utils.files import replacing, write_json
 from utils.run import RunFolder
@@ -47,6 +52,7 @@ class TrainingConfig:
         xla: compile the train step with XLA (each new batch shape is compiled anew).
         deterministic: bit-for-bit repeatable, at some cost in speed.
         profile: steps to profile for TensorBoard, such as ``120-180`` (counted over all epochs); empty: none.
+        log_utterances: write which utterances each step has seen to ``utterances.tsv`` in the run folder.
     """
 
     epochs: int = 10
@@ -56,6 +62,7 @@ class TrainingConfig:
     xla: bool = False
     deterministic: bool = False
     profile: str = ""
+    log_utterances: bool = False
 
     def __post_init__(self):
         at_least(self, "training", epochs=1, patience=0, checkpoint_steps=1)
@@ -75,12 +82,12 @@ class Task(Protocol):
         """Number of batches in an epoch."""
 
     def batches(self, epoch: int, first_step: int) -> Iterator[Any]:
-        """An epoch's batches from ``first_step`` (counted from 0) on; each has ``ids``."""
+        """An epoch's batches from ``first_step`` (counted from 0) on; each has ``ids``, of all its rows."""
 
     def arrays(self, batch: Any) -> dict[str, np.ndarray]:
-        """A batch as arrays for :meth:`losses`: (batch, …) or (batch, length, …).
+        """A batch, or this process's share of it, for :meth:`losses`: (batch, …) or (batch, length, …).
 
-        Zeros at the end of both axes are padding, of which a backend may append more: a row of nothing but
+        Zeros at the end of both axes are padding, of which a step may append more: a row of nothing but
         padding has a finite loss, and no influence on the others.
         """
 
@@ -98,66 +105,104 @@ def prepare_backend(config: TrainingConfig, seed: int) -> None:
         ConfigError: this backend can't do what the config asks.
     """
     check_profile(config.profile)
+    if keras.backend.backend() == "tensorflow":
+        grow_gpu_memory()
     keras.utils.set_random_seed(seed)
     keras.mixed_precision.set_global_policy(config.precision)
     if config.deterministic:
         make_deterministic()
 
 
-def train(task: Task, run: RunFolder, config: TrainingConfig, optimiser: OptimiserConfig) -> dict[str, float]:
+def train(
+    task: Task,
+    run: RunFolder,
+    config: TrainingConfig,
+    optimiser: OptimiserConfig,
+    distribution: Distribution = ALONE,
+) -> dict[str, float]:
     """Train until done, from the run's checkpoint if there is one; returns the best epoch's figures.
 
+    Args:
+        task: its model comes from ``distribution.build``, its arrays hold ``distribution.share`` of a batch.
+        run: the chief's, or a temporary one in another process.
+        config: how long and how.
+        optimiser: its settings.
+        distribution: over what the training is spread.
+
     Raises:
-        TrainingError: a loss is not finite; the batch's utterances are named.
-        KeyboardInterrupt: Ctrl-C or SIGTERM, after a checkpoint was written.
+        TrainingError: a loss is not finite; the utterances to blame are named.
+        KeyboardInterrupt: Ctrl-C or SIGTERM, of any of the processes, after a checkpoint was written.
     """
     total_steps = sum(task.steps(epoch) for epoch in range(1, config.epochs + 1))
     optimizer = make_optimizer(optimiser, total_steps)
-    optimizer.build(task.model.trainable_variables)
-    state = TrainingState()
+    optimizer.build(distribution.optimised(task.model))
+    job, state = _Job(task, run, config, optimizer, distribution), TrainingState()
     if run.checkpoint.is_file():
         state = load_checkpoint(run.checkpoint, task.model, optimizer)
         log.info("resumed at epoch %d, step %d", state.epoch, state.step)
+    else:
+        _save_checkpoint(job, state)
+    distribution.vary_dropout(task.model)
     profiler = StepProfiler(parse_window(config.profile), total_steps, run.logs)
-    step = make_train_step(task.model, optimizer, task.losses, xla=config.xla)
-    step = profiler.watch(step, done=state.step)
-    with HistoryWriter(run, state.history) as history, _clean_stop() as stop, profiler:
+    utterances = run.path / "utterances.tsv" if config.log_utterances and distribution.chief else None
+    with (
+        HistoryWriter(run, state.history) as history,
+        UtteranceLog(utterances, state.step) as seen,
+        _clean_stop() as stop,
+        profiler,
+    ):
+        step = distribution.make_step(task.model, optimizer, task.losses, config.xla, stop)
+        step = profiler.watch(step, done=state.step)
         while state.epoch <= config.epochs and not _out_of_patience(state, config):
-            _train_epoch(task, run, config, optimizer, step, state, stop, history)
-            _finish_epoch(task, run, config, optimizer, state, history)
+            _train_epoch(job, step, state, stop, history, seen)
+            _finish_epoch(job, state, history)
     best = dict(state.history[state.best_epoch - 1])
     write_json(run.metrics, {"best": best, "last": state.history[-1], "metric": task.metric})
     return best
 
 
+@dataclass(frozen=True)
+class _Job:
+    """What stays as it is throughout a training."""
+
+    task: Task
+    run: RunFolder
+    config: TrainingConfig
+    optimizer: keras.optimizers.Optimizer
+    distribution: Distribution
+
+
 def _train_epoch(
-    task: Task,
-    run: RunFolder,
-    config: TrainingConfig,
-    optimizer: keras.optimizers.Optimizer,
-    step: Any,
+    job: _Job,
+    step: Callable[[dict[str, np.ndarray], int], np.ndarray],
     state: TrainingState,
     stop: list[int],
     history: HistoryWriter,
+    seen: UtteranceLog,
 ) -> None:
+    task, config = job.task, job.config
     total = task.steps(state.epoch)
     title = f"epoch {state.epoch}/{config.epochs}"
     with tqdm(total=total, initial=state.epoch_step, desc=title, unit="batch", disable=None) as bar:
-        for batch in task.batches(state.epoch, state.epoch_step):
+        for number, batch in enumerate(task.batches(state.epoch, state.epoch_step)):
+            if number == 0:  # it depends on seed, epoch and the lengths of all utterances
+                job.distribution.check_same("first batch", batch.ids)
             began = time.perf_counter()
-            losses = np.asarray(step(task.arrays(batch)))
-            _check_finite(losses, batch.ids, state, run)
+            arrays = task.arrays(batch)
+            losses = step(arrays, len(batch.ids))
+            _check_finite(job, losses, batch.ids, arrays, state)
             state.step += 1
             state.epoch_step += 1
             state.epoch_loss += float(losses.sum(dtype=np.float64))
             state.epoch_utterances += len(losses)
             state.epoch_seconds += time.perf_counter() - began
+            seen.add(state.epoch, state.step, batch.ids)
             history.train_scalar("loss", float(losses.mean()), state.step)
             bar.update()
             bar.set_postfix(loss=f"{state.epoch_loss / state.epoch_utterances:.3f}")
             finished = state.epoch_step == total
             if stop or (state.step % config.checkpoint_steps == 0 and not finished):
-                save_checkpoint(run.checkpoint, task.model, optimizer, state)
+                _save_checkpoint(job, state)
             if stop:
                 log.info(
                     "stopped at epoch %d, step %d; the same command goes on from here",
@@ -167,19 +212,13 @@ def _train_epoch(
                 raise KeyboardInterrupt
 
 
-def _finish_epoch(
-    task: Task,
-    run: RunFolder,
-    config: TrainingConfig,
-    optimizer: keras.optimizers.Optimizer,
-    state: TrainingState,
-    history: HistoryWriter,
-) -> None:
-    figures = task.evaluate()
+def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> None:
+    task, run = job.task, job.run
+    figures = job.distribution.from_chief(task.evaluate)
     row = {
         "epoch": state.epoch,
         "step": state.step,
-        "learning_rate": float(keras.ops.convert_to_numpy(optimizer.learning_rate)),
+        "learning_rate": float(np.asarray(job.optimizer.learning_rate)),
         "train_loss": state.epoch_loss / max(state.epoch_utterances, 1),
         **figures,
         "seconds": state.epoch_seconds,
@@ -188,18 +227,18 @@ def _finish_epoch(
     improved = state.best is None or result < state.best
     if improved:
         state.best, state.best_epoch = result, state.epoch
-        _save_weights(task.model, run.best_weights)
-    _save_weights(task.model, run.last_weights)
+        _save_weights(job, run.best_weights)
+    _save_weights(job, run.last_weights)
     state.history.append(row)
     state.epoch, state.epoch_step = state.epoch + 1, 0
     state.epoch_loss, state.epoch_utterances, state.epoch_seconds = 0.0, 0, 0.0
-    save_checkpoint(run.checkpoint, task.model, optimizer, state)
+    _save_checkpoint(job, state)
     history.add(row)
     shown = "  ".join(f"{key} {value:.4f}" for key, value in figures.items())
     log.info(
         "epoch %d/%d  train_loss %.4f  %s  %.1f s%s",
         row["epoch"],
-        config.epochs,
+        job.config.epochs,
         row["train_loss"],
         shown,
         row["seconds"],
@@ -211,23 +250,38 @@ def _out_of_patience(state: TrainingState, config: TrainingConfig) -> bool:
     return config.patience > 0 and state.epoch - 1 - state.best_epoch >= config.patience
 
 
-def _check_finite(losses: np.ndarray, ids: Sequence[str], state: TrainingState, run: RunFolder) -> None:
+def _check_finite(
+    job: _Job, losses: np.ndarray, ids: list[str], arrays: dict[str, np.ndarray], state: TrainingState
+) -> None:
+    """Stop if a loss of the batch ``ids`` isn't finite; ``arrays`` are this process's share of it."""
     if np.isfinite(losses).all():
         return
-    bad = [name for name, loss in zip(ids, losses, strict=True) if not math.isfinite(loss)]
-    log.error("loss not finite at step %d: %s", state.step + 1, " ".join(bad))
-    shown = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
-    raise TrainingError(
-        f"the loss is not finite for utterances {shown} at step {state.step + 1}",
-        where=run.path,
-        hint="look at them and mend them: the same command then goes on from the last checkpoint; or train "
-        "anew (another --run) with a lower optimiser.learning_rate or optimiser.clip_norm",
-    )
+    job.distribution.copy_run(job.run)
+    load_checkpoint(job.run.checkpoint, job.task.model, job.optimizer)  # this step has ruined the weights
+    index, count = job.distribution.share
+    broken = broken_rows(job.task, arrays)
+    bad = [name for name, is_broken in zip(ids[index::count], broken, strict=True) if is_broken]
+    bad = job.distribution.gather(bad)
+    log.error("loss not finite at step %d: %s", state.step + 1, " ".join(bad or ids))
+    if bad:
+        shown = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
+        what = f"the loss is not finite for utterances {shown} at step {state.step + 1}"
+        hint = "look at them and mend them: the same command then goes on from the last checkpoint"
+    else:
+        what = f"the loss is not finite at step {state.step + 1}, and no single utterance is to blame"
+        hint = "train anew (another --run) with a lower optimiser.learning_rate or optimiser.clip_norm"
+    raise TrainingError(what, where=job.run.path, hint=hint)
 
 
-def _save_weights(model: keras.Model, path: Any) -> None:
-    with replacing(path) as temporary:
-        model.save_weights(temporary)
+def _save_checkpoint(job: _Job, state: TrainingState) -> None:
+    if job.distribution.chief:
+        save_checkpoint(job.run.checkpoint, job.task.model, job.optimizer, state)
+
+
+def _save_weights(job: _Job, path: Path) -> None:
+    if job.distribution.chief:
+        with replacing(path) as temporary:
+            job.task.model.save_weights(temporary)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from utils.errors import ConfigError
 
 log = logging.getLogger("train")
 
-Step = Callable[[dict[str, np.ndarray]], Any]
+Step = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -90,21 +90,21 @@ class StepProfiler:
         """The train step, watched: the same results.
 
         Args:
-            step: arrays of a batch → losses.
+            step: a batch → losses.
             done: optimiser steps done before the first call.
         """
         if self._window is None:
             return step
         numbers = itertools.count(done + 1)
 
-        def watched(arrays: dict[str, np.ndarray]) -> Any:
+        def watched(*batch: Any) -> Any:
             number = next(numbers)
             if not self._window.first <= number <= self._window.last:
-                return step(arrays)
+                return step(*batch)
             if self._profiler is None:
                 self._start()
             with self._profiler.Trace("train", step_num=number, _r=1):
-                losses = np.asarray(step(arrays))  # waits: a step's work belongs to its place in the profile
+                losses = np.asarray(step(*batch))  # waits: a step's work belongs to its place in the profile
             if number == self._window.last:
                 self._stop()
             return losses
