@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
+from utils.devices import grow_gpu_memory
 from utils.errors import ConfigError
 
 # Lines that the C++ side writes past its own log level, before its logging is set up (TensorFlow 2.21).
@@ -39,10 +40,7 @@ def silence_tensorflow() -> None:
     with _without_native_notes():
         keras = _import_keras()
         if keras.backend.backend() == "tensorflow":
-            import tensorflow
-
-            # Looking for devices complains of a missing GPU: have that happen here.
-            tensorflow.config.list_physical_devices()
+            grow_gpu_memory()  # looking for a GPU complains if there is none: have that happen here
         else:
             # Keras and TensorBoard take TensorFlow where it is installed, whatever the backend: this keeps it
             # out (an import then fails, as if it weren't there), and with it seconds and a GPU's memory.
