@@ -1,7 +1,7 @@
 """Recognition: audio → features → syllables with times → hanzi; test, transcribe, serve and export share it.
 
-A recording of any length is cut where it is quiet; pieces of many recordings are recognised together in
-batches of similar length, and put together again in their order.
+A recording of any length is read block by block and cut where nobody speaks; pieces of many recordings are
+recognised together in batches of similar length, and come out in their order.
 """
 
 from __future__ import annotations
@@ -9,23 +9,35 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from model_language.converter import Converter
 from model_language.registry import load_converter
-from model_speech.decoding import Hypothesis, beam_search, greedy_decode
+from model_language.syllable_ngram import load_syllable_ngram
+from model_speech.decoder import Decoder, Submit, decoding
+from model_speech.decoding import Hypothesis
+from model_speech.fusion import Fusion
 from model_speech.loading import AcousticModel, load_acoustic_model
-from utils.audio import read_audio
-from utils.errors import AudioError, ConfigError
+from utils.audio import audio_blocks
+from utils.errors import AudioError, ConfigError, RunError
 from utils.features import extract_features
-from utils.recognition import Alternative, Recognition
-from utils.silence import cut_at_silence
-from utils.vocabulary import SPACE
+from utils.recognition import Alternative, Ending, Recognition, Segment
+from utils.vocabulary import BLANK, SPACE, Vocabulary
+from utils.voice_activity import whole_or_stretches
 
-__all__ = ["AcousticModel", "Recognizer", "load_acoustic_model", "load_converter", "syllable_times"]
+__all__ = [
+    "AcousticModel",
+    "Recognizer",
+    "load_acoustic_model",
+    "load_converter",
+    "load_fusion",
+    "syllable_times",
+]
 
 LONGEST_PIECE = 20.0  # seconds
 WINDOW_SECONDS = 600.0  # of audio whose features are held at once
@@ -33,7 +45,8 @@ BATCH_FRAMES = 6_000  # feature frames in a batch, padding included
 # CTC marks a syllable by a spike near its middle; most syllables are shorter than twice this.
 REACH_SECONDS = 0.25
 
-Source = tuple[str, str | Path | np.ndarray]  # name; file, or mono samples in [-1, 1] at the model's rate
+# Name; file, mono samples in [-1, 1] at the model's rate, or blocks of such samples.
+Source = tuple[str, str | Path | np.ndarray | Iterator[np.ndarray]]
 OnError = Callable[[str, AudioError], None]
 
 
@@ -41,12 +54,13 @@ OnError = Callable[[str, AudioError], None]
 class _Piece:
     """A part of a recording, ready for the acoustic model."""
 
-    clip: int  # the recording's number
-    name: str
-    clip_seconds: float
     start: float  # seconds from the recording's start
     seconds: float
     features: np.ndarray  # (frames, bins) float32
+
+
+# What is read, in its order: the recording's number and name, and a piece of it or its end.
+_Part = tuple[int, str, _Piece | Ending]
 
 
 @dataclass(frozen=True)
@@ -59,74 +73,123 @@ class _Reading:
 
 
 class Recognizer:
-    """Recordings → :class:`Recognition`.
+    """Recordings → :class:`Segment` by segment, or one :class:`Recognition` each.
 
     Args:
         acoustic: first stage.
         converter: second stage; None gives syllables only.
         beam: prefixes kept by the beam search; 1 decodes greedily.
-        n_best: readings to give of each recording.
+        n_best: readings to give of each segment and of each recording.
+        fusion: a language model of syllables that has a say in the beam search (:func:`load_fusion`).
+        workers: processes that decode beside this one; 0: this one decodes.
+        window_seconds: audio that is gathered before it is recognised; 0 recognises each piece as it comes.
 
     Raises:
-        ConfigError: more readings are asked for than the beam keeps.
+        ConfigError: more readings are asked for than the beam keeps, or fusion without a beam.
     """
 
     def __init__(
-        self, acoustic: AcousticModel, converter: Converter | None = None, beam: int = 1, n_best: int = 1
+        self,
+        acoustic: AcousticModel,
+        converter: Converter | None = None,
+        beam: int = 1,
+        n_best: int = 1,
+        fusion: Fusion | None = None,
+        workers: int = 0,
+        window_seconds: float = WINDOW_SECONDS,
     ):
         if not 1 <= n_best <= beam:
             hint = "take a beam of at least as many"
             raise ConfigError(f"{n_best} readings from a beam of {beam}", hint=hint)
-        self._acoustic, self._converter = acoustic, converter
-        self._beam, self._n_best = beam, n_best
+        if fusion and beam == 1:
+            raise ConfigError("a language model of syllables needs a beam", hint="e.g. --beam 10")
+        self.sample_rate = acoustic.features.sample_rate  # Hz, of samples that are given as such
+        self._acoustic, self._converter, self._n_best = acoustic, converter, n_best
+        self._decoder = Decoder(acoustic.vocabulary.blank_index, beam, n_best, fusion)
+        self._workers, self._window_seconds = workers, window_seconds
 
     def recognise(self, sources: Iterable[Source], on_error: OnError | None = None) -> Iterator[Recognition]:
-        """Recognise recordings, in their order.
+        """Recognise whole recordings, in their order.
 
         Args:
-            sources: (name, audio file or samples); read as they are needed, so a generator will do.
+            sources: (name, audio file, samples or blocks of them); read as they are needed, so a generator
+                will do.
             on_error: called with the name and the error of what can't be read, which is then left out;
                 without it the error is raised.
 
         Raises:
             AudioError: a recording can't be read, and there is no ``on_error``.
         """
-        pieces = self._pieces(sources, on_error)
-        read = (pair for window in _windows(pieces) for pair in zip(window, self._read(window), strict=True))
-        for _, parts in itertools.groupby(read, key=lambda pair: pair[0].clip):
-            yield self._join(list(parts))
+        for name, events in self.segments(sources):
+            *segments, ending = events
+            if ending.error is None:
+                yield self._join(name, segments, ending.seconds)
+            elif on_error is None:
+                raise ending.error
+            else:
+                on_error(name, ending.error)
 
-    def _pieces(self, sources: Iterable[Source], on_error: OnError | None) -> Iterator[_Piece]:
-        rate = self._acoustic.features.sample_rate
+    def segments(self, sources: Iterable[Source]) -> Iterator[tuple[str, Iterator[Segment | Ending]]]:
+        """Recognise recordings of any length segment by segment, in flat memory.
+
+        Args:
+            sources: as for :meth:`recognise`.
+
+        Yields:
+            of each recording its name and what comes of it: its segments, in their order, then one ending. To
+            be consumed before the next recording is asked for.
+        """
+        events = self._events(sources)
+        for (_, name), group in itertools.groupby(events, key=lambda event: event[:2]):
+            yield name, (event for _, _, event in group)
+
+    def _events(self, sources: Iterable[Source]) -> Iterator[tuple[int, str, Segment | Ending]]:
+        with decoding(self._decoder, self._workers) as submit:
+            for window in _windows(self._parts(sources), self._window_seconds):
+                pieces = [part for _, _, part in window if isinstance(part, _Piece)]
+                segments = iter(self._read(pieces, submit))
+                for clip, name, part in window:
+                    yield clip, name, next(segments) if isinstance(part, _Piece) else part
+
+    def _parts(self, sources: Iterable[Source]) -> Iterator[_Part]:
         for clip, (name, audio) in enumerate(sources):
-            try:
-                samples = audio if isinstance(audio, np.ndarray) else read_audio(audio, rate)
-                if not len(samples):
-                    raise AudioError("there are no samples", where=name)
-            except AudioError as error:
-                if on_error is None:
-                    raise
-                on_error(name, error)
-                continue
-            for start, end in cut_at_silence(samples, rate, LONGEST_PIECE):
-                features = extract_features(samples[start:end], self._acoustic.features)
-                yield _Piece(clip, name, len(samples) / rate, start / rate, (end - start) / rate, features)
+            for part in self._parts_of(name, audio):
+                yield clip, name, part
 
-    def _read(self, window: Sequence[_Piece]) -> list[list[tuple[_Reading, str]]]:
-        """Readings of each piece with their hanzi, best first."""
-        readings: list[list[_Reading]] = [[] for _ in window]
-        for batch in _batches([len(piece.features) for piece in window]):
-            logits, lengths = self._acoustic.logits([window[i].features for i in batch])
-            for i, hypotheses in zip(batch, self._decode(logits, lengths), strict=True):
-                readings[i] = self._readings(window[i], hypotheses)
+    def _parts_of(self, name: str, audio: Any) -> Iterator[_Piece | Ending]:
+        rate, length = self._acoustic.features.sample_rate, 0
+
+        def counted() -> Iterator[np.ndarray]:
+            nonlocal length
+            for block in _blocks(audio, rate):
+                length += len(block)
+                yield block
+
+        error = None
+        try:
+            for stretch in whole_or_stretches(counted(), rate, LONGEST_PIECE):
+                features = extract_features(stretch.samples, self._acoustic.features)
+                yield _Piece(stretch.start / rate, len(stretch.samples) / rate, features)
+            if not length:
+                error = AudioError("there are no samples", where=name)
+        except AudioError as caught:
+            error = caught
+        yield Ending(length / rate, error)
+
+    def _read(self, pieces: Sequence[_Piece], submit: Submit) -> list[Segment]:
+        """What is said in each piece."""
+        batches = list(_batches([len(piece.features) for piece in pieces]))
+        decoded = [submit(*self._acoustic.logits([pieces[i].features for i in batch])) for batch in batches]
+        readings: list[list[_Reading]] = [[] for _ in pieces]
+        try:
+            for batch, future in zip(batches, decoded, strict=True):
+                for i, hypotheses in zip(batch, future.result(), strict=True):
+                    readings[i] = self._readings(pieces[i], hypotheses)
+        except BrokenExecutor as error:
+            hint = "the memory may be full: take fewer --workers"
+            raise RunError("a decoding process died", hint=hint) from error
         hanzi = self._convert({reading.pinyin for each in readings for reading in each})
-        return [[(reading, hanzi[reading.pinyin]) for reading in each] for each in readings]
-
-    def _decode(self, logits: np.ndarray, lengths: np.ndarray) -> list[list[Hypothesis]]:
-        blank = self._acoustic.vocabulary.blank_index
-        if self._beam == 1:
-            return [[hypothesis] for hypothesis in greedy_decode(logits, lengths, blank)]
-        return beam_search(logits, lengths, blank, beam=self._beam, n_best=self._n_best)
+        return [_segment(piece, each, hanzi) for piece, each in zip(pieces, readings, strict=True)]
 
     def _readings(self, piece: _Piece, hypotheses: Sequence[Hypothesis]) -> list[_Reading]:
         """Hypotheses as syllables; the space token is dropped, and what then comes twice."""
@@ -147,25 +210,42 @@ class Recognizer:
             return dict.fromkeys(ordered, "")
         return dict(zip(ordered, self._converter.convert(ordered), strict=True))
 
-    def _join(self, parts: Sequence[tuple[_Piece, list[tuple[_Reading, str]]]]) -> Recognition:
-        """One recording from its pieces; the n best of the whole are the best sums of the pieces' scores."""
+    def _join(self, name: str, segments: Sequence[Segment], seconds: float) -> Recognition:
+        """One recording from its segments; the n best of the whole are the best sums of their scores."""
         best = [Alternative((), "", 0.0)]
-        for _, readings in parts:
+        for segment in segments:
             joined = (
-                Alternative(one.pinyin + reading.pinyin, one.hanzi + hanzi, one.score + reading.score)
-                for one, (reading, hanzi) in itertools.product(best, readings)
+                Alternative(one.pinyin + other.pinyin, one.hanzi + other.hanzi, one.score + other.score)
+                for one, other in itertools.product(best, segment.n_best)
             )
             best = heapq.nlargest(self._n_best, joined, key=lambda alternative: alternative.score)
-        first, top = parts[0][0], best[0]
         return Recognition(
-            id=first.name,
-            seconds=first.clip_seconds,
-            pinyin=top.pinyin,
-            hanzi=top.hanzi,
-            score=top.score,
-            times=tuple(itertools.chain.from_iterable(readings[0][0].times for _, readings in parts)),
+            id=name,
+            seconds=seconds,
+            pinyin=best[0].pinyin,
+            hanzi=best[0].hanzi,
+            score=best[0].score,
+            times=tuple(itertools.chain.from_iterable(segment.times for segment in segments)),
             n_best=tuple(best),
         )
+
+
+def load_fusion(run: str | Path, vocabulary: Vocabulary, weight: float, bonus: float) -> Fusion:
+    """A language model of syllables for the beam search of an acoustic model.
+
+    Args:
+        run: a run of ``syllable_ngram``.
+        vocabulary: the acoustic model's.
+        weight: factor of the language model's log-probabilities.
+        bonus: for each syllable.
+
+    Raises:
+        RunError: the run is of another kind, or damaged.
+    """
+    model = load_syllable_ngram(run)
+    ids = model.ids(vocabulary.tokens)
+    ids[[token in (SPACE, BLANK) for token in vocabulary.tokens]] = -1
+    return Fusion(model, ids, weight, bonus)
 
 
 def syllable_times(frames: Sequence[int], frame_seconds: float, seconds: float) -> list[tuple[float, float]]:
@@ -182,14 +262,29 @@ def syllable_times(frames: Sequence[int], frame_seconds: float, seconds: float) 
     ]
 
 
-def _windows(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
-    """Pieces by the 600 s: enough to find neighbours of similar length, little enough to hold."""
-    window: list[_Piece] = []
+def _blocks(audio: str | Path | np.ndarray | Iterator[np.ndarray], rate: int) -> Iterable[np.ndarray]:
+    if isinstance(audio, np.ndarray):
+        return [audio]
+    return audio_blocks(audio, rate) if isinstance(audio, str | Path) else audio
+
+
+def _segment(piece: _Piece, readings: Sequence[_Reading], hanzi: Mapping[tuple[str, ...], str]) -> Segment:
+    return Segment(
+        start=piece.start,
+        end=piece.start + piece.seconds,
+        times=readings[0].times,
+        n_best=tuple(Alternative(one.pinyin, hanzi[one.pinyin], one.score) for one in readings),
+    )
+
+
+def _windows(parts: Iterable[_Part], most: float) -> Iterator[list[_Part]]:
+    """Parts by ``most`` seconds: enough to find neighbours of similar length, little enough to hold."""
+    window: list[_Part] = []
     seconds = 0.0
-    for piece in pieces:
-        window.append(piece)
-        seconds += piece.seconds
-        if seconds >= WINDOW_SECONDS:
+    for part in parts:
+        window.append(part)
+        seconds += part[2].seconds if isinstance(part[2], _Piece) else 0.0
+        if seconds >= most:
             yield window
             window, seconds = [], 0.0
     if window:

@@ -16,7 +16,7 @@ from analysis.scores import LANGUAGE, PIPELINE, SPEECH, Outcome, hypotheses_tsv,
 from analysis.tables import print_results
 from data.manifest import Transcript, Utterance, read_manifest, read_transcripts
 from data.text import pairs_from_text
-from utils.arguments import positive
+from utils.arguments import add_search_options, beam_of, positive
 from utils.errors import CorpusError, RunError, run_command
 from utils.files import write_json, write_text
 from utils.metrics import count_errors, real_time_factor, total
@@ -29,6 +29,7 @@ examples:
   python test.py language runs/demo/language --manifest transcripts/thchs_test.tsv
   python test.py pipeline runs/demo/speech runs/demo/language --split dev --beam 10
   python test.py pipeline runs/compact runs/transformer --manifest datasets/aishell1/test.tsv --json
+  python test.py speech runs/compact --syllables runs/syllables --split dev --insertion-bonus 2
 
 Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-with-LANGUAGERUN in the
 speech run), or into --output. Rates are true edit distances, not capped; intervals are bootstrapped.
@@ -57,9 +58,7 @@ def _test_speech(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outc
     run = open_run(options.speech_run, SPEECH)
     manifests, utterances = _utterances(run, options)
     silence_tensorflow()
-    from pipeline import Recognizer, load_acoustic_model  # here: see utils.quiet
-
-    recognizer = Recognizer(load_acoustic_model(run.path), beam=options.beam)
+    recognizer = _recognizer(options, run)
     outcomes, timing = _recognise(recognizer, utterances)
     seen = {SPEECH: _seen_in_training(run, utterances)}
     return _results(options, SPEECH, manifests, outcomes, **timing, seen_in_training=seen), outcomes
@@ -88,10 +87,10 @@ def _test_pipeline(options: argparse.Namespace) -> tuple[dict[str, Any], list[Ou
     speech_run, language_run = open_run(options.speech_run, SPEECH), open_run(options.language_run, LANGUAGE)
     manifests, utterances = _utterances(speech_run, options)
     silence_tensorflow()
-    from pipeline import Recognizer, load_acoustic_model, load_converter  # here: see utils.quiet
+    from pipeline import load_converter  # here: see utils.quiet
 
     converter = load_converter(language_run.path)
-    recognizer = Recognizer(load_acoustic_model(speech_run.path), converter, beam=options.beam)
+    recognizer = _recognizer(options, speech_run, converter)
     outcomes, timing = _recognise(recognizer, utterances)
     ideal = converter.convert([one.pinyin for one in utterances])
     gold = total(count_errors(one.hanzi, output) for one, output in zip(utterances, ideal, strict=True))
@@ -101,6 +100,16 @@ def _test_pipeline(options: argparse.Namespace) -> tuple[dict[str, Any], list[Ou
     }
     facts = {**timing, "cer_from_gold_pinyin": gold.rate, "seen_in_training": seen}
     return _results(options, PIPELINE, manifests, outcomes, **facts), outcomes
+
+
+def _recognizer(options: argparse.Namespace, run: RunFolder, converter: Any = None) -> Any:
+    from pipeline import Recognizer, load_acoustic_model, load_fusion  # here: see utils.quiet
+
+    acoustic, fusion = load_acoustic_model(run.path), None
+    if options.syllables:
+        weights = (options.fusion_weight, options.insertion_bonus)
+        fusion = load_fusion(options.syllables, acoustic.vocabulary, *weights)
+    return Recognizer(acoustic, converter, beam_of(options), fusion=fusion, workers=options.workers)
 
 
 def _recognise(recognizer: Any, utterances: list[Utterance]) -> tuple[list[Outcome], dict[str, float]]:
@@ -131,9 +140,21 @@ def _results(
         "split": _split_name(options),
         "manifests": [str(path) for path in manifests],
         **{name: run for name, run in runs.items() if run},
-        "beam": getattr(options, "beam", 1),
+        **(_search(options) if task != LANGUAGE else {}),
         **score(outcomes, task),
         **facts,
+    }
+
+
+def _search(options: argparse.Namespace) -> dict[str, Any]:
+    """How syllables were searched."""
+    if not options.syllables:
+        return {"beam": beam_of(options)}
+    return {
+        "beam": beam_of(options),
+        "syllables_run": str(options.syllables),
+        "fusion_weight": options.fusion_weight,
+        "insertion_bonus": options.insertion_bonus,
     }
 
 
@@ -223,7 +244,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_options(command: argparse.ArgumentParser, task: str) -> None:
     if task != LANGUAGE:
         command.add_argument("speech_run", type=Path, help="run folder of the acoustic model")
-        command.add_argument("--beam", type=positive, default=1, help="prefixes kept; 1 (default) is greedy")
+        add_search_options(command)
     if task != SPEECH:
         command.add_argument("language_run", type=Path, help="run folder of the language model")
     command.add_argument("--split", choices=("train", "dev", "test"), default="test", help="default: test")

@@ -1,93 +1,210 @@
-"""Transcribe recordings: audio files or folders and two run folders in, text, JSON, SRT or TextGrid out."""
+"""Transcribe recordings: files, folders, a pipe and two run folders in; text, JSON, SRT or TextGrid out."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import shutil
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from utils.arguments import positive
-from utils.audio import recordings_in
+from utils.arguments import add_search_options, beam_of, positive
+from utils.audio import pcm_blocks, recordings_in
 from utils.errors import AudioError, RunError, UserError, run_command
-from utils.files import write_text
+from utils.files import replacing, write_json
 from utils.quiet import silence_tensorflow
-from utils.recognition import Recognition
+from utils.recognition import Ending, Segment
 from utils.run import open_run
-from utils.transcript_formats import FORMATS, as_dict
+from utils.transcript_formats import FORMATS, Events, as_json_line
 
 DEMO = Path("runs/demo")
+PIPE = Path("-")
+PIPE_NAME = "stdin"
+SETTINGS = ".transcribed_with.json"  # in the output folder
+SHOWN_FAILURES = 10
 EXAMPLES = """\
 examples:
   python transcribe.py recording.wav
-  python transcribe.py talks/ --format srt --output subtitles/
+  python transcribe.py talks/ --format srt --output subtitles/     # called again, it goes on where it stopped
   python transcribe.py *.flac --speech runs/compact --language runs/ngram --format json --beam 10 --n-best 5
+  python transcribe.py --list files.txt --output texts/
+  python transcribe.py lecture.flac --syllables runs/syllables --workers 1
+  ffmpeg -i talk.mkv -f wav - | python transcribe.py -
+  arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000
 
-Reads WAV, FLAC, OGG, MP3 and what else libsndfile reads, of any length, rate and number of channels. Without
+Reads WAV, FLAC, OGG, MP3 and what else libsndfile reads, of any length, rate and number of channels. What is
+longer than 20 s is cut where nobody speaks; the text comes line by line, and memory stays flat. Without
 --speech and --language the models of the demo are used (runs/demo, made by `make demo`). A file that can't be
-read gives an error line; the others are transcribed, and the exit code is then 1.
+read gives an error line and is named again at the end; the others are transcribed, and the exit code is 1.
 """
 
 
+@dataclass(frozen=True)
+class Job:
+    """A recording and where its transcript goes; ``target`` None: to standard output."""
+
+    audio: Path
+    target: Path | None
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line, recognise file after file, print or write each transcript as it is done."""
-    options = _parser().parse_args(arguments)
-    files = _files(options.paths)
-    targets = _targets(files, options)
-    speech, language = (_run(getattr(options, stage), stage) for stage in ("speech", "language"))
-    silence_tensorflow()
-    from pipeline import Recognizer, load_acoustic_model, load_converter  # here: see utils.quiet
-
-    recognizer = Recognizer(
-        load_acoustic_model(speech), load_converter(language), options.beam, options.n_best
-    )
-    failed: list[str] = []
-
-    def report(name: str, error: AudioError) -> None:
-        failed.append(name)
-        tqdm.write(f"error: {error}", file=sys.stderr)
-
-    # Without --output the transcripts themselves show how far it is.
-    hidden = None if options.output else True
-    sources = tqdm([(str(path), path) for path, _ in files], unit="file", disable=hidden)
-    for recognition in recognizer.recognise(sources, on_error=report):
-        target = targets.get(Path(recognition.id))
-        if target:
-            write_text(target, FORMATS[options.format].write(recognition))
-        else:
-            _print(recognition, options.format, several=len(files) > 1)
+    """Parse the command line, recognise file after file, print or write each transcript as it comes."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not options.paths and not options.list:
+        parser.error("give recordings, folders, or --list FILE")
+    options.beam = beam_of(options)
+    jobs = _jobs(_files(options), options)
+    runs = {stage: _run(getattr(options, stage), stage) for stage in ("speech", "language")}
+    if options.syllables:
+        open_run(options.syllables, "language")
+    unfinished = _unfinished(jobs, options, runs)
+    if len(unfinished) < len(jobs):
+        done = len(jobs) - len(unfinished)
+        print(f"{done} of {len(jobs)} were transcribed before: left as they are", file=sys.stderr)
+    failed = _transcribe(unfinished, options, runs) if unfinished else []
     if failed:
-        print(f"{len(failed)} of {len(files)} files could not be read", file=sys.stderr)
+        shown = [*failed[:SHOWN_FAILURES], *(["…"] if len(failed) > SHOWN_FAILURES else [])]
+        summary = f"{len(failed)} of {len(unfinished)} files could not be transcribed"
+        print(f"{summary}: {', '.join(shown)}", file=sys.stderr)
     return 1 if failed else 0
 
 
-def _files(paths: Sequence[Path]) -> list[tuple[Path, Path]]:
+def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[str, Path]) -> list[str]:
+    """Do the jobs; returns the names of those that failed."""
+    recognizer = _recognizer(options, runs)
+    failed: list[str] = []
+    # Without --output the transcripts themselves show how far it is.
+    with tqdm(unit=" s of audio", disable=None if options.output else True) as bar:
+        recognised = recognizer.segments(_sources(jobs, options.rate, recognizer.sample_rate))
+        for job, (name, events) in zip(jobs, recognised, strict=True):
+            try:
+                _write(name, _good(_counted(events, bar)), job.target, options.format, len(jobs) > 1)
+            except AudioError as error:
+                failed.append(name)
+                tqdm.write(f"error: {error}", file=sys.stderr)
+    return failed
+
+
+def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
+    silence_tensorflow()
+    from pipeline import WINDOW_SECONDS, Recognizer, load_acoustic_model, load_converter, load_fusion
+
+    acoustic = load_acoustic_model(runs["speech"])
+    fusion = None
+    if options.syllables:
+        weights = (options.fusion_weight, options.insertion_bonus)
+        fusion = load_fusion(options.syllables, acoustic.vocabulary, *weights)
+    return Recognizer(
+        acoustic,
+        load_converter(runs["language"]),
+        beam=options.beam,
+        n_best=options.n_best,
+        fusion=fusion,
+        workers=options.workers,
+        window_seconds=0.0 if options.rate else WINDOW_SECONDS,  # who pipes raw sound wants text at once
+    )
+
+
+def _sources(jobs: Sequence[Job], rate: int | None, wanted_rate: int) -> Iterator[tuple[str, Any]]:
+    for job in jobs:
+        if job.audio != PIPE:
+            yield str(job.audio), job.audio
+        elif rate:
+            yield PIPE_NAME, pcm_blocks(sys.stdin.buffer, rate, wanted_rate)
+        else:
+            # The readers of sound files go back and forth in them, which a pipe can't.
+            with tempfile.NamedTemporaryFile(prefix="standard-input-") as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+                copy.flush()
+                yield PIPE_NAME, Path(copy.name)
+
+
+def _write(name: str, events: Events, target: Path | None, form: str, several: bool) -> None:
+    """Put a transcript into its file, which is there when it is whole, or print it as it comes."""
+    if target:
+        with replacing(target) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+            _put(FORMATS[form].write(name, events), file)
+    elif not several:
+        _put(FORMATS[form].write(name, events), sys.stdout)
+    elif form == "json":
+        _put(as_json_line(name, events), sys.stdout)
+    else:
+        _put((f"{name}\t{line}" for line in FORMATS[form].write(name, events)), sys.stdout)
+
+
+def _put(texts: Iterable[str], stream: TextIO) -> None:
+    for text in texts:
+        stream.write(text)
+        stream.flush()
+
+
+def _good(events: Events) -> Iterator[Segment | Ending]:
+    """The same events; the error of a recording that can't be read is raised."""
+    for event in events:
+        if isinstance(event, Ending) and event.error:
+            raise event.error
+        yield event
+
+
+def _counted(events: Events, bar: tqdm) -> Iterator[Segment | Ending]:
+    """The same events; the bar shows how much of the sound they are past."""
+    reached = 0.0
+    for event in events:
+        place = event.seconds if isinstance(event, Ending) else event.end
+        bar.update(round(place) - round(reached))
+        reached = place
+        yield event
+
+
+def _files(options: argparse.Namespace) -> list[tuple[Path, Path]]:
     """Each file to transcribe, with the path under which its transcript goes into the output folder.
 
     Folders are searched at all depths for files with the ending of an audio format.
     """
     files: dict[Path, Path] = {}
-    for path in paths:
-        if path.is_dir():
+    for path in [*options.paths, *(_listed(options.list) if options.list else ())]:
+        if path == PIPE:
+            files[path] = Path(PIPE_NAME)
+        elif path.is_dir():
             files.update((one, one.relative_to(path)) for one in recordings_in(path))
         else:
             files[path] = Path(path.name)
+    if options.rate and list(files) != [PIPE]:
+        raise UserError("--rate says what raw sound from a pipe is", hint="use it with '-' alone")
     return list(files.items())
 
 
-def _targets(files: Sequence[tuple[Path, Path]], options: argparse.Namespace) -> dict[Path, Path]:
-    """Where each file's transcript is written; empty when they are printed."""
+def _listed(path: Path) -> list[Path]:
+    """The files named in a list, one a line."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        hint = "a UTF-8 text file, one path a line"
+        raise UserError(f"can't read the list ({error})", where=path, hint=hint) from error
+    paths = [Path(line.strip()) for line in lines if line.strip()]
+    if not paths:
+        raise UserError("the list names no file", where=path, hint="one path a line")
+    return paths
+
+
+def _jobs(files: Sequence[tuple[Path, Path]], options: argparse.Namespace) -> list[Job]:
+    """Where each file's transcript goes."""
     if not options.output:
         if len(files) > 1 and options.format in ("srt", "textgrid"):
             hint = f"give --output DIR for the {len(files)} {options.format} files"
             raise UserError(
                 "several transcripts of this format can't be printed one after another", hint=hint
             )
-        return {}
+        return [Job(path, None) for path, _ in files]
     suffix = FORMATS[options.format].suffix
     # a.wav and a.mp3 side by side become a.wav.txt and a.mp3.txt.
     common = Counter(name.with_suffix("") for _, name in files)
@@ -98,7 +215,45 @@ def _targets(files: Sequence[tuple[Path, Path]], options: argparse.Namespace) ->
     for name, times in Counter(names.values()).items():
         if times > 1:
             raise UserError(f"{times} files would be written as '{name}'", hint="transcribe them separately")
-    return {path: options.output / name for path, name in names.items()}
+    return [Job(path, options.output / name) for path, name in names.items()]
+
+
+def _unfinished(jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[str, Path]) -> list[Job]:
+    """The jobs without a transcript that an earlier call made with the same settings and recording.
+
+    The output folder remembers the settings of the last call, and since when they hold.
+    """
+    if not options.output:
+        return list(jobs)
+    settings = _settings(options, runs)
+    record = options.output / SETTINGS
+    with contextlib.suppress(OSError, ValueError):
+        if json.loads(record.read_text(encoding="utf-8")) == settings:
+            since = record.stat().st_mtime_ns
+            return [job for job in jobs if not _is_finished(job, since)]
+    write_json(record, settings)
+    return list(jobs)
+
+
+def _is_finished(job: Job, since: int) -> bool:
+    if job.audio == PIPE or not job.audio.is_file() or not job.target.is_file():
+        return False
+    return job.target.stat().st_mtime_ns >= max(since, job.audio.stat().st_mtime_ns)
+
+
+def _settings(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str, Any]:
+    """All that determines a transcript beside the recording; runs by the sizes and times of their weights."""
+    used = {**runs, "syllables": options.syllables} if options.syllables else runs
+    search = ("beam", "n_best", *(("fusion_weight", "insertion_bonus") if options.syllables else ()))
+    return {
+        **{name: getattr(options, name) for name in search},
+        **{stage: _weights(run) for stage, run in used.items()},
+    }
+
+
+def _weights(run: Path) -> list[list[Any]]:
+    found = sorted(path for path in run.iterdir() if path.suffix in (".h5", ".npz", ".yaml"))
+    return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in found]
 
 
 def _run(given: Path | None, stage: str) -> Path:
@@ -109,30 +264,34 @@ def _run(given: Path | None, stage: str) -> Path:
     return open_run(run, stage).path  # a wrong folder is told before models are loaded
 
 
-def _print(recognition: Recognition, form: str, several: bool) -> None:
-    if form == "json" and several:
-        text = json.dumps(as_dict(recognition), ensure_ascii=False) + "\n"
-    else:
-        text = FORMATS[form].write(recognition)
-        text = f"{recognition.id}\t{text}" if several else text
-    print(text, end="", flush=True)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("paths", nargs="+", type=Path, metavar="FILE_OR_FOLDER", help="what to transcribe")
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        metavar="FILE_OR_FOLDER",
+        help="what to transcribe; - is standard input",
+    )
+    parser.add_argument("--list", type=Path, metavar="FILE", help="a text file that names more, one a line")
     parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
     parser.add_argument("--language", type=Path, metavar="RUN", help="run of the language model")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="default: text")
     parser.add_argument(
-        "--output", type=Path, metavar="DIR", help="write one file for each recording into DIR"
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="write one file for each recording into DIR; what is finished there is skipped",
     )
-    parser.add_argument("--beam", type=positive, default=1, help="prefixes kept; 1 (default) is greedy")
     parser.add_argument(
-        "--n-best", type=positive, default=1, help="readings of each recording in JSON, at most --beam"
+        "--n-best", type=positive, default=1, help="readings of each segment in JSON, at most --beam"
     )
+    parser.add_argument(
+        "--rate", type=positive, metavar="HZ", help="standard input is raw mono 16-bit sound of this rate"
+    )
+    add_search_options(parser)
     return parser
 
 

@@ -1,8 +1,11 @@
-"""pipeline.py, model_speech/loading.py, utils/silence.py: the same words however they are cut and batched."""
+"""pipeline.py, model_speech/loading.py, decoder.py: the same words however they are cut and batched."""
 
 from __future__ import annotations
 
+import itertools
 import shutil
+from concurrent.futures import BrokenExecutor, Future
+from contextlib import nullcontext
 from pathlib import Path
 
 import h5py
@@ -18,9 +21,10 @@ from pipeline import Recognizer, load_converter, syllable_times
 from utils.audio import write_wav
 from utils.errors import AudioError, ConfigError, RunError, VocabularyError
 from utils.features import FeatureConfig, extract_features
+from utils.recognition import Ending, Segment
 from utils.run import RunFolder
-from utils.silence import cut_at_silence
 from utils.vocabulary import BLANK, SPACE, Vocabulary
+from utils.voice_activity import Stretch
 
 RATE = 16_000
 NOISE = np.random.default_rng(0).normal(0, 0.1, 5 * RATE).astype(np.float32)
@@ -135,7 +139,15 @@ def test_n_best_without_spaces_has_no_twins():
     assert (reading.pinyin, reading.score) == (("ma1", "ni3"), -1.0)
 
 
-def test_n_best_of_a_long_recording_combines_its_pieces():
+def _every_ten_seconds(blocks, rate, longest):
+    """Stands in for the voice activity: this file's 'speech' is none."""
+    samples = np.concatenate(list(blocks))
+    for start in range(0, len(samples), 10 * rate):
+        yield Stretch(start, samples[start : start + 10 * rate])
+
+
+def test_n_best_of_a_long_recording_combines_its_pieces(monkeypatch):
+    monkeypatch.setattr(pipeline, "whole_or_stretches", _every_ten_seconds)
     text = "m.h." * 40 + "." * 20 + "n.w." * 40  # 34 s
     (heard,) = Recognizer(Scripted(), Echo(), beam=4, n_best=4).recognise([("long", _speak(text))])
     assert heard.hanzi == text.replace(".", "")
@@ -174,27 +186,66 @@ def test_syllable_times_meet_half_way_and_stay_near():
     assert times == [pytest.approx((0.0, 0.1)), pytest.approx((0.1, 0.4)), pytest.approx((0.68, 0.93))]
 
 
-def test_short_recordings_are_not_cut():
-    assert cut_at_silence(NOISE, RATE, longest=5.0) == [(0, len(NOISE))]
+def test_segments_have_times_in_the_recording_and_an_ending(monkeypatch):
+    monkeypatch.setattr(pipeline, "whole_or_stretches", _every_ten_seconds)
+    sources = [("long", _speak("m" + "." * 199 + "h..")), ("short", _speak("n"))]
+    found = [(name, list(events)) for name, events in Recognizer(Scripted(), Echo()).segments(sources)]
+    assert [name for name, _ in found] == ["long", "short"]
+    *segments, ending = found[0][1]
+    assert [(one.start, pytest.approx(one.end), one.best.hanzi) for one in segments] == [
+        (0, 10, "m"),
+        (10, 20, ""),
+        (20, 20.3, "h"),
+    ]
+    assert segments[2].times == (pytest.approx((20.0, 20.3)),)
+    assert ending == Ending(pytest.approx(20.3))
 
 
-def test_cuts_lie_in_the_pauses():
-    loud, pause = np.tile(NOISE, 3)[: 14 * RATE], np.zeros(RATE, np.float32)
-    samples = np.concatenate([loud, pause, loud, pause, loud])
-    pieces = cut_at_silence(samples, RATE, longest=20.0)
-    cuts = [end / RATE for _, end in pieces[:-1]]
-    assert len(cuts) == 2
-    assert 14 < cuts[0] < 15 and 29 < cuts[1] < 30
-    assert [start for start, _ in pieces] == [0, *(end for _, end in pieces[:-1])]
-    assert pieces[-1][1] == len(samples)
+def test_segments_come_before_the_recording_has_ended(monkeypatch):
+    read = []
+
+    def blocks():
+        for second in range(60):
+            read.append(second)
+            yield _speak("m.n.h.w.m.")
+
+    def as_they_come(blocks, rate, longest):
+        yield from (Stretch(n * rate, block) for n, block in enumerate(blocks))
+
+    monkeypatch.setattr(pipeline, "whole_or_stretches", as_they_come)
+    recognizer = Recognizer(Scripted(), Echo(), window_seconds=0)
+    ((_, events),) = itertools.islice(recognizer.segments([("live", blocks())]), 1)
+    assert next(events).best.hanzi == "mnhwm"
+    assert len(read) == 1
+    assert sum(isinstance(event, Segment) for event in events) == 59
 
 
-@pytest.mark.parametrize("seconds", [20.001, 30.0, 61.7])
-def test_pieces_have_a_largest_length_even_without_pauses(seconds):
-    samples = np.tile(NOISE, 13)[: int(seconds * RATE)]
-    pieces = cut_at_silence(samples, RATE, longest=20.0)
-    assert all(0 < end - start <= 20 * RATE for start, end in pieces)
-    assert sum(end - start for start, end in pieces) == len(samples)
+def test_what_breaks_off_ends_with_its_error():
+    def blocks():
+        yield _speak("m.n.")
+        raise AudioError("cut off", where="talk")
+
+    sources = [("a", blocks()), ("b", _speak("h"))]
+    events, others = (list(events) for _, events in Recognizer(Scripted()).segments(sources))
+    assert [event.error.what for event in events] == ["cut off"]
+    assert [one.best.pinyin for one in others[:-1]] == [("hao3",)]
+
+
+def test_worker_processes_decode_the_same():
+    sources = [(str(i), _speak("m.n.h-w."[: i % 8 + 1] * (i % 3 + 1))) for i in range(12)]
+    here = list(Recognizer(Scripted(), Echo(), beam=3, n_best=2).recognise(sources))
+    assert list(Recognizer(Scripted(), Echo(), beam=3, n_best=2, workers=1).recognise(sources)) == here
+
+
+def test_a_process_that_dies_is_told(monkeypatch):
+    def died(decoder, workers):
+        future = Future()
+        future.set_exception(BrokenExecutor("killed"))
+        return nullcontext(lambda logits, lengths: future)
+
+    monkeypatch.setattr(pipeline, "decoding", died)
+    with pytest.raises(RunError, match=r"a decoding process died.*fewer --workers"):
+        list(Recognizer(Scripted(), workers=1).recognise([("one", _speak("m"))]))
 
 
 def test_logits_do_not_depend_on_the_batch(acoustic: AcousticModel):

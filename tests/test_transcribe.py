@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
+import os
 import re
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,58 +18,89 @@ import soundfile
 import transcribe
 from utils.audio import write_wav
 from utils.errors import AudioError, ConfigError, RunError, UserError
-from utils.recognition import Alternative, Recognition
-from utils.transcript_formats import FORMATS, as_json, as_srt, as_text, as_textgrid
+from utils.recognition import Alternative, Ending, Segment
+from utils.transcript_formats import FORMATS, as_json_line
 
 RATE = 16_000
 SHARED = Path(__file__).parents[1].parent / "shared" / "data"
 NOISE = np.random.default_rng(0).normal(0, 0.1, 2 * RATE).astype(np.float32)
 
 
-def _recognition(pinyin: str, hanzi: str, times: list[tuple[float, float]], seconds: float) -> Recognition:
-    syllables = tuple(pinyin.split())
-    best = Alternative(syllables, hanzi, -1.5)
-    return Recognition("talk", seconds, syllables, hanzi, -1.5, tuple(times), (best,))
+def _segment(pinyin: str, hanzi: str, times: list[tuple[float, float]], start: float, end: float) -> Segment:
+    return Segment(start, end, tuple(times), (Alternative(tuple(pinyin.split()), hanzi, -1.5),))
 
 
-TALK = _recognition("ni3 hao3 ma5", "你好吗", [(0.1, 0.3), (0.3, 0.5), (3661.2, 3661.4567)], 3662.0)
-SILENCE = _recognition("", "", [], 2.0)
+TALK = [
+    _segment("ni3 hao3", "你好", [(0.1, 0.3), (0.3, 0.5)], 0.0, 0.7),
+    _segment("ma5", "吗", [(3661.2, 3661.4567)], 3661.0, 3662.0),
+    Ending(3662.0),
+]
+WITHOUT_HANZI = [_segment("ni3 hao3", "", [(0.1, 0.3), (0.3, 0.5)], 0.0, 0.7), Ending(0.7)]
+SILENCE = [Ending(2.0)]
 
 
-def test_text():
-    assert as_text(TALK) == "你好吗\n"
-    assert as_text(_recognition("ni3 hao3", "", [(0, 1), (1, 2)], 2)) == "ni3 hao3\n"
-    assert as_text(SILENCE) == "\n"
+def _written(form: str, events: list[Segment | Ending]) -> str:
+    return "".join(FORMATS[form].write("talk", events))
+
+
+def test_text_has_a_line_for_each_segment():
+    assert _written("text", TALK) == "你好\n吗\n"
+    assert _written("text", WITHOUT_HANZI) == "ni3 hao3\n"
+    assert _written("text", SILENCE) == "\n"
+    assert _written("text", [_segment("", "", [], 0, 1), *TALK]) == "你好\n吗\n"
+
+
+def test_text_comes_while_the_recording_is_read():
+    events = iter(TALK)
+    lines = FORMATS["text"].write("talk", events)
+    assert next(lines) == "你好\n"
+    assert next(events) is TALK[1]
 
 
 def test_json():
-    value = json.loads(as_json(TALK))
-    assert (value["id"], value["hanzi"], value["pinyin"], value["seconds"]) == (
-        "talk",
-        "你好吗",
-        "ni3 hao3 ma5",
+    value = json.loads(_written("json", TALK))
+    expected = {"id": "talk", "hanzi": "你好吗", "pinyin": "ni3 hao3 ma5", "seconds": 3662, "score": -3}
+    assert {key: value[key] for key in expected} == expected
+    segment = value["segments"][1]
+    assert (segment["start"], segment["end"], segment["hanzi"], segment["pinyin"]) == (
+        3661,
         3662,
+        "吗",
+        "ma5",
     )
-    assert value["syllables"][2] == {"pinyin": "ma5", "hanzi": "吗", "start": 3661.2, "end": 3661.457}
-    assert value["n_best"] == [{"hanzi": "你好吗", "pinyin": "ni3 hao3 ma5", "score": -1.5}]
-    assert json.loads(as_json(SILENCE))["syllables"] == []
+    assert segment["syllables"] == [{"pinyin": "ma5", "hanzi": "吗", "start": 3661.2, "end": 3661.457}]
+    assert segment["n_best"] == [{"hanzi": "吗", "pinyin": "ma5", "score": -1.5}]
+    assert json.loads(_written("json", SILENCE)) == {
+        "id": "talk",
+        "segments": [],
+        "seconds": 2.0,
+        "hanzi": "",
+        "pinyin": "",
+        "score": 0.0,
+    }
+
+
+def test_json_in_one_line_says_the_same():
+    line = "".join(as_json_line("talk", TALK))
+    assert line.endswith("}\n") and line.count("\n") == 1
+    assert json.loads(line) == json.loads(_written("json", TALK))
 
 
 def test_srt_has_a_cue_for_each_stretch_of_speech():
-    assert as_srt(TALK) == (
+    assert _written("srt", TALK) == (
         "1\n00:00:00,100 --> 00:00:00,500\n你好\n\n2\n01:01:01,200 --> 01:01:01,457\n吗\n"
     )
-    assert as_srt(SILENCE) == ""
+    assert _written("srt", SILENCE) == ""
 
 
 def test_srt_cuts_long_speech_into_lines():
     times = [(0.2 * i, 0.2 * (i + 1)) for i in range(50)]
-    cues = as_srt(_recognition("ma1 " * 50, "妈" * 50, times, 10.0)).split("\n\n")
+    cues = _written("srt", [_segment("ma1 " * 50, "妈" * 50, times, 0, 10), Ending(10)]).split("\n\n")
     assert [len(cue.splitlines()[2]) for cue in cues] == [24, 24, 2]
 
 
 def test_textgrid_tiles_the_whole_recording():
-    text = as_textgrid(TALK)
+    text = _written("textgrid", TALK)
     assert text.startswith('File type = "ooTextFile"\nObject class = "TextGrid"\n')
     assert re.findall(r'name = "(\w+)"', text) == ["hanzi", "pinyin"]
     tier = text.split("item [2]")[1]
@@ -79,9 +114,10 @@ def test_textgrid_tiles_the_whole_recording():
 
 
 def test_textgrid_without_hanzi_or_speech():
-    text = as_textgrid(SILENCE)
+    text = _written("textgrid", SILENCE)
     assert re.findall(r'name = "(\w+)"', text) == ["pinyin"]
     assert "intervals: size = 1" in text
+    assert re.findall(r'name = "(\w+)"', _written("textgrid", WITHOUT_HANZI)) == ["pinyin"]
 
 
 @pytest.fixture
@@ -108,11 +144,11 @@ def test_a_folder_with_a_broken_file(talks, runs, tmp_path, capsys):
     assert transcribe.main([str(talks), *runs, "--format", "json", "--output", str(output)]) == 1
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error:")]
     assert len(errors) == 1 and "broken.flac" in errors[0]
-    written = {path.relative_to(output).as_posix() for path in output.rglob("*.*")}
+    written = {path.relative_to(output).as_posix() for path in output.rglob("*.json")} - {transcribe.SETTINGS}
     assert written == {"a.wav.json", "a.mp3.json", "c.json", "deep/b.json"}
     value = json.loads((output / "deep/b.json").read_text())
     assert value["seconds"] == 0.5
-    assert len(value["hanzi"]) == len(value["syllables"])
+    assert len(value["hanzi"]) == len(value["segments"][0]["syllables"])
 
 
 @pytest.mark.parametrize("form", list(FORMATS))
@@ -131,7 +167,7 @@ def test_several_files_are_printed_a_line_each(talks, runs, capsys):
     assert transcribe.main([*files, *runs, "--format", "json", "--beam", "3", "--n-best", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [json.loads(line)["id"] for line in lines] == files
-    assert all(1 <= len(json.loads(line)["n_best"]) <= 2 for line in lines)
+    assert all(1 <= len(json.loads(line)["segments"][0]["n_best"]) <= 2 for line in lines)
 
 
 def test_several_subtitle_files_need_a_folder(talks, runs):
@@ -149,7 +185,7 @@ def test_two_files_of_one_name_are_not_written_over_each_other(talks, runs, tmp_
 def test_a_missing_file_gives_an_error_line(talks, runs, capsys):
     assert transcribe.main([str(talks / "none.wav"), str(talks / "c.ogg"), *runs]) == 1
     captured = capsys.readouterr()
-    assert "no such audio file" in captured.err and "1 of 2 files could not be read" in captured.err
+    assert "no such audio file" in captured.err and "1 of 2 files could not be transcribed" in captured.err
     assert captured.out.startswith(str(talks / "c.ogg"))
 
 
@@ -181,6 +217,122 @@ def test_help_has_examples(capsys):
     assert "python transcribe.py recording.wav" in capsys.readouterr().out
 
 
+def _times(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.txt")}
+
+
+def test_a_second_call_goes_on_where_the_first_stopped(talks, runs, tmp_path, capsys):
+    output = tmp_path / "out"
+    call = [str(talks / "a.wav"), str(talks / "c.ogg"), *runs, "--output", str(output)]
+    assert transcribe.main(call) == 0
+    first = _times(output)
+    (output / "c.txt").unlink()
+    assert transcribe.main(call) == 0
+    assert "1 of 2 were transcribed before" in capsys.readouterr().err
+    assert _times(output)["a.txt"] == first["a.txt"] and (output / "c.txt").is_file()
+    assert transcribe.main([*call, "--format", "json"]) == 0
+    assert (output / "a.json").is_file()
+
+
+@pytest.mark.parametrize("change", ["settings", "recording", "model"])
+def test_what_was_made_otherwise_is_made_anew(talks, runs, tmp_path, capsys, monkeypatch, speech_run, change):
+    output, call = tmp_path / "out", [str(talks / "a.wav"), *runs, "--output", str(tmp_path / "out")]
+    assert transcribe.main(call) == 0
+    if change == "settings":
+        call += ["--beam", "2"]
+    elif change == "recording":
+        later = time.time() + 5
+        os.utime(talks / "a.wav", (later, later))
+    else:
+        monkeypatch.setattr(transcribe, "_weights", lambda run: [["best.weights.h5", 1, 2]])
+    before = _times(output)
+    assert transcribe.main(call) == 0
+    assert "transcribed before" not in capsys.readouterr().err
+    assert _times(output) != before
+
+
+def test_a_killed_call_leaves_no_half_transcript(talks, runs, tmp_path, monkeypatch):
+    """The transcript gets its name when it is whole."""
+
+    def broken(name, events):
+        yield "the beginning"
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(FORMATS, "text", FORMATS["text"].__class__(".txt", broken))
+    with pytest.raises(KeyboardInterrupt):
+        transcribe.main([str(talks / "a.wav"), *runs, "--output", str(tmp_path / "out")])
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [transcribe.SETTINGS]
+
+
+def test_a_list_of_files(talks, runs, tmp_path, capsys):
+    listed = tmp_path / "files.txt"
+    listed.write_text(f"{talks / 'a.wav'}\n\n{talks / 'c.ogg'}\n", encoding="utf-8")
+    assert transcribe.main(["--list", str(listed), *runs]) == 0
+    names = [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == [str(talks / "a.wav"), str(talks / "c.ogg")]
+
+
+def test_a_list_that_is_none(tmp_path, runs, capsys):
+    (tmp_path / "empty.txt").write_text("\n")
+    with pytest.raises(UserError, match="the list names no file"):
+        transcribe.main(["--list", str(tmp_path / "empty.txt"), *runs])
+    with pytest.raises(UserError, match="can't read the list"):
+        transcribe.main(["--list", str(tmp_path / "none.txt"), *runs])
+    with pytest.raises(SystemExit):
+        transcribe.main(runs)
+    assert "give recordings, folders, or --list FILE" in capsys.readouterr().err
+
+
+def _pipe(monkeypatch, content: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+
+
+@pytest.mark.parametrize("name", ["a.wav", "a.mp3"])
+def test_a_pipe_with_a_sound_file(talks, runs, capsys, monkeypatch, name):
+    assert transcribe.main([str(talks / name), *runs]) == 0
+    expected = capsys.readouterr().out
+    _pipe(monkeypatch, (talks / name).read_bytes())
+    assert transcribe.main(["-", *runs]) == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_a_pipe_with_raw_sound(talks, runs, tmp_path, capsys, monkeypatch):
+    assert transcribe.main([str(talks / "a.wav"), *runs]) == 0
+    expected = capsys.readouterr().out
+    integers = np.clip(np.rint(NOISE * 32768), -32768, 32767).astype("<i2")
+    _pipe(monkeypatch, integers.tobytes())
+    assert transcribe.main(["-", "--rate", "16000", *runs, "--output", str(tmp_path)]) == 0
+    assert (tmp_path / "stdin.txt").read_text() == expected
+    _pipe(monkeypatch, b"")
+    assert transcribe.main(["-", "--rate", "16000", *runs]) == 1
+    assert "there are no samples, standard input" in capsys.readouterr().err
+
+
+def test_rate_is_for_a_pipe_alone(talks, runs):
+    with pytest.raises(UserError, match="--rate says what raw sound from a pipe is"):
+        transcribe.main([str(talks / "a.wav"), "--rate", "16000", *runs])
+
+
+def test_a_file_that_ends_early_is_reported_and_the_rest_done(talks, runs, tmp_path, capsys):
+    soundfile.write(talks / "long.flac", np.tile(NOISE, 40), RATE)
+    whole = (talks / "long.flac").read_bytes()
+    (talks / "long.flac").write_bytes(whole[: len(whole) * 9 // 10])
+    files = [str(talks / "long.flac"), str(talks / "c.ogg")]
+    assert transcribe.main([*files, *runs, "--output", str(tmp_path / "out")]) == 1
+    assert "the audio file is cut off" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "out").glob("*.txt")] == ["c.txt"]
+
+
+def test_fusion_needs_a_beam_and_a_run_of_its_kind(talks, runs, language_run):
+    file = str(talks / "a.wav")
+    with pytest.raises(ConfigError, match="helps a beam search"):
+        transcribe.main([file, *runs, "--syllables", str(language_run), "--beam", "1"])
+    with pytest.raises(RunError, match="a run of 'ngram', not of 'syllable_ngram'"):
+        transcribe.main([file, *runs, "--syllables", str(language_run)])
+    with pytest.raises(ConfigError, match="below 0"):
+        transcribe.main([file, *runs, "--fusion-weight", "-1"])
+
+
 @pytest.mark.shared
 def test_real_recordings_of_every_kind(runs, tmp_path, capsys):
     folders = [
@@ -195,4 +347,4 @@ def test_real_recordings_of_every_kind(runs, tmp_path, capsys):
         if file.suffix in (".flac", ".mp3")
     ][::400]
     assert transcribe.main([*files, *runs, "--format", "json", "--output", str(tmp_path)]) == 0
-    assert len(list(tmp_path.glob("*.json"))) == len(files)
+    assert len(list(tmp_path.glob("[!.]*.json"))) == len(files)

@@ -1,8 +1,15 @@
-"""Words of a command line → checked values, for ``type=`` of argparse."""
+"""Words of a command line → checked values, and options that several commands have in common."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+
+from utils.errors import ConfigError
+
+BEAM = 10  # prefixes that a search with a language model keeps, if no number is given
+# Tuned on 31 dev utterances with a 4-gram of syllables (benchmarks/syllable_fusion.py).
+FUSION_WEIGHT, INSERTION_BONUS = 0.5, 2.5
 
 
 def positive(text: str) -> int:
@@ -14,3 +21,64 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
     return int(text)
+
+
+def not_negative(text: str) -> int:
+    """A whole number from 0 on.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0 on")
+    return int(text)
+
+
+def add_search_options(parser: argparse.ArgumentParser) -> None:
+    """How syllables are searched: ``--beam``, ``--syllables RUN`` and its two weights, ``--workers``."""
+    parser.add_argument(
+        "--beam",
+        type=positive,
+        help=f"prefixes kept; 1 is greedy (default: 1, with --syllables {BEAM})",
+    )
+    parser.add_argument(
+        "--syllables",
+        type=Path,
+        metavar="RUN",
+        help="run of a syllable_ngram, which helps the beam search",
+    )
+    parser.add_argument(
+        "--fusion-weight",
+        type=float,
+        default=FUSION_WEIGHT,
+        metavar="W",
+        help=f"of its log-probabilities (default: {FUSION_WEIGHT})",
+    )
+    parser.add_argument(
+        "--insertion-bonus",
+        type=float,
+        default=INSERTION_BONUS,
+        metavar="B",
+        help=f"for each syllable, against its liking for few (default: {INSERTION_BONUS})",
+    )
+    parser.add_argument(
+        "--workers",
+        type=not_negative,
+        default=0,
+        metavar="N",
+        help="processes that search beside the acoustic model (default: 0, none)",
+    )
+
+
+def beam_of(options: argparse.Namespace) -> int:
+    """The beam that the options of :func:`add_search_options` ask for.
+
+    Raises:
+        ConfigError: a language model of syllables is to help a greedy search, or its weight is negative.
+    """
+    beam = options.beam or (BEAM if options.syllables else 1)
+    if options.syllables and beam == 1:
+        raise ConfigError("--syllables helps a beam search, not a greedy one", hint="e.g. --beam 10")
+    if options.fusion_weight < 0:
+        raise ConfigError(f"--fusion-weight {options.fusion_weight} is below 0", hint="0 leaves it out")
+    return beam

@@ -9,9 +9,9 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -33,15 +33,36 @@ def in_processes(work: Callable[[Job], Result], jobs: Sequence[Job], workers: in
     if workers <= 1:
         yield from map(work, jobs)
         return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=_start_worker)
+    pool = WorkerPool(min(workers, len(jobs)))
     try:
-        with _main_module_hidden():
-            futures = [pool.submit(work, job) for job in jobs]
-        for future in as_completed(futures):
+        for future in as_completed([pool.submit(work, job) for job in jobs]):
             yield future.result()
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.close()
+
+
+class WorkerPool:
+    """Worker processes for jobs as they come; started afresh (see :func:`in_processes`), when first needed.
+
+    Args:
+        workers: processes.
+        prepare: called once in each with ``arguments``; at the top of a module, as the jobs.
+    """
+
+    def __init__(self, workers: int, prepare: Callable[..., None] | None = None, *arguments: Any):
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(
+            workers, mp_context=context, initializer=_start_worker, initargs=(prepare, arguments)
+        )
+
+    def submit(self, work: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """Run ``work(*arguments)`` in a process."""
+        with _main_module_hidden():
+            return self._pool.submit(work, *arguments)
+
+    def close(self) -> None:
+        """Drop what has not begun and end the processes."""
+        self._pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -55,10 +76,12 @@ def _main_module_hidden() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def _start_worker() -> None:
+def _start_worker(prepare: Callable[..., None] | None, arguments: Sequence[Any]) -> None:
     """Leave Ctrl-C to the parent, and don't outlive it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    if prepare:
+        prepare(*arguments)
 
 
 def _end_with_parent() -> None:

@@ -1,4 +1,4 @@
-"""What recognising one recording gives: syllables with times, hanzi, alternatives.
+"""What recognising recordings gives: segments with syllables, times, hanzi and alternatives.
 
 Made by the pipeline; read by the transcript writers and the evaluation, which need no model.
 """
@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from utils.errors import AudioError
+
 
 @dataclass(frozen=True)
 class Alternative:
-    """One reading of a recording: canonical syllables, their hanzi, and a natural-log probability."""
+    """One reading: canonical syllables, their hanzi, and the score by which it is ranked."""
 
     pinyin: tuple[str, ...]
     hanzi: str
@@ -18,15 +20,49 @@ class Alternative:
 
 
 @dataclass(frozen=True)
+class Segment:
+    """What was recognised in one stretch of a recording; a short recording is one segment.
+
+    Attributes:
+        start, end: of the stretch, in seconds from the recording's start.
+        times: (start, end) of each syllable of the best reading, likewise.
+        n_best: readings from the best on, one at least.
+    """
+
+    start: float
+    end: float
+    times: tuple[tuple[float, float], ...]
+    n_best: tuple[Alternative, ...]
+
+    @property
+    def best(self) -> Alternative:
+        """The best reading."""
+        return self.n_best[0]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """A recording has been read to its end, or can't be read any further.
+
+    Attributes:
+        seconds: its length, as far as it could be read.
+        error: why it can't be read, or None.
+    """
+
+    seconds: float
+    error: AudioError | None = None
+
+
+@dataclass(frozen=True)
 class Recognition:
-    """What was recognised in one recording.
+    """What was recognised in a whole recording.
 
     Attributes:
         id: as the caller named the recording.
         seconds: the recording's length.
         pinyin: canonical syllables of the best reading.
         hanzi: as many characters as syllables; empty without a second stage.
-        score: natural-log probability of the syllables, by the acoustic model.
+        score: natural-log probability of the syllables, by the acoustic model (and the fused one).
         times: (start, end) in seconds of each syllable.
         n_best: readings from the best on; the first is the one above.
     """

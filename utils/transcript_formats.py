@@ -1,84 +1,107 @@
-"""A recognised recording in, a transcript file's text out: plain, JSON, SubRip subtitles, Praat TextGrid."""
+"""A recording's segments as they are recognised in, a transcript's text piece by piece out.
+
+Plain text, JSON, SubRip subtitles, Praat TextGrid. Of an hour-long recording only the text is held for JSON,
+and for the TextGrid, which begins with numbers, text and times; the other two hold nothing.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from utils.recognition import Recognition
+from utils.recognition import Ending, Segment
 
 # A subtitle ends at a pause, or when it would be more than two lines of reading at usual speed.
 CUE_PAUSE_SECONDS = 0.5
 CUE_SYLLABLES = 24
 
+Events = Iterable[Segment | Ending]
+
 
 @dataclass(frozen=True)
 class TranscriptFormat:
-    """A file ending, and the function that writes such a file's text."""
+    """A file ending, and the function that writes such a file's text from a recording's name and events."""
 
     suffix: str
-    write: Callable[[Recognition], str]
+    write: Callable[[str, Events], Iterator[str]]
 
 
-def as_text(recognition: Recognition) -> str:
-    """One line: hanzi, or syllables where there is no second stage."""
-    return _text(recognition, 0, len(recognition.pinyin)) + "\n"
+def as_text(name: str, events: Events) -> Iterator[str]:
+    """One line a segment: hanzi, or syllables where there is no second stage. An empty line for silence."""
+    silent = True
+    for event in events:
+        if isinstance(event, Segment) and event.times:
+            silent = False
+            yield _text(event, 0, len(event.times)) + "\n"
+    if silent:
+        yield "\n"
 
 
-def as_dict(recognition: Recognition) -> dict[str, object]:
-    """Everything that is known, as plain values; times in seconds, rounded to milliseconds."""
-    hanzi = recognition.hanzi or [""] * len(recognition.pinyin)
-    return {
-        "id": recognition.id,
-        "seconds": round(recognition.seconds, 3),
-        "hanzi": recognition.hanzi,
-        "pinyin": " ".join(recognition.pinyin),
-        "score": round(recognition.score, 4),
-        "syllables": [
-            {"pinyin": syllable, "hanzi": character, "start": round(time[0], 3), "end": round(time[1], 3)}
-            for syllable, character, time in zip(recognition.pinyin, hanzi, recognition.times, strict=True)
-        ],
-        "n_best": [
-            {"hanzi": one.hanzi, "pinyin": " ".join(one.pinyin), "score": round(one.score, 4)}
-            for one in recognition.n_best
-        ],
+def as_json(name: str, events: Events) -> Iterator[str]:
+    """Everything that is known; times in seconds, rounded to milliseconds. A line a segment."""
+    yield f'{{"id": {json.dumps(name, ensure_ascii=False)}, "segments": ['
+    hanzi: list[str] = []
+    pinyin: list[str] = []
+    score, seconds, before = 0.0, 0.0, "\n"
+    for event in events:
+        if isinstance(event, Ending):
+            seconds = event.seconds
+            continue
+        yield before + json.dumps(_segment(event), ensure_ascii=False)
+        before = ",\n"
+        hanzi.append(event.best.hanzi)
+        pinyin.append(" ".join(event.best.pinyin))
+        score += event.best.score
+    whole = {
+        "seconds": round(seconds, 3),
+        "hanzi": "".join(hanzi),
+        "pinyin": " ".join(filter(None, pinyin)),
+        "score": round(score, 4),
     }
+    yield "\n], " + json.dumps(whole, ensure_ascii=False)[1:] + "\n"
 
 
-def as_json(recognition: Recognition) -> str:
-    """:func:`as_dict` as an indented JSON document."""
-    return json.dumps(as_dict(recognition), ensure_ascii=False, indent=2) + "\n"
+def as_json_line(name: str, events: Events) -> Iterator[str]:
+    """The same in one line, for several recordings one after another."""
+    yield from (text.replace("\n", "") for text in as_json(name, events))
+    yield "\n"
 
 
-def as_srt(recognition: Recognition) -> str:
+def as_srt(name: str, events: Events) -> Iterator[str]:
     """SubRip subtitles, one for each stretch of speech between pauses; empty for silence."""
-    cues = []
-    for number, (first, end) in enumerate(_cues(recognition), start=1):
-        begins, ends = recognition.times[first][0], recognition.times[end - 1][1]
-        text = _text(recognition, first, end)
-        cues.append(f"{number}\n{_srt_time(begins)} --> {_srt_time(ends)}\n{text}\n")
-    return "\n".join(cues)
+    number = 0
+    for event in events:
+        if isinstance(event, Ending):
+            continue
+        for first, end in _cues(event.times):
+            number += 1
+            begins, ends = _srt_time(event.times[first][0]), _srt_time(event.times[end - 1][1])
+            gap = "\n" if number > 1 else ""
+            yield f"{gap}{number}\n{begins} --> {ends}\n{_text(event, first, end)}\n"
 
 
-def as_textgrid(recognition: Recognition) -> str:
+def as_textgrid(name: str, events: Events) -> Iterator[str]:
     """A Praat TextGrid (long text format) with a tier of syllables and, if there are hanzi, one of those."""
-    tiers = [("pinyin", list(recognition.pinyin))]
-    if recognition.hanzi:
-        tiers.insert(0, ("hanzi", list(recognition.hanzi)))
-    lines = [
-        'File type = "ooTextFile"',
-        'Object class = "TextGrid"',
-        "",
-        "xmin = 0",
-        f"xmax = {recognition.seconds:.4f}",
-        "tiers? <exists>",
-        f"size = {len(tiers)}",
-        "item []:",
-    ]
-    for number, (name, labels) in enumerate(tiers, start=1):
-        lines += _tier(number, name, labels, recognition)
-    return "\n".join(lines) + "\n"
+    pinyin: list[str] = []
+    hanzi: list[str] = []
+    edges = array("d")  # start and end of each syllable
+    seconds = 0.0
+    for event in events:
+        if isinstance(event, Ending):
+            seconds = event.seconds
+            continue
+        pinyin.extend(event.best.pinyin)
+        hanzi.extend(event.best.hanzi)
+        for time in event.times:
+            edges.extend(time)
+    tiers = [("hanzi", hanzi)] if hanzi else []
+    tiers.append(("pinyin", pinyin))
+    yield f'File type = "ooTextFile"\nObject class = "TextGrid"\n\nxmin = 0\nxmax = {seconds:.4f}\n'
+    yield f"tiers? <exists>\nsize = {len(tiers)}\nitem []:\n"
+    for number, (title, labels) in enumerate(tiers, start=1):
+        yield from _tier(number, title, labels, edges, seconds)
 
 
 FORMATS = {
@@ -89,20 +112,39 @@ FORMATS = {
 }
 
 
-def _text(recognition: Recognition, first: int, end: int) -> str:
-    return recognition.hanzi[first:end] or " ".join(recognition.pinyin[first:end])
+def _text(segment: Segment, first: int, end: int) -> str:
+    return segment.best.hanzi[first:end] or " ".join(segment.best.pinyin[first:end])
 
 
-def _cues(recognition: Recognition) -> list[tuple[int, int]]:
+def _segment(segment: Segment) -> dict[str, object]:
+    best = segment.best
+    hanzi = best.hanzi or [""] * len(best.pinyin)
+    return {
+        "start": round(segment.start, 3),
+        "end": round(segment.end, 3),
+        "hanzi": best.hanzi,
+        "pinyin": " ".join(best.pinyin),
+        "score": round(best.score, 4),
+        "syllables": [
+            {"pinyin": syllable, "hanzi": character, "start": round(time[0], 3), "end": round(time[1], 3)}
+            for syllable, character, time in zip(best.pinyin, hanzi, segment.times, strict=True)
+        ],
+        "n_best": [
+            {"hanzi": one.hanzi, "pinyin": " ".join(one.pinyin), "score": round(one.score, 4)}
+            for one in segment.n_best
+        ],
+    }
+
+
+def _cues(times: tuple[tuple[float, float], ...]) -> Iterator[tuple[int, int]]:
     """(first, end) syllable of each subtitle."""
-    cues, first = [], 0
-    for i in range(1, len(recognition.times) + 1):
-        at_end = i == len(recognition.times)
-        pause = not at_end and recognition.times[i][0] - recognition.times[i - 1][1] > CUE_PAUSE_SECONDS
+    first = 0
+    for i in range(1, len(times) + 1):
+        at_end = i == len(times)
+        pause = not at_end and times[i][0] - times[i - 1][1] > CUE_PAUSE_SECONDS
         if at_end or pause or i - first == CUE_SYLLABLES:
-            cues.append((first, i))
+            yield first, i
             first = i
-    return cues
 
 
 def _srt_time(seconds: float) -> str:
@@ -112,35 +154,25 @@ def _srt_time(seconds: float) -> str:
     return f"{minutes // 60:02}:{minutes % 60:02}:{rest // 1000:02},{rest % 1000:03}"
 
 
-def _tier(number: int, name: str, labels: list[str], recognition: Recognition) -> list[str]:
-    intervals = _intervals(labels, recognition)
-    lines = [
-        f"    item [{number}]:",
-        '        class = "IntervalTier"',
-        f'        name = "{name}"',
-        "        xmin = 0",
-        f"        xmax = {recognition.seconds:.4f}",
-        f"        intervals: size = {len(intervals)}",
-    ]
-    for place, (start, end, label) in enumerate(intervals, start=1):
-        lines += [
-            f"        intervals [{place}]:",
-            f"            xmin = {start:.4f}",
-            f"            xmax = {end:.4f}",
-            f'            text = "{label}"',
-        ]
-    return lines
+def _tier(number: int, title: str, labels: list[str], edges: array, seconds: float) -> Iterator[str]:
+    count = sum(1 for _ in _intervals(labels, edges, seconds))
+    yield f'    item [{number}]:\n        class = "IntervalTier"\n        name = "{title}"\n'
+    yield f"        xmin = 0\n        xmax = {seconds:.4f}\n        intervals: size = {count}\n"
+    for place, (start, end, label) in enumerate(_intervals(labels, edges, seconds), start=1):
+        yield (
+            f"        intervals [{place}]:\n            xmin = {start:.4f}\n            xmax = {end:.4f}\n"
+            f'            text = "{label}"\n'
+        )
 
 
-def _intervals(labels: list[str], recognition: Recognition) -> list[tuple[float, float, str]]:
+def _intervals(labels: list[str], edges: array, seconds: float) -> Iterator[tuple[float, float, str]]:
     """(start, end, label) without a gap from 0 to the end, as Praat wants it; silence has an empty label."""
-    intervals, reached = [], 0.0
-    for label, time in zip(labels, recognition.times, strict=True):
-        start, end = (round(seconds, 4) for seconds in time)
+    reached = 0.0
+    for place, label in enumerate(labels):
+        start, end = round(edges[2 * place], 4), round(edges[2 * place + 1], 4)
         if start > reached:
-            intervals.append((reached, start, ""))
-        intervals.append((start, end, label))
+            yield reached, start, ""
+        yield start, end, label
         reached = end
-    if round(recognition.seconds, 4) > reached:
-        intervals.append((reached, recognition.seconds, ""))
-    return intervals
+    if round(seconds, 4) > reached:
+        yield reached, seconds, ""
