@@ -130,7 +130,7 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
         listings += recipes.recipe_listings(recipe)
     findings += examine_texts(listings)
     if recipe:
-        findings += recipes.examine_recipe(recipe, listings)
+        findings += recipes.examine_recipe(recipe, listings, thorough=not options.no_audio)
     for run in subjects.runs:
         faults = recipes.examine_run(run)
         findings += faults

@@ -95,7 +95,7 @@ def read_index(folder: Path, bins: int) -> tuple[list[Path], np.ndarray]:
     for path in sorted(folder.glob("[!.]*.index.npy")):
         shard = path.with_name(path.name.replace(".index.npy", ".npy"))
         try:
-            parts.append(_places(path, shard, bins, len(shards)))
+            parts.append(shard_places(path, shard, bins, len(shards)))
             shards.append(shard)
         except (OSError, ValueError, EOFError) as error:
             log.warning("%s is damaged (%s): its features are computed again", shard, error)
@@ -156,7 +156,7 @@ def _starts(frames: np.ndarray) -> np.ndarray:
     return np.cumsum(frames, dtype=np.int64) - frames
 
 
-def _places(index: Path, shard: Path, bins: int, number: int) -> np.ndarray:
+def shard_places(index: Path, shard: Path, bins: int, number: int) -> np.ndarray:
     """(features,) PLACE of one shard, checked against its size.
 
     Raises:

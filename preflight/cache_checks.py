@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from data.augment import AugmentConfig
-from data.feature_cache import cache_folder, feature_keys
-from data.feature_shards import MISSING, find_rows
+from data.feature_cache import cache_folder
+from data.feature_keys import feature_keys
+from data.feature_shards import KEY, MISSING, find_rows, read_features, shard_places
 from data.manifest import Utterance
 from preflight.findings import ERROR, WARNING, Finding
 from preflight.listings import Line
+from utils.errors import AudioError
 from utils.features import FeatureConfig, feature_bins, frame_count
 
 _VALUE_BYTES = np.dtype(np.float16).itemsize
@@ -43,7 +45,11 @@ class CacheState:
 
 
 def cache_state(
-    lines: Sequence[tuple[Line, AugmentConfig | None]], features: FeatureConfig, folder: str | Path, seed: int
+    lines: Sequence[tuple[Line, AugmentConfig | None]],
+    features: FeatureConfig,
+    folder: str | Path,
+    seed: int,
+    thorough: bool = False,
 ) -> CacheState:
     """Look into a cache without changing it.
 
@@ -52,10 +58,11 @@ def cache_state(
         features: the settings.
         folder: of the cache, as in the recipe.
         seed: of the recipe.
+        thorough: read all of it and compare check sums.
     """
     place = cache_folder(folder, features)
     bins = feature_bins(features)
-    known, damaged = _known_keys(place, bins)
+    known, damaged = _known_keys(place, bins, thorough)
     cached = missing = needed = 0
     for augment in {augment for _, augment in lines}:
         own = list({line.id: line for line, used in lines if used == augment}.values())
@@ -67,9 +74,13 @@ def cache_state(
             if copies and 0 < line.seconds < float("inf"):
                 frames = frame_count(round(line.seconds * features.sample_rate), features)
                 needed += copies * frames * bins * _VALUE_BYTES
-    return CacheState(
-        place, tuple(damaged), cached, missing, needed, shutil.disk_usage(_existing(place)).free
-    )
+    return CacheState(place, tuple(damaged), cached, missing, needed, _free(place))
+
+
+def needs_room(features: FeatureConfig, hours: float, folder: str | Path) -> bool:
+    """Whether the features of so many hours, none of them cached, could fill the disk."""
+    frames = hours * 3600 * features.sample_rate / features.hop_samples
+    return frames * feature_bins(features) * _VALUE_BYTES > _NEARLY_FULL * _free(Path(folder))
 
 
 def damaged_shard(state: CacheState) -> Iterator[Finding]:
@@ -101,19 +112,21 @@ def disk_space(state: CacheState) -> Iterator[Finding]:
         yield Finding(severity, str(state.folder), "", "no room for the features", advice, detail)
 
 
-def _known_keys(folder: Path, bins: int) -> tuple[np.ndarray, list[tuple[str, str]]]:
+def _known_keys(folder: Path, bins: int, thorough: bool) -> tuple[np.ndarray, list[tuple[str, str]]]:
     """Keys of all whole shards, (rows,) KEY, and the damaged ones as (name, why)."""
-    keys, damaged = [np.empty(0, "S20")], []
+    keys, damaged = [np.empty(0, KEY)], []
     for index in sorted(folder.glob("[!.]*.index.npy")):
         shard = index.with_name(index.name.replace(".index.npy", ".npy"))
         try:
-            rows = np.load(index)
-            found = np.load(shard, mmap_mode="r").shape  # (frames, bins)
-            if found != (int(rows["frames"].sum()), bins):
-                raise ValueError(f"it holds {found[0]} frames of {found[1:]}")
-            keys.append(rows["key"])
-        except (OSError, ValueError, IndexError, EOFError) as error:
+            places = shard_places(index, shard, bins, 0)
+            for place in places if thorough else ():
+                read_features(str(shard), place["offset"], place["frames"], bins, place["sum"])
+        except AudioError as error:
+            damaged.append((shard.name, error.what))
+        except (OSError, ValueError, EOFError) as error:
             damaged.append((shard.name, " ".join(str(error).split())))
+        else:
+            keys.append(places["key"])
     return np.concatenate(keys), damaged
 
 
@@ -121,8 +134,10 @@ def _utterance(line: Line) -> Utterance:
     return Utterance(line.id, Path(line.audio), line.seconds, line.speaker, line.pinyin, line.hanzi)
 
 
-def _existing(folder: Path) -> Path:
-    return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+def _free(folder: Path) -> int:
+    """Bytes on the disk on which ``folder`` is, or will be."""
+    whole = folder.absolute()
+    return shutil.disk_usage(next(path for path in (whole, *whole.parents) if path.exists())).free
 
 
 CACHE = (damaged_shard, outdated_features, disk_space)

@@ -43,19 +43,19 @@ def impossible_seconds(listing: Listing) -> Iterator[Finding]:
 
 def unknown_syllable(listing: Listing) -> Iterator[Finding]:
     """Syllables that are not Mandarin."""
-    for line in listing.lines:
-        unknown = [s for s in (*line.pinyin, *line.spoken) if canonical(s) is None]
-        if unknown:
+    unknown = {syllable for syllable in _counts(listing) if canonical(syllable) is None}
+    for line in listing.lines if unknown else ():
+        its_own = [syllable for syllable in (*line.pinyin, *line.spoken) if syllable in unknown]
+        if its_own:
             advice = "write syllables like zhong1 lv4 de5, or take the line out"
-            shown = " ".join(map(repr, unknown[:3]))
+            shown = " ".join(map(repr, its_own[:3]))
             yield line_finding(ERROR, listing, line, "no Mandarin syllable", advice, shown)
 
 
 def rare_syllable(listing: Listing) -> Iterator[Finding]:
     """Syllables beyond the inventory (erhua …): each adds a class to the model."""
     inventory = set(full_inventory())
-    counts = Counter(syllable for line in listing.lines for syllable in line.pinyin)
-    for syllable, count in sorted(counts.items()):
+    for syllable, count in sorted(_counts(listing).items()):
         if syllable not in inventory and canonical(syllable):
             yield Finding(
                 WARNING,
@@ -120,7 +120,7 @@ def repeated_recording(listing: Listing) -> Iterator[Finding]:
                 continue
             detail = f"also in line {first.number} ({first.id})"
             if line.pinyin == first.pinyin:
-                advice = "take one of them out, or weigh whole lists with data.repeats"
+                advice = "take one of them out, or weigh whole lists with data.weights"
                 yield line_finding(WARNING, listing, line, "a recording for the second time", advice, detail)
             else:
                 advice = "listen to it, and keep the line that is right"
@@ -174,6 +174,15 @@ def not_in_vocabulary(listing: Listing, vocabulary: Vocabulary) -> Iterator[Find
             yield line_finding(
                 ERROR, listing, line, "a syllable that the run's vocabulary lacks", advice, shown
             )
+
+
+def _counts(listing: Listing) -> Counter[str]:
+    """How often each syllable is written."""
+    counts: Counter[str] = Counter()
+    for line in listing.lines:
+        counts.update(line.pinyin)
+        counts.update(line.spoken)
+    return counts
 
 
 CHEAP = (

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from preflight.cache_checks import CACHE, cache_state
+from preflight.cache_checks import CACHE, CacheState, cache_state, disk_space, needs_room
 from preflight.examination import examine_texts
 from preflight.findings import ERROR, Finding, apply, count_line, format_findings, has_errors
 from preflight.length_checks import target_too_long
-from preflight.listings import Line, Listing, is_manifest, of_role, read_listing
+from preflight.listings import Line, Listing, is_manifest, lines_of, of_role, read_listing
 from preflight.overfit import overfit_ten
 from preflight.run_checks import LOADED, OPENED, RUN, foreign_vocabulary
 from training.commands import RECIPES
@@ -58,17 +58,10 @@ def recipe_listings(config: SpeechConfig) -> list[Listing]:
     return [read_listing(path, role) for role, paths in roles.items() for path in dict.fromkeys(paths)]
 
 
-def examine_recipe(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:
-    """Targets against the model's time stride; the feature cache, and the disk it is on."""
-    findings = examine_lengths(config, listings)
-    lines = [
-        (line, config.augment if listing.role == "train" and config.augment.copies else None)
-        for listing in listings
-        if listing.role in ("train", "dev")
-        for line in listing.lines
-    ]
-    state = cache_state(lines, config.features, config.data.cache, config.seed)
-    return findings + apply(CACHE, state)
+def examine_recipe(config: SpeechConfig, listings: Sequence[Listing], thorough: bool) -> list[Finding]:
+    """Targets against the model's time stride; feature cache (``thorough``: all of it is read) and disk."""
+    state = _cache_state(config, listings, thorough)
+    return examine_lengths(config, listings) + apply(CACHE, state)
 
 
 def examine_lengths(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:
@@ -112,13 +105,26 @@ def look_before_training(config: Any) -> None:
     if not isinstance(config, SpeechConfig):
         return
     listings = recipe_listings(config)
-    findings = examine_texts(listings, readings=False) + examine_recipe(config, listings)
+    findings = examine_texts(listings, readings=False) + examine_lengths(config, listings)
+    hours = sum(line.seconds for line in lines_of(listings) if line.seconds >= 0) / 3600
+    if needs_room(config.features, hours * (1 + config.augment.copies), config.data.cache):
+        findings += apply((disk_space,), _cache_state(config, listings, thorough=False))
     errors = [finding for finding in findings if finding.severity == ERROR]
     for line in format_findings(findings):
         log.warning("%s", line)
     if errors:
         hint = "put it right (doctor.py --config looks closer), or train anyway with --no-checks"
         raise TrainingError(f"{count_line(errors)} in the data would waste this training", hint=hint)
+
+
+def _cache_state(config: SpeechConfig, listings: Sequence[Listing], thorough: bool) -> CacheState:
+    lines = [
+        (line, config.augment if listing.role == "train" and config.augment.copies else None)
+        for listing in listings
+        if listing.role in ("train", "dev")
+        for line in listing.lines
+    ]
+    return cache_state(lines, config.features, config.data.cache, config.seed, thorough)
 
 
 def _against_manifests(run: RunFolder) -> list[Finding]:

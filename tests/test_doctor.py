@@ -321,8 +321,12 @@ def test_damaged_and_outdated_features_are_found(corpus, recipe, capsys):
     found = findings(capsys, *recipe)
     assert names(found) == [(WARNING, "outdated-features")] and found[0]["detail"] == "1 of 16"
     shard = next(path for path in sorted(shards.glob("*.npy")) if "index" not in path.name)
-    shard.write_bytes(shard.read_bytes()[:-2000])
-    assert (WARNING, "damaged-shard") in names(findings(capsys, *recipe))
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:-2000])
+    assert (WARNING, "damaged-shard") in names(findings(capsys, *recipe, "--no-audio"))
+    shard.write_bytes(whole[:5000] + bytes([255 - whole[5000]]) + whole[5001:])
+    found = findings(capsys, *recipe)
+    assert [one["item"] for one in found if one["check"] == "damaged-shard"] == [shard.name]
 
 
 def test_a_full_disk_is_told_before_the_features_are_made(recipe, capsys, monkeypatch):
