@@ -28,7 +28,7 @@ format: $(READY)  ## Put the code into the common form
 	@$(BIN)/ruff format .
 
 bench: $(READY)  ## Run every benchmark, one after another
-	@for script in benchmarks/*.py; do echo "== $$script"; PYTHONPATH=. $(BIN)/python "$$script" || exit 1; done
+	@for script in benchmarks/*.py; do name=$$(basename "$$script" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name" || exit 1; done
 
 clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
 	@rm -rf .pytest_cache .ruff_cache .hypothesis .coverage

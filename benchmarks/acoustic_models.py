@@ -1,6 +1,6 @@
 """What the acoustic models cost and what they give for it: compute, training speed, error, in one table.
 
-    python benchmarks/acoustic_models.py [--minutes 10] [--utterances 8] [--seconds 4] [--steps 5]
+    python -m benchmarks.acoustic_models [--minutes 10] [--utterances 8] [--seconds 4] [--steps 5]
 
 Speed: each model trains on the same random batch with the optimiser of `train.py`, in a process of its own;
 the time of a step (forward, CTC, backward, update) is the median after two steps of warm-up.
@@ -25,13 +25,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.shared_parts.commands import ROOT, run
 from data.manifest import read_manifest, write_manifest
 from utils.errors import CorpusError, TrainingError, run_command
 from utils.features import FeatureConfig, feature_bins
 from utils.run import RunFolder
 from utils.vocabulary import acoustic_vocabulary
 
-ROOT = Path(__file__).resolve().parent.parent
 FEATURES = {"dfcnn": FeatureConfig(kind="spectrogram"), "compact": FeatureConfig(kind="filter_bank")}
 RECIPES = {"dfcnn": "configs/speech/dfcnn_thchs30.yaml", "compact": "configs/demo/speech.yaml"}
 SHARE_OF_MINUTES = {"dfcnn": 1.0, "compact": 0.1}
@@ -112,18 +112,18 @@ def _train_and_test(name: str, audio_seconds: float) -> dict[str, float]:
     epochs = max(1, round(audio_seconds / sum(one.seconds for one in utterances)))
     heard = np.cumsum([one.seconds for one in utterances])
     count = min(len(utterances), 1 + int(np.searchsorted(heard, audio_seconds / epochs)))
-    manifest, run = RUNS / f"{name}.tsv", RUNS / name
+    manifest, folder = RUNS / f"{name}.tsv", RUNS / name
     write_manifest(manifest, utterances[:count])
     splits = [
         f"data.train=[{manifest}]",
         f"data.dev=[{CORPUS / 'dev.tsv'}]",
         f"data.test=[{CORPUS / 'test.tsv'}]",
     ]
-    recipe = ["--config", RECIPES[name], "--run", str(run), f"training.epochs={epochs}"]
-    _run("train.py", "speech", *recipe, *splits)
-    with RunFolder(run).history.open(encoding="utf-8") as file:
+    recipe = ["--config", RECIPES[name], "--run", str(folder), f"training.epochs={epochs}"]
+    run("train.py", "speech", *recipe, *splits)
+    with RunFolder(folder).history.open(encoding="utf-8") as file:
         seconds = sum(float(row["seconds"]) for row in csv.DictReader(file))
-    figures = json.loads(_run("test.py", "speech", str(run), "--json"))
+    figures = json.loads(run("test.py", "speech", str(folder), "--json"))
     return {
         "training_seconds": seconds,
         "hours_heard": epochs * float(heard[count - 1]) / 3600,
@@ -138,15 +138,6 @@ def _in_own_process(name: str) -> dict[str, float]:
     if done.returncode:
         raise TrainingError(f"measuring ended with code {done.returncode}", where=name)
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def _run(*arguments: str) -> str:
-    """One of the ordinary commands; its standard output, while progress goes to the terminal."""
-    print("$ python", *arguments, file=sys.stderr, flush=True)
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
-    )
-    return done.stdout
 
 
 def _print(rows: dict[str, dict[str, float]], options: argparse.Namespace) -> None:

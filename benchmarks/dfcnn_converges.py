@@ -1,6 +1,6 @@
 """The published DFCNN learns 100 utterances: trains on them, decodes them, prints the error by epoch.
 
-    python benchmarks/dfcnn_converges.py [--epochs 45] [manifest.tsv]
+    python -m benchmarks.dfcnn_converges [--epochs 45] [manifest.tsv]
 
 A model and loss that can't bring 100 utterances below 5 % are broken; nothing is said about new speech.
 """

@@ -1,6 +1,6 @@
 """Real recordings: what each part of the training data contributes, end to end into hanzi.
 
-    python benchmarks/real_speech.py [--hours 20] [--only everything]
+    python -m benchmarks.real_speech [--hours 20] [--only everything]
 
 Needs the project's shared recordings and texts beside the checkout; says so and stops where they are
 absent. Trains `compact` once for each mixture, all with the same number of audio seconds seen, and a
@@ -11,25 +11,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import lzma
-import random
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.shared_parts.commands import run
+from benchmarks.shared_parts.open_text import SHARED, easily_spoken, open_domain_lines
 from data.manifest import read_manifest, write_manifest
-from utils.errors import CorpusError, run_command
+from utils.errors import run_command
 from utils.files import write_json, write_text
 
-ROOT = Path(__file__).resolve().parent.parent
-SHARED = ROOT.parent / "shared" / "data"
 WORK = Path("datasets/real_speech")
 RUNS = Path("runs/real_speech")
-TEXT_SOURCES = ("kdconv", "crosswoz", "cctv_xwlb", "trending_in_one", "zhihu_trending", "flaging_feed")
 SYNTHETIC_SENTENCES = 6_000
 LANGUAGE_LINES = 400_000
 TESTS = ("test_same_speaker", "test_other_speaker")
@@ -58,14 +53,10 @@ MIXTURES = (
 def main() -> int:
     """Prepare, train each mixture, test, print one table."""
     options = _parser().parse_args()
-    if not SHARED.is_dir():
-        raise CorpusError(
-            "the real recordings are not here", where="../shared/data", hint="see docs/real_speech.md"
-        )
     _prepare_text()
     _prepare_corpora()
     language = RUNS / "trigram"
-    _run(
+    run(
         "train.py",
         "language",
         "--config",
@@ -89,13 +80,8 @@ def _prepare_text() -> None:
     """Open-domain lines: some to be spoken by the synthesiser, more for the language model."""
     if (WORK / "language.txt").is_file():
         return
-    lines: dict[str, None] = {}
-    for source in TEXT_SOURCES:
-        with lzma.open(SHARED / "text" / f"{source}.txt.xz", "rt", encoding="utf-8") as file:
-            lines.update(dict.fromkeys(line.strip() for line in file))
-    chosen = list(lines)
-    random.Random(0).shuffle(chosen)
-    spoken = [line for line in chosen if 4 <= len(line) <= 14][: SYNTHETIC_SENTENCES + 400]
+    chosen = open_domain_lines(seed=0)
+    spoken = easily_spoken(chosen, SYNTHETIC_SENTENCES + 400)
     write_text(WORK / "spoken.txt", "".join(f"{line}\n" for line in spoken))
     known = set(spoken)  # the language model's dev sentences are among them
     read = [line for line in chosen[: LANGUAGE_LINES + len(spoken)] if line not in known][:LANGUAGE_LINES]
@@ -104,7 +90,7 @@ def _prepare_text() -> None:
 
 def _prepare_corpora() -> None:
     synthetic = ("-m", "data.corpora.synthetic")
-    _run(
+    run(
         *synthetic,
         "generate",
         str(WORK / "synthetic_corpus"),
@@ -117,13 +103,13 @@ def _prepare_corpora() -> None:
         "--test",
         "200",
     )
-    _run(*synthetic, "prepare", str(WORK / "synthetic_corpus"), "--output", str(WORK / "synthetic"))
+    run(*synthetic, "prepare", str(WORK / "synthetic_corpus"), "--output", str(WORK / "synthetic"))
     for name, folder in (
         ("aishell", "aishell1_two_speakers"),
         ("words", "words_one_speaker_mp3"),
         ("dspspeech20", "dspspeech20"),
     ):
-        _run(
+        run(
             "-m",
             "data.corpora.listed",
             "prepare",
@@ -144,7 +130,7 @@ def _train_and_test(mixture: Mixture, language: Path, hours: float) -> dict[str,
         for path, weight in zip(mixture.train, mixture.weights, strict=True)
     )
     epochs = max(1, round(hours / epoch_hours))
-    _run(
+    run(
         "train.py",
         "speech",
         "--config",
@@ -158,7 +144,7 @@ def _train_and_test(mixture: Mixture, language: Path, hours: float) -> dict[str,
     )
     figures = {"epochs": epochs}
     for test in TESTS:
-        results = _run(
+        results = run(
             "test.py",
             "pipeline",
             str(run),
@@ -169,15 +155,6 @@ def _train_and_test(mixture: Mixture, language: Path, hours: float) -> dict[str,
         )
         figures[test] = json.loads(results)
     return figures
-
-
-def _run(*arguments: str) -> str:
-    """One of the ordinary commands; its standard output, while progress goes to the terminal."""
-    print("$ python", *arguments, file=sys.stderr, flush=True)
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
-    )
-    return done.stdout
 
 
 def _print(rows: list[dict]) -> None:

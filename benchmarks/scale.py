@@ -1,6 +1,6 @@
 """Time and memory from a corpus of AISHELL-1's size to the first training step, in one table.
 
-    python benchmarks/scale.py [--utterances 10000 130000] [--folder DIR]
+    python -m benchmarks.scale [--utterances 10000 130000] [--folder DIR]
 
 The corpus is generated: 400 speakers, real WAV files (hard links to one of each speaker), sentences made of
 dictionary words. So is the warm feature cache of `configs/speech/compact_aishell1.yaml`: shards and indices
@@ -15,24 +15,28 @@ import argparse
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+import psutil
+import yaml
 from pypinyin.phrases_dict import phrases_dict
 from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 
-from data.augment import AugmentConfig
-from data.feature_cache import cache_folder
+from data.augment import AugmentConfig, SpecAugmentConfig
+from data.batching import BatchSource
+from data.feature_cache import cache_folder, prepare_features
 from data.feature_keys import feature_keys
 from data.feature_shards import INDEX_ROW, SUM, write_shard_header
 from data.manifest import read_manifest
@@ -40,10 +44,12 @@ from utils.audio import write_wav
 from utils.errors import TrainingError, run_command
 from utils.features import FeatureConfig, feature_bins
 from utils.pinyin import is_hanzi
+from utils.vocabulary import acoustic_vocabulary
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPE = "configs/speech/compact_aishell1.yaml"
 SPEAKERS = 400
+BATCHES = 200
 SECONDS = (2.0, 8.0)  # of a recording; AISHELL-1's mean is 4.5
 HANZI = 14  # at least, in a sentence
 SPLITS = {"train": 0.85, "dev": 0.1, "test": 0.05}  # of the speakers
@@ -51,25 +57,27 @@ SPLITS = {"train": 0.85, "dev": 0.1, "test": 0.05}  # of the speakers
 
 @dataclass(frozen=True)
 class Cost:
-    """What a command took: wall time and the peak of its memory."""
+    """What a command took: wall time, CPU time of all its threads, and the peak of its memory."""
 
     seconds: float
+    cpu_seconds: float
     megabytes: float
 
 
 def main() -> None:
     """Make corpora of all sizes, run the commands on each, print the table."""
     options = _parser().parse_args()
-    if options.fill:
-        fill_cache(options.fill)
+    if options.only:
+        {"fill": fill_cache, "batches": read_batches}[options.only[0]](Path(options.only[1]))
         return
     table = Table(title=f"From corpus to first step, {os.cpu_count()} cores")
-    for column in ("utterances", "command", "seconds", "peak MB"):
+    for column in ("utterances", "command", "seconds", "CPU seconds", "peak MB"):
         table.add_column(column, justify="left" if column == "command" else "right")
     with tempfile.TemporaryDirectory(prefix="scale-", dir=options.folder) as folder:
         for count in options.utterances:
             for command, cost in measure(Path(folder, str(count)), count):
-                table.add_row(f"{count:,}", command, f"{cost.seconds:.1f}", f"{cost.megabytes:.0f}")
+                figures = (f"{cost.seconds:.1f}", f"{cost.cpu_seconds:.1f}", f"{cost.megabytes:.0f}")
+                table.add_row(f"{count:,}", command, *figures)
             table.add_section()
     Console().print(table)
 
@@ -84,10 +92,16 @@ def measure(folder: Path, count: int) -> Iterator[tuple[str, Cost]]:
     broken = folder / "broken.tsv"
     broken.write_text(Path(manifests[0]).read_text(encoding="utf-8") + "one more line\n", encoding="utf-8")
     yield "vocabulary, last line bad", run([*python, "-m", "data.vocabularies", str(broken)], code=2)
-    subprocess.run([*python, __file__, "--fill", str(folder)], cwd=ROOT, env=_environment(), check=True)
+    run([*python, __file__, "--only", "fill", str(folder)])
+    yield f"{BATCHES} batches, no model", run([*python, __file__, "--only", "batches", str(folder)])
     training = [*python, "train.py", "speech", "--config", RECIPE, "--run", str(folder / "run")]
-    checkpoint = folder / "run" / "checkpoint" / "state.npz"
-    yield "train.py to first step", run(training + _overrides(folder), until=checkpoint)
+    log, checkpoint = folder / "run" / "train.log", folder / "run" / "checkpoint" / "state.npz"
+    ready, stepped = run_until(
+        training + _overrides(folder),
+        [lambda: log.exists() and " training and " in log.read_text(encoding="utf-8"), checkpoint.exists],
+    )
+    yield "train.py to model and data ready", ready
+    yield "train.py to first step done", stepped
     shutil.rmtree(folder)
 
 
@@ -127,28 +141,45 @@ def _sentence(words: Sequence[str], rng: random.Random) -> list[str]:
 
 def fill_cache(folder: Path) -> None:
     """Make the warm cache of the recipe for the corpus in ``folder``, without computing a feature."""
-    # TensorFlow comes with the recipes: it is loaded in the process that fills the cache only.
-    from training.speech import VARIANTS, SpeechConfig
-    from utils.config import load_config
-
-    config = load_config(SpeechConfig, ROOT / RECIPE, _overrides(folder), VARIANTS)
-    for split, augment in (("train", config.augment), ("dev", AugmentConfig(copies=0))):
+    recipe = yaml.safe_load((ROOT / RECIPE).read_text(encoding="utf-8"))
+    features = FeatureConfig(**recipe.get("features", {}))
+    for split, augment in (("train", AugmentConfig(**recipe["augment"])), ("dev", AugmentConfig(copies=0))):
         utterances = read_manifest(folder / "manifests" / f"{split}.tsv")
-        keys, _ = feature_keys(utterances, config.features, augment, config.seed)
+        keys, _ = feature_keys(utterances, features, augment, recipe.get("seed", 0))
         frames = np.array([round(100 * utterance.seconds) for utterance in utterances])
         per_shard = 1024 // keys.shape[1]
         for start in range(0, len(keys), per_shard):
             some = slice(start, start + per_shard)
             shard_frames = np.repeat(frames[some], keys.shape[1])
-            _write_hollow_shard(
-                cache_folder(config.data.cache, config.features), keys[some].ravel(), shard_frames
-            )
+            shards = cache_folder(folder / "cache", features)
+            _write_hollow_shard(shards, keys[some].ravel(), shard_frames, feature_bins(features))
 
 
-def _write_hollow_shard(folder: Path, keys: np.ndarray, frames: np.ndarray) -> None:
+def read_batches(folder: Path) -> None:
+    """What training does with the corpus in ``folder`` before a model comes in."""
+    recipe = yaml.safe_load((ROOT / RECIPE).read_text(encoding="utf-8"))
+    features, augment = FeatureConfig(**recipe.get("features", {})), AugmentConfig(**recipe["augment"])
+    utterances = read_manifest(folder / "manifests" / "train.tsv")
+    vocabulary = acoustic_vocabulary({syllable for one in utterances for syllable in one.pinyin})
+    features_cache = prepare_features(utterances, features, folder / "cache", augment)
+    labels = [vocabulary.encode(one.pinyin, one.id, one.audio) for one in utterances]
+    source = BatchSource(
+        features_cache,
+        utterances,
+        labels,
+        batch_frames=recipe["data"]["batch_frames"],
+        max_batch=32,
+        shuffle=True,
+        spec_augment=SpecAugmentConfig(),
+    )
+    for _ in zip(range(BATCHES), source.batches(epoch=1), strict=False):
+        pass
+
+
+def _write_hollow_shard(folder: Path, keys: np.ndarray, frames: np.ndarray, bins: int) -> None:
     """What `data.feature_shards.write_shard` writes for silent features, but as a hole in the file."""
     folder.mkdir(parents=True, exist_ok=True)
-    name, bins = keys[0].hex(), feature_bins(FeatureConfig())
+    name = keys[0].hex()
     index = np.empty(len(keys), INDEX_ROW)
     index["key"], index["frames"], index["start"] = keys, frames, np.cumsum(frames) - frames
     with (folder / f"{name}.npy").open("wb") as file:
@@ -164,23 +195,44 @@ def _sum_of_zeros(count: int) -> int:
     return zlib.crc32(bytes(count))
 
 
-def run(command: list[str], code: int = 0, until: Path | None = None) -> Cost:
-    """Run a command to its end, or to when the file ``until`` is there; what it took."""
-    began = time.perf_counter()
+def run(command: list[str], code: int = 0) -> Cost:
+    """Run a command to its end; what it took.
+
+    Raises:
+        TrainingError: it ended with another code.
+    """
+    return _watch(command, [], code)[0]
+
+
+def run_until(command: list[str], events: Sequence[Callable[[], bool]]) -> list[Cost]:
+    """Run a command and kill it after the last event; what it took until each of them.
+
+    Raises:
+        TrainingError: it ended before that.
+    """
+    return _watch(command, events, code=-signal.SIGKILL)[: len(events)]
+
+
+def _watch(command: list[str], events: Sequence[Callable[[], bool]], code: int) -> list[Cost]:
+    """What a command took until each event (it is killed at the last) and until its end."""
+    costs: list[Cost] = []
+    began, peak, cpu = time.perf_counter(), 0, 0.0
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, cwd=ROOT, env=_environment(), stdout=output, stderr=output)
-        stopped = False
-        while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
-            if until and until.exists() and not stopped:
-                seconds, stopped = time.perf_counter() - began, True
-                process.kill()
-            time.sleep(0.01)
-        if not stopped:
-            seconds = time.perf_counter() - began
-            if os.waitstatus_to_exitcode(ended[1]) != code or until:
-                output.seek(0)
-                raise TrainingError("a command failed", where=" ".join(command), hint=output.read().decode())
-    return Cost(seconds, ended[2].ru_maxrss / 1024)
+        watched = psutil.Process(process.pid)
+        while process.poll() is None:
+            peak = max(peak, watched.memory_info().rss)
+            cpu = max(cpu, sum(watched.cpu_times()[:2]))
+            if len(costs) < len(events) and events[len(costs)]():
+                costs.append(Cost(time.perf_counter() - began, cpu, peak / 1e6))
+                if len(costs) == len(events):
+                    process.kill()
+            time.sleep(0.005)
+        costs.append(Cost(time.perf_counter() - began, cpu, peak / 1e6))
+        if process.returncode != code:
+            output.seek(0)
+            raise TrainingError("a command failed", where=" ".join(command), hint=output.read().decode())
+    return costs
 
 
 def _environment() -> dict[str, str]:
@@ -195,7 +247,7 @@ def _parser() -> argparse.ArgumentParser:
         "--utterances", type=int, nargs="+", default=[10_000, 130_000], help="sizes (default: %(default)s)"
     )
     parser.add_argument("--folder", help="where the generated corpora go (default: the system's)")
-    parser.add_argument("--fill", type=Path, help="make the warm cache of the corpus in this folder")
+    parser.add_argument("--only", nargs=2, metavar=("fill|batches", "DIR"), help="a step, in its own process")
     return parser
 
 

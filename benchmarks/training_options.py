@@ -1,6 +1,6 @@
 """What `training.precision` and `training.xla` bring on this machine, for `compact`: one table.
 
-    python benchmarks/training_options.py [--utterances 16] [--seconds 4] [--steps 8] [--limit 180]
+    python -m benchmarks.training_options [--utterances 16] [--seconds 4] [--steps 8] [--limit 180]
 
 Each option trains on the same random batches in a process of its own. `first` is the first step on a batch
 shape, compilation included: with XLA every new shape costs it again, without XLA only the first one does.
