@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,16 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.audio import audio_seconds, read_audio, recordings_in, write_wav
+from utils import audio
+from utils.audio import (
+    audio_blocks,
+    audio_seconds,
+    pcm_blocks,
+    read_audio,
+    recordings_in,
+    resample,
+    write_wav,
+)
 from utils.errors import AudioError
 
 SHARED = Path(__file__).parents[1].parent / "shared" / "data" / "audio"
@@ -62,6 +72,42 @@ def test_resampling_keeps_the_sound(tmp_path, rate):
     inner = slice(1000, -1000)
     np.testing.assert_allclose(samples[:RATE][inner], tone(1.0)[: len(samples)][inner], atol=2e-3)
     assert audio_seconds(tmp_path / "a.wav") == 1.0
+
+
+@pytest.mark.parametrize(("rate", "channels"), [(RATE, 1), (RATE, 2), (8000, 1), (44_100, 2)])
+def test_blocks_side_by_side_are_the_whole(tmp_path, monkeypatch, rate, channels):
+    sound = np.random.default_rng(0).uniform(-0.5, 0.5, (3 * rate + 17, channels)).astype(np.float32)
+    soundfile.write(tmp_path / "a.flac", sound, rate)
+    monkeypatch.setattr(audio, "_BLOCK_FRAMES", 10_000)
+    blocks = list(audio_blocks(tmp_path / "a.flac"))
+    assert len(blocks) >= 4 and max(map(len, blocks)) < 2 * 10_000 * RATE / rate
+    decoded = soundfile.read(tmp_path / "a.flac", dtype="float32", always_2d=True)[0].mean(axis=1)
+    np.testing.assert_array_equal(np.concatenate(blocks), resample(decoded, rate, RATE))
+
+
+def test_damage_deep_in_a_file_is_told_when_reading_gets_there(tmp_path, monkeypatch):
+    soundfile.write(tmp_path / "a.flac", np.random.default_rng(0).normal(size=5 * RATE) * 0.1, RATE)
+    content = (tmp_path / "a.flac").read_bytes()
+    monkeypatch.setattr(audio, "_BLOCK_FRAMES", 10_000)
+    blocks = audio_blocks(put(tmp_path / "b.flac", content[: len(content) // 2]))
+    assert len(next(blocks)) == 10_000
+    with pytest.raises(AudioError, match=r"cut off.*b\.flac"):
+        list(blocks)
+
+
+def test_raw_samples_from_a_pipe():
+    integers = np.array([-32768, -1, 0, 1, 32767] * 9000, "<i2")
+    blocks = list(pcm_blocks(io.BytesIO(integers.tobytes()), RATE))
+    assert [len(block) for block in blocks] == [16_000, 16_000, 13_000]
+    assert (np.concatenate(blocks) * 32768).astype(int).tolist() == integers.tolist()
+    low = np.concatenate(list(pcm_blocks(io.BytesIO(integers.tobytes()), 8000)))
+    assert len(low) == pytest.approx(2 * len(integers), abs=2)
+    for content, message in (
+        (b"", "there are no samples"),
+        (b"\0\0\0", "half a sample at the end, of 3 bytes"),
+    ):
+        with pytest.raises(AudioError, match=f"{message}, standard input"):
+            list(pcm_blocks(io.BytesIO(content), RATE))
 
 
 def test_resampling_leaves_no_alias(tmp_path):

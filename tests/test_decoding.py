@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from model_speech import decoding
 from model_speech.alignment import align
 from model_speech.decoding import Hypothesis, beam_search, greedy_decode
 
@@ -197,6 +198,43 @@ def test_unlikely_classes_can_be_left_out():
     every = beam_search(logits, lengths, 299, candidates=299)
     some = beam_search(logits, lengths, 299, candidates=20)
     assert [h.tokens for (h,) in some] == [h.tokens for (h,) in every]
+
+
+def trained_like(seed: int, batch: int, time: int, classes: int) -> np.ndarray:
+    """Logits with the peaks of a trained model: mostly the blank, now and then some classes that compete."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0.0, 1.0, (batch, time, classes)).astype(np.float32)
+    logits[..., -1] += 9.0
+    for row, frame in zip(*np.nonzero(rng.random((batch, time)) < 0.3), strict=True):
+        logits[row, frame, rng.integers(0, classes, 6)] += rng.uniform(4.0, 10.0, 6)
+    return logits
+
+
+@pytest.mark.parametrize("beam", [2, 10])
+def test_what_is_left_out_changes_nothing(monkeypatch, beam):
+    """Classes that can't reach the beam, and those below the least probability."""
+    logits, lengths = trained_like(7, batch=12, time=40, classes=400), np.arange(40, 28, -1)
+    some = beam_search(logits, lengths, 399, beam=beam, n_best=beam)
+    monkeypatch.setattr(decoding, "_reaching", lambda least, entering: entering.shape[1])
+    exact = beam_search(logits, lengths, 399, beam=beam, n_best=beam)
+    assert [[h.tokens for h in row] for row in some] == [[h.tokens for h in row] for row in exact]
+    monkeypatch.setattr(decoding, "LEAST_PROBABILITY", 1e-30)
+    every = beam_search(logits, lengths, 399, beam=beam, n_best=beam, candidates=399)
+    assert [row[0].tokens for row in some] == [row[0].tokens for row in every]
+    np.testing.assert_allclose([row[0].score for row in some], [row[0].score for row in every], atol=1e-3)
+
+
+def test_few_classes_are_looked_at_in_the_blanks_frames():
+    logits = trained_like(8, batch=4, time=50, classes=400)
+    scores = log_softmax(logits).astype(np.float32)
+    classes, entering = decoding._candidates(scores, 399, 40)
+    assert classes.shape == entering.shape == (4, 50, 40)
+    np.testing.assert_array_equal(np.sort(-entering, axis=-1), -entering)
+    found = np.isfinite(entering)
+    np.testing.assert_array_equal(np.take_along_axis(scores, classes, axis=-1)[found], entering[found])
+    likely = (scores[..., :399] > np.log(decoding.LEAST_PROBABILITY)).sum(axis=-1)
+    np.testing.assert_array_equal(found.sum(axis=-1), np.minimum(likely, 40))
+    assert not (classes[found] == 399).any()
 
 
 def test_impossible_classes_are_never_chosen():
