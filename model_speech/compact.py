@@ -3,6 +3,8 @@
 Two strided convolutions over time and frequency, as few as a CPU can bear, make it indifferent to where a
 sound falls between frames and bins; everything after them runs at the output's frame rate, with the
 operations that a CPU does best: matrix products, and depthwise convolutions over time for the context.
+A gate in each block hears the whole utterance, so that the speaker and the room weigh the channels (squeeze
+and excitation: Hu et al., arXiv:1709.01507; in speech ContextNet: Han et al., arXiv:2005.03191).
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 import keras
 from keras import layers
 
-from model_speech.masking import masked_inputs
+from model_speech.masking import MeanFrame, masked_inputs
 from model_speech.normalisation import MaskedBatchNormalization
 from utils.config import at_least, share
 
@@ -29,6 +31,8 @@ class CompactConfig:
         width: channels of the residual blocks.
         blocks: residual blocks.
         kernel: output frames that a block's convolution sees.
+        gate: values that a block's gate boils the utterance down to; 0 for no gates: a gate needs all of the
+            utterance before its first output frame.
         dropout: share of channels dropped in training, for a whole utterance.
     """
 
@@ -37,10 +41,11 @@ class CompactConfig:
     width: int = 256
     blocks: int = 8
     kernel: int = 7
+    gate: int = 64
     dropout: float = 0.1
 
     def __post_init__(self):
-        at_least(self, "model", front_filters=1, width=1, blocks=0, kernel=1)
+        at_least(self, "model", front_filters=1, width=1, blocks=0, kernel=1, gate=0)
         share(self, "model", "dropout")
 
     @property
@@ -87,7 +92,17 @@ def _block(x, valid, config: CompactConfig):
     y = layers.DepthwiseConv1D(config.kernel, padding="same", use_bias=False)(x)
     y = layers.Dense(config.width, use_bias=False)(y)
     y = layers.ReLU()(MaskedBatchNormalization(momentum=_MOMENTUM)(y, valid))
+    if config.gate:
+        y = layers.Multiply()([y, _gate(y, valid, config)])
     return layers.Add()([x, _dropout(y, config)])
+
+
+def _gate(x, valid, config: CompactConfig):
+    """How much of each channel this utterance needs: (B, T', width) → (B, 1, width) from 0 to 1."""
+    y = layers.Dense(config.gate, activation="relu")(MeanFrame()(x, valid))
+    # Open to three quarters at the beginning: a closed gate would keep the blocks from learning.
+    y = layers.Dense(config.width, activation="sigmoid", bias_initializer="ones")(y)
+    return layers.Reshape((1, config.width))(y)
 
 
 def _dropout(x, config: CompactConfig):

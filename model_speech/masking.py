@@ -125,3 +125,18 @@ class ReverseFrames(keras.layers.Layer):
     def compute_output_shape(self, frames_shape, valid_shape):
         """Return the shape of ``frames``."""
         return frames_shape
+
+
+@keras.saving.register_keras_serializable(package="model_speech")
+class MeanFrame(keras.layers.Layer):
+    """The mean over an utterance's valid frames: (B, T, D), (B, T) bool → (B, D); no frame gives zeros."""
+
+    def call(self, frames, valid):
+        """Average what is valid."""
+        weight = ops.cast(valid, "float32")[:, :, None]  # (B, T, 1); in half precision a long sum overflows
+        total = ops.sum(ops.cast(frames, "float32") * weight, axis=1)
+        return ops.cast(total / ops.maximum(ops.sum(weight, axis=1), 1.0), frames.dtype)
+
+    def compute_output_shape(self, frames_shape, valid_shape):
+        """(B, T, D), (B, T) → (B, D)."""
+        return (frames_shape[0], frames_shape[2])

@@ -16,7 +16,7 @@ from tests.acoustic_models import (
 )
 from utils.errors import ConfigError
 
-SMALL = CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5)
+SMALL = CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5, gate=8)
 
 
 def test_is_registered_by_name():
@@ -30,6 +30,7 @@ def test_is_registered_by_name():
         ({"width": 0}, r"model\.width is 0, at least 1"),
         ({"blocks": -1}, r"model\.blocks is -1, at least 0"),
         ({"kernel": 0}, r"model\.kernel is 0, at least 1"),
+        ({"gate": -1}, r"model\.gate is -1, at least 0"),
         ({"front_filters": (16, 0)}, r"model\.front_filters is \(16, 0\), at least 1"),
         ({"dropout": 1.5}, r"model\.dropout is 1\.5, at least 0 and below 1"),
         ({"dropout": -0.1}, r"model\.dropout is -0\.1, at least 0 and below 1"),
@@ -44,6 +45,7 @@ def test_an_even_kernel_and_no_block_at_all_are_possible():
     for config in (
         CompactConfig(width=4, blocks=1, kernel=4),
         CompactConfig(front_filters=(), width=4, blocks=0),
+        CompactConfig(front_filters=(4,), width=4, blocks=1, gate=0),
     ):
         assert build_compact(config, feature_bins=6, classes=5).output.shape == (None, None, 5)
 
@@ -56,6 +58,19 @@ def test_the_time_stride_follows_from_the_front(filters, stride):
     for frames in (1, stride, stride + 1, 5 * stride):
         batch = {"features": np.zeros((1, frames, 6), np.float32), "lengths": np.array([frames], np.int32)}
         assert model(batch).shape == (1, -(-frames // stride), 5)
+
+
+def test_a_gate_hears_the_whole_utterance_and_no_gate_only_its_surroundings():
+    rng = np.random.default_rng(0)
+    frames = rng.normal(size=(1, 240, 6)).astype(np.float32)
+    other = frames.copy()
+    other[:, 160:] = rng.normal(size=(1, 80, 6))
+    for gate, far_away_matters in ((8, True), (0, False)):
+        model = build_compact(dataclasses.replace(SMALL, gate=gate), 6, 5)
+        first, second = (
+            model({"features": x, "lengths": np.array([240], np.int32)}) for x in (frames, other)
+        )
+        assert (np.abs(first[0, 0] - second[0, 0]).max() > 1e-6) == far_away_matters
 
 
 def test_the_default_is_small_and_cheap():
