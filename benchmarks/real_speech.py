@@ -27,7 +27,11 @@ WORK = Path("datasets/real_speech")
 RUNS = Path("runs/real_speech")
 SYNTHETIC_SENTENCES = 6_000
 LANGUAGE_LINES = 400_000
-TESTS = ("test_same_speaker", "test_other_speaker")
+TESTS = {
+    "same speaker": WORK / "aishell" / "test_same_speaker.tsv",
+    "other speaker": WORK / "aishell" / "test_other_speaker.tsv",
+    "spoken words, other speakers": WORK / "dspspeech20" / "test.tsv",
+}
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,8 @@ def _prepare_corpora() -> None:
 
 
 def _train_and_test(mixture: Mixture, language: Path, hours: float) -> dict[str, float]:
-    run = RUNS / mixture.name.replace(" ", "_").replace("_+_", "_and_")
+    name = mixture.name.replace(" + ", " and ").replace(" ", "_")
+    folder = RUNS / f"{name}_{hours:g}h"
     epoch_hours = sum(
         weight * sum(utterance.seconds for utterance in read_manifest(path)) / 3600
         for path, weight in zip(mixture.train, mixture.weights, strict=True)
@@ -136,24 +141,24 @@ def _train_and_test(mixture: Mixture, language: Path, hours: float) -> dict[str,
         "--config",
         "configs/speech/compact_real.yaml",
         "--run",
-        str(run),
+        str(folder),
         f"data.train=[{','.join(mixture.train)}]",
         f"data.weights={list(mixture.weights)}",
         f"data.dev=[{DEV}]",
         f"training.epochs={epochs}",
     )
     figures = {"epochs": epochs}
-    for test in TESTS:
+    for name, manifest in TESTS.items():
         results = run(
             "test.py",
             "pipeline",
-            str(run),
+            str(folder),
             str(language),
             "--json",
             "--manifest",
-            str(WORK / "aishell" / f"{test}.tsv"),
+            str(manifest),
         )
-        figures[test] = json.loads(results)
+        figures[name] = json.loads(results)
     return figures
 
 
