@@ -2,10 +2,11 @@
 
     python -m benchmarks.training_options [--utterances 16] [--seconds 4] [--steps 8] [--limit 180]
 
-Each option trains on the same random batches in a process of its own. `first` is the first step on a batch
-shape, compilation included: with XLA every new shape costs it again, without XLA only the first one does.
-`step` is the median of the steps after that, `loss` the one of the last step: it says whether a lower
-precision still learns the same. An option that doesn't end within the limit is left out, and said so.
+Each option trains on the same random batches in a process of its own. `first` is the first step of all,
+compilation included, `shape 2` the first one on batches of another length: with XLA every new shape is
+compiled anew. `step` is the median of the others, beside it how often faster than real time that is, and its
+share of float32's. `loss` is the one of the last step: it says whether a lower precision learns the same. An
+option that doesn't end within the limit is left out, and named.
 """
 
 from __future__ import annotations
@@ -123,24 +124,27 @@ def _in_own_process(name: str, deadline: float) -> dict[str, float] | None:
 def _print(rows: dict[str, dict[str, float] | None], options: argparse.Namespace) -> None:
     title = f"compact, batches of {options.utterances} x {options.seconds} to {options.seconds + 1} s"
     table = Table(title=title)
-    columns = ("option", "first, s", "another shape, s", "step, s", "x real time", "of float32", "loss")
+    columns = ("option", "first, s", "shape 2, s", "step, s", "real time", "float32", "loss")
     for column in columns:
-        table.add_column(column, justify="left" if column == "option" else "right")
+        table.add_column(column, justify="left" if column == "option" else "right", no_wrap=True)
     usual = (rows["float32"] or {}).get("step_seconds", float("nan"))
     for name, row in rows.items():
         if row is None:
-            table.add_row(name, f"not done within {options.limit} s")
+            table.add_row(name, *["-"] * (len(columns) - 1))
             continue
         table.add_row(
             name,
             f"{row['first']:.1f}",
             f"{row['second_shape']:.1f}",
             f"{row['step_seconds']:.3f}",
-            f"{row['real_time']:.0f}",
+            f"{row['real_time']:.0f} x",
             f"{row['step_seconds'] / usual:.2f} x",
             f"{row['loss']:.1f}",
         )
     Console().print(table)
+    late = [name for name, row in rows.items() if row is None]
+    if late:
+        print(f"not done within {options.limit} s: {'; '.join(late)}")
 
 
 def _parser() -> argparse.ArgumentParser:
