@@ -31,10 +31,10 @@ from utils.vocabulary import acoustic_vocabulary
 ROOT = Path(__file__).resolve().parent.parent
 OPTIONS = {
     "float32": {},
-    "mixed_bfloat16": {"precision": "mixed_bfloat16"},
-    "mixed_float16": {"precision": "mixed_float16"},
+    "bfloat16": {"precision": "mixed_bfloat16"},
+    "float16": {"precision": "mixed_float16"},
     "xla": {"xla": True},
-    "xla, mixed_bfloat16": {"xla": True, "precision": "mixed_bfloat16"},
+    "xla bfloat16": {"xla": True, "precision": "mixed_bfloat16"},
 }
 FRAMES_A_SECOND = 100  # of the features: a hop of 10 ms
 SYLLABLES_A_SECOND = 4
@@ -124,7 +124,7 @@ def _in_own_process(name: str, deadline: float) -> dict[str, float] | None:
 def _print(rows: dict[str, dict[str, float] | None], options: argparse.Namespace) -> None:
     title = f"compact, batches of {options.utterances} x {options.seconds} to {options.seconds + 1} s"
     table = Table(title=title)
-    columns = ("option", "first, s", "shape 2, s", "step, s", "real time", "float32", "loss")
+    columns = ("option", "first", "shape 2", "step", "speed", "float32", "loss")
     for column in columns:
         table.add_column(column, justify="left" if column == "option" else "right", no_wrap=True)
     usual = (rows["float32"] or {}).get("step_seconds", float("nan"))
@@ -134,9 +134,9 @@ def _print(rows: dict[str, dict[str, float] | None], options: argparse.Namespace
             continue
         table.add_row(
             name,
-            f"{row['first']:.1f}",
-            f"{row['second_shape']:.1f}",
-            f"{row['step_seconds']:.3f}",
+            f"{row['first']:.1f} s",
+            f"{row['second_shape']:.1f} s",
+            f"{row['step_seconds']:.3f} s",
             f"{row['real_time']:.0f} x",
             f"{row['step_seconds'] / usual:.2f} x",
             f"{row['loss']:.1f}",
