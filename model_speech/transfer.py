@@ -18,6 +18,7 @@ from utils.config import save_yaml
 from utils.errors import RunError, VocabularyError
 from utils.run import RunFolder, open_run
 from utils.vocabulary import BLANK, Vocabulary
+from utils.weights import save_weights
 
 OUTPUT_LAYER = "logits"  # every model of ours calls it so
 
@@ -67,7 +68,7 @@ def transfer_run(source_run: str | Path, new_run: str | Path, vocabulary_file: s
         vocabulary.save(folder.vocabulary("acoustic.txt"))
         for acoustic, path in ((best, folder.best_weights), (last, folder.last_weights)):
             move_weights(acoustic.model, acoustic.vocabulary, model, vocabulary)
-            model.save_weights(path)
+            save_weights(model, path)
         save_yaml(folder.config_file, {**source.config(), "transfer": _note(source, best.vocabulary, match)})
         folder.path.rename(new_run)
     return match

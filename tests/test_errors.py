@@ -56,9 +56,13 @@ def test_ctrl_c_ends_without_a_stack_trace(capsys):
 
 def test_a_full_disk_and_a_forbidden_file_are_the_users_to_mend(capsys):
     assert exit_code(raising(OSError(errno.ENOSPC, "No space left on device"))) == 2
-    assert capsys.readouterr().err == "error: No space left on device, while writing\n"
+    assert capsys.readouterr().err == (
+        "error: No space left on device, while writing, free some space, then run the same command again\n"
+    )
     assert exit_code(raising(PermissionError(errno.EACCES, "Permission denied", "/x"))) == 2
-    assert capsys.readouterr().err == "error: Permission denied, /x\n"
+    assert capsys.readouterr().err == (
+        "error: Permission denied, /x, change the rights, or choose another place\n"
+    )
 
 
 @pytest.mark.parametrize("error", [ValueError("a bug"), OSError(errno.EIO, "I/O error")])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
-from utils.files import replacing, write_json, write_text
+from utils.files import remove_left_over, replacing, reserve, write_json, write_text
 
 
 def test_text_is_utf8_with_unix_line_ends(tmp_path):
@@ -54,3 +58,34 @@ def test_what_json_cannot_hold_leaves_the_old_file(tmp_path):
     with pytest.raises(TypeError):
         write_json(tmp_path / "a.json", object())
     assert json.loads((tmp_path / "a.json").read_text("utf-8")) == 1
+
+
+def test_a_nameless_error_gets_the_name_of_the_file(tmp_path):
+    with pytest.raises(OSError, match="No space") as caught, replacing(tmp_path / "a.txt"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert caught.value.filename == str(tmp_path / "a.txt")
+    with pytest.raises(FileNotFoundError) as caught, replacing(tmp_path / "a.txt"):
+        (tmp_path / "other" / "b.txt").read_bytes()
+    assert caught.value.filename == str(tmp_path / "other" / "b.txt")
+
+
+def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    gone, mine = f".{dead.pid}.a.txt", f".{os.getpid()}.a.txt"
+    names = ["a.txt", gone, mine, ".hidden", ".1a.txt", f"sub/{gone}"]
+    for name in names:
+        write_text(tmp_path / name, "content")
+    remove_left_over(tmp_path)
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {name for name in names if not name.endswith(gone)}
+    remove_left_over(tmp_path / "not there")
+
+
+def test_room_is_seen_before_it_is_needed(tmp_path):
+    reserve(tmp_path / "new" / "a", 1 << 16)
+    assert list((tmp_path / "new").iterdir()) == []
+    with pytest.raises(
+        OSError, match=r"\[Errno (27|28)\] .*: '.*/a'"
+    ):  # no space, or more than a file may have
+        reserve(tmp_path / "a", 1 << 60)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import logging
+import os
+import socket
+import sys
 import time
 from pathlib import Path
 from types import TracebackType
@@ -13,11 +16,42 @@ from typing import Self
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.hparams import summary_v2 as hparams
-from tensorboard.summary.writer.event_file_writer import EventFileWriter
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 from utils.config import flatten
 from utils.files import write_text
 from utils.run import ENVIRONMENT, RunFolder
+
+
+class EventFile:
+    """A new event file of TensorBoard's in ``folder``, written at once.
+
+    TensorBoard's own writer has a thread for it, in which a full disk is a stack trace, and noticed late.
+    """
+
+    def __init__(self, folder: Path):
+        folder.mkdir(parents=True, exist_ok=True)
+        now = time.time()
+        name = f"events.out.tfevents.{now:.6f}.{socket.gethostname()}.{os.getpid()}"
+        self._file = (folder / name).open("xb", buffering=0)
+        self._records = RecordWriter(self._file)
+        self.add(Event(wall_time=now, file_version="brain.Event:2"))
+
+    def add(self, event: Event) -> None:
+        """Write an event.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        try:
+            self._records.write(event.SerializeToString())
+        except OSError as error:
+            error.filename = self._file.name
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 class HistoryWriter:
@@ -25,8 +59,8 @@ class HistoryWriter:
 
     def __init__(self, run: RunFolder, rows: list[dict[str, float]]):
         self._run, self._rows = run, list(rows)
-        self._train = EventFileWriter(str(run.logs / "train"))
-        self._validation = EventFileWriter(str(run.logs / "validation"))
+        self._train = EventFile(run.logs / "train")
+        self._validation = EventFile(run.logs / "validation")
         self._write_hparams()
 
     def __enter__(self) -> Self:
@@ -49,8 +83,6 @@ class HistoryWriter:
         for name, value in row.items():
             writer = self._validation if name.startswith("dev_") else self._train
             _add(writer, name.removeprefix("dev_"), value, int(row["step"]))
-        self._train.flush()
-        self._validation.flush()
 
     def _write_hparams(self) -> None:
         config = {key: value for key, value in self._run.config().items() if key != ENVIRONMENT}
@@ -60,7 +92,7 @@ class HistoryWriter:
             if value is not None
         }
         event = Event(wall_time=time.time(), summary=hparams.hparams_pb(values))
-        self._validation.add_event(event)
+        self._validation.add(event)
 
 
 def history_csv(rows: list[dict[str, float]]) -> str:
@@ -77,9 +109,11 @@ def log_to(path: Path) -> None:
     logger = logging.getLogger("train")
     logger.setLevel(logging.INFO)
     logger.propagate = False
-    logger.handlers.clear()
+    for handler in [*logger.handlers]:
+        logger.removeHandler(handler)
+        handler.close()
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = logging.FileHandler(path, encoding="utf-8")
+    file = _LogFile(path, encoding="utf-8")
     file.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     screen = logging.StreamHandler()
     screen.setFormatter(logging.Formatter("%(message)s"))
@@ -87,6 +121,17 @@ def log_to(path: Path) -> None:
     logger.addHandler(screen)
 
 
-def _add(writer: EventFileWriter, name: str, value: float, step: int) -> None:
+class _LogFile(logging.FileHandler):
+    """A log that can't be written ends the training as any other file would, not with a stack trace."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Raise what was raised while writing, with the file's name."""
+        error = sys.exception()
+        if isinstance(error, OSError):
+            error.filename = self.baseFilename
+        raise
+
+
+def _add(writer: EventFile, name: str, value: float, step: int) -> None:
     summary = Summary(value=[Summary.Value(tag=name, simple_value=value)])
-    writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))
+    writer.add(Event(wall_time=time.time(), step=step, summary=summary))

@@ -32,8 +32,9 @@ from training.utterance_log import UtteranceLog
 from utils.config import at_least
 from utils.devices import grow_gpu_memory
 from utils.errors import ConfigError, TrainingError
-from utils.files import replacing, write_json
+from utils.files import write_json
 from utils.run import RunFolder
+from utils.weights import save_weights
 
 log = logging.getLogger("train")
 
@@ -280,8 +281,7 @@ def _save_checkpoint(job: _Job, state: TrainingState) -> None:
 
 def _save_weights(job: _Job, path: Path) -> None:
     if job.distribution.chief:
-        with replacing(path) as temporary:
-            job.task.model.save_weights(temporary)
+        save_weights(job.task.model, path)
 
 
 @contextmanager

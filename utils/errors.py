@@ -7,8 +7,21 @@ import os
 import sys
 from collections.abc import Callable
 
-# What an OSError may say that the user can put right without reading a stack trace.
-USERS_TO_MEND = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOENT)
+_MORE_ROOM = "free some space, then run the same command again"
+_RIGHTS = "change the rights, or choose another place"
+# What an OSError may say that the user can put right without reading a stack trace → what to do.
+USERS_TO_MEND = {
+    errno.ENOSPC: _MORE_ROOM,
+    errno.EDQUOT: _MORE_ROOM,
+    errno.EACCES: _RIGHTS,
+    errno.EPERM: _RIGHTS,
+    errno.EROFS: "choose another place: this disk can only be read",
+    errno.ENOENT: "check the path",
+    errno.EEXIST: "a file stands where a folder should be: check the path",
+    errno.ENOTDIR: "a file stands where a folder should be: check the path",
+    errno.EISDIR: "a folder stands where a file should be: check the path",
+    errno.ENAMETOOLONG: "shorten the name",
+}
 
 
 class UserError(Exception):
@@ -70,6 +83,7 @@ def run_command(main: Callable[[], int | None]) -> None:
     except OSError as error:
         if error.errno not in USERS_TO_MEND:
             raise
-        print(f"error: {error.strerror}, {error.filename or 'while writing'}", file=sys.stderr)
+        where = error.filename or "while writing"
+        print(f"error: {error.strerror}, {where}, {USERS_TO_MEND[error.errno]}", file=sys.stderr)
         code = 2
     sys.exit(code)

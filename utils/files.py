@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psutil
+
+_TEMPORARY = re.compile(r"\.(\d+)\..+")  # the process that writes it, and the file's name
 
 
 @contextmanager
@@ -14,7 +20,11 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """Give a temporary path beside ``path``; rename it to ``path`` when the block ends well.
 
     The temporary name keeps the ending of ``path`` (Keras and NumPy look at it). If the block raises,
-    the temporary file is removed and ``path`` stays as it was.
+    the temporary file is removed and ``path`` stays as it was; what a killed process leaves there goes with
+    :func:`remove_left_over`.
+
+    Raises:
+        OSError: the file can't be written; its ``filename`` is ``path``.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,8 +32,40 @@ def replacing(path: str | Path) -> Iterator[Path]:
     try:
         yield temporary
         temporary.replace(path)
+    except OSError as error:
+        if error.filename in (None, str(temporary)):  # a full disk is told without a name
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_left_over(folder: str | Path) -> None:
+    """Remove the temporary files below ``folder`` whose processes are no more (killed, or the power failed).
+
+    For folders that one command at a time writes to: a process of another machine can't be seen.
+    """
+    for path in Path(folder).rglob(".*"):
+        found = _TEMPORARY.fullmatch(path.name)
+        if found and not psutil.pid_exists(int(found[1])):
+            with suppress(FileNotFoundError):
+                path.unlink()
+
+
+def reserve(path: str | Path, size: int) -> None:
+    """See that ``size`` bytes can be written to ``path``: for writers that don't bear a full disk.
+
+    Raises:
+        OSError: the disk or the quota is too small; ``filename`` is ``path``.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=path.parent) as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            error.filename = str(path)
+            raise
 
 
 def write_text(path: str | Path, text: str) -> None:
