@@ -5,7 +5,7 @@ its encoder, with one dense layer to the CTC logits where the paper has a transd
 far, convolution what is near, half a feed-forward layer goes before and half after them.
 
 Sizes of the paper: S (the defaults), M: width 256, L: width 512, heads 8, blocks 17. Its counts (10.3, 30.7
-and 118.8 million) hold the transducer's decoder too; the encoders alone have 8.7, 27.4 and 115.3 million.
+and 118.8 million) hold the transducer's decoder too; the encoders alone have 8.7, 27.3 and 115.1 million.
 """
 
 from __future__ import annotations
