@@ -41,10 +41,10 @@ class Variant:
 
 VARIANTS = (
     Variant("the recipe"),
-    Variant(
-        "features of 25 ms, no window (as before)", ("features.frame_ms=25", "features.window=rectangular")
-    ),
-    Variant("without frequency warping", ("spec_augment.frequency_warp=0",)),
+    Variant("windows of 50 ms", ("features.frame_ms=50",)),
+    Variant("no gates", ("model.gate=0",)),
+    Variant("25 ms, no window function", ("features.frame_ms=25", "features.window=rectangular")),
+    Variant("no frequency warping", ("spec_augment.frequency_warp=0",)),
 )
 
 
