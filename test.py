@@ -18,11 +18,12 @@ from data.manifest import Transcript, Utterance, read_manifest, read_transcripts
 from data.text import pairs_from_text
 from utils.arguments import add_search_options, beam_of, positive
 from utils.errors import CorpusError, RunError, run_command
-from utils.files import write_json, write_text
+from utils.files import remove_left_over, reserve, write_json, write_text
 from utils.metrics import count_errors, real_time_factor, total
 from utils.quiet import silence_tensorflow
 from utils.run import RunFolder, open_run
 
+RESULTS_BYTES = 1 << 16
 EXAMPLES = """\
 examples:
   python test.py speech runs/demo/speech
@@ -40,23 +41,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, recognise the test set, print and write what came of it."""
     options = _parser().parse_args(arguments)
     results, outcomes = options.test(options)
-    folder = options.output or _default_folder(options)
-    write_text(folder / "hypotheses.tsv", hypotheses_tsv(outcomes))
-    write_json(folder / "results.json", results)
     if options.json:
         print(json.dumps(results, ensure_ascii=False, indent=2))
-        return 0
-    console = Console()
-    if not console.is_terminal:
-        console.width = 110
-    print_results(results, console)
-    print(f"written: {folder / 'hypotheses.tsv'}, {folder / 'results.json'}")
+    else:
+        console = Console()
+        if not console.is_terminal:
+            console.width = 110
+        print_results(results, console)
+    folder = _folder(options)  # after the printing: a disk that is full by now loses nothing
+    (folder / "results.json").unlink(missing_ok=True)  # written last: it belongs to the hypotheses beside it
+    write_text(folder / "hypotheses.tsv", hypotheses_tsv(outcomes))
+    write_json(folder / "results.json", results)
+    if not options.json:
+        print(f"written: {folder / 'hypotheses.tsv'}, {folder / 'results.json'}")
     return 0
 
 
 def _test_speech(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome]]:
     run = open_run(options.speech_run, SPEECH)
     manifests, utterances = _utterances(run, options)
+    _check_folder(_folder(options))
     silence_tensorflow()
     recognizer = _recognizer(options, run)
     outcomes, timing = _recognise(recognizer, utterances)
@@ -68,6 +72,7 @@ def _test_language(options: argparse.Namespace) -> tuple[dict[str, Any], list[Ou
     run = open_run(options.language_run, LANGUAGE)
     manifests = _manifests(run, options)
     transcripts = _limited([one for path in manifests for one in _transcripts(path)], manifests, options)
+    _check_folder(_folder(options))
     silence_tensorflow()
     from pipeline import load_converter  # here: see utils.quiet
 
@@ -86,6 +91,7 @@ def _test_language(options: argparse.Namespace) -> tuple[dict[str, Any], list[Ou
 def _test_pipeline(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome]]:
     speech_run, language_run = open_run(options.speech_run, SPEECH), open_run(options.language_run, LANGUAGE)
     manifests, utterances = _utterances(speech_run, options)
+    _check_folder(_folder(options))
     silence_tensorflow()
     from pipeline import load_converter  # here: see utils.quiet
 
@@ -212,7 +218,15 @@ def _split_name(options: argparse.Namespace) -> str:
     return "+".join(path.stem for path in options.manifest) if options.manifest else options.split
 
 
-def _default_folder(options: argparse.Namespace) -> Path:
+def _check_folder(folder: Path) -> None:
+    """See that results can be written there, before the hours that they may take."""
+    remove_left_over(folder)
+    reserve(folder / "results.json", RESULTS_BYTES)
+
+
+def _folder(options: argparse.Namespace) -> Path:
+    if options.output:
+        return options.output
     name = _split_name(options)
     if options.task == PIPELINE:
         return options.speech_run / "test" / f"{name}-with-{options.language_run.resolve().name}"

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from utils.arguments import add_search_options, beam_of, positive
 from utils.audio import pcm_blocks, recordings_in
 from utils.errors import AudioError, RunError, UserError, run_command
-from utils.files import replacing, write_json
+from utils.files import remove_left_over, replacing, write_json
 from utils.quiet import silence_tensorflow
 from utils.recognition import Ending, Segment
 from utils.run import open_run
@@ -225,6 +225,7 @@ def _unfinished(jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[
     """
     if not options.output:
         return list(jobs)
+    remove_left_over(options.output)
     settings = _settings(options, runs)
     record = options.output / SETTINGS
     with contextlib.suppress(OSError, ValueError):

@@ -70,15 +70,21 @@ def test_a_nameless_error_gets_the_name_of_the_file(tmp_path):
 
 
 def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path):
+    with replacing(tmp_path / "a.txt") as temporary:
+        mine = temporary.name
+        temporary.write_text("whole", encoding="utf-8")
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    gone, mine = f".{dead.pid}.a.txt", f".{os.getpid()}.a.txt"
-    names = ["a.txt", gone, mine, ".hidden", ".1a.txt", f"sub/{gone}"]
-    for name in names:
+    gone = mine.replace(str(os.getpid()), str(dead.pid))
+    elsewhere = f".{dead.pid}-{'0' * 8}.a.txt"
+    kept = {"a.txt", mine, elsewhere, ".hidden", f".{dead.pid}.a.txt", f"sub/{elsewhere}"}
+    for name in (*kept, gone, f"sub/{gone}"):
         write_text(tmp_path / name, "content")
     remove_left_over(tmp_path)
-    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
-    assert left == {name for name in names if not name.endswith(gone)}
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == kept
+    os.utime(tmp_path / elsewhere, (0, 0))
+    remove_left_over(tmp_path)
+    assert not (tmp_path / elsewhere).exists() and (tmp_path / "sub" / elsewhere).exists()
     remove_left_over(tmp_path / "not there")
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import tempfile
+import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
-_TEMPORARY = re.compile(r"\.(\d+)\..+")  # the process that writes it, and the file's name
+_MACHINE = f"{zlib.crc32(platform.node().encode()):08x}"
+_TEMPORARY = re.compile(r"\.(\d+)-([0-9a-f]{8})\..+")  # process and machine that write it, the file's name
+_LEFT_OVER = 3600.0  # seconds without a change; whoever still wrote a file would have finished it
 
 
 @contextmanager
@@ -28,7 +33,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    temporary = path.with_name(f".{os.getpid()}-{_MACHINE}.{path.name}")
     try:
         yield temporary
         temporary.replace(path)
@@ -41,14 +46,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def remove_left_over(folder: str | Path) -> None:
-    """Remove the temporary files below ``folder`` whose processes are no more (killed, or the power failed).
+    """Remove temporary files below ``folder`` that nobody writes any more: a process was killed.
 
-    For folders that one command at a time writes to: a process of another machine can't be seen.
+    It may have been one of this machine that is gone, or one of another machine an hour ago.
     """
     for path in Path(folder).rglob(".*"):
-        found = _TEMPORARY.fullmatch(path.name)
-        if found and not psutil.pid_exists(int(found[1])):
-            with suppress(FileNotFoundError):
+        if not (found := _TEMPORARY.fullmatch(path.name)):
+            continue
+        with suppress(FileNotFoundError):
+            gone = found[2] == _MACHINE and not psutil.pid_exists(int(found[1]))
+            if gone or time.time() - path.stat().st_mtime > _LEFT_OVER:
                 path.unlink()
 
 
@@ -56,16 +63,16 @@ def reserve(path: str | Path, size: int) -> None:
     """See that ``size`` bytes can be written to ``path``: for writers that don't bear a full disk.
 
     Raises:
-        OSError: the disk or the quota is too small; ``filename`` is ``path``.
+        OSError: the disk or the quota is too small, or forbidden; ``filename`` is ``path``.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=path.parent) as file:
-        try:
+    try:
+        with tempfile.TemporaryFile(dir=path.parent) as file:
             os.posix_fallocate(file.fileno(), 0, size)
-        except OSError as error:
-            error.filename = str(path)
-            raise
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -21,7 +21,7 @@ from data.corpora.summary import summarise
 from data.manifest import Utterance, write_manifest
 from utils.audio import seconds_and_rate
 from utils.errors import AudioError, CorpusError
-from utils.files import write_json, write_text
+from utils.files import remove_left_over, write_json, write_text
 from utils.pinyin import is_hanzi, is_syllable, normalise_syllable
 
 MIN_SAMPLE_RATE = 16000  # Hz; half of the band that the features look at is missing below
@@ -187,6 +187,7 @@ def _write(
     rejected: Sequence[tuple[Candidate, Problem]],
     summary: dict[str, Any],
 ) -> None:
+    remove_left_over(output)
     (output / "summary.json").unlink(missing_ok=True)
     for name, utterances in splits.items():
         write_manifest(output / f"{name}.tsv", utterances)
