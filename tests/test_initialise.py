@@ -9,12 +9,13 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from keras import layers
 
 from model_language.registry import load_network
 from model_language.symbols import build_symbols
 from model_language.transformer import TransformerConfig, build_transformer
-from model_speech.compact import CompactConfig, build_compact
 from model_speech.loading import load_acoustic_model
+from model_speech.normalisation import MaskedBatchNormalization
 from model_speech.transfer import move_tokens
 from tests.tiny_corpus import write_tiny_corpus
 from training.commands import train_from_config
@@ -24,7 +25,6 @@ from utils.errors import ConfigError, RunError
 from utils.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
-SMALL = CompactConfig(width=8, blocks=2)
 TOKENS = Vocabulary(("a1", "b1", "c1", "d1", SPACE, BLANK))
 
 
@@ -36,24 +36,21 @@ def info(caplog: pytest.LogCaptureFixture, monkeypatch) -> None:
 
 
 NAMES = [
-    "conv2d",
-    "masked_batch_normalization",
-    "conv2d_1",
-    "masked_batch_normalization_1",
-    "front",
-    "depthwise_conv1d",
-    "dense",
-    "masked_batch_normalization_2",
-    "depthwise_conv1d_1",
-    "dense_1",
-    "masked_batch_normalization_3",
-    "logits",
+    *("conv1d", "masked_batch_normalization", "front", "dense", "masked_batch_normalization_1"),
+    *("dense_1", "masked_batch_normalization_2", "logits"),
 ]
 
 
-def build(config: CompactConfig = SMALL, classes: int = len(TOKENS)) -> keras.Model:
-    """A model whose weights are all random, statistics of normalisation too."""
-    model, rng = build_compact(config, 16, classes), np.random.default_rng(classes)
+def build(width: int = 8, blocks: int = 2, classes: int = len(TOKENS)) -> keras.Model:
+    """A small model with random weights, statistics of normalisation too: (B, T, 5) → (B, T, classes)."""
+    frames = keras.Input((None, 5))
+    valid = keras.ops.any(frames != 0, axis=-1)  # (B, T)
+    x = MaskedBatchNormalization()(layers.Conv1D(4, 3, padding="same")(frames), valid)
+    x = layers.Dense(width, name="front")(x)
+    for _ in range(blocks):
+        x = layers.ReLU()(MaskedBatchNormalization()(layers.Dense(width)(x), valid))
+    model = keras.Model(frames, layers.Dense(classes, name="logits")(x))
+    rng = np.random.default_rng(classes)
     model.set_weights([rng.uniform(0.5, 1.5, weight.shape) for weight in model.get_weights()])
     return model
 
@@ -83,8 +80,8 @@ def test_the_output_layer_is_sliced_to_a_subset_of_classes():
     part = Vocabulary(("d1", "b1", SPACE, BLANK))
     source, model = build(), build(classes=len(part))
     take_weights(model, source, "runs/a", {"logits": TokenLayer(TOKENS, part)})
-    batch = {"features": np.ones((1, 24, 16), np.float32), "lengths": np.array([20])}
-    whole, sliced = (keras.ops.convert_to_numpy(one(batch)) for one in (source, model))
+    frames = np.ones((1, 7, 5), np.float32)
+    whole, sliced = (keras.ops.convert_to_numpy(one(frames)) for one in (source, model))
     np.testing.assert_allclose(sliced, whole[..., [3, 1, 4, 5]], rtol=1e-5)
 
 
@@ -103,10 +100,9 @@ def test_tokens_that_are_new_keep_their_initial_values(caplog, info):
 
 
 def test_layers_that_do_not_fit_are_named_with_the_way_out(caplog, info):
-    source, model = build(), build(CompactConfig(width=12, blocks=2, front_filters=(16, 32)))
-    with pytest.raises(
-        ConfigError, match=r"8 of 12 layers.*layer 'front' has the shapes \[\(256, 8\)\] there"
-    ) as caught:
+    source, model = build(), build(width=12)
+    message = r"6 of 8 layers don't fit: layer 'front' has the shapes \[\(4, 8\), \(8,\)\] there"
+    with pytest.raises(ConfigError, match=message) as caught:
         take_weights(model, source, "runs/a", {"logits": TokenLayer(TOKENS, TOKENS)})
     assert caught.value.where == "initialise_from=runs/a"
     excepted = caught.value.hint.partition("initialise_except=[")[2].rstrip("]").split(",")
@@ -114,23 +110,25 @@ def test_layers_that_do_not_fit_are_named_with_the_way_out(caplog, info):
     take_weights(model, source, "runs/a", {}, excepted)
     for name, arrays in weights(model).items():
         assert_equal(arrays, (before if name in excepted else weights(source))[name])
-    assert "4 layers taken: conv2d, masked_batch_normalization, conv2d_1" in caplog.text
+    assert "2 layers taken: conv1d, masked_batch_normalization\n" in caplog.text
     assert f"at their initial values: {', '.join(excepted)}" in caplog.text
 
 
 def test_a_deeper_model_needs_a_word_and_a_shallower_one_leaves_layers_behind(caplog, info):
-    deep, shallow = build(CompactConfig(width=8, blocks=3)), build()
+    deep, shallow = build(blocks=3), build()
     with pytest.raises(ConfigError, match="layer 'dense_2' isn't there"):
         take_weights(deep, shallow, "runs/a", {})
-    take_weights(deep, shallow, "runs/a", {}, ["*_2", "masked*_4", "depthwise_conv1d_2"])
+    take_weights(deep, shallow, "runs/a", {}, ["dense_2", "masked*_3"])
     take_weights(shallow, deep, "runs/b", {})
-    assert "layers of runs/b that this model doesn't have: depthwise_conv1d_2, dense_2, masked" in caplog.text
+    assert (
+        "layers of runs/b that this model doesn't have: dense_2, masked_batch_normalization_3" in caplog.text
+    )
 
 
 @pytest.mark.parametrize("excepted", [["*"], ["frnt"]])
 def test_exceptions_that_make_no_sense_are_refused(excepted):
     message = (
-        "leaves nothing to take" if excepted == ["*"] else r"no layer is called 'frnt', there are: conv2d, "
+        "leaves nothing to take" if excepted == ["*"] else r"no layer is called 'frnt', there are: conv1d, "
     )
     with pytest.raises(ConfigError, match=message):
         take_weights(build(), build(), "runs/a", {}, excepted)
@@ -138,12 +136,11 @@ def test_exceptions_that_make_no_sense_are_refused(excepted):
 
 def test_freezing_by_pattern(caplog, info):
     model = build()
-    freeze_layers(model, ["conv2d*", "masked_batch_normalization_[01]", "front"])
-    assert {name for name, layer in named_layers(model).items() if not layer.trainable} == {
-        *("conv2d", "conv2d_1", "masked_batch_normalization_1", "front")
-    }
-    assert "frozen: 4 of 12 layers" in caplog.text
-    with pytest.raises(ConfigError, match=r"freeze: no layer is called 'conv9\*', there are: conv2d, masked"):
+    freeze_layers(model, ["conv*", "masked_batch_normalization_[01]", "front"])
+    frozen = [name for name, layer in named_layers(model).items() if not layer.trainable]
+    assert frozen == ["conv1d", "front", "masked_batch_normalization_1"]
+    assert f"frozen: 3 of 8 layers, 136 of {model.count_params()} parameters: conv1d, front" in caplog.text
+    with pytest.raises(ConfigError, match=r"freeze: no layer is called 'conv9\*', there are: conv1d, masked"):
         freeze_layers(model, ["conv9*"])
     with pytest.raises(ConfigError, match="freeze leaves nothing to train"):
         freeze_layers(model, ["*"])
@@ -173,8 +170,12 @@ def test_a_speech_run_from_another_with_a_frozen_backbone(folder, speech_run, mo
     """A corpus with a new syllable: the output layer grows by name, and nothing else moves in training."""
     source_run = RunFolder(shutil.copytree(speech_run, folder / "source"))
     run, config = RunFolder(folder / "run"), folder / "speech.yaml"
-    frozen = 'freeze=["conv2d*", "masked*", "front", "dense*", "depthwise*"]'
-    overrides = [f"initialise_from={source_run.path}", frozen, "features.bins=16"]
+    backbone = [name for name in named_layers(load_acoustic_model(speech_run).model) if name != "logits"]
+    overrides = [
+        f"initialise_from={source_run.path}",
+        f"freeze=[{','.join(backbone)}]",
+        "features.bins=16",
+    ]
     saved = interrupt_after_first_checkpoint(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         train_from_config("speech", config, overrides, run.path)
@@ -189,10 +190,10 @@ def test_a_speech_run_from_another_with_a_frozen_backbone(folder, speech_run, mo
     before = theirs["logits"][0][:, source.vocabulary.index("ni3")]
     after = ours["logits"][0][:, new.vocabulary.index("ni3")]
     assert 0 < abs(after - before).max() < 0.01  # two steps from where the other run's token was
-    assert run.config()["initialise_from"] == str(source_run.path) and len(run.config()["freeze"]) == 5
+    assert run.config()["initialise_from"] == str(source_run.path) and run.config()["freeze"] == backbone
     log = run.log.read_text(encoding="utf-8")
     assert log.count("initialised from") == 1 and "1 new, untrained (mar1)" in log
-    assert log.count("frozen: 8 of 9 layers") == 2
+    assert log.count(f"frozen: {len(ours) - 1} of {len(ours)} layers") == 2
 
 
 def interrupt_after_first_checkpoint(monkeypatch) -> list[int]:
