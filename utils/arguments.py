@@ -8,7 +8,7 @@ from pathlib import Path
 from utils.errors import ConfigError
 
 BEAM = 10  # prefixes that a search with a language model keeps, if no number is given
-# Tuned on 31 dev utterances with a 4-gram of syllables (benchmarks/syllable_fusion.py).
+# Tuned on 31 dev utterances with a 4-gram of syllables (benchmarks/beam_search.py).
 FUSION_WEIGHT, INSERTION_BONUS = 0.5, 2.5
 
 
