@@ -18,7 +18,7 @@ from data.manifest import Transcript, Utterance, read_manifest, read_transcripts
 from data.text import pairs_from_text
 from utils.arguments import add_search_options, beam_of, positive
 from utils.errors import CorpusError, RunError, run_command
-from utils.files import remove_left_over, reserve, write_json, write_text
+from utils.files import is_file, remove_left_over, reserve, write_json, write_text
 from utils.metrics import count_errors, real_time_factor, total
 from utils.quiet import silence_tensorflow
 from utils.run import RunFolder, open_run
@@ -167,7 +167,7 @@ def _search(options: argparse.Namespace) -> dict[str, Any]:
 def _utterances(run: RunFolder, options: argparse.Namespace) -> tuple[list[Path], list[Utterance]]:
     manifests = _manifests(run, options)
     utterances = _limited([one for path in manifests for one in read_manifest(path)], manifests, options)
-    gone = [one.audio for one in utterances if not one.audio.is_file()]
+    gone = [one.audio for one in utterances if not is_file(one.audio)]
     if gone:
         what = f"{len(gone)} of {len(utterances)} recordings are not there, e.g. {gone[0]}"
         raise CorpusError(what, where=manifests[0], hint="prepare the corpus again, or pass --manifest FILE")
@@ -186,7 +186,7 @@ def _manifests(run: RunFolder, options: argparse.Namespace) -> list[Path]:
     """The lists given with --manifest, else those of the split in the run's config."""
     if options.manifest:
         return options.manifest
-    recorded = [Path(path) for path in (run.config().get("data") or {}).get(options.split) or ()]
+    recorded = run.manifests(options.split)
     hint = "pass --manifest FILE"
     if not recorded:
         raise RunError(f"the run's config names no {options.split} set", where=run.config_file, hint=hint)
@@ -207,7 +207,7 @@ def _limited(found: list[Any], manifests: list[Path], options: argparse.Namespac
 
 def _seen_in_training(run: RunFolder, tested: Iterable[Utterance | Transcript]) -> int | None:
     """Utterances whose sentence the run was trained on; None if its training lists can't be read any more."""
-    paths = [Path(path) for path in (run.config().get("data") or {}).get("train") or ()]
+    paths = run.manifests("train")
     if not paths or any(path.suffix != ".tsv" or not path.is_file() for path in paths):
         return None
     trained = {one.hanzi for path in paths for one in read_transcripts(path)}

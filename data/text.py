@@ -173,8 +173,13 @@ def _fingerprint(path: Path, limit: int) -> str:
 
 
 def _read_cache(path: Path) -> PairSet:
-    with path.open(encoding="utf-8") as file:
-        rejected = int(next(file))
-        rows = (line.rstrip("\n").split("\t") for line in file)
-        # Interned: millions of sentences share some 1,300 syllables.
-        return PairSet([Pair(tuple(map(sys.intern, p.split(" "))), h) for p, h in rows], rejected)
+    try:
+        with path.open(encoding="utf-8") as file:
+            rejected = int(next(file))
+            rows = (line.rstrip("\n").split("\t") for line in file)
+            # Interned: millions of sentences share some 1,300 syllables.
+            return PairSet([Pair(tuple(map(sys.intern, p.split(" "))), h) for p, h in rows], rejected)
+    except (ValueError, StopIteration) as error:
+        raise CorpusError(
+            "the kept pinyin of a text is damaged", where=path, hint="delete this file"
+        ) from error

@@ -81,13 +81,17 @@ class Lexicon:
         """Read what :meth:`save` wrote.
 
         Raises:
-            RunError: the file is missing or a line is not ``syllable<TAB>hanzi``.
+            RunError: the file is missing, not UTF-8, or a line is not ``syllable<TAB>hanzi``.
         """
         path = Path(path)
         if not path.is_file():
             raise RunError("the lexicon is missing", where=path, hint="train the language model again")
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise RunError("a lexicon is UTF-8 text", where=path, hint="copy it again") from error
         readings: dict[str, str] = {}
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in enumerate(lines, start=1):
             syllable, tab, group = line.partition("\t")
             if not (syllable and tab and group) or syllable in readings:
                 raise RunError(

@@ -92,7 +92,7 @@ def load_network(run_folder: str | Path) -> tuple[keras.Model, Symbols]:
 
 def _model_config(run: RunFolder) -> Any:
     values = run.config().get("model") or {}
-    if values.get("name") not in MODELS:
+    if str(values.get("name")) not in MODELS:
         hint = f"known models: {', '.join(MODELS)}"
         raise ConfigError(f"unknown model.name '{values.get('name')}'", where=run.config_file, hint=hint)
     return build_config(MODELS[values["name"]].config, values, where=str(run.config_file))

@@ -83,7 +83,7 @@ def build_acoustic_model(folder: RunFolder, vocabulary: Vocabulary) -> AcousticM
     config = folder.config()
     features = _section(FeatureConfig, config, "features", folder)
     name = (config.get("model") or {}).get("name")
-    if name not in MODELS:
+    if str(name) not in MODELS:
         known = ", ".join(MODELS)
         raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=f"known: {known}")
     model_config = _section(MODELS[name].config, config, "model", folder)

@@ -15,6 +15,7 @@ from preflight.listings import Line, Listing, lines_of
 from preflight.manifest_checks import CHEAP, not_in_vocabulary
 from preflight.reading_checks import hanzi_reading
 from preflight.split_checks import SPLITS
+from utils.files import is_file
 from utils.vocabulary import Vocabulary
 
 
@@ -33,7 +34,7 @@ def examine_texts(listings: Sequence[Listing], readings: bool = True) -> list[Fi
 def examine_audio(listings: Sequence[Listing], workers: int) -> list[Finding]:
     """What is wrong with the recordings; each is decoded once, however many lists name it."""
     paths = dict.fromkeys(line.audio for line in lines_of(listings))
-    there = [path for path in paths if Path(path).is_file()]  # missing_recording speaks of the others
+    there = [path for path in paths if is_file(path)]  # missing_recording speaks of the others
     facts = measure_recordings(there, workers)
     findings = [finding for listing in listings for finding in apply(AUDIO, listing, facts)]
     return findings + apply(ACROSS, listings, facts)

@@ -30,6 +30,7 @@ from training.speech import SpeechConfig, SpeechTask
 from training.step import make_train_step
 from utils.errors import CorpusError
 from utils.features import feature_bins, frame_count
+from utils.files import is_file
 from utils.vocabulary import acoustic_vocabulary
 
 UTTERANCES = 10
@@ -143,7 +144,7 @@ def _source(config: SpeechConfig, utterances: Sequence[Utterance], encode, folde
 def _usable(line: Line, config: SpeechConfig) -> bool:
     """Whether the text is whole, and short enough for the model's output frames."""
     whole = len(line.pinyin) == len(line.hanzi) >= _SYLLABLES and all(map(canonical, line.pinyin))
-    if not (whole and 0 < line.seconds < float("inf") and Path(line.audio).is_file()):
+    if not (whole and 0 < line.seconds < float("inf") and is_file(line.audio)):
         return False
     frames = frame_count(round(line.seconds * config.features.sample_rate), config.features)
     room = int(output_lengths(frames, config.model.time_stride))

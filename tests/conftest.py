@@ -9,6 +9,16 @@ import pytest
 from tests.tiny_corpus import write_tiny_corpus
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--nightly", action="store_true", help="mutations, kills: the full size, an hour or so")
+
+
+@pytest.fixture(scope="session")
+def nightly(request: pytest.FixtureRequest) -> bool:
+    """Whether tests are to take their full size."""
+    return request.config.getoption("--nightly")
+
+
 @pytest.fixture(scope="session")
 def tiny_manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight recordings of chirps by four speakers, with transcripts."""

@@ -6,6 +6,7 @@ wrong feature: cut-off files, text named ``.wav``, NaN samples, floats that are 
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ import soundfile
 import soxr
 
 from utils.errors import AudioError
-from utils.files import replacing
+from utils.files import is_file, replacing
 
 SAMPLE_RATE = 16000  # Hz, what all recipes work with
 INT16_SCALE = 32768.0  # a sample of 1.0 in the 16-bit files that most corpora hold
@@ -124,10 +125,17 @@ def seconds_and_rate(path: str | Path) -> tuple[float, int]:
 
 
 def write_wav(path: str | Path, samples: np.ndarray, sample_rate: int = SAMPLE_RATE) -> None:
-    """Write (samples,) floats in [-1, 1] as a mono 16-bit WAV; values beyond are clipped."""
+    """Write (samples,) floats in [-1, 1] as a mono 16-bit WAV; values beyond are clipped.
+
+    Raises:
+        OSError: the file can't be written.
+    """
     integers = np.clip(np.rint(samples * INT16_SCALE), -INT16_SCALE, INT16_SCALE - 1).astype(np.int16)
+    # Written by Python: libsndfile says of a full disk no more than "System error".
+    content = io.BytesIO()
+    soundfile.write(content, integers, sample_rate, subtype="PCM_16", format="WAV")
     with replacing(path) as temporary:
-        soundfile.write(temporary, integers, sample_rate, subtype="PCM_16", format="WAV")
+        temporary.write_bytes(content.getbuffer())
 
 
 def recordings_in(folder: str | Path) -> list[Path]:
@@ -166,7 +174,7 @@ class _Straight(soundfile.SoundFile):
 def _open(path: str | Path) -> soundfile.SoundFile:
     """Open a file for reading, after the checks that its name, size and header allow."""
     path = Path(path)
-    if not path.is_file():
+    if not is_file(path):
         raise AudioError("no such audio file", where=path, hint="check the path, or prepare the corpus again")
     if path.stat().st_size == 0:
         raise AudioError("the audio file is empty (0 bytes)", where=path, hint="copy or download it again")

@@ -8,8 +8,10 @@ OmegaConf can neither fill frozen data classes nor keep a tuple a tuple.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -169,7 +171,7 @@ class _Builder:
                 arguments[name] = default
         try:
             return schema(**arguments)
-        except (TypeError, ValueError, ConfigError) as error:
+        except (TypeError, ValueError, OverflowError, ConfigError) as error:
             raise self._error(f"'{prefix[:-1]}': {error}" if prefix else str(error)) from error
 
     def value(self, kind: Any, value: Any, key: str, default: Any = None) -> Any:
@@ -224,7 +226,7 @@ class _Builder:
         if values is not None and not isinstance(values, Mapping):
             raise self._error(f"'{key}' is a section, not {values!r}", f"write {key}.name={values}")
         name = (values or {}).get("name", getattr(default, "name", None))
-        if name not in choices:
+        if str(name) not in choices:
             what = f"unknown {key}.name '{name}'" if name else f"'{key}.name' is missing"
             raise self._error(what, _suggestion(name, list(choices)))
         base = default if type(default) is choices[name] else None
@@ -275,7 +277,12 @@ def _whole_number(value: Any) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    with contextlib.suppress(OverflowError):  # a whole number of 400 digits
+        if not math.isnan(value):
+            return float(value)
+    return None
 
 
 def _instance_of(kind: type) -> Callable[[Any], Any]:

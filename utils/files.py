@@ -45,6 +45,11 @@ def replacing(path: str | Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def is_file(path: str | Path) -> bool:
+    """Whether there is a file; no name that a list may hold is an error (too long, a zero byte)."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for such names
+
+
 def remove_left_over(folder: str | Path) -> None:
     """Remove temporary files below ``folder`` that nobody writes any more: a process was killed.
 

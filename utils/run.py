@@ -22,6 +22,7 @@ from utils.config import flatten, save_yaml
 from utils.errors import RunError
 
 ENVIRONMENT = "environment"
+SECTIONS = ("features", "data", "model", "optimiser", "training", ENVIRONMENT)
 _AGAIN = "copy the run folder again, or train anew"
 PACKAGES = ("tensorflow", "jax", "torch", "keras", "numpy", "scipy", "soundfile", "soxr", "pypinyin")
 
@@ -93,12 +94,32 @@ class RunFolder:
             )
         try:
             values = yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
+        except (
+            yaml.YAMLError,
+            ValueError,
+            RecursionError,
+        ) as error:  # e.g. no UTF-8, the 31st of June
             reason = " ".join(str(error).split())
             raise RunError(f"config.yaml is damaged ({reason})", where=self.path, hint=_AGAIN) from error
         if not isinstance(values, dict):
             raise RunError("config.yaml is empty or no mapping", where=self.path, hint=_AGAIN)
+        for name in SECTIONS:
+            if not isinstance(values.get(name) or {}, dict):
+                what = f"config.yaml is damaged ('{name}' is no section)"
+                raise RunError(what, where=self.path, hint=_AGAIN)
         return values
+
+    def manifests(self, split: str) -> list[Path]:
+        """The lists of a split that the config names; none if it has no such split.
+
+        Raises:
+            RunError: as :meth:`config`.
+        """
+        paths = (self.config().get("data") or {}).get(split) or []
+        if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+            what = f"config.yaml is damaged (data.{split} is no list of files)"
+            raise RunError(what, where=self.path, hint=_AGAIN)
+        return [Path(path) for path in paths]
 
 
 def open_run(path: str | Path, task: str | None = None) -> RunFolder:

@@ -22,6 +22,7 @@ from data.corpora.kaldi_segments import Segment, cut_segments, missing_seconds, 
 from data.corpora.preparation import Candidate, Corpus, Problem
 from data.corpora.transcripts import MISSING, candidate_of, read_transcripts, utf8_lines
 from utils.errors import CorpusError, run_command
+from utils.files import is_file
 
 NAME = "kaldi"
 
@@ -97,7 +98,7 @@ def read_recordings(path: Path) -> dict[str, Path | Problem]:
 
 def _find_file(bases: Sequence[Path], place: str) -> Path:
     """An absolute path as it is, another from the first folder in which the file is there."""
-    return next((base / place for base in bases if (base / place).is_file()), bases[0] / place)
+    return next((base / place for base in bases if is_file(base / place)), bases[0] / place)
 
 
 def _read_speakers(path: Path) -> dict[str, str] | None:

@@ -19,11 +19,12 @@ import soundfile
 from data.corpora.preparation import Problem
 from data.corpora.transcripts import utf8_lines
 from utils.audio import audio_seconds, write_wav
-from utils.errors import AudioError, CorpusError
+from utils.errors import AudioError
 
 # Seconds that a segment may reach over the end of its recording, as in Kaldi's extract-segments.
 MAX_OVERSHOOT = 0.5
 _TO_THE_END = -1.0
+_LONGEST_NAME = 200  # bytes; a file system has 255, and a temporary name is longer
 _LOUDEST = 64.0  # a float sample beyond is an integer that was stored as it is
 
 
@@ -61,11 +62,12 @@ def read_segments(path: Path) -> Iterator[Segment]:
             yield Segment(name, recording, problem=problem)
             continue
         start, end = map(_seconds, fields[2:])
-        if start >= 0 and (end > start or end == _TO_THE_END):
-            yield Segment(name, recording, start, end)
-        else:
+        problem = None
+        if not (start >= 0 and (end > start or end == _TO_THE_END)):  # so that NaN is none
             problem = Problem("not a stretch of time", f"{place}: {fields[2]} to {fields[3]}")
-            yield Segment(name, recording, problem=problem)
+        elif max(map(len, _file_name(Segment(name, recording, start, end)).parts)) > _LONGEST_NAME:
+            problem = Problem("segment's name is too long for a file", place)
+        yield Segment(name, recording, problem=problem) if problem else Segment(name, recording, start, end)
 
 
 def cut_segments(audio: Path, segments: Sequence[Segment], folder: Path) -> dict[str, Path | Problem]:
@@ -80,7 +82,7 @@ def cut_segments(audio: Path, segments: Sequence[Segment], folder: Path) -> dict
         The id of each segment → its file, or why there is none.
 
     Raises:
-        CorpusError: a file can't be written.
+        OSError: a file can't be written.
     """
     results: dict[str, Path | Problem] = {}
     try:
@@ -115,10 +117,7 @@ def _cut(recording: soundfile.SoundFile, length: float, segment: Segment, file: 
         return Problem(
             "segment has no samples, or NaN, or floats not scaled to 1", f"{recording.name} {first}"
         )
-    try:
-        write_wav(file, samples.mean(axis=1), recording.samplerate)
-    except soundfile.SoundFileError as error:
-        raise CorpusError(f"can't write ({error})", where=file, hint="is the disk full?") from error
+    write_wav(file, samples.mean(axis=1), recording.samplerate)
     return file
 
 
