@@ -135,9 +135,10 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
         faults = recipes.examine_run(run)
         findings += faults
         if not has_errors(faults) and run.config().get("task") == "speech":
-            recipe, where = recipe or recipes.recipe_of_run(run), str(run.path)
             findings += examine_vocabulary(listings, Vocabulary.load(run.vocabulary("acoustic.txt")))
-            findings += recipes.examine_lengths(recipe, listings)
+            if not any(fault.check == "unknown-config" for fault in faults):
+                recipe, where = recipe or recipes.recipe_of_run(run), str(run.path)
+                findings += recipes.examine_lengths(recipe, listings)
     heard = [*listings, *subjects.recordings]
     if heard and not options.no_audio:
         findings += examine_audio(heard, options.workers)

@@ -129,8 +129,8 @@ def _cache_state(config: SpeechConfig, listings: Sequence[Listing], thorough: bo
 
 def _against_manifests(run: RunFolder) -> list[Finding]:
     """Vocabulary against the lists that it was built from, where they are still in their place."""
-    data = recipe_of_run(run).data
-    paths = [Path(path) for path in (*data.train, *data.dev)]
+    data = run.config().get("data") or {}  # as it stands: other code may have written it
+    paths = [Path(path) for split in ("train", "dev") for path in data.get(split) or ()]
     if not paths or not all(map(is_manifest, paths)):
         return []
     syllables = {s for path in paths for line in read_listing(path).lines for s in line.pinyin}

@@ -57,7 +57,7 @@ def missing_part(run: RunFolder) -> Iterator[Finding]:
 
 
 def unknown_config(run: RunFolder) -> Iterator[Finding]:
-    """A config that the code can't build (any more)."""
+    """A config that the code can't build (any more): a finished run can be used, but not gone on with."""
     config = {key: value for key, value in run.config().items() if key not in _NOT_OF_THE_RECIPE}
     if config.get("task") not in RECIPES:
         what, advice = f"a run of task '{config.get('task')}'", f"known: {', '.join(RECIPES)}"
@@ -67,8 +67,9 @@ def unknown_config(run: RunFolder) -> Iterator[Finding]:
     try:
         build_config(schema, config, variants, where="")
     except UserError as error:
-        advice = error.hint or "the code has changed since: take the revision that config.yaml names"
-        yield Finding(ERROR, str(run.config_file), "", "not a config of this code", advice, error.what)
+        severity = WARNING if run.metrics.is_file() else ERROR
+        advice = "to train on, take the code of the git revision that config.yaml names"
+        yield Finding(severity, str(run.config_file), "", "not a config of this code", advice, error.what)
 
 
 def damaged_weights(run: RunFolder) -> Iterator[Finding]:
