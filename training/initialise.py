@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -125,16 +124,26 @@ def named_layers(model: keras.Model) -> dict[str, keras.layers.Layer]:
     Keras numbers the names that it makes itself (``dense``, ``dense_1`` …) through all models of a process;
     here each model begins anew, as it does in the first model that a process builds.
     """
-    seen: Counter[str] = Counter()
+    made: dict[str, list[int]] = {}  # numbers that Keras gave, by the name before them
+    for layer in model.layers:
+        base, number = _made_name(layer)
+        if base:
+            made.setdefault(base, []).append(number)
     named = {}
     for layer in model.layers:
-        name, base = layer.name, re.sub(r"_\d+$", "", layer.name)
-        if base.replace("_", "") == type(layer).__name__.lower():
-            name = f"{base}_{seen[base]}" if seen[base] else base
-            seen[base] += 1
+        base, number = _made_name(layer)
+        place = sorted(made[base]).index(number) if base else 0  # layers stand in another order than made
+        name = (f"{base}_{place}" if place else base) or layer.name
         if layer.weights:
             named[name] = layer
     return named
+
+
+def _made_name(layer: keras.layers.Layer) -> tuple[str, int]:
+    """Base and number of a name that Keras made (``dense_3``: dense and 3); none of one that we gave."""
+    base, number = re.fullmatch(r"(.*?)(?:_(\d+))?", layer.name).groups()
+    by_class = base.replace("_", "") == type(layer).__name__.lower()
+    return (base, int(number or 0)) if by_class else ("", 0)
 
 
 def _matching(layers: Mapping[str, Any], patterns: Sequence[str], key: str) -> list[str]:
