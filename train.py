@@ -14,9 +14,23 @@ examples:
   python train.py speech --config configs/demo/speech.yaml
   python train.py speech --config configs/speech/compact_thchs30.yaml --run runs/wide model.width=320 seed=3
   python train.py language --config configs/language/transformer_thchs30.yaml training.epochs=20
+  python train.py speech --config configs/speech/dfcnn_aishell1.yaml --distribute mirrored
+  python train.py speech --config CONFIG "data.train=[mine.tsv,thchs30.tsv]" "data.weights=[3,0.25]"
+  python train.py speech --config CONFIG --run runs/mine initialise_from=runs/big "freeze=[conv2d*,front]"
+  python train.py speech --config CONFIG --run runs/new initialise_from=runs/old initialise_except=[logits]
+  python train.py speech --config CONFIG training.profile=120-180
+  python train.py speech --config CONFIG training.precision=mixed_bfloat16 training.xla=true
+  python train.py speech --config CONFIG seed=7 training.deterministic=true
+
+data.weights: passes an epoch over each manifest; with 0.25 another quarter in each epoch.
+initialise_from: a run whose weights are taken before the first step, those of the output layer by token.
+  Layers go by their names in model_summary.txt; initialise_except and freeze are patterns of such names.
+training.profile: these steps as a TensorBoard profile in the run's logs/.
 
 Any value of the config can be overridden as key=value. The run folder (default: runs/ and the config's
 name) holds weights, vocabulary, config, history and logs; test.py and transcribe.py need nothing else.
+With --distribute multi_worker the same command runs on each machine, with a TF_CONFIG of its own; the first
+process of the cluster writes the run folder, and a batch is as large as without: each takes a part of it.
 Before a training the manifests are looked at, briefly; doctor.py looks closer.
 """
 
@@ -31,7 +45,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     run = options.run or Path("runs") / options.config.stem
     look = None if options.no_checks else look_before_training
-    best = train_from_config(options.task, options.config, options.overrides, run, look)
+    best = train_from_config(
+        options.task,
+        options.config,
+        options.overrides,
+        run,
+        look,
+        options.distribute,
+        options.virtual_devices,
+    )
     for name, value in best.items():
         print(f"{name}\t{value:.6g}")
     print(f"run folder\t{run}")
@@ -47,6 +69,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--run", type=Path, help="the run folder (default: runs/ and the config's name)")
     parser.add_argument(
         "--no-checks", action="store_true", help="train even on data in which doctor.py finds errors"
+    )
+    parser.add_argument(
+        "--distribute",
+        choices=("mirrored", "multi_worker"),
+        help="over all GPUs of this machine, or over the processes that TF_CONFIG names",
+    )
+    parser.add_argument(
+        "--virtual-devices",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with --distribute mirrored: N parts of the CPU instead of the GPUs, for a trial",
     )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="values that win over the file's")
     return parser

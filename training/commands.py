@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from training import language, speech
+from training.distribution import distributed, run_path_of
 from training.history import log_to
 from utils.config import load_config, to_plain
 from utils.run import start_run
@@ -27,6 +28,8 @@ def train_from_config(
     overrides: Sequence[str],
     run_path: Path,
     look: Callable[[Any], None] | None = None,
+    distribute: str | None = None,
+    virtual_devices: int = 0,
 ) -> dict[str, float]:
     """Train the recipe in ``config_file`` into ``run_path``; a finished run is left as it is.
 
@@ -36,6 +39,8 @@ def train_from_config(
         overrides: ``key=value``, which win over the file's.
         run_path: the run folder to make, or to go on in.
         look: is given the config before anything is computed, and raises what speaks against training.
+        distribute: ``mirrored``, ``multi_worker`` or None, see :func:`training.distribution.distributed`.
+        virtual_devices: with ``mirrored``.
 
     Returns:
         The best epoch's figures.
@@ -45,11 +50,17 @@ def train_from_config(
     """
     schema, variants, train_task = RECIPES[task]
     config = load_config(schema, config_file, [f"task={task}", *overrides], variants)
-    run = start_run(run_path, to_plain(config))
-    log_to(run.log)
-    if run.metrics.is_file():
-        log.info("this run is finished: %s", run.path)
-        return json.loads(run.metrics.read_text(encoding="utf-8"))["best"]
-    if look:
-        look(config)
-    return train_task(config, run)
+    plain = to_plain(config)
+    with distributed(distribute, virtual_devices) as found, run_path_of(found, run_path) as path:
+        found.check_same("config", plain)
+        run = start_run(path, plain)
+        found.copy_run(run)
+        log_to(run.log)
+        if run.metrics.is_file():
+            log.info("this run is finished: %s", run.path)
+            return json.loads(run.metrics.read_text(encoding="utf-8"))["best"]
+        if distribute:
+            log.info("%s: %s", distribute, found.describe())
+        if look:
+            look(config)
+        return train_task(config, run, found)

@@ -47,11 +47,13 @@ class Distribution:
         strategy: TensorFlow's; None for one device in one process.
         index: which of the processes this is.
         count: of the processes.
+        send: ``data, source → what process source gave as data``.
     """
 
     strategy: Any = None
     index: int = 0
     count: int = 1
+    send: Callable[[bytes, int], bytes] = lambda data, source: data
 
     @property
     def chief(self) -> bool:
@@ -67,6 +69,12 @@ class Distribution:
     def share(self) -> tuple[int, int]:
         """(index, count): row i of a batch is read by process i % count."""
         return self.index, self.count
+
+    def describe(self) -> str:
+        """One line for the log."""
+        if self.devices == 1:
+            return "there is one device: trained as without --distribute"
+        return f"process {self.index + 1} of {self.count}, {self.devices} devices in all"
 
     def build(self, build: Callable[[], keras.Model]) -> keras.Model:
         """The model that ``build`` makes, on every device."""
@@ -103,20 +111,14 @@ class Distribution:
             log.warning("training.xla is left out: it is for one device")
         return _replicas().make_replicated_step(self.strategy, self.share, model, optimizer, losses, stop)
 
-    def from_process(self, data: bytes, source: int = 0) -> bytes:
-        """What process ``source`` gives, in all processes."""
-        if self.count == 1:
-            return data
-        return _replicas().send(self.strategy, self.share, data, source)
-
     def from_chief(self, figures: Callable[[], dict[str, float]]) -> dict[str, float]:
         """Have the chief compute something for all."""
         found = json.dumps(figures()) if self.chief else ""
-        return json.loads(self.from_process(found.encode()))
+        return json.loads(self.send(found.encode(), 0))
 
     def gather(self, lines: list[str]) -> list[str]:
         """The lines of all processes, one process after the other."""
-        sent = [self.from_process(json.dumps(lines).encode(), source) for source in range(self.count)]
+        sent = [self.send(json.dumps(lines).encode(), source) for source in range(self.count)]
         return [line for text in sent for line in json.loads(text)]
 
     def check_same(self, what: str, value: object) -> None:
@@ -148,7 +150,7 @@ class Distribution:
         with zipfile.ZipFile(content, "w") as archive:
             for path in parts if self.chief else ():
                 archive.write(path, path.relative_to(run.path))
-        data = self.from_process(content.getvalue())
+        data = self.send(content.getvalue(), 0)
         if not self.chief:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 for name in archive.namelist():
@@ -180,9 +182,11 @@ def distributed(kind: str | None, virtual_devices: int = 0) -> Iterator[Distribu
         cluster = read_cluster(os.environ)
         call_roll(cluster)
         with _replicas().lost_workers_named(cluster):
-            found = Distribution(_replicas().over_workers(), cluster.index, len(cluster.names))
+            strategy, count = _replicas().over_workers(), len(cluster.names)
+            send = _replicas().make_send(strategy, (cluster.index, count))
+            found = Distribution(strategy, cluster.index, count, send)
             yield found
-            found.check_same("end", None)  # nobody leaves while others still need him
+            found.gather([])  # nobody leaves while others still need him
 
 
 @contextmanager
@@ -196,8 +200,8 @@ def run_path_of(distribution: Distribution, path: Path) -> Iterator[Path]:
 
 
 def _check(kind: str | None, virtual_devices: int) -> None:
-    if virtual_devices and kind != "mirrored":
-        raise ConfigError("--virtual-devices without --distribute mirrored", hint="they belong together")
+    if virtual_devices < 0 or (virtual_devices and kind != "mirrored"):
+        raise ConfigError(f"--virtual-devices {virtual_devices}", hint="above 0, with --distribute mirrored")
     if kind is None:
         if VARIABLE in os.environ:
             log.warning("%s is set, but not --distribute multi_worker: this process trains alone", VARIABLE)

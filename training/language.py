@@ -17,6 +17,7 @@ from model_language.ngram import NgramConfig, NgramConverter, NgramModel
 from model_language.registry import INPUT_LAYER, MODELS, NGRAM_FILE, OUTPUT_LAYER, load_network
 from model_language.syllable_ngram import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
 from model_language.symbols import PAD_ID, Symbols, build_symbols
+from training.distribution import ALONE, Distribution
 from training.initialise import TokenLayer, check_initialise, freeze_layers, take_weights
 from training.loop import TrainingConfig, prepare_backend, train
 from training.losses import CandidateLoss, pack_pairs
@@ -101,7 +102,8 @@ class SentenceBatch:
     """Sentences padded with 0 to a common length.
 
     Attributes:
-        ids: one a sentence: its number in the training text.
+        ids: of all sentences of the batch, also where the arrays hold a share of them: their numbers in the
+            training text.
         syllables: (batch, length) int32.
         targets: (batch, length) int32 hanzi ids.
     """
@@ -120,6 +122,7 @@ class LanguageTask:
         symbols: vocabularies and candidates.
         train: encoded pairs, (length,) int32 syllables and hanzi each.
         dev: the same.
+        share: (index, count): which part of each training batch is here: row i in share i % count.
     """
 
     metric = "dev_character_error_rate"
@@ -131,6 +134,7 @@ class LanguageTask:
         symbols: Symbols,
         train: Sequence[EncodedPair],
         dev: Sequence[EncodedPair],
+        share: tuple[int, int] = (0, 1),
     ):
         self.model = model
         prepare_prediction(model)
@@ -139,7 +143,7 @@ class LanguageTask:
         self._dev_loss = CandidateLoss(symbols.candidates)
         self._error_rate = CharacterErrorRate(symbols.candidates)
         self._dev_batch = compiled(self._count_dev_batch)
-        self._train, self._dev = train, dev
+        self._train, self._dev, self._share = train, dev, share
         self._train_lengths = np.array([len(syllables) for syllables, _ in train])
         self._dev_lengths = np.array([len(syllables) for syllables, _ in dev])
 
@@ -150,7 +154,7 @@ class LanguageTask:
     def batches(self, epoch: int, first_step: int) -> Iterator[SentenceBatch]:
         """An epoch's training batches from ``first_step`` on."""
         for indices in self._plan(self._train_lengths, epoch, shuffle=True)[first_step:]:
-            yield _pad(self._train, indices)
+            yield _pad(self._train, indices, self._share)
 
     def arrays(self, batch: SentenceBatch) -> dict[str, np.ndarray]:
         """Syllables and targets, both (batch, length) int32."""
@@ -195,7 +199,9 @@ class LanguageTask:
         )
 
 
-def train_language(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
+def train_language(
+    config: LanguageConfig, run: RunFolder, distribution: Distribution = ALONE
+) -> dict[str, float]:
     """Train ``config`` into ``run`` (or go on where it was); returns the best epoch's figures.
 
     Raises:
@@ -204,6 +210,9 @@ def train_language(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
     data = config.data
     if not data.train or not data.dev:
         raise ConfigError("data.train and data.dev each need a text", hint="see configs/language")
+    if distribution is not ALONE and MODELS[config.model.name].build is None:
+        what = f"model.name={config.model.name} is estimated by counting, in one process"
+        raise ConfigError(what, hint="leave --distribute out")
     train_pairs, dev_pairs = _read(data.train, data.cache), _read(data.dev, data.cache)
     read, train_pairs = train_pairs, train_pairs[: data.limit or None]
     log.info("%s: %d training and %d dev sentences", config.model.name, len(train_pairs), len(dev_pairs))
@@ -213,12 +222,15 @@ def train_language(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
     if isinstance(config.model, NgramConfig):
         return _count_ngrams(config, run, symbols, train_pairs, dev_pairs)
     prepare_backend(config.training, config.seed)
-    model = MODELS[config.model.name].build(config.model, len(symbols.pinyin), len(symbols.hanzi))
+    distribution.check_same("vocabulary", [symbols.pinyin.tokens, symbols.hanzi.tokens])
+    build, sizes = MODELS[config.model.name].build, (len(symbols.pinyin), len(symbols.hanzi))
+    model = distribution.build(lambda: build(config.model, *sizes))
     _initialise(config, run, model, symbols)
     freeze_layers(model, config.freeze)
     write_text(run.path / "model_summary.txt", summary_text(model))
     encoded = [[symbols.encode_pair(*pair) for pair in pairs] for pairs in (train_pairs, dev_pairs)]
-    return train(LanguageTask(model, config, symbols, *encoded), run, config.training, config.optimiser)
+    task = LanguageTask(model, config, symbols, *encoded, distribution.share)
+    return train(task, run, config.training, config.optimiser, distribution)
 
 
 def _initialise(config: LanguageConfig, run: RunFolder, model: keras.Model, symbols: Symbols) -> None:
@@ -285,9 +297,10 @@ def _count_syllables(
     return best
 
 
-def _pad(pairs: Sequence[EncodedPair], indices: np.ndarray) -> SentenceBatch:
-    chosen = [pairs[i] for i in indices]
-    longest = max(len(syllables) for syllables, _ in chosen)
+def _pad(pairs: Sequence[EncodedPair], indices: np.ndarray, share: tuple[int, int] = (0, 1)) -> SentenceBatch:
+    index, count = share
+    longest = max(len(pairs[i][0]) for i in indices)
+    chosen = [pairs[i] for i in indices[index::count]]
     syllables = np.full((len(chosen), longest), PAD_ID, np.int32)
     targets = np.full((len(chosen), longest), PAD_ID, np.int32)
     for row, (source, target) in enumerate(chosen):

@@ -189,16 +189,15 @@ def make_replicated_step(
     return call
 
 
-def send(strategy: tf.distribute.Strategy, share: tuple[int, int], data: bytes, source: int) -> bytes:
-    """What process ``source`` gives as ``data``, in all processes; all must call it at the same place."""
+def make_send(strategy: tf.distribute.Strategy, share: tuple[int, int]) -> Callable[[bytes, int], bytes]:
+    """``data, source → what process source gave as data``; all processes must call it at the same place."""
     index, count = share
-    mine = index == source
     first = index * strategy.num_replicas_in_sync // count
 
     def replica(words: tf.Tensor) -> tf.Tensor:
         context = tf.distribute.get_replica_context()
-        sends = tf.cast(mine and context.replica_id_in_sync_group == first, words.dtype)
-        return context.all_reduce(tf.distribute.ReduceOp.SUM, words * sends)
+        own = tf.cast(tf.equal(context.replica_id_in_sync_group, first), words.dtype)
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, words * own)
 
     # Sums of float64 are there on every device, and exact for 32-bit integers.
     total = tf.function(
@@ -206,14 +205,18 @@ def send(strategy: tf.distribute.Strategy, share: tuple[int, int], data: bytes, 
         autograph=False,
         input_signature=[tf.TensorSpec([None], tf.float64)],
     )
-    size = int(total(np.array([len(data)], np.float64)).numpy()[0])
-    words = np.zeros(-(-size // 4), np.int32)
-    if mine:
-        words.view(np.uint8)[:size] = np.frombuffer(data, np.uint8)
-    for start in range(0, len(words), _WORDS_AT_A_TIME):
-        part = slice(start, start + _WORDS_AT_A_TIME)
-        words[part] = total(words[part].astype(np.float64)).numpy()
-    return words.tobytes()[:size]
+
+    def send(data: bytes, source: int) -> bytes:
+        data = data if index == source else b""  # the sum with nothing but zeros is what the source gave
+        size = int(total(np.array([len(data)], np.float64)).numpy()[0])
+        words = np.zeros(-(-size // 4), np.int32)
+        words.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
+        for start in range(0, len(words), _WORDS_AT_A_TIME):
+            part = slice(start, start + _WORDS_AT_A_TIME)
+            words[part] = total(words[part].astype(np.float64)).numpy()
+        return words.tobytes()[:size]
+
+    return send
 
 
 def _copies(strategy: tf.distribute.Strategy, variable: keras.Variable) -> tuple[tf.Variable, ...]:

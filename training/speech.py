@@ -20,6 +20,7 @@ from model_speech.ctc import frames_needed, output_lengths
 from model_speech.loading import load_acoustic_model
 from model_speech.registry import MODELS
 from model_speech.transfer import OUTPUT_LAYER
+from training.distribution import ALONE, Distribution
 from training.initialise import TokenLayer, check_initialise, freeze_layers, take_weights
 from training.loop import TrainingConfig, prepare_backend, train
 from training.losses import CtcLoss, pack_ctc_targets
@@ -119,6 +120,7 @@ class SpeechTask:
         time_stride: feature frames a logit frame.
         train: source of training batches.
         dev: source of dev batches (not shuffled, not augmented).
+        share: (index, count): which part of each training batch is read, see ``BatchSource.batches``.
     """
 
     metric = "dev_syllable_error_rate"
@@ -130,13 +132,14 @@ class SpeechTask:
         time_stride: int,
         train: BatchSource,
         dev: BatchSource,
+        share: tuple[int, int] = (0, 1),
     ):
         self.model = model
         prepare_prediction(model)
         self._loss = CtcLoss(vocabulary.blank_index)
         self._error_rate = SyllableErrorRate(vocabulary.blank_index)
         self._time_stride = time_stride
-        self._train, self._dev = train, dev
+        self._train, self._dev, self._share = train, dev, share
         self._dev_batch = compiled(self._count_dev_batch)
 
     def steps(self, epoch: int) -> int:
@@ -145,7 +148,7 @@ class SpeechTask:
 
     def batches(self, epoch: int, first_step: int) -> Iterator[Batch]:
         """An epoch's training batches from ``first_step`` on."""
-        return self._train.batches(epoch, first_step)
+        return self._train.batches(epoch, first_step, self._share)
 
     def arrays(self, batch: Batch) -> dict[str, np.ndarray]:
         """Features (batch, frames, bins) float32, labels (batch, labels) int32 and both lengths."""
@@ -186,7 +189,9 @@ class SpeechTask:
         return pack_ctc_targets(arrays["labels"], arrays["label_lengths"], frames)
 
 
-def train_speech(config: SpeechConfig, run: RunFolder) -> dict[str, float]:
+def train_speech(
+    config: SpeechConfig, run: RunFolder, distribution: Distribution = ALONE
+) -> dict[str, float]:
     """Train ``config`` into ``run`` (or go on where it was); returns the best epoch's figures.
 
     Raises:
@@ -196,7 +201,9 @@ def train_speech(config: SpeechConfig, run: RunFolder) -> dict[str, float]:
     corpora, dev_utterances = _read(config)
     train_utterances = [utterance for corpus in corpora for utterance in corpus]
     vocabulary = _vocabulary(run, [*train_utterances, *dev_utterances])
-    model = MODELS[config.model.name].build(config.model, feature_bins(config.features), len(vocabulary))
+    distribution.check_same("vocabulary", vocabulary.tokens)
+    build, bins = MODELS[config.model.name].build, feature_bins(config.features)
+    model = distribution.build(lambda: build(config.model, bins, len(vocabulary)))
     _initialise(config, run, model, vocabulary)
     freeze_layers(model, config.freeze)
     write_text(run.path / "model_summary.txt", summary_text(model))
@@ -212,8 +219,9 @@ def train_speech(config: SpeechConfig, run: RunFolder) -> dict[str, float]:
         len(dev_utterances),
         len(vocabulary),
     )
-    task = SpeechTask(model, vocabulary, config.model.time_stride, train_source, dev_source)
-    return train(task, run, config.training, config.optimiser)
+    stride = config.model.time_stride
+    task = SpeechTask(model, vocabulary, stride, train_source, dev_source, distribution.share)
+    return train(task, run, config.training, config.optimiser, distribution)
 
 
 def _read(config: SpeechConfig) -> tuple[list[list[Utterance]], list[Utterance]]:
