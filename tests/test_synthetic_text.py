@@ -239,7 +239,7 @@ def test_own_text(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text(
         "今天天气很好。\n\nwo3 men hai2 shi4 zou3 ba\t我们还是走吧\n你好，世界！\n"
-        "用 GPS 导航\n今天天气很好\nni3\t你好\n",
+        "用 GPS 导航\n今天天气很好\nni3\t你好\n嗯好的\n",
         encoding="utf-8",
     )
     found, rejected = read_sentences(path)
@@ -248,8 +248,8 @@ def test_own_text(tmp_path):
         Sentence(("我们还是走吧",), ("wo3", "men5", "hai2", "shi4", "zou3", "ba5")),
         Sentence(("你好", "世界"), ("ni3", "hao3", "shi4", "jie4"), (2,)),
     ]
-    assert [number for number, _ in rejected] == [2, 5, 6, 7]
-    assert rejected[-1] == (7, "1 syllables for 2 hanzi")
+    assert [number for number, _ in rejected] == [2, 5, 6, 7, 8]
+    assert rejected[-2:] == [(7, "1 syllables for 2 hanzi"), (8, "the synthesiser can't say n2")]
 
 
 def test_own_text_that_cannot_be_used(tmp_path):
