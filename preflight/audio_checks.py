@@ -1,10 +1,10 @@
 """Facts on recordings, with the manifest lines that name them → audio faults.
 
 Thresholds lie outside of what 869 AISHELL, 2,448 dspspeech20 and 1,600 HSK-word recordings show: loud
-frames at -38.6 dB or above, an offset of at most 0.0053 (1.5 % of the root mean square; up to 26 % in synthetic
-voices under brown noise), at most half of it zeros (gated microphones), lengths within 0.5 ms of the
-manifest's. What they do find there is so: in dspspeech20 40 recordings are clipped, all of one speaker, and
-36 of another one come twice.
+frames at -38.6 dB or above, an offset of at most 0.0053 (1.5 % of the root mean square; up to 26 % in
+synthetic voices under brown noise), at most half of it zeros (gated microphones), lengths within 0.5 ms of
+the manifest's. What they do find there is so: in dspspeech20 40 recordings are clipped, all of one speaker,
+and 36 of another one come twice.
 """
 
 from __future__ import annotations
