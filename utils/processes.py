@@ -1,4 +1,4 @@
-"""A function and its jobs in, results as they come out: worker processes that start clean and end with us."""
+"""A function and its jobs in, results as they come out: workers that start clean and end with us."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -57,12 +57,32 @@ class WorkerPool:
 
     def submit(self, work: Callable[..., Result], *arguments: Any) -> Future[Result]:
         """Run ``work(*arguments)`` in a process."""
-        with _main_module_hidden():
+        with _main_module_hidden(), _ctrl_c_later():
             return self._pool.submit(work, *arguments)
 
     def close(self) -> None:
         """Drop what has not begun and end the processes."""
         self._pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def thread_pool(workers: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads for jobs; when the block ends, by Ctrl-C for one, what has not begun is dropped."""
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Processes started inside never hear Ctrl-C, which a terminal sends them as well; we do, afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

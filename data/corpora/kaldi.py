@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tqdm import tqdm
@@ -23,6 +22,7 @@ from data.corpora.preparation import Candidate, Corpus, Problem
 from data.corpora.transcripts import MISSING, candidate_of, read_transcripts, utf8_lines
 from utils.errors import CorpusError, run_command
 from utils.files import is_file
+from utils.processes import thread_pool
 
 NAME = "kaldi"
 
@@ -131,7 +131,7 @@ def _cut_all(
     if seconds:
         folder.mkdir(parents=True, exist_ok=True)
         check_space(folder, round(seconds * _BYTES_A_SECOND))
-    with ThreadPoolExecutor(workers) as pool:
+    with thread_pool(workers) as pool:
         cuts = pool.map(lambda item: cut_segments(*item, folder), wanted.items())
         for files in tqdm(cuts, "cutting segments", len(wanted), disable=None, unit=" recordings"):
             results += files.items()

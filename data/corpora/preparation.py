@@ -10,7 +10,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from utils.audio import seconds_and_rate
 from utils.errors import AudioError, CorpusError
 from utils.files import remove_left_over, write_json, write_text
 from utils.pinyin import is_hanzi, is_syllable, normalise_syllable
+from utils.processes import thread_pool
 
 MIN_SAMPLE_RATE = 16000  # Hz; half of the band that the features look at is missing below
 _CHUNK = 200  # utterances that a thread checks at a time
@@ -120,14 +120,11 @@ def _check_all(candidates: list[Candidate], workers: int) -> list[Utterance | Pr
     checked: list[Utterance | Problem] = []
     # In chunks: 140,000 futures would take more memory than the utterances.
     chunks = [candidates[start : start + _CHUNK] for start in range(0, len(candidates), _CHUNK)]
-    pool = ThreadPoolExecutor(workers)
-    try:
-        with tqdm(total=len(candidates), desc="checking", disable=None, unit=" files") as progress:
-            for results in pool.map(lambda chunk: [_check(candidate) for candidate in chunk], chunks):
-                checked += results
-                progress.update(len(results))
-    finally:
-        pool.shutdown(cancel_futures=True)  # after Ctrl-C the rest isn't checked first
+    progress = tqdm(total=len(candidates), desc="checking", disable=None, unit=" files")
+    with progress, thread_pool(workers) as pool:
+        for results in pool.map(lambda chunk: [_check(candidate) for candidate in chunk], chunks):
+            checked += results
+            progress.update(len(results))
     return checked
 
 

@@ -11,7 +11,6 @@ import shutil
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from data.corpora.download import check_space, extract
 from data.corpora.preparation import Candidate, Problem
 from data.corpora.transcripts import MISSING, candidate_of
 from utils.errors import CorpusError
+from utils.processes import thread_pool
 
 ENDING = ".tar.gz"
 _UNPACKED = 1.6  # bytes of recordings for one byte of a speaker's archive, a generous estimate
@@ -101,7 +101,7 @@ def unpack_speakers(archives: Sequence[SpeakerArchive], workers: int) -> list[tu
     if not todo:
         return []
     check_space(todo[0].path.parent, round(_UNPACKED * sum(one.path.stat().st_size for one in todo)))
-    with ThreadPoolExecutor(workers) as pool:
+    with thread_pool(workers) as pool:
         reasons = tqdm(pool.map(_unpack, todo), "unpacking", len(todo), disable=None)
         return [(one, reason) for one, reason in zip(todo, reasons, strict=True) if reason]
 
