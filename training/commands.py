@@ -12,7 +12,9 @@ from training import language, speech
 from training.distribution import distributed, run_path_of
 from training.history import log_to
 from utils.config import load_config, to_plain
-from utils.run import start_run
+from utils.errors import RunError
+from utils.files import remove_left_over
+from utils.run import RunFolder, start_run
 
 log = logging.getLogger("train")
 
@@ -54,13 +56,22 @@ def train_from_config(
     with distributed(distribute, virtual_devices) as found, run_path_of(found, run_path) as path:
         found.check_same("config", plain)
         run = start_run(path, plain)
+        remove_left_over(run.path)
         found.copy_run(run)
         log_to(run.log)
         if run.metrics.is_file():
             log.info("this run is finished: %s", run.path)
-            return json.loads(run.metrics.read_text(encoding="utf-8"))["best"]
+            return _best_figures(run)
         if distribute:
             log.info("%s: %s", distribute, found.describe())
         if look:
             look(config)
         return train_task(config, run, found)
+
+
+def _best_figures(run: RunFolder) -> dict[str, float]:
+    try:
+        return dict(json.loads(run.metrics.read_text(encoding="utf-8"))["best"])
+    except (ValueError, KeyError, TypeError) as error:
+        hint = "delete it: the same command then writes it again"
+        raise RunError("the figures of the run are damaged", where=run.metrics, hint=hint) from error
