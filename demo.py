@@ -41,6 +41,7 @@ CORPUS, SPEECH, LANGUAGE, TEST = DATASET / "corpus", RUNS / "speech", RUNS / "la
 TRANSCRIPTS, PAGE, SUMMARY = RUNS / "transcripts", RUNS / "summary.html", RUNS / "summary.json"
 TIMES = RUNS / "seconds.json"  # what each stage took when it was really done, kept from call to call
 SIZES = {"train": 6500, "dev": 300, "test": 600}
+SEED = 1  # of the corpus; the recipe was settled on 0, so these voices and sentences had no part in it
 TRANSCRIBED = 4
 RECORDINGS = "RECORDINGS"  # in a command: some files of the test set, which are known when it runs
 
@@ -125,7 +126,7 @@ def demo_stages() -> list[Stage]:
             "corpus",
             "a corpus is spoken by synthetic voices, and prepared",
             (
-                f"{corpus} generate {CORPUS} {' '.join(sizes)}",
+                f"{corpus} generate {CORPUS} {' '.join(sizes)} --seed {SEED}",
                 f"{corpus} prepare {CORPUS} --output {DATASET}",
             ),
             DATASET / "summary.json",
