@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -41,6 +42,7 @@ from data.feature_keys import feature_keys
 from data.feature_shards import INDEX_ROW, SUM, write_shard_header
 from data.manifest import read_manifest
 from utils.audio import write_wav
+from utils.config import build_config
 from utils.errors import TrainingError, run_command
 from utils.features import FeatureConfig, feature_bins
 from utils.pinyin import is_hanzi
@@ -85,6 +87,7 @@ def main() -> None:
 def measure(folder: Path, count: int) -> Iterator[tuple[str, Cost]]:
     """The costs of all commands on a corpus of ``count`` utterances made in ``folder``."""
     make_corpus(folder / "data_aishell", count)
+    shutil.copy(ROOT / RECIPE, folder / "recipe.yaml")
     python, manifests = [sys.executable], [str(folder / "manifests" / f"{split}.tsv") for split in SPLITS]
     prepare = [*python, "-m", "data.corpora.aishell1", "prepare", str(folder)]
     yield "prepare", run([*prepare, "--output", str(folder / "manifests")])
@@ -94,21 +97,27 @@ def measure(folder: Path, count: int) -> Iterator[tuple[str, Cost]]:
     yield "vocabulary, last line bad", run([*python, "-m", "data.vocabularies", str(broken)], code=2)
     run([*python, __file__, "--only", "fill", str(folder)])
     yield f"{BATCHES} batches, no model", run([*python, __file__, "--only", "batches", str(folder)])
-    training = [*python, "train.py", "speech", "--config", RECIPE, "--run", str(folder / "run")]
-    log, checkpoint = folder / "run" / "train.log", folder / "run" / "checkpoint" / "state.npz"
+    log, steps = folder / "run" / "train.log", folder / "run" / "utterances.tsv"
+    shards = len(list((folder / "cache").glob("*/*")))
     ready, stepped = run_until(
-        training + _overrides(folder),
-        [lambda: log.exists() and " training and " in log.read_text(encoding="utf-8"), checkpoint.exists],
+        [*python, "train.py", "speech", *_arguments(folder)],
+        [
+            lambda: log.exists() and " training and " in log.read_text(encoding="utf-8"),
+            lambda: steps.exists() and steps.stat().st_size > 0,
+        ],
     )
-    yield "train.py to model and data ready", ready
-    yield "train.py to first step done", stepped
+    if len(list((folder / "cache").glob("*/*"))) != shards:
+        raise TrainingError("features were computed: the cache was not warm", where=folder / "cache")
+    yield "train.py: data ready", ready
+    yield "train.py: first step done", stepped
     shutil.rmtree(folder)
 
 
-def _overrides(folder: Path) -> list[str]:
-    """What the measured training changes in the recipe: where the corpus is, and a checkpoint each step."""
+def _arguments(folder: Path) -> list[str]:
+    """Of the training: the recipe, but where the corpus is, and with a line written after each step."""
     lists = [f"data.{split}=[{folder / 'manifests' / split}.tsv]" for split in SPLITS]
-    return [*lists, f"data.cache={folder / 'cache'}", "training.checkpoint_steps=1"]
+    recipe = ["--config", str(folder / "recipe.yaml"), "--run", str(folder / "run")]
+    return [*recipe, *lists, f"data.cache={folder / 'cache'}", "training.log_utterances=true"]
 
 
 def make_corpus(folder: Path, count: int) -> None:
@@ -141,11 +150,10 @@ def _sentence(words: Sequence[str], rng: random.Random) -> list[str]:
 
 def fill_cache(folder: Path) -> None:
     """Make the warm cache of the recipe for the corpus in ``folder``, without computing a feature."""
-    recipe = yaml.safe_load((ROOT / RECIPE).read_text(encoding="utf-8"))
-    features = FeatureConfig(**recipe.get("features", {}))
-    for split, augment in (("train", AugmentConfig(**recipe["augment"])), ("dev", AugmentConfig(copies=0))):
+    features, augment, recipe = _recipe(folder)
+    for split, altered in (("train", augment), ("dev", AugmentConfig(copies=0))):
         utterances = read_manifest(folder / "manifests" / f"{split}.tsv")
-        keys, _ = feature_keys(utterances, features, augment, recipe.get("seed", 0))
+        keys, _ = feature_keys(utterances, features, altered, recipe.get("seed", 0))
         frames = np.array([round(100 * utterance.seconds) for utterance in utterances])
         per_shard = 1024 // keys.shape[1]
         for start in range(0, len(keys), per_shard):
@@ -155,10 +163,16 @@ def fill_cache(folder: Path) -> None:
             _write_hollow_shard(shards, keys[some].ravel(), shard_frames, feature_bins(features))
 
 
+def _recipe(folder: Path) -> tuple[FeatureConfig, AugmentConfig, dict[str, Any]]:
+    """The recipe's settings of features and of copies, and all its values; without the models' libraries."""
+    values = yaml.safe_load((folder / "recipe.yaml").read_text(encoding="utf-8"))
+    features = build_config(FeatureConfig, values.get("features", {}))
+    return features, build_config(AugmentConfig, values.get("augment", {})), values
+
+
 def read_batches(folder: Path) -> None:
     """What training does with the corpus in ``folder`` before a model comes in."""
-    recipe = yaml.safe_load((ROOT / RECIPE).read_text(encoding="utf-8"))
-    features, augment = FeatureConfig(**recipe.get("features", {})), AugmentConfig(**recipe["augment"])
+    features, augment, recipe = _recipe(folder)
     utterances = read_manifest(folder / "manifests" / "train.tsv")
     vocabulary = acoustic_vocabulary({syllable for one in utterances for syllable in one.pinyin})
     features_cache = prepare_features(utterances, features, folder / "cache", augment)
