@@ -466,7 +466,7 @@ def finished(folder: Path) -> list[Path]:
     return [path for path in shard_files(folder) if path.name.endswith(".index.npy")]
 
 
-def wait_for(condition, seconds: float = 30.0) -> None:
+def wait_for(condition, seconds: float = 200.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"

@@ -1,3 +1,4 @@
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,16 @@ def test_a_bad_line_is_found_without_reading_on(tmp_path):
     path.write_bytes((HEADER + good).encode() + b"\xff\n")
     with pytest.raises(CorpusError, match=r"not UTF-8 text, .*a\.tsv:2002"):
         read_manifest(path)
+
+
+def test_an_utterance_takes_less_than_a_kilobyte(tmp_path):
+    """AISHELL-1 has 141,600 of them."""
+    count, sentence = 2000, {"pinyin": ("lv4", "de5") * 7, "hanzi": "绿的" * 7}
+    names = [f"BAC009S0002W{number:05}" for number in range(count)]
+    written = [utterance(tmp_path, id=name, audio=tmp_path / f"{name}.wav", **sentence) for name in names]
+    write_manifest(tmp_path / "a.tsv", written)
+    tracemalloc.start()
+    read = read_manifest(tmp_path / "a.tsv")
+    now, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(read) == count and now / count < 1000
