@@ -1,20 +1,29 @@
-"""Rearrange a run's model: a speech run and a vocabulary in, a run with these classes out."""
+"""Look into models and rearrange them: a weights file or a run in, tables, pictures or another run out."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from utils.errors import run_command
+from analysis.output_layer import find_output, own_vocabulary, vocabulary_problem
+from analysis.weight_file import WeightFile, read_weight_file
+from analysis.weights import find_layer, layer_json, layer_values, summary_order, weights_json, weights_text
+from utils.errors import RunError, VocabularyError, run_command
 from utils.quiet import silence_tensorflow
-from utils.run import open_run
+from utils.run import RunFolder, open_run
 from utils.vocabulary import Vocabulary, first_few
 
 EXAMPLES = """\
 examples:
+  python inspect_model.py weights runs/trial
+  python inspect_model.py weights old_project/model.h5 --vocabulary runs/full/vocabulary/acoustic.txt
+  python inspect_model.py weights runs/trial --values logits
   python inspect_model.py transfer runs/trial runs/trial_full --vocabulary runs/full/vocabulary/acoustic.txt
   python inspect_model.py transfer runs/thchs30 runs/both --vocabulary vocabulary/acoustic.txt
+
+weights reads HDF5 files of Keras 2 and 3 (.h5, .weights.h5), .keras files, and runs, without TensorFlow.
 
 transfer moves a speech run to another vocabulary: in the output layer each token that both vocabularies have
 takes its weights along, wherever it stands; the other layers are copied. New tokens start untrained: what the
@@ -26,6 +35,40 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line and do what it asks."""
     options = _parser().parse_args(arguments)
     options.command(options)
+
+
+def _weights(options: argparse.Namespace) -> None:
+    file, run = _read_weights(options.source)
+    if options.values:
+        layer = find_layer(file, options.values)
+        print(json.dumps(layer_json(layer, values=True)) if options.json else layer_values(layer))
+        return
+    output = find_output(file)
+    problem = vocabulary_problem(output, run, options.vocabulary) if output else None
+    if options.json:
+        print(json.dumps({**weights_json(file), "vocabulary_problem": problem}, ensure_ascii=False, indent=2))
+    else:
+        print(weights_text(file), end="")
+        fitting = options.vocabulary or (own_vocabulary(run) if run else None)
+        if output and fitting and not problem:
+            print(f"vocabulary:   {fitting}, {output.classes} tokens: it fits")
+    if options.vocabulary and not output:
+        raise RunError("no output layer to compare with a vocabulary", where=file.path)
+    if problem:
+        raise VocabularyError(problem)
+
+
+def _read_weights(source: Path) -> tuple[WeightFile, RunFolder | None]:
+    """A weights file, or a run's best weights (the last ones where there are no best), and the run."""
+    if not source.is_dir():
+        run = RunFolder(source.parent)
+        return read_weight_file(source), run if run.config_file.is_file() else None
+    run = open_run(source)
+    path = next((path for path in (run.best_weights, run.last_weights) if path.is_file()), None)
+    if path is None:
+        what = "the run holds no weights of a network"
+        raise RunError(what, where=source, hint="train it, or give another; an n-gram model has none")
+    return read_weight_file(path).in_order_of(summary_order(run)), run
 
 
 def _transfer(options: argparse.Namespace) -> None:
@@ -45,15 +88,34 @@ def _transfer(options: argparse.Namespace) -> None:
 def _parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=form)
-    commands = parser.add_subparsers(required=True, metavar="{transfer}")
-    text = "move a speech run to another vocabulary, token by token"
-    transfer = commands.add_parser(
-        "transfer", help=text, description=text, epilog=EXAMPLES, formatter_class=form
+    commands = parser.add_subparsers(required=True, metavar="{weights,transfer}")
+
+    def add(name: str, text: str, command: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text, epilog=EXAMPLES, formatter_class=form)
+        added.set_defaults(command=command)
+        return added
+
+    _add_weights(add("weights", "list layers, shapes, statistics; compare with a vocabulary", _weights))
+    _add_transfer(add("transfer", "move a speech run to another vocabulary, token by token", _transfer))
+    return parser
+
+
+def _add_weights(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", type=Path, help="a weights file (.h5, .weights.h5, .keras) or a run folder")
+    parser.add_argument(
+        "--vocabulary",
+        type=Path,
+        metavar="FILE",
+        help="see whether the output layer fits this one; default: the run's own",
     )
-    transfer.set_defaults(command=_transfer)
-    transfer.add_argument("source_run", type=Path, help="speech run whose weights are moved")
-    transfer.add_argument("new_run", type=Path, help="run folder to make; must not exist")
-    transfer.add_argument(
+    parser.add_argument("--values", metavar="LAYER", help="print the values of this layer, and nothing else")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
+
+
+def _add_transfer(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source_run", type=Path, help="speech run whose weights are moved")
+    parser.add_argument("new_run", type=Path, help="run folder to make; must not exist")
+    parser.add_argument(
         "--vocabulary",
         type=Path,
         required=True,
@@ -61,7 +123,6 @@ def _parser() -> argparse.ArgumentParser:
         help="classes of the new run, one token a line: another run's vocabulary/acoustic.txt, or what "
         "data.vocabularies wrote",
     )
-    return parser
 
 
 if __name__ == "__main__":

@@ -136,6 +136,20 @@ def test_the_printed_command_works_as_it_stands(small, speech_run, capsys):
     load_acoustic_model(speech_run, weights=str(RunFolder(new_run).best_weights))
 
 
+def test_the_command_that_the_inspection_prints_works_too(tmp_path, speech_run):
+    """The classic case: a model of 887 classes, a vocabulary of 230."""
+    tokens, inspect = random.Random(2).sample(FULL.tokens[:-2], 885), load_script("inspect_model.py")
+    large = write_run(tmp_path / "large", Vocabulary((*tokens, SPACE, BLANK)), speech_run)
+    Vocabulary((*tokens[::-1][:228], SPACE, BLANK)).save(tmp_path / "small.txt")
+    with pytest.raises(VocabularyError, match=r"887 classes.*has 230 tokens") as caught:
+        inspect.main(["weights", str(large), "--vocabulary", str(tmp_path / "small.txt")])
+    inspect.main(shlex.split(str(caught.value).splitlines()[-1])[2:])
+    before, after = logits_by_token(large), logits_by_token(tmp_path / "large_transferred")
+    assert len(after) == 230
+    for token, logits in after.items():
+        np.testing.assert_allclose(logits, before[token], rtol=1e-5)
+
+
 def test_weights_without_their_run_get_a_command_with_one_word_to_replace(small, speech_run, tmp_path):
     stray = tmp_path / "stray.weights.h5"
     shutil.copy(RunFolder(small).best_weights, stray)
