@@ -13,22 +13,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 
-from utils.errors import TrainingError, run_command
+from benchmarks.shared_parts.training_step import ctc_losses, measured_alone, random_batch
+from utils.errors import run_command
 from utils.features import FeatureConfig, feature_bins
 from utils.vocabulary import acoustic_vocabulary
 
-ROOT = Path(__file__).resolve().parent.parent
 OPTIONS = {
     "float32": {},
     "bfloat16": {"precision": "mixed_bfloat16"},
@@ -36,8 +32,6 @@ OPTIONS = {
     "xla": {"xla": True},
     "xla bfloat16": {"xla": True, "precision": "mixed_bfloat16"},
 }
-FRAMES_A_SECOND = 100  # of the features: a hop of 10 ms
-SYLLABLES_A_SECOND = 4
 
 
 def main() -> None:
@@ -47,7 +41,10 @@ def main() -> None:
         print(json.dumps(measure(options.only, options.utterances, options.seconds, options.steps)))
         return
     deadline = time.monotonic() + options.limit
-    rows = {name: _in_own_process(name, deadline) for name in tqdm(OPTIONS, disable=None, leave=False)}
+    rows = {}
+    for name in tqdm(OPTIONS, disable=None, leave=False):
+        left = deadline - time.monotonic()
+        rows[name] = measured_alone("benchmarks.training_options", name, left) if left > 0 else None
     _print(rows, options)
 
 
@@ -55,29 +52,21 @@ def measure(name: str, utterances: int, seconds: int, steps: int) -> dict[str, f
     """Train `compact` on random batches of two lengths; seconds of steps, and the last loss."""
     # TensorFlow is loaded in the measuring process only.
     from model_speech.compact import CompactConfig, build_compact
-    from model_speech.ctc import output_lengths
     from training.loop import TrainingConfig, prepare_backend
-    from training.losses import CtcLoss, pack_ctc_targets
     from training.optimiser import OptimiserConfig, make_optimizer
     from training.step import make_train_step
 
     training = TrainingConfig(**OPTIONS[name])
     prepare_backend(training, seed=0)
     bins, classes, config = feature_bins(FeatureConfig()), len(acoustic_vocabulary()), CompactConfig()
-    model, loss = build_compact(config, bins, classes), CtcLoss(classes - 1)
-
-    def losses(batch, training):
-        frames = output_lengths(batch["lengths"], config.time_stride)
-        targets = pack_ctc_targets(batch["labels"], batch["label_lengths"], frames)
-        inputs = {"features": batch["features"], "lengths": batch["lengths"]}
-        return loss.call(targets, model(inputs, training=training))
-
+    model = build_compact(config, bins, classes)
+    losses = ctc_losses(model, config.time_stride, classes)
     optimizer = make_optimizer(OptimiserConfig(warmup_fraction=0.0), 2 * steps)
     optimizer.build(model.trainable_variables)
     step = make_train_step(model, optimizer, losses, xla=training.xla)
     first, times, last = [], [], 0.0
     for length in (seconds, seconds + 1):
-        batch = _random_batch(utterances, length, bins, classes)
+        batch = random_batch(utterances, length, bins, classes)
         for number in range(steps):
             began = time.perf_counter()
             last = float(np.asarray(step(batch)).mean())
@@ -91,34 +80,6 @@ def measure(name: str, utterances: int, seconds: int, steps: int) -> dict[str, f
         "real_time": audio / step_seconds,
         "loss": last,
     }
-
-
-def _random_batch(utterances: int, seconds: int, bins: int, classes: int) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(0)
-    frames, syllables = seconds * FRAMES_A_SECOND, seconds * SYLLABLES_A_SECOND
-    return {
-        "features": rng.normal(size=(utterances, frames, bins)).astype(np.float32),
-        "lengths": np.full(utterances, frames, np.int32),
-        "labels": rng.integers(0, classes - 1, (utterances, syllables)).astype(np.int32),
-        "label_lengths": np.full(utterances, syllables, np.int32),
-    }
-
-
-def _in_own_process(name: str, deadline: float) -> dict[str, float] | None:
-    command = [sys.executable, __file__, *sys.argv[1:], "--only", name]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    left = deadline - time.monotonic()
-    if left <= 0:
-        return None
-    try:
-        done = subprocess.run(
-            command, env=environment, stdout=subprocess.PIPE, text=True, check=False, timeout=left
-        )
-    except subprocess.TimeoutExpired:
-        return None
-    if done.returncode:
-        raise TrainingError(f"measuring ended with code {done.returncode}", where=name)
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def _print(rows: dict[str, dict[str, float] | None], options: argparse.Namespace) -> None:
