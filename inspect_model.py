@@ -8,22 +8,35 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from analysis.output_layer import find_output, own_vocabulary, vocabulary_problem
+from analysis.significance import (
+    THRESHOLD,
+    channels_text,
+    significance_json,
+    significance_text,
+    significances,
+)
 from analysis.weight_file import WeightFile, read_weight_file
 from analysis.weights import find_layer, layer_json, layer_values, summary_order, weights_json, weights_text
-from utils.errors import RunError, VocabularyError, run_command
+from utils.errors import ConfigError, RunError, VocabularyError, run_command
 from utils.quiet import silence_tensorflow
 from utils.run import RunFolder, open_run
 from utils.vocabulary import Vocabulary, first_few
 
+PICTURES = (".png", ".svg", ".pdf")
 EXAMPLES = """\
 examples:
   python inspect_model.py weights runs/trial
   python inspect_model.py weights old_project/model.h5 --vocabulary runs/full/vocabulary/acoustic.txt
   python inspect_model.py weights runs/trial --values logits
+  python inspect_model.py significance runs/trial --output significance.png
+  python inspect_model.py significance runs/trial --layer conv2d_1
   python inspect_model.py transfer runs/trial runs/trial_full --vocabulary runs/full/vocabulary/acoustic.txt
   python inspect_model.py transfer runs/thchs30 runs/both --vocabulary vocabulary/acoustic.txt
 
 weights reads HDF5 files of Keras 2 and 3 (.h5, .weights.h5), .keras files, and runs, without TensorFlow.
+
+significance is the mean absolute kernel value of an output channel, divided by the layer's largest: below
+--threshold a channel hardly counts, and could be cut. Classes of the output layer are never cut.
 
 transfer moves a speech run to another vocabulary: in the output layer each token that both vocabularies have
 takes its weights along, wherever it stands; the other layers are copied. New tokens start untrained: what the
@@ -71,6 +84,44 @@ def _read_weights(source: Path) -> tuple[WeightFile, RunFolder | None]:
     return read_weight_file(path).in_order_of(summary_order(run)), run
 
 
+def _significance(options: argparse.Namespace) -> None:
+    file, run = _read_weights(options.source)
+    found = significances(file)
+    if options.layer:
+        layer = find_layer(file, options.layer)
+        chosen = [one for one in found if one.layer == layer.name]
+        if not chosen:
+            raise RunError(f"no kernel in layer '{layer.name}'", where=file.path)
+        found = chosen
+    if options.output:
+        _check_ending(options.output, PICTURES)
+        from analysis.significance_plot import draw_significance  # here: matplotlib takes its time
+
+        draw_significance(found, options.threshold, str(file.path), options.output)
+    if options.json:
+        print(json.dumps(significance_json(found, options.threshold)))
+    elif options.layer:
+        names = _tokens(options.vocabulary or (own_vocabulary(run) if run else None))
+        shown = [
+            channels_text(one, names if one.is_output and len(one.values) == len(names) else None)
+            for one in found
+        ]
+        print("\n".join(shown), end="")
+    else:
+        print(significance_text(found, options.threshold), end="")
+
+
+def _tokens(vocabulary: Path | None) -> tuple[str, ...]:
+    return Vocabulary.load(vocabulary).tokens if vocabulary else ()
+
+
+def _check_ending(path: Path, known: Sequence[str]) -> None:
+    if path.suffix.lower() not in known:
+        raise ConfigError(
+            f"{path} can't be drawn as '{path.suffix}'", hint=f"known endings: {', '.join(known)}"
+        )
+
+
 def _transfer(options: argparse.Namespace) -> None:
     source = open_run(options.source_run, "speech")
     classes = len(Vocabulary.load(options.vocabulary))
@@ -88,7 +139,7 @@ def _transfer(options: argparse.Namespace) -> None:
 def _parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=form)
-    commands = parser.add_subparsers(required=True, metavar="{weights,transfer}")
+    commands = parser.add_subparsers(required=True, metavar="{weights,significance,transfer}")
 
     def add(name: str, text: str, command: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text, epilog=EXAMPLES, formatter_class=form)
@@ -96,6 +147,9 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     _add_weights(add("weights", "list layers, shapes, statistics; compare with a vocabulary", _weights))
+    _add_significance(
+        add("significance", "how much each output channel weighs, and what could be cut", _significance)
+    )
     _add_transfer(add("transfer", "move a speech run to another vocabulary, token by token", _transfer))
     return parser
 
@@ -109,6 +163,25 @@ def _add_weights(parser: argparse.ArgumentParser) -> None:
         help="see whether the output layer fits this one; default: the run's own",
     )
     parser.add_argument("--values", metavar="LAYER", help="print the values of this layer, and nothing else")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
+
+
+def _add_significance(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", type=Path, help="a run folder or a weights file")
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        default=THRESHOLD,
+        help=f"insignificant is what is below (default: {THRESHOLD:g})",
+    )
+    parser.add_argument("--layer", help="list the channels of this layer, the weakest first")
+    parser.add_argument(
+        "--vocabulary",
+        type=Path,
+        metavar="FILE",
+        help="names of the output layer's channels; default: the run's",
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="draw it: .png, .svg or .pdf")
     parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
 
 
