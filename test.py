@@ -12,7 +12,8 @@ from typing import Any
 from rich.console import Console
 from tqdm import tqdm
 
-from analysis.scores import LANGUAGE, PIPELINE, SPEECH, Outcome, hypotheses_tsv, score, score_distinct
+from analysis.outcomes import LANGUAGE, PIPELINE, SPEECH, Outcome
+from analysis.scores import hypotheses_tsv, score, score_distinct
 from analysis.tables import print_results
 from data.manifest import Transcript, Utterance, read_manifest, read_transcripts
 from data.text import pairs_from_text

@@ -1,29 +1,30 @@
 """Reference and hypothesis token sequences in, aligned pairs of tokens out.
 
-Among all alignments with the fewest edits (so that totals are those of any Levenshtein scorer), it is the one
-whose pairs sound most alike: an alignment's cost is (edits, sum of distances), compared in this order. Where
-that is still equal, a pair is preferred to a deletion and a deletion to an insertion, from the end.
+The tie rule. Of all alignments of two sequences it is the one that
+
+1. has the fewest edits,
+2. splits them into substitutions, insertions and deletions as the standard scorer does (RapidFuzz's choice,
+   which is jiwer's), so that these totals are always those of the scorer,
+3. has the smallest sum of distances over its substituted pairs: what sounds alike is paired up,
+4. where all that is equal, prefers a pair to a deletion and a deletion to an insertion, from the end.
+
+How tokens sound therefore decides only between alignments that a scorer holds for equally good.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
-from pypinyin import Style, pinyin
-
-from utils.pinyin import is_syllable, normalise_syllable, split_syllable
+from rapidfuzz.distance import Levenshtein
 
 Distance = Callable[[str, str], int]
-# A pair's distance is a whole number from 0 to 100. A token that stands alone costs less than a pair with
-# nothing or only the tone in common, more than a pair that shares initial or final: "wo bu hao" heard as
-# "wo hao ma" has lost bu and gained ma, rather than changed two syllables.
-ALONE = 70
 PAIR, DELETION, INSERTION = "pair", "deletion", "insertion"
+# Of a cell: how few distances sum up to there, by the number of deletions so far, and by which move.
+Costs = dict[int, tuple[int, str]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pair:
     """A reference token and what became of it, with their positions; the side that is missing is None.
 
@@ -40,16 +41,21 @@ class Pair:
         """Both sides are there and equal."""
         return self.reference == self.hypothesis
 
+    @property
+    def substituted(self) -> bool:
+        """Both sides are there and differ."""
+        return not (self.right or self.reference is None or self.hypothesis is None)
+
 
 def align(reference: Sequence[str], hypothesis: Sequence[str], distance: Distance) -> list[Pair]:
-    """The best alignment: fewest edits, then smallest sum of distances.
+    """The best alignment by the module's tie rule.
 
     Args:
         reference, hypothesis: tokens.
-        distance: of two different tokens, 0 to 100; see :func:`syllable_distance`, :func:`hanzi_distance`.
+        distance: of two different tokens, 0 to 100: ``syllable_distance``, ``hanzi_distance``.
     """
-    # Equal tokens at either end pair up in one of the best alignments: alone, a token costs the same wherever
-    # it stands, so a pairing across can be exchanged for the straight one at no loss.
+    # Equal tokens at either end pair up in every alignment with the fewest edits, or in one that is as good:
+    # a pairing across can be exchanged for the straight one, which changes neither edits nor distances.
     start = _common_prefix(reference, hypothesis)
     end = _common_prefix(reference[start:][::-1], hypothesis[start:][::-1])
     inner = _moves(
@@ -71,59 +77,102 @@ def align(reference: Sequence[str], hypothesis: Sequence[str], distance: Distanc
     return pairs
 
 
-@lru_cache(maxsize=1_000_000)
-def syllable_distance(one: str, other: str) -> int:
-    """How different two syllables sound: 40 for the initial, 40 for the final, 20 for the tone."""
-    a, b = split_syllable(one), split_syllable(other)
-    return 40 * (a.initial != b.initial) + 40 * (a.final != b.final) + 20 * (a.tone != b.tone)
-
-
-@lru_cache(maxsize=1_000_000)
-def hanzi_distance(one: str, other: str) -> int:
-    """How different two hanzi sound: the distance of their nearest readings; 100 for what is never read."""
-    distances = [syllable_distance(a, b) if a != b else 0 for a in readings(one) for b in readings(other)]
-    return min(distances, default=ALONE)
-
-
-@lru_cache(maxsize=50_000)
-def readings(hanzi: str) -> tuple[str, ...]:
-    """All syllables that a character is read as, by pypinyin's dictionary; none for anything but hanzi."""
-    found = pinyin(hanzi, style=Style.TONE3, heteronym=True, errors="ignore", neutral_tone_with_five=True)
-    return (
-        tuple(dict.fromkeys(normalise_syllable(one) for one in found[0] if is_syllable(one))) if found else ()
-    )
-
-
 def _common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
     length = 0
-    while length < min(len(one), len(other)) and one[length] == other[length]:
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
         length += 1
     return length
 
 
 def _moves(reference: Sequence[str], hypothesis: Sequence[str], distance: Distance) -> list[str]:
-    """What to take at each step of the best alignment, by dynamic programming (Wagner and Fischer, 1974)."""
-    # One edit outweighs all distances together: comparing sums is comparing (edits, distance).
-    edit = 1 + ALONE * (len(reference) + len(hypothesis))
-    row = [j * (edit + ALONE) for j in range(len(hypothesis) + 1)]
-    table = [[INSERTION] * len(row)]
-    for spoken in reference:
-        above, row, moves = row, [row[0] + edit + ALONE], [DELETION]
-        for j, heard in enumerate(hypothesis):
-            pair = above[j] + (0 if spoken == heard else edit + distance(spoken, heard))
-            deletion, insertion = above[j + 1] + edit + ALONE, row[j] + edit + ALONE
-            best = min(pair, deletion, insertion)
-            row.append(best)
-            moves.append(PAIR if best == pair else DELETION if best == deletion else INSERTION)
-        table.append(moves)
-    return _trace(table)
+    """What to take at each step of the best alignment of two sequences that differ at both ends."""
+    if not reference or not hypothesis:
+        return [DELETION] * len(reference) + [INSERTION] * len(hypothesis)
+    if len(reference) == len(hypothesis) == 1:
+        return [PAIR]
+    edits = [edit.tag for edit in Levenshtein.editops(reference, hypothesis)]
+    deletions, insertions = edits.count("delete"), edits.count("insert")
+    if not deletions and not insertions:
+        return [PAIR] * len(reference)
+    steps = _steps(reference, hypothesis, len(edits))
+    costs: dict[tuple[int, int], Costs] = {(0, 0): {0: (0, PAIR)}}
+    for i, j in sorted(steps):
+        spoken, heard = reference[i - 1], hypothesis[j - 1]
+        sound = distance(spoken, heard) if PAIR in steps[i, j] and spoken != heard else 0
+        costs[i, j] = _cheapest(costs, i, j, steps[i, j], sound)
+    return _trace(costs, len(reference), len(hypothesis), deletions)
 
 
-def _trace(table: list[list[str]]) -> list[str]:
-    """Moves from the start to the end, read from the last cell backwards."""
-    i, j, path = len(table) - 1, len(table[0]) - 1, []
+def _steps(
+    reference: Sequence[str], hypothesis: Sequence[str], fewest: int
+) -> dict[tuple[int, int], list[str]]:
+    """The cells of all alignments with the fewest edits, and the moves that lead to each in one of them."""
+    edits = _edit_table(reference, hypothesis, fewest)
+    steps: dict[tuple[int, int], list[str]] = {}
+    waiting = [(len(reference), len(hypothesis))]
+    while waiting:
+        i, j = waiting.pop()
+        if (i, j) in steps or not (i or j):
+            continue
+        steps[i, j] = moves = []
+        if i and j and edits[i][j] == edits[i - 1][j - 1] + (reference[i - 1] != hypothesis[j - 1]):
+            moves.append(PAIR)
+            waiting.append((i - 1, j - 1))
+        if i and edits[i][j] == edits[i - 1][j] + 1:
+            moves.append(DELETION)
+            waiting.append((i - 1, j))
+        if j and edits[i][j] == edits[i][j - 1] + 1:
+            moves.append(INSERTION)
+            waiting.append((i, j - 1))
+    return steps
+
+
+def _edit_table(reference: Sequence[str], hypothesis: Sequence[str], fewest: int) -> list[list[int]]:
+    """Fewest edits between all beginnings, rows for the reference, columns for the hypothesis.
+
+    Wagner and Fischer ("The String-to-String Correction Problem", 1974), within the band that an alignment of
+    ``fewest`` edits can't leave (Ukkonen, "Algorithms for Approximate String Matching", 1985): so many edits
+    of which the lengths say how many more are insertions than deletions.
+    """
+    surplus = len(hypothesis) - len(reference)
+    below, above = (fewest - surplus) // 2, (fewest + surplus) // 2  # most deletions, most insertions
+    outside, width = fewest + 1, len(hypothesis) + 1
+    table = [[j if j <= above else outside for j in range(width)]]
+    for i, spoken in enumerate(reference, start=1):
+        before, row = table[-1], [outside] * width
+        last = outside
+        if i <= below:
+            row[0] = last = i
+        for j in range(max(1, i - below), min(width, i + above + 1)):
+            best = before[j - 1] if spoken == hypothesis[j - 1] else before[j - 1] + 1
+            if before[j] < best:
+                best = before[j] + 1
+            if last < best:
+                best = last + 1
+            row[j] = last = best
+        table.append(row)
+    return table
+
+
+def _cheapest(costs: dict[tuple[int, int], Costs], i: int, j: int, moves: Sequence[str], sound: int) -> Costs:
+    """Least sums of distances up to a cell; of equal ones the move that comes first in ``moves`` is kept."""
+    cheapest: Costs = {}
+    for move in moves:
+        before = costs[i - (move != INSERTION), j - (move != DELETION)]
+        for deleted, (total, _) in before.items():
+            count, cost = deleted + (move == DELETION), total + (sound if move == PAIR else 0)
+            if count not in cheapest or cost < cheapest[count][0]:
+                cheapest[count] = (cost, move)
+    return cheapest
+
+
+def _trace(costs: dict[tuple[int, int], Costs], i: int, j: int, deletions: int) -> list[str]:
+    """Moves from the start to the end with so many deletions, read from the last cell backwards."""
+    path = []
     while i or j:
-        move = table[i][j]
+        move = costs[i, j][deletions][1]
         path.append(move)
-        i, j = i - (move != INSERTION), j - (move != DELETION)
+        i, j, deletions = i - (move != INSERTION), j - (move != DELETION), deletions - (move == DELETION)
     return path[::-1]

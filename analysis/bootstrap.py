@@ -1,9 +1,10 @@
-"""Error counts of utterances in, confidence interval of their rate out.
+"""Error counts of utterances in, confidence interval of their rate, or of two systems' difference, out.
 
 The percentile bootstrap (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13) over
 whole groups where there are enough of them. Utterances of one speaker err alike, and so do repetitions of one
 sentence, so that resampling single utterances would give intervals that are too narrow (Bisani and Ney,
-"Bootstrap estimates for confidence intervals in ASR performance evaluation", ICASSP 2004).
+"Bootstrap estimates for confidence intervals in ASR performance evaluation", ICASSP 2004; the difference of
+two systems from the same draws is theirs too).
 """
 
 from __future__ import annotations
@@ -48,11 +49,42 @@ def rate_interval(
         samples: resampled sets.
         seed: makes the interval reproducible.
     """
+    figures = [(one.errors, one.reference) for one in counts]
+    return _interval(figures, groups, unit, confidence, samples, seed)
+
+
+def difference_interval(
+    one: Sequence[ErrorCounts],
+    other: Sequence[ErrorCounts],
+    groups: Sequence[str] = (),
+    unit: str = "speaker",
+    confidence: float = 0.95,
+    samples: int = 1000,
+    seed: int = 0,
+) -> Interval:
+    """Confidence interval of how much higher the rate of ``other`` is than that of ``one``.
+
+    Both are counts of the same utterances, in the same order, and each draw takes the same ones from both.
+    The other arguments are those of :func:`rate_interval`.
+    """
+    figures = [(b.errors - a.errors, a.reference) for a, b in zip(one, other, strict=True)]
+    return _interval(figures, groups, unit, confidence, samples, seed)
+
+
+def _interval(
+    pairs: Sequence[tuple[int, int]],
+    groups: Sequence[str],
+    unit: str,
+    confidence: float,
+    samples: int,
+    seed: int,
+) -> Interval:
+    """Of the ratio of sums of ``pairs`` (errors, reference tokens)."""
     grouped = len(set(groups)) >= FEWEST_GROUPS
     unit = unit if grouped else "utterance"
-    if not counts:
+    if not pairs:
         return Interval(0.0, 0.0, unit)
-    figures = np.array([(one.errors, one.reference) for one in counts], dtype=np.int64)  # (utterances, 2)
+    figures = np.array(pairs, dtype=np.int64)  # (utterances, 2)
     if grouped:
         figures = _sums_by_group(figures, groups)  # (groups, 2)
     rates = _resampled_rates(figures, samples, np.random.default_rng(seed))

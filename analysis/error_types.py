@@ -1,18 +1,29 @@
-"""Aligned pairs of syllables and of hanzi in, kinds of errors with their counts out.
+"""Aligned pairs of syllables and of hanzi in, kinds of errors out.
 
-Every pair that is not right has exactly one kind, so that the kinds add up to the edits of the alignment.
+Every pair that isn't right has exactly one kind, so that the kinds add up to the edits of the alignment:
+insertions and deletions are kinds of their own, all others are substitutions.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import unicodedata
 
-from analysis.alignment import Pair, align, hanzi_distance, readings, syllable_distance
-from utils.pinyin import split_syllable, without_tone
+from analysis.alignment import Pair
+from analysis.outcomes import Training
+from analysis.phonology import (
+    NEAR,
+    differs_by_tone_only,
+    is_polyphone,
+    parts,
+    readings,
+    readings_in_use,
+    syllable_distance,
+)
+from utils.pinyin import is_hanzi
 
+INSERTION, DELETION = "insertion", "deletion"
 # Which of a syllable's (initial, final, tone) are wrong in a substitution.
+EVERYTHING = "everything"
 SUBSTITUTIONS = {
     (False, False, True): "tone only",
     (True, False, False): "initial only",
@@ -20,118 +31,129 @@ SUBSTITUTIONS = {
     (True, False, True): "initial and tone",
     (False, True, True): "final and tone",
     (True, True, False): "initial and final",
-    (True, True, True): "everything",
+    (True, True, True): EVERYTHING,
 }
-SYLLABLE_ERRORS = (*SUBSTITUTIONS.values(), "insertion", "deletion")
-HANZI_ERRORS = ("homophone", "homophone but for the tone", "other hanzi", "insertion", "deletion")
-ACOUSTIC, LANGUAGE = "acoustic", "language"
-CONFUSIONS_KEPT = 20
+SYLLABLE_ERRORS = (*SUBSTITUTIONS.values(), INSERTION, DELETION)
 
+NUMBER_OR_LATIN = "number or Latin form"
+VARIANT = "variant character"
+UNKNOWN_HANZI = "out-of-vocabulary hanzi"
+NOT_IN_LEXICON = "not in the lexicon"
+POLYPHONE = "polyphone read wrongly"
+HOMOPHONE = "exact homophone"
+HOMOPHONE_BUT_TONE = "homophone but for the tone"
+NEAR_HOMOPHONE = "near homophone"
+OTHER_HANZI = "other hanzi"
+# In the order in which they are tried: the first that holds is the kind.
+HANZI_SUBSTITUTIONS = (
+    NUMBER_OR_LATIN,
+    VARIANT,
+    UNKNOWN_HANZI,
+    NOT_IN_LEXICON,
+    HOMOPHONE,
+    POLYPHONE,
+    HOMOPHONE_BUT_TONE,
+    NEAR_HOMOPHONE,
+    OTHER_HANZI,
+)
+HANZI_ERRORS = (*HANZI_SUBSTITUTIONS, INSERTION, DELETION)
 
-@dataclass(frozen=True)
-class ErrorTypes:
-    """What went wrong in a set of utterances.
-
-    Attributes:
-        syllables: count of each of :data:`SYLLABLE_ERRORS`.
-        hanzi: count of each of :data:`HANZI_ERRORS`; empty without hanzi.
-        attribution: wrong hanzi that come from a wrong syllable (``acoustic``) and wrong hanzi for a right
-            syllable (``language``); empty without hanzi.
-        syllable_confusions, hanzi_confusions: the most frequent (reference, hypothesis, count).
-    """
-
-    syllables: dict[str, int]
-    hanzi: dict[str, int]
-    attribution: dict[str, int]
-    syllable_confusions: list[tuple[str, str, int]]
-    hanzi_confusions: list[tuple[str, str, int]]
+# Characters that are written one for another, by spelling and not by sound: the same word in two forms, or
+# words that only grammar tells apart. For traditional characters in general see analysis.normalisation.
+VARIANT_SETS = (
+    "馀余", "的地得", "他她它牠祂", "做作", "你妳", "着著", "象像", "帐账", "唯惟", "于於", "订定", "并並",
+    "布佈", "采採", "台臺", "志誌", "周週", "占佔", "托託", "叠迭", "熔溶", "唉哎",
+)  # fmt: skip
+# One digit in its forms: number words, words for counting, capitals against forgery.
+DIGIT_FORMS = ("零〇", "一壹幺", "二两贰", "三叁", "四肆", "五伍", "六陆", "七柒", "八捌", "九玖", "十拾",
+               "百佰", "千仟")  # fmt: skip
 
 
 def syllable_error(pair: Pair) -> str | None:
-    """The kind of a syllable pair's error, one of :data:`SYLLABLE_ERRORS`; None for a right pair."""
-    if pair.right or pair.reference is None or pair.hypothesis is None:
+    """The kind of a syllable pair's error, one of :data:`SYLLABLE_ERRORS`; None for a right pair.
+
+    A token that is no syllable differs from all others in everything.
+    """
+    if not pair.substituted:
         return _right_or_alone(pair)
-    spoken, heard = split_syllable(pair.reference), split_syllable(pair.hypothesis)
-    wrong = (spoken.initial != heard.initial, spoken.final != heard.final, spoken.tone != heard.tone)
-    return SUBSTITUTIONS[wrong]
+    return syllable_difference(pair.reference or "", pair.hypothesis or "")
 
 
-def hanzi_error(pair: Pair) -> str | None:
+def syllable_difference(said: str, heard: str) -> str | None:
+    """In what two syllables differ, one of :data:`SYLLABLE_ERRORS`; None if in nothing."""
+    if said == heard:
+        return None
+    a, b = parts(said), parts(heard)
+    if a is None or b is None:
+        return EVERYTHING
+    return SUBSTITUTIONS[a.initial != b.initial, a.final != b.final, a.tone != b.tone]
+
+
+def hanzi_error(pair: Pair, said: str = "", heard: str = "", training: Training | None = None) -> str | None:
     """The kind of a hanzi pair's error, one of :data:`HANZI_ERRORS`; None for a right pair.
 
-    Two hanzi are homophones when they share a reading, whatever it is in the sentence at hand.
+    The first of these that holds:
+
+    - number or Latin form: one side is no hanzi, or both write the same digit
+    - variant character: both are in one set of :data:`VARIANT_SETS`, or the same but for Unicode's form
+    - out-of-vocabulary hanzi: the second stage can't write the right one at all
+    - not in the lexicon: it can't write it for the right syllable
+    - exact homophone: the same syllable
+    - polyphone read wrongly: heard was another reading, in use, of the right hanzi
+    - homophone but for the tone: the same syllable in another tone
+    - near homophone: a distance of 40 at most (:mod:`analysis.phonology`)
+    - other hanzi
+
+    Args:
+        pair: of an alignment of hanzi.
+        said: the reference's syllable at this place; empty: any that the dictionary has.
+        heard: the syllable from which the wrong hanzi was made; empty: the nearest that the dictionary has.
+        training: what the second stage can write, if known.
     """
-    if pair.right or pair.reference is None or pair.hypothesis is None:
+    if not pair.substituted:
         return _right_or_alone(pair)
-    spoken, heard = readings(pair.reference), readings(pair.hypothesis)
-    if set(spoken) & set(heard):
-        return "homophone"
-    same_but_tone = {without_tone(one) for one in spoken} & {without_tone(one) for one in heard}
-    return "homophone but for the tone" if same_but_tone else "other hanzi"
+    right, wrong = pair.reference or "", pair.hypothesis or ""
+    if not (is_hanzi(right) and is_hanzi(wrong)) or _together(right, wrong, DIGIT_FORMS):
+        return NUMBER_OR_LATIN
+    if _is_variant(right, wrong):
+        return VARIANT
+    if training and training.hanzi is not None and right not in training.hanzi:
+        return UNKNOWN_HANZI
+    if training and training.candidates and said and right not in training.candidates(said):
+        return NOT_IN_LEXICON
+    return _by_sound(right, *_nearest(right, wrong, said, heard))
 
 
-def attribute(syllable_pairs: Sequence[Pair], hanzi_pairs: Sequence[Pair]) -> Counter[str]:
-    """Which stage made each wrong hanzi: a first answer, from the syllables at its place.
-
-    A wrong hanzi whose own syllable was recognised rightly is the language model's, all others are the
-    acoustic model's: insertions and deletions too, as stage two gives exactly one hanzi a syllable.
-
-    Args:
-        syllable_pairs, hanzi_pairs: alignments of the same utterance, one syllable a hanzi.
-    """
-    heard_right = {pair.reference_position for pair in syllable_pairs if pair.right}
-    wrong = (pair for pair in hanzi_pairs if not pair.right)
-    return Counter(
-        LANGUAGE if pair.hypothesis is not None and pair.reference_position in heard_right else ACOUSTIC
-        for pair in wrong
-    )
+def _by_sound(right: str, said: str, heard: str) -> str:
+    if not said or not heard:
+        return OTHER_HANZI
+    if said == heard:
+        return HOMOPHONE
+    if heard in readings_in_use(right) and is_polyphone(right) and not heard.endswith("5"):
+        return POLYPHONE
+    if differs_by_tone_only(said, heard):
+        return HOMOPHONE_BUT_TONE
+    return NEAR_HOMOPHONE if syllable_distance(said, heard) <= NEAR else OTHER_HANZI
 
 
-def find_error_types(
-    syllables: Iterable[tuple[Sequence[str], Sequence[str]]],
-    hanzi: Iterable[tuple[str, str]] | None = None,
-) -> ErrorTypes:
-    """Align and count a whole set.
-
-    Args:
-        syllables: (reference, hypothesis) of each utterance.
-        hanzi: the same utterances' (reference, hypothesis), or None where there is no second stage.
-    """
-    syllable_pairs = [align(*pair, syllable_distance) for pair in syllables]
-    hanzi_pairs = [align(*pair, hanzi_distance) for pair in hanzi] if hanzi is not None else []
-    attribution: Counter[str] = Counter()
-    for one, other in zip(syllable_pairs, hanzi_pairs, strict=hanzi is not None):
-        attribution += attribute(one, other)
-    return ErrorTypes(
-        syllables=_counts(SYLLABLE_ERRORS, map(syllable_error, _flat(syllable_pairs))),
-        hanzi=_counts(HANZI_ERRORS, map(hanzi_error, _flat(hanzi_pairs))) if hanzi_pairs else {},
-        attribution={stage: attribution[stage] for stage in (ACOUSTIC, LANGUAGE)} if hanzi_pairs else {},
-        syllable_confusions=top_confusions(_flat(syllable_pairs)),
-        hanzi_confusions=top_confusions(_flat(hanzi_pairs)),
-    )
+def _nearest(right: str, wrong: str, said: str, heard: str) -> tuple[str, str]:
+    """The syllables of two hanzi: as given, else those of their readings that sound most alike."""
+    ours = (said,) if parts(said) else readings(right)
+    theirs = (heard,) if parts(heard) else readings(wrong)
+    pairs = [(a, b) for a in ours for b in theirs]
+    return min(pairs, key=lambda pair: syllable_distance(*pair), default=("", ""))
 
 
-def top_confusions(pairs: Iterable[Pair], most: int = CONFUSIONS_KEPT) -> list[tuple[str, str, int]]:
-    """The most frequent substitutions: (reference, hypothesis, count), ties in order of the tokens."""
-    counts = Counter(
-        (pair.reference, pair.hypothesis)
-        for pair in pairs
-        if not pair.right and pair.reference is not None and pair.hypothesis is not None
-    )
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [(reference, hypothesis, count) for (reference, hypothesis), count in ranked[:most]]
+def _is_variant(one: str, other: str) -> bool:
+    same_form = unicodedata.normalize("NFKC", one) == unicodedata.normalize("NFKC", other)
+    return same_form or _together(one, other, VARIANT_SETS)
+
+
+def _together(one: str, other: str, sets: tuple[str, ...]) -> bool:
+    return any(one in characters and other in characters for characters in sets)
 
 
 def _right_or_alone(pair: Pair) -> str | None:
     if pair.right:
         return None
-    return "insertion" if pair.reference is None else "deletion"
-
-
-def _counts(kinds: Sequence[str], found: Iterable[str | None]) -> dict[str, int]:
-    counts = Counter(found)
-    return {kind: counts[kind] for kind in kinds}
-
-
-def _flat(utterances: Iterable[Sequence[Pair]]) -> Iterable[Pair]:
-    return (pair for pairs in utterances for pair in pairs)
+    return INSERTION if pair.reference is None else DELETION

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from pypinyin.contrib.tone_convert import to_tone
 
-from analysis.alignment import Pair, align, syllable_distance
+from analysis.alignment import Pair, align
+from analysis.phonology import syllable_distance
 from utils.errors import CorpusError
 
 RIGHT, MISHEARD, MISWRITTEN = "right", "misheard", "miswritten"

@@ -1,18 +1,22 @@
 """References and hypotheses of a test set in; rates with intervals, error types and the worst utterances out.
 
 Everything is given as plain nested values, ready for ``results.json``, and for the tables printed from it.
-The rates' split into substitutions, insertions and deletions is that of a standard scorer; the error types
-are aligned by sound, which can split the same number of edits in another way.
+The rates' edits and the error types come from different alignments (the types' are by sound), but their
+substitutions, insertions and deletions are the same: those of a standard scorer.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from analysis.attribution import ATTRIBUTIONS
 from analysis.bootstrap import rate_interval
-from analysis.error_types import find_error_types
+from analysis.confusions import NAMES, top_confusions
+from analysis.error_types import HANZI_ERRORS, SYLLABLE_ERRORS
+from analysis.examination import examine, flat
+from analysis.outcomes import HANZI, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Training, as_text
 from utils.metrics import (
     ErrorCounts,
     count_errors,
@@ -22,28 +26,9 @@ from utils.metrics import (
     total,
 )
 
-SPEECH, LANGUAGE, PIPELINE = "speech", "language", "pipeline"
+LEVELS = {SPEECH: (SYLLABLES,), LANGUAGE: (HANZI,), PIPELINE: (SYLLABLES, HANZI)}
 CONFIDENCE = 0.95
 WORST = 10
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One utterance's truth and what came out; what a task doesn't have is empty.
-
-    Attributes:
-        id, speaker, seconds: of the recording; ``""`` and 0.0 where there is none.
-        reference_pinyin, pinyin: canonical syllables, spoken and recognised.
-        reference_hanzi, hanzi: the text, true and recognised.
-    """
-
-    id: str
-    speaker: str
-    seconds: float
-    reference_pinyin: tuple[str, ...]
-    pinyin: tuple[str, ...]
-    reference_hanzi: str
-    hanzi: str
 
 
 Count = Callable[[Outcome], ErrorCounts]
@@ -68,8 +53,13 @@ RATES: dict[str, dict[str, Count]] = {
 }
 
 
-def score(outcomes: Sequence[Outcome], task: str) -> dict[str, object]:
+def score(outcomes: Sequence[Outcome], task: str, training: Training | None = None) -> dict[str, object]:
     """All figures of a test set.
+
+    Args:
+        outcomes: of every utterance.
+        task: ``speech``, ``language`` or ``pipeline``.
+        training: what the second stage can write, if known.
 
     Returns:
         ``utterances``, ``speakers``, each rate of the task under its name, ``intervals`` (low, high, by rate)
@@ -90,7 +80,7 @@ def score(outcomes: Sequence[Outcome], task: str) -> dict[str, object]:
         "intervals": {name: [interval.low, interval.high] for name, interval in intervals.items()},
         "interval_unit": next(iter(intervals.values())).unit,
         "counts": {name: dataclasses.asdict(total(each)) for name, each in counts.items()},
-        "error_types": _error_types(outcomes, task),
+        "error_types": _error_types(outcomes, task, training),
         "worst": _worst(outcomes, task),
     }
 
@@ -119,8 +109,8 @@ def hypotheses_tsv(outcomes: Sequence[Outcome]) -> str:
             one.id,
             " ".join(one.reference_pinyin),
             " ".join(one.pinyin),
-            one.reference_hanzi,
-            one.hanzi,
+            as_text(one.reference_hanzi),
+            as_text(one.hanzi),
             str(count_errors(one.reference_pinyin, one.pinyin).errors),
             str(count_errors(one.reference_hanzi, one.hanzi).errors),
         )
@@ -128,12 +118,23 @@ def hypotheses_tsv(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _error_types(outcomes: Sequence[Outcome], task: str) -> dict[str, object]:
-    syllables = [(one.reference_pinyin, one.pinyin) for one in outcomes]
-    hanzi = None if task == SPEECH else [(one.reference_hanzi, one.hanzi) for one in outcomes]
-    types = dataclasses.asdict(find_error_types(syllables, hanzi))
-    if task == LANGUAGE:  # the syllables were given: there is nothing to tell of them
-        types = {name: value for name, value in types.items() if name.startswith("hanzi")}
+def _error_types(outcomes: Sequence[Outcome], task: str, training: Training | None) -> dict[str, object]:
+    """Counts of all kinds of errors on the task's levels, in their own order."""
+    examined = examine(outcomes, LEVELS[task], training)
+    types: dict[str, object] = {}
+    for level, kinds in ((SYLLABLES, SYLLABLE_ERRORS), (HANZI, HANZI_ERRORS)):
+        if level not in LEVELS[task]:
+            continue
+        places = list(flat(examined, level))
+        found = Counter(place.kind for place in places)
+        types[level] = {kind: found[kind] for kind in kinds}
+        types[f"{level.removesuffix('s')}_confusions"] = top_confusions(place.pair for place in places)
+        if level == SYLLABLES:
+            tags = Counter(tag for place in places for tag in place.tags)
+            types["named_confusions"] = {name: tags[name] for name in NAMES}
+        else:
+            blame = Counter(place.attribution for place in places)
+            types["attribution"] = {name: blame[name] for name in ATTRIBUTIONS}
     return types
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import soundfile
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from analysis.attribution import ACOUSTIC, LANGUAGE, REPAIRED
 from analysis.curves import Curve, draw_curve, read_history
 from analysis.examples import Sentence, align_example, choose_examples, read_hypotheses, with_tone_mark
 from data.manifest import read_manifest
@@ -73,6 +75,7 @@ def write_summary_page(folder: str | Path) -> Path:
         details={title: results[name] for name, title in DETAILS.items() if name in results},
         stages=_stages(summary),
         curves=[one for stage in CURVES for one in _curves(folder / stage, CURVES[stage])],
+        blame=_blame(results["error_types"]),
         tables=_tables(results["error_types"]),
         confusions=_confusions(results["error_types"]),
         examples={"right": right, "worst": worst, "drawn": drawn},
@@ -156,6 +159,15 @@ def _curves(run: Path, curves: Sequence[Curve]) -> list[dict[str, Any]]:
     history = read_history(run / "history.csv")
     drawn = [curve for curve in curves if set(curve.columns) <= set(history)]
     return [{"title": curve.title, "svg": draw_curve(history, curve)} for curve in drawn]
+
+
+def _blame(types: Mapping[str, Any]) -> dict[str, int]:
+    """How many wrong hanzi which stage is to blame for; empty where that can't be told."""
+    counts = Counter(types.get("attribution", {}))
+    wrong = counts.total() - counts[REPAIRED]
+    others = wrong - counts[ACOUSTIC] - counts[LANGUAGE]
+    names = (ACOUSTIC, LANGUAGE, REPAIRED)
+    return {"wrong": wrong, "others": others, **{name: counts[name] for name in names}} if counts else {}
 
 
 def _tables(types: Mapping[str, Any]) -> list[dict[str, Any]]:

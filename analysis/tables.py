@@ -9,6 +9,8 @@ from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from analysis.attribution import REPAIRED
+
 TITLES = {
     "syllable_error_rate": "syllable error",
     "toneless_syllable_error_rate": "syllable error, tones aside",
@@ -82,7 +84,13 @@ def _error_types(types: Mapping[str, Any]) -> RenderableType:
         ("attribution", "wrong hanzi by the stage that made them"),
     ):
         if types.get(key):
-            parts.append(_kinds(title, types[key]))
+            parts.append(kinds_table(title, {k: n for k, n in types[key].items() if k != REPAIRED}))
+    if types.get("attribution"):
+        repaired = types["attribution"].get(REPAIRED, 0)
+        parts.append(f"right hanzi for a wrong syllable (repaired by the second stage): {repaired}")
+    named = [f"{name} ({count})" for name, count in types.get("named_confusions", {}).items() if count]
+    if named:
+        parts.append(f"classic confusions: {'  '.join(named)}")
     for key, title in (("syllable_confusions", "syllables"), ("hanzi_confusions", "hanzi")):
         shown = [f"{one} → {other} ({count})" for one, other, count in types.get(key, [])[:CONFUSIONS_SHOWN]]
         if shown:
@@ -90,14 +98,16 @@ def _error_types(types: Mapping[str, Any]) -> RenderableType:
     return Group(*parts)
 
 
-def _kinds(title: str, counts: Mapping[str, int]) -> Table:
+def kinds_table(title: str, counts: Mapping[str, int]) -> Table:
+    """Kinds that occur, each with its count and its share; then their sum."""
     table = Table(title=title, title_justify="left")
     table.add_column("kind")
     table.add_column("count", justify="right")
     table.add_column("share", justify="right")
     everything = sum(counts.values())
     for kind, count in counts.items():
-        table.add_row(kind, str(count), _percent(count / everything if everything else 0.0))
+        if count:
+            table.add_row(kind, str(count), _percent(count / everything))
     table.add_row("all", str(everything), "", style="bold")
     return table
 

@@ -11,7 +11,8 @@ import pytest
 
 from analysis.curves import Curve, draw_curve, read_history
 from analysis.examples import align_example, choose_examples, read_hypotheses, with_tone_mark
-from analysis.scores import PIPELINE, Outcome, hypotheses_tsv, score
+from analysis.outcomes import PIPELINE, Outcome
+from analysis.scores import hypotheses_tsv, score
 from analysis.summary_page import duration, percent, write_summary_page
 from data.manifest import read_manifest
 from tests.tiny_corpus import write_tiny_corpus

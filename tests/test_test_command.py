@@ -16,7 +16,8 @@ import jiwer
 import pytest
 from rich.console import Console
 
-from analysis.scores import LANGUAGE, PIPELINE, SPEECH, Outcome, hypotheses_tsv, score, score_distinct
+from analysis.outcomes import LANGUAGE, PIPELINE, SPEECH, Outcome
+from analysis.scores import hypotheses_tsv, score, score_distinct
 from analysis.tables import print_results
 from data.manifest import read_manifest, write_manifest
 from tests.scripts import ROOT, load_script
@@ -52,9 +53,16 @@ def test_figures_by_hand():
     assert results["sentence_error_rate"] == 3 / 4
     assert results["counts"]["cer"] == {"substitutions": 2, "insertions": 0, "deletions": 1, "reference": 10}
     assert results["error_types"]["syllables"]["tone only"] == 1
-    assert results["error_types"]["hanzi"]["homophone"] == 1
+    assert results["error_types"]["hanzi"]["variant character"] == 1
     assert results["error_types"]["hanzi"]["homophone but for the tone"] == 1
-    assert results["error_types"]["attribution"] == {"acoustic": 2, "language": 1}
+    assert results["error_types"]["attribution"] == {
+        "acoustic": 2,
+        "language": 1,
+        "both": 0,
+        "search": 0,
+        "label": 0,
+        "repaired": 0,
+    }
     assert [one["id"] for one in results["worst"]] == ["tone", "homophone", "missed"]
 
 
@@ -62,14 +70,14 @@ def test_speech_alone_counts_sentences_by_their_syllables():
     results = score(OUTCOMES, SPEECH)
     assert results["sentence_error_rate"] == 2 / 4
     assert "cer" not in results
-    assert results["error_types"]["hanzi"] == {}
+    assert set(results["error_types"]) == {"syllables", "syllable_confusions", "named_confusions"}
     assert [one["id"] for one in results["worst"]] == ["tone", "missed"]
 
 
 def test_language_alone_tells_nothing_of_syllables():
     results = score(OUTCOMES, LANGUAGE)
     assert "syllable_error_rate" not in results
-    assert set(results["error_types"]) == {"hanzi", "hanzi_confusions"}
+    assert set(results["error_types"]) == {"hanzi", "hanzi_confusions", "attribution"}
 
 
 def test_distinct_sentences_count_once():

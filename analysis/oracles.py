@@ -1,0 +1,66 @@
+"""Examined outcomes in; how good the pipeline would be if one of its parts were perfect, out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.examination import Examined
+from analysis.outcomes import HANZI, SYLLABLES, as_text
+from utils.metrics import ErrorCounts, count_errors, total
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """An error rate that would be reached if …
+
+    Attributes:
+        name: what is perfect.
+        level: ``syllables`` or ``hanzi``.
+        counts: edits and reference tokens.
+        note: what exactly was counted.
+    """
+
+    name: str
+    level: str
+    counts: ErrorCounts
+    note: str
+
+
+def find_oracles(examined: Sequence[Examined], levels: Sequence[str]) -> list[Oracle]:
+    """All of them that can be told: the second pass was made, more than one reading was asked for."""
+    outcomes = [one.outcome for one in examined]
+    found = []
+    if HANZI in levels and SYLLABLES in levels:
+        if all(one.gold_hanzi or not one.reference_hanzi for one in outcomes):
+            counts = total(count_errors(one.reference_hanzi, one.gold_hanzi) for one in outcomes)
+            found.append(
+                Oracle(
+                    "stage one perfect",
+                    HANZI,
+                    counts,
+                    "hanzi that the second stage makes of the true syllables",
+                )
+            )
+        syllables = total(one.counts(SYLLABLES) for one in examined)
+        note = "every syllable heard right becomes the right hanzi, every other one a wrong one"
+        found.append(Oracle("stage two perfect", HANZI, syllables, note))
+    readings = max((len(one.n_best) for one in outcomes), default=0)
+    for level in levels:
+        if readings > 1 and (
+            level == SYLLABLES or any(one.n_best[0].hanzi for one in outcomes if one.n_best)
+        ):
+            counts = total(_best_reading(one, level) for one in examined)
+            note = f"of up to {readings} readings always the one with the fewest errors"
+            found.append(Oracle("best of the n best", level, counts, note))
+    return found
+
+
+def _best_reading(one: Examined, level: str) -> ErrorCounts:
+    outcome = one.outcome
+    if level == SYLLABLES:
+        tried = [count_errors(outcome.reference_pinyin, reading.pinyin) for reading in outcome.n_best]
+    else:
+        text = as_text(outcome.reference_hanzi)
+        tried = [count_errors(text, reading.hanzi) for reading in outcome.n_best]
+    return min([one.counts(level), *tried], key=lambda counts: counts.errors)

@@ -1,0 +1,92 @@
+"""What a test gives for one utterance: filled by recognisers and hypothesis files, read by all analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from utils.pinyin import is_hanzi
+from utils.recognition import Alternative
+
+SPEECH, LANGUAGE, PIPELINE = "speech", "language", "pipeline"
+SYLLABLES, HANZI = "syllables", "hanzi"
+LEVELS = (SYLLABLES, HANZI)
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Log-probabilities that one stage gives to what it should have written and to what it wrote."""
+
+    reference: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One utterance's truth and what came out; what a task doesn't have is empty.
+
+    Attributes:
+        id, speaker, seconds: of the recording; ``""`` and 0.0 where there is none.
+        reference_pinyin, pinyin: canonical syllables, spoken and recognised.
+        reference_hanzi, hanzi: the text, true and recognised: a character a token (a string will do), but a
+            Latin word or a number is one token.
+        gold_hanzi: what the second stage makes of ``reference_pinyin``; empty if it wasn't asked.
+        spoken_pinyin: what was really said, where the corpus notes it and it isn't the citation reading.
+        n_best: readings from the best on; empty if only one was asked for.
+        audio: the recording's path; ``""`` if there is none.
+        times: (start, end) in seconds of each recognised syllable; empty if not known.
+        snr: estimated signal-to-noise ratio in dB (:mod:`analysis.noise`); None if not known.
+        speech_scores, language_scores: of the two stages; None if not known.
+    """
+
+    id: str
+    speaker: str
+    seconds: float
+    reference_pinyin: tuple[str, ...]
+    pinyin: tuple[str, ...]
+    reference_hanzi: Sequence[str]
+    hanzi: Sequence[str]
+    gold_hanzi: Sequence[str] = ""
+    spoken_pinyin: tuple[str, ...] = ()
+    n_best: tuple[Alternative, ...] = ()
+    audio: str = ""
+    times: tuple[tuple[float, float], ...] = ()
+    snr: float | None = None
+    speech_scores: Scores | None = None
+    language_scores: Scores | None = None
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is known of the models and of what they were trained on; None: not known.
+
+    Attributes:
+        hanzi: those that the second stage can write.
+        candidates: syllable → the hanzi that it may become.
+        syllables: how often each syllable comes in the training texts.
+        sentences: the texts themselves, hanzi only.
+    """
+
+    hanzi: Collection[str] | None = None
+    candidates: Callable[[str], Collection[str]] | None = None
+    syllables: Mapping[str, int] | None = None
+    sentences: Collection[str] | None = None
+
+
+def as_text(tokens: Sequence[str]) -> str:
+    """Hanzi tokens written as one text: no spaces, but between two neighbours that aren't hanzi."""
+    if isinstance(tokens, str):
+        return tokens
+    written: list[str] = []
+    for token in tokens:
+        if written and not is_hanzi(token) and not is_hanzi(written[-1]):
+            written.append(" ")
+        written.append(token)
+    return "".join(written)
+
+
+def tokens_of(outcome: Outcome, level: str) -> tuple[Sequence[str], Sequence[str]]:
+    """(reference, hypothesis) on the level of syllables or of hanzi."""
+    if level == SYLLABLES:
+        return outcome.reference_pinyin, outcome.pinyin
+    return outcome.reference_hanzi, outcome.hanzi
