@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import time
 from collections.abc import Iterable, Sequence
@@ -12,19 +13,42 @@ from typing import Any
 from rich.console import Console
 from tqdm import tqdm
 
-from analysis.outcomes import LANGUAGE, PIPELINE, SPEECH, Outcome
-from analysis.scores import hypotheses_tsv, score, score_distinct
+from analysis.facts import Tested, gather_facts
+from analysis.facts_files import write_facts
+from analysis.noise import signal_to_noise
+from analysis.outcomes import HANZI, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Training
+from analysis.scores import TASK_LEVELS, hypotheses_tsv, score, score_distinct
 from analysis.tables import print_results
+from analysis.training_texts import read_training
 from data.manifest import Transcript, Utterance, read_manifest, read_transcripts
 from data.text import pairs_from_text
+from model_language.symbols import Symbols
 from utils.arguments import add_search_options, beam_of, positive
+from utils.audio import read_audio
 from utils.errors import CorpusError, RunError, run_command
 from utils.files import is_file, remove_left_over, reserve, write_json, write_text
 from utils.metrics import count_errors, real_time_factor, total
 from utils.quiet import silence_tensorflow
+from utils.recognition import Recognition
 from utils.run import RunFolder, open_run
 
 RESULTS_BYTES = 1 << 16
+# What of results.json a report says of the test beside its own figures.
+REPORTED = (
+    "split",
+    "manifests",
+    "speech_run",
+    "language_run",
+    "beam",
+    "syllables_run",
+    "fusion_weight",
+    "insertion_bonus",
+    "audio_seconds",
+    "seconds",
+    "real_time_factor",
+    "seen_in_training",
+)
+Known = dict[str, Training]  # by level, of the model that writes it
 EXAMPLES = """\
 examples:
   python test.py speech runs/demo/speech
@@ -32,16 +56,19 @@ examples:
   python test.py pipeline runs/demo/speech runs/demo/language --split dev --beam 10
   python test.py pipeline runs/compact runs/transformer --manifest datasets/aishell1/test.tsv --json
   python test.py speech runs/compact --syllables runs/syllables --split dev --insertion-bonus 2
+  python test.py pipeline runs/demo/speech runs/demo/language --beam 10 --report report
 
 Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-with-LANGUAGERUN in the
 speech run), or into --output. Rates are true edit distances, not capped; intervals are bootstrapped.
+With --report DIR it also tells why: every error with its kind and the stage to blame, rates by speaker,
+length, position, frequency, speed and noise, and what perfect parts would bring (JSON and CSV files).
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, recognise the test set, print and write what came of it."""
     options = _parser().parse_args(arguments)
-    results, outcomes = options.test(options)
+    results, outcomes, training = options.test(options)
     if options.json:
         print(json.dumps(results, ensure_ascii=False, indent=2))
     else:
@@ -53,23 +80,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     (folder / "results.json").unlink(missing_ok=True)  # written last: it belongs to the hypotheses beside it
     write_text(folder / "hypotheses.tsv", hypotheses_tsv(outcomes))
     write_json(folder / "results.json", results)
+    written = [folder / "hypotheses.tsv", folder / "results.json"]
+    if options.report:
+        written += _report(options, results, outcomes, training)
     if not options.json:
-        print(f"written: {folder / 'hypotheses.tsv'}, {folder / 'results.json'}")
+        print(f"written: {', '.join(map(str, written))}")
     return 0
 
 
-def _test_speech(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome]]:
+def _report(
+    options: argparse.Namespace, results: dict[str, Any], outcomes: list[Outcome], training: Known
+) -> list[Path]:
+    """Write the facts of a report; returns its files."""
+    settings = {name: value for name, value in results.items() if name in REPORTED}
+    facts = gather_facts(
+        systems=[Tested(options.task, outcomes)],
+        levels=TASK_LEVELS[options.task],
+        task=options.task,
+        title=f"{options.task} on {results['split']}",
+        training=training,
+        settings=settings,
+    )
+    return write_facts(options.report, facts)
+
+
+def _test_speech(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome], Known]:
     run = open_run(options.speech_run, SPEECH)
     manifests, utterances = _utterances(run, options)
     _check_folder(_folder(options))
     silence_tensorflow()
     recognizer = _recognizer(options, run)
-    outcomes, timing = _recognise(recognizer, utterances)
-    seen = {SPEECH: _seen_in_training(run, utterances)}
-    return _results(options, SPEECH, manifests, outcomes, **timing, seen_in_training=seen), outcomes
+    outcomes, timing = _recognise(recognizer, utterances, with_noise=bool(options.report))
+    training = {SYLLABLES: read_training(run.manifests("train"))}
+    seen = {SPEECH: _seen(training[SYLLABLES], utterances)}
+    results = _results(options, SPEECH, manifests, outcomes, training, **timing, seen_in_training=seen)
+    return results, outcomes, training
 
 
-def _test_language(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome]]:
+def _test_language(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome], Known]:
     run = open_run(options.language_run, LANGUAGE)
     manifests = _manifests(run, options)
     transcripts = _limited([one for path in manifests for one in _transcripts(path)], manifests, options)
@@ -79,17 +127,18 @@ def _test_language(options: argparse.Namespace) -> tuple[dict[str, Any], list[Ou
 
     hanzi = load_converter(run.path).convert([one.pinyin for one in transcripts])
     outcomes = [
-        Outcome(one.id, "", 0.0, one.pinyin, one.pinyin, one.hanzi, output)
+        Outcome(one.id, "", 0.0, one.pinyin, one.pinyin, one.hanzi, output, gold_hanzi=output)
         for one, output in zip(transcripts, hanzi, strict=True)
     ]
-    seen = {LANGUAGE: _seen_in_training(run, transcripts)}
-    distinct = score_distinct(outcomes)
-    return _results(
-        options, LANGUAGE, manifests, outcomes, distinct=distinct, seen_in_training=seen
-    ), outcomes
+    training = {HANZI: _language_training(run)}
+    facts = {
+        "distinct": score_distinct(outcomes),
+        "seen_in_training": {LANGUAGE: _seen(training[HANZI], transcripts)},
+    }
+    return _results(options, LANGUAGE, manifests, outcomes, training, **facts), outcomes, training
 
 
-def _test_pipeline(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome]]:
+def _test_pipeline(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome], Known]:
     speech_run, language_run = open_run(options.speech_run, SPEECH), open_run(options.language_run, LANGUAGE)
     manifests, utterances = _utterances(speech_run, options)
     _check_folder(_folder(options))
@@ -98,15 +147,19 @@ def _test_pipeline(options: argparse.Namespace) -> tuple[dict[str, Any], list[Ou
 
     converter = load_converter(language_run.path)
     recognizer = _recognizer(options, speech_run, converter)
-    outcomes, timing = _recognise(recognizer, utterances)
+    outcomes, timing = _recognise(recognizer, utterances, with_noise=bool(options.report))
     ideal = converter.convert([one.pinyin for one in utterances])
     gold = total(count_errors(one.hanzi, output) for one, output in zip(utterances, ideal, strict=True))
-    seen = {
-        SPEECH: _seen_in_training(speech_run, utterances),
-        LANGUAGE: _seen_in_training(language_run, utterances),
+    outcomes = [
+        dataclasses.replace(one, gold_hanzi=output) for one, output in zip(outcomes, ideal, strict=True)
+    ]
+    training = {
+        SYLLABLES: read_training(speech_run.manifests("train")),
+        HANZI: _language_training(language_run),
     }
+    seen = {SPEECH: _seen(training[SYLLABLES], utterances), LANGUAGE: _seen(training[HANZI], utterances)}
     facts = {**timing, "cer_from_gold_pinyin": gold.rate, "seen_in_training": seen}
-    return _results(options, PIPELINE, manifests, outcomes, **facts), outcomes
+    return _results(options, PIPELINE, manifests, outcomes, training, **facts), outcomes, training
 
 
 def _recognizer(options: argparse.Namespace, run: RunFolder, converter: Any = None) -> Any:
@@ -116,20 +169,24 @@ def _recognizer(options: argparse.Namespace, run: RunFolder, converter: Any = No
     if options.syllables:
         weights = (options.fusion_weight, options.insertion_bonus)
         fusion = load_fusion(options.syllables, acoustic.vocabulary, *weights)
-    return Recognizer(acoustic, converter, beam_of(options), fusion=fusion, workers=options.workers)
+    beam = beam_of(options)
+    readings = beam if options.report else 1
+    return Recognizer(acoustic, converter, beam, readings, fusion=fusion, workers=options.workers)
 
 
-def _recognise(recognizer: Any, utterances: list[Utterance]) -> tuple[list[Outcome], dict[str, float]]:
+def _recognise(
+    recognizer: Any, utterances: list[Utterance], with_noise: bool
+) -> tuple[list[Outcome], dict[str, float]]:
     """Recognise all; the time includes reading the audio and the features, not the loading of the models."""
     sources = ((one.id, one.audio) for one in utterances)
     began = time.perf_counter()
     recognised = list(tqdm(recognizer.recognise(sources), total=len(utterances), unit="utt", disable=None))
     seconds = time.perf_counter() - began
     audio_seconds = sum(one.seconds for one in recognised)
-    outcomes = [
-        Outcome(one.id, one.speaker, output.seconds, one.pinyin, output.pinyin, one.hanzi, output.hanzi)
-        for one, output in zip(utterances, recognised, strict=True)
-    ]
+    outcomes = [_outcome(*pair) for pair in zip(utterances, recognised, strict=True)]
+    if with_noise:
+        shown = tqdm(outcomes, "noise", unit="utt", disable=None)
+        outcomes = [dataclasses.replace(one, snr=_noise(one, recognizer.sample_rate)) for one in shown]
     timing = {
         "audio_seconds": audio_seconds,
         "seconds": seconds,
@@ -138,8 +195,33 @@ def _recognise(recognizer: Any, utterances: list[Utterance]) -> tuple[list[Outco
     return outcomes, timing
 
 
+def _outcome(utterance: Utterance, output: Recognition) -> Outcome:
+    return Outcome(
+        id=utterance.id,
+        speaker=utterance.speaker,
+        seconds=output.seconds,
+        reference_pinyin=utterance.pinyin,
+        pinyin=output.pinyin,
+        reference_hanzi=utterance.hanzi,
+        hanzi=output.hanzi,
+        spoken_pinyin=utterance.spoken_pinyin,
+        n_best=output.n_best if len(output.n_best) > 1 else (),
+        audio=str(utterance.audio),
+        times=output.times,
+    )
+
+
+def _noise(outcome: Outcome, sample_rate: int) -> float | None:
+    return signal_to_noise(read_audio(outcome.audio, sample_rate), sample_rate)
+
+
 def _results(
-    options: argparse.Namespace, task: str, manifests: list[Path], outcomes: list[Outcome], **facts: Any
+    options: argparse.Namespace,
+    task: str,
+    manifests: list[Path],
+    outcomes: list[Outcome],
+    training: Known,
+    **facts: Any,
 ) -> dict[str, Any]:
     runs = {f"{stage}_run": str(getattr(options, f"{stage}_run", "")) for stage in (SPEECH, LANGUAGE)}
     return {
@@ -148,7 +230,7 @@ def _results(
         "manifests": [str(path) for path in manifests],
         **{name: run for name, run in runs.items() if run},
         **(_search(options) if task != LANGUAGE else {}),
-        **score(outcomes, task),
+        **score(outcomes, task, training.get(HANZI)),
         **facts,
     }
 
@@ -206,13 +288,17 @@ def _limited(found: list[Any], manifests: list[Path], options: argparse.Namespac
     return found[: options.limit]
 
 
-def _seen_in_training(run: RunFolder, tested: Iterable[Utterance | Transcript]) -> int | None:
-    """Utterances whose sentence the run was trained on; None if its training lists can't be read any more."""
-    paths = run.manifests("train")
-    if not paths or any(path.suffix != ".tsv" or not path.is_file() for path in paths):
+def _language_training(run: RunFolder) -> Training:
+    """What a language run can write, and what it was trained on as far as its lists are there."""
+    symbols = Symbols.load(run.path)
+    return read_training(run.manifests("train"), frozenset(symbols.hanzi.tokens), symbols.lexicon.candidates)
+
+
+def _seen(training: Training, tested: Iterable[Utterance | Transcript]) -> int | None:
+    """Utterances whose sentence was trained on; None if the training lists can't be read any more."""
+    if training.sentences is None:
         return None
-    trained = {one.hanzi for path in paths for one in read_transcripts(path)}
-    return sum(one.hanzi in trained for one in tested)
+    return sum(one.hanzi in training.sentences for one in tested)
 
 
 def _split_name(options: argparse.Namespace) -> str:
@@ -267,6 +353,7 @@ def _add_options(command: argparse.ArgumentParser, task: str) -> None:
     command.add_argument("--limit", type=positive, help="only the first so many utterances")
     command.add_argument("--json", action="store_true", help="print the results as JSON, and nothing else")
     command.add_argument("--output", type=Path, help="folder for hypotheses.tsv and results.json")
+    command.add_argument("--report", type=Path, metavar="DIR", help="explain every error, into this folder")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import numpy as np
 
 from analysis.bootstrap import difference_interval
 from analysis.examination import Examined, Place
-from analysis.outcomes import SYLLABLES, as_text, tokens_of
+from analysis.outcomes import SYLLABLES, as_text, resampled_by, tokens_of
 from utils.errors import CorpusError
 from utils.metrics import total
 
@@ -112,8 +112,9 @@ def compare(
             what = f"two systems tested on different references: {a.outcome.id}, {b.outcome.id}"
             raise CorpusError(what, hint="test both on the same list")
     counts = [each.counts(level) for each in one], [each.counts(level) for each in other]
-    speakers = [each.outcome.speaker for each in one]
-    interval = difference_interval(*counts, speakers if all(speakers) else (), samples=samples)
+    outcomes = [each.outcome for each in one]
+    group, unit = resampled_by(outcomes)
+    interval = difference_interval(*counts, list(map(group, outcomes)), unit, samples=samples)
     rates = total(counts[0]).rate, total(counts[1]).rate
     gains = [a.errors - b.errors for a, b in zip(*counts, strict=True)]
     pairs = list(zip(one, other, strict=True))

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from analysis.bootstrap import rate_interval
 from analysis.examination import Examined, Place, count_places
-from analysis.outcomes import SYLLABLES, Training, as_text, tokens_of
+from analysis.outcomes import SYLLABLES, Training, as_text, resampled_by, tokens_of
 from utils.metrics import ErrorCounts, total
 
 UNKNOWN = "not known"
@@ -134,18 +134,19 @@ def _cut(
     samples: int,
 ) -> Cut:
     counts: dict[str, list[ErrorCounts]] = defaultdict(list)
-    speakers: dict[str, list[str]] = defaultdict(list)
+    group_of, unit = resampled_by([one.outcome for one in examined])
+    resampled: dict[str, list[str]] = defaultdict(list)
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     for one in examined:
         for group, places in split(one, level):
             counts[group].append(count_places(places))
-            speakers[group].append(one.outcome.speaker)
+            resampled[group].append(group_of(one.outcome))
             kinds[group].update(place.kind for place in places if place.kind)
     known = [group for group in (order or sorted(counts)) if group in counts and group != UNKNOWN]
     groups = []
     for group in [*known, *([UNKNOWN] if UNKNOWN in counts else [])]:
         each = counts[group]
-        interval = rate_interval(each, speakers[group] if all(speakers[group]) else (), samples=samples)
+        interval = rate_interval(each, resampled[group], unit, samples=samples)
         groups.append(
             Group(
                 name=group,

@@ -25,7 +25,7 @@ from analysis.error_types import (
 )
 from analysis.examination import Examined, Place, examine, flat
 from analysis.oracles import Oracle, find_oracles
-from analysis.outcomes import HANZI, SYLLABLES, Outcome, Training, as_text, tokens_of
+from analysis.outcomes import HANZI, SYLLABLES, Outcome, Training, as_text, resampled_by, tokens_of
 from analysis.phonology import parts
 from analysis.text_files import Problem
 from utils.metrics import ErrorCounts, count_errors, count_sentence_errors, total
@@ -305,8 +305,9 @@ def _rates(examined: Sequence[Examined], levels: Sequence[str]) -> list[Rate]:
 
 
 def _rate(name: str, level: str, examined: Sequence[Examined], counts: Sequence[ErrorCounts]) -> Rate:
-    speakers = [one.outcome.speaker for one in examined]
-    interval = rate_interval(counts, speakers if all(speakers) else ())
+    outcomes = [one.outcome for one in examined]
+    group, unit = resampled_by(outcomes)
+    interval = rate_interval(counts, list(map(group, outcomes)), unit)
     summed = total(counts)
     return Rate(name, level, summed, summed.rate, interval.low, interval.high, interval.unit)
 

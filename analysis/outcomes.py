@@ -85,6 +85,16 @@ def as_text(tokens: Sequence[str]) -> str:
     return "".join(written)
 
 
+def resampled_by(outcomes: Sequence[Outcome]) -> tuple[Callable[[Outcome], str], str]:
+    """What intervals are resampled by, and what it is called: speakers where all are known, else sentences.
+
+    Utterances of one speaker err alike, and so do readings of one sentence (``analysis.bootstrap``).
+    """
+    if all(one.speaker for one in outcomes):
+        return (lambda one: one.speaker), "speaker"
+    return (lambda one: as_text(one.reference_hanzi) or " ".join(one.reference_pinyin)), "sentence"
+
+
 def tokens_of(outcome: Outcome, level: str) -> tuple[Sequence[str], Sequence[str]]:
     """(reference, hypothesis) on the level of syllables or of hanzi."""
     if level == SYLLABLES:

@@ -26,7 +26,7 @@ from utils.metrics import (
     total,
 )
 
-LEVELS = {SPEECH: (SYLLABLES,), LANGUAGE: (HANZI,), PIPELINE: (SYLLABLES, HANZI)}
+TASK_LEVELS = {SPEECH: (SYLLABLES,), LANGUAGE: (HANZI,), PIPELINE: (SYLLABLES, HANZI)}
 CONFIDENCE = 0.95
 WORST = 10
 
@@ -120,10 +120,10 @@ def hypotheses_tsv(outcomes: Sequence[Outcome]) -> str:
 
 def _error_types(outcomes: Sequence[Outcome], task: str, training: Training | None) -> dict[str, object]:
     """Counts of all kinds of errors on the task's levels, in their own order."""
-    examined = examine(outcomes, LEVELS[task], training)
+    examined = examine(outcomes, TASK_LEVELS[task], training)
     types: dict[str, object] = {}
     for level, kinds in ((SYLLABLES, SYLLABLE_ERRORS), (HANZI, HANZI_ERRORS)):
-        if level not in LEVELS[task]:
+        if level not in TASK_LEVELS[task]:
             continue
         places = list(flat(examined, level))
         found = Counter(place.kind for place in places)

@@ -46,7 +46,7 @@ def _rates(results: Mapping[str, Any]) -> Table:
         if name in WITHOUT_EDITS:
             edits[1:] = ["", ""]
         interval = f"{100 * low:.2f} – {100 * high:.2f} %"
-        table.add_row(title, _percent(results[name]), interval, *edits, str(counts["reference"]))
+        table.add_row(title, percent(results[name]), interval, *edits, str(counts["reference"]))
     return table
 
 
@@ -61,12 +61,12 @@ def _facts(results: Mapping[str, Any]) -> list[str]:
             f"real-time factor {results['real_time_factor']:.4f}"
         )
     if "cer_from_gold_pinyin" in results:
-        facts.append(f"CER if every syllable were right: {_percent(results['cer_from_gold_pinyin'])}")
+        facts.append(f"CER if every syllable were right: {percent(results['cer_from_gold_pinyin'])}")
     if "distinct" in results:
         distinct = results["distinct"]
         facts.append(
-            f"each distinct sentence once ({distinct['utterances']}): CER {_percent(distinct['cer'])}, "
-            f"sentence error {_percent(distinct['sentence_error_rate'])}"
+            f"each distinct sentence once ({distinct['utterances']}): CER {percent(distinct['cer'])}, "
+            f"sentence error {percent(distinct['sentence_error_rate'])}"
         )
     for stage, seen in results["seen_in_training"].items():
         known = (
@@ -107,7 +107,7 @@ def kinds_table(title: str, counts: Mapping[str, int]) -> Table:
     everything = sum(counts.values())
     for kind, count in counts.items():
         if count:
-            table.add_row(kind, str(count), _percent(count / everything))
+            table.add_row(kind, str(count), percent(count / everything))
     table.add_row("all", str(everything), "", style="bold")
     return table
 
@@ -125,5 +125,6 @@ def _worst(worst: list[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _percent(rate: float) -> str:
+def percent(rate: float) -> str:
+    """``0.0534`` → ``5.34 %``."""
     return f"{100 * rate:.2f} %"

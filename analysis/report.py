@@ -1,0 +1,147 @@
+"""Transcripts of any recogniser, and the true ones, in; what is wrong with them, in tables and files, out.
+
+python -m analysis.report --reference ref.txt --hypothesis hyp.txt [--hypothesis other.txt]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from analysis.facts import Facts, gather_facts
+from analysis.facts_files import write_facts
+from analysis.facts_tables import print_facts
+from analysis.normalisation import ALL, DEFAULT_RULES, NONE, RULES, rules_of
+from analysis.outcomes import LEVELS
+from analysis.tested_files import read_systems
+from analysis.text_files import read_listing, with_speakers
+from analysis.training_texts import read_training
+from utils.errors import ConfigError, run_command
+
+DELETED, LEFT_OUT = "deleted", "left-out"
+EXAMPLES = f"""\
+examples:
+  python -m analysis.report --reference data/test/text --hypothesis exp/a/text
+  python -m analysis.report --reference test.tsv --hypothesis a/text --hypothesis b/text --output report
+  python -m analysis.report --reference ref.txt --hypothesis hyp.txt --normalise all --speakers utt2spk
+
+Files are lines of 'id text' (Kaldi, ESPnet, WeNet, FunASR), hanzi or pinyin; manifests and the hypotheses.tsv
+of test.py do as well. Of several hypotheses, each is compared with the first: difference with its interval,
+matched-pairs test (MAPSSWE), what got better and worse.
+
+Normalisation ({", ".join(RULES)}): width: full-width forms; traditional: to simplified characters (needs
+OpenCC); digits: 120 → 一百二十; punctuation; case. How many lines each concerns is always reported.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line, print the tables, write facts.json and the CSV files."""
+    options = _parser().parse_args(arguments)
+    facts = report_files(
+        reference=options.reference,
+        hypotheses=options.hypothesis,
+        rules=rules_of(options.normalise),
+        leave_out=options.missing == LEFT_OUT,
+        speakers=options.speakers,
+        training=options.training or (),
+    )
+    console = Console()
+    if not console.is_terminal:
+        console.width = 110
+    print_facts(facts, console)
+    written = write_facts(options.output, facts)
+    print(f"written: {', '.join(map(str, written))}")
+    return 0
+
+
+def report_files(
+    reference: Path,
+    hypotheses: Sequence[Path],
+    rules: Sequence[str] = DEFAULT_RULES,
+    leave_out: bool = False,
+    speakers: Path | None = None,
+    training: Sequence[Path] = (),
+) -> Facts:
+    """All facts of hypothesis files.
+
+    Args:
+        reference, hypotheses: files of ``id text`` (:mod:`analysis.text_files`).
+        rules: of normalisation.
+        leave_out: utterances that a file lacks are left out; else they count as deleted.
+        speakers: Kaldi's ``utt2spk``; a manifest names them itself.
+        training: lists that the recogniser was trained on.
+
+    Raises:
+        CorpusError: a file can't be read, or has no id in common with the reference.
+        ConfigError: a file is given twice.
+    """
+    if len({path.resolve() for path in hypotheses}) < len(hypotheses):
+        raise ConfigError("the same hypothesis file is given twice", where=hypotheses[0], hint="give others")
+    truth = read_listing(reference)
+    if speakers:
+        truth = with_speakers(truth, speakers)
+    files = read_systems(truth, hypotheses, rules, leave_out)
+    known = read_training(training)
+    return gather_facts(
+        systems=files.systems,
+        levels=files.levels,
+        task="files",
+        title=" and ".join(system.name for system in files.systems) + f" against {reference}",
+        training=dict.fromkeys(LEVELS, known),
+        settings={
+            "reference": str(reference),
+            "hypotheses": [str(path) for path in hypotheses],
+            "missing": LEFT_OUT if leave_out else DELETED,
+        },
+        problems=files.problems,
+        normalisation=files.normalisation,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m analysis.report",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--reference", type=Path, required=True, metavar="FILE", help="the true texts")
+    parser.add_argument(
+        "--hypothesis",
+        type=Path,
+        required=True,
+        action="append",
+        metavar="FILE",
+        help="what a system wrote; may be repeated, the others are compared with the first",
+    )
+    parser.add_argument(
+        "--normalise",
+        default=",".join(DEFAULT_RULES),
+        metavar="RULES",
+        help=f"some of {', '.join(RULES)}, with commas between; or {ALL}, or {NONE} (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--missing",
+        choices=(DELETED, LEFT_OUT),
+        default=DELETED,
+        help="utterances that a hypothesis file lacks (default: %(default)s)",
+    )
+    parser.add_argument("--speakers", type=Path, metavar="FILE", help="Kaldi's utt2spk")
+    parser.add_argument(
+        "--training",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="manifest or transcript list (.tsv) that the system was trained on; may be repeated",
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("report"), metavar="DIR", help="default: %(default)s"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,37 @@
+"""The lists that a model was trained on in; what they hold of each syllable and sentence out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+
+from analysis.outcomes import Training
+from data.manifest import read_transcripts
+
+
+def read_training(
+    paths: Iterable[str | Path],
+    hanzi: Collection[str] | None = None,
+    candidates: Callable[[str], Collection[str]] | None = None,
+) -> Training:
+    """What is known of a model's training.
+
+    Args:
+        paths: manifests or transcript lists. If one is gone, or is plain text (whose pinyin would have to be
+            found out first), neither syllables nor sentences are known.
+        hanzi, candidates: as in :class:`Training`.
+
+    Raises:
+        CorpusError: a list is damaged.
+    """
+    lists = [Path(path) for path in paths]
+    if not lists or any(path.suffix != ".tsv" or not path.is_file() for path in lists):
+        return Training(hanzi=hanzi, candidates=candidates)
+    syllables: Counter[str] = Counter()
+    sentences = set()
+    for path in lists:
+        for one in read_transcripts(path):
+            syllables.update(one.pinyin)
+            sentences.add(one.hanzi)
+    return Training(hanzi=hanzi, candidates=candidates, syllables=syllables, sentences=sentences)
