@@ -7,6 +7,9 @@ the time of a step (forward, CTC, backward, update) is the median after two step
 
 Error: each model then trains by its own recipe on the demo's corpus (made by `make demo`), `dfcnn` for so
 many minutes and `compact` for a tenth of them, and decodes the test split: voices and sentences it never met.
+
+Columns: million multiply-accumulates a second of audio; seconds a step; how many times faster than real time;
+minutes of training steps; hours of audio heard; tonal syllable error.
 """
 
 from __future__ import annotations
@@ -14,10 +17,8 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import os
 import random
-import subprocess
-import sys
+import shutil
 import time
 from pathlib import Path
 
@@ -25,9 +26,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.shared_parts.commands import ROOT, run
+from benchmarks.shared_parts.commands import run
+from benchmarks.shared_parts.training_step import ctc_losses, measured_alone, random_batch
 from data.manifest import read_manifest, write_manifest
-from utils.errors import CorpusError, TrainingError, run_command
+from utils.errors import CorpusError, run_command
 from utils.features import FeatureConfig, feature_bins
 from utils.run import RunFolder
 from utils.vocabulary import acoustic_vocabulary
@@ -38,7 +40,6 @@ SHARE_OF_MINUTES = {"dfcnn": 1.0, "compact": 0.1}
 CORPUS = Path("datasets/demo")
 RUNS = Path("runs/benchmarks/acoustic_models")
 FRAMES_A_SECOND = 100  # of the features: a hop of 10 ms
-SYLLABLES_A_SECOND = 4
 WARM_UP_STEPS = 2
 
 
@@ -52,7 +53,7 @@ def main() -> None:
         raise CorpusError("the demo's corpus is not here", where=CORPUS, hint="make it with `make demo`")
     rows = {}
     for name in FEATURES:
-        speed = _in_own_process(name)
+        speed = measured_alone("benchmarks.acoustic_models", name)
         real_time = options.utterances * options.seconds / speed["step_seconds"]
         seconds = 60 * options.minutes * SHARE_OF_MINUTES[name]
         rows[name] = {**speed, "real_time": real_time, **_train_and_test(name, real_time * seconds)}
@@ -63,7 +64,6 @@ def measure(name: str, utterances: int, seconds: int, steps: int) -> dict[str, f
     """Train one model on a random batch of ``utterances`` of ``seconds`` each; its figures."""
     # TensorFlow is loaded in the measuring process only.
     from model_speech.cost import multiply_accumulates
-    from model_speech.ctc import ctc_loss, output_lengths
     from model_speech.registry import MODELS
     from training.optimiser import OptimiserConfig, make_optimizer
     from training.step import make_train_step
@@ -71,16 +71,9 @@ def measure(name: str, utterances: int, seconds: int, steps: int) -> dict[str, f
     bins, classes = feature_bins(FEATURES[name]), len(acoustic_vocabulary())
     config = MODELS[name].config()
     model = MODELS[name].build(config, bins, classes)
-
-    def losses(batch, training):
-        inputs = {"features": batch["features"], "lengths": batch["feature_lengths"]}
-        frames = output_lengths(batch["feature_lengths"], config.time_stride)
-        logits = model(inputs, training=training)
-        return ctc_loss(batch["labels"], logits, batch["label_lengths"], frames, classes - 1)
-
     optimizer = make_optimizer(OptimiserConfig(), WARM_UP_STEPS + steps)
-    step = make_train_step(model, optimizer, losses, xla=False)
-    batch = _random_batch(utterances, seconds, bins, classes)
+    step = make_train_step(model, optimizer, ctc_losses(model, config.time_stride, classes), xla=False)
+    batch = random_batch(utterances, seconds, bins, classes)
     times = []
     for _ in range(WARM_UP_STEPS + steps):
         start = time.perf_counter()
@@ -94,17 +87,6 @@ def measure(name: str, utterances: int, seconds: int, steps: int) -> dict[str, f
     }
 
 
-def _random_batch(utterances: int, seconds: int, bins: int, classes: int) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(0)
-    frames, syllables = seconds * FRAMES_A_SECOND, seconds * SYLLABLES_A_SECOND
-    return {
-        "features": rng.normal(size=(utterances, frames, bins)).astype(np.float32),
-        "feature_lengths": np.full(utterances, frames, np.int32),
-        "labels": rng.integers(0, classes - 1, (utterances, syllables)).astype(np.int32),
-        "label_lengths": np.full(utterances, syllables, np.int32),
-    }
-
-
 def _train_and_test(name: str, audio_seconds: float) -> dict[str, float]:
     """Train on so much audio, in whole epochs of a random part of the corpus; seconds it took, test error."""
     utterances = read_manifest(CORPUS / "train.tsv")
@@ -113,6 +95,9 @@ def _train_and_test(name: str, audio_seconds: float) -> dict[str, float]:
     heard = np.cumsum([one.seconds for one in utterances])
     count = min(len(utterances), 1 + int(np.searchsorted(heard, audio_seconds / epochs)))
     manifest, folder = RUNS / f"{name}.tsv", RUNS / name
+    shutil.rmtree(
+        folder, ignore_errors=True
+    )  # a measurement is made anew: how much is heard depends on the speed
     write_manifest(manifest, utterances[:count])
     splits = [
         f"data.train=[{manifest}]",
@@ -131,32 +116,23 @@ def _train_and_test(name: str, audio_seconds: float) -> dict[str, float]:
     }
 
 
-def _in_own_process(name: str) -> dict[str, float]:
-    command = [sys.executable, __file__, *sys.argv[1:], "--only", name]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise TrainingError(f"measuring ended with code {done.returncode}", where=name)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def _print(rows: dict[str, dict[str, float]], options: argparse.Namespace) -> None:
     table = Table(
         title=f"Acoustic models: a step of {options.utterances} x {options.seconds} s; the demo's test"
     )
-    columns = ("model", "parameters", "MMAC / s audio", "s per step", "x real time", "ratio")
-    for column in (*columns, "training", "audio heard", "test error"):
-        table.add_column(column, justify="left" if column == "model" else "right")
+    columns = ("model", "weights", "MMAC/s", "step", "speed", "ratio", "trained", "heard", "error")
+    for column in columns:
+        table.add_column(column, justify="left" if column == "model" else "right", no_wrap=True)
     slowest = max(row["step_seconds"] for row in rows.values())
     for name, row in rows.items():
         table.add_row(
             name,
             f"{row['parameters'] / 1e6:.2f} M",
             f"{row['mac_a_second'] / 1e6:.0f}",
-            f"{row['step_seconds']:.3f}",
-            f"{row['real_time']:.0f}",
+            f"{row['step_seconds']:.3f} s",
+            f"{row['real_time']:.0f} x",
             f"{slowest / row['step_seconds']:.1f} x",
-            f"{row['training_seconds'] / 60:.1f} min",
+            f"{row['training_seconds'] / 60:.1f} m",
             f"{row['hours_heard']:.1f} h",
             f"{row['error']:.1%}",
         )
