@@ -17,7 +17,8 @@ from analysis.significance import (
 )
 from analysis.weight_file import WeightFile, read_weight_file
 from analysis.weights import find_layer, layer_json, layer_values, summary_order, weights_json, weights_text
-from utils.errors import ConfigError, RunError, VocabularyError, run_command
+from utils.errors import ConfigError, CorpusError, RunError, VocabularyError, run_command
+from utils.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
 from utils.quiet import silence_tensorflow
 from utils.run import RunFolder, open_run
 from utils.vocabulary import Vocabulary, first_few
@@ -30,6 +31,7 @@ examples:
   python inspect_model.py weights runs/trial --values logits
   python inspect_model.py significance runs/trial --output significance.png
   python inspect_model.py significance runs/trial --layer conv2d_1
+  python inspect_model.py attention runs/transformer "wo3 men5 qu4 bei3 jing1" --output attention.html
   python inspect_model.py transfer runs/trial runs/trial_full --vocabulary runs/full/vocabulary/acoustic.txt
   python inspect_model.py transfer runs/thchs30 runs/both --vocabulary vocabulary/acoustic.txt
 
@@ -37,6 +39,9 @@ weights reads HDF5 files of Keras 2 and 3 (.h5, .weights.h5), .keras files, and 
 
 significance is the mean absolute kernel value of an output channel, divided by the layer's largest: below
 --threshold a channel hardly counts, and could be cut. Classes of the output layer are never cut.
+
+attention shows which syllables each position of a transformer looks at, for each head and on average: a page
+that one can point into (.html), or a picture (.png, .svg, .pdf). It is what the model computes, as it is.
 
 transfer moves a speech run to another vocabulary: in the output layer each token that both vocabularies have
 takes its weights along, wherever it stands; the other layers are copied. New tokens start untrained: what the
@@ -122,6 +127,36 @@ def _check_ending(path: Path, known: Sequence[str]) -> None:
         )
 
 
+def _attention(options: argparse.Namespace) -> None:
+    run, syllables = open_run(options.run, "language"), _syllables(options.sentence)
+    for path in options.output:
+        _check_ending(path, (".html", *PICTURES))
+    silence_tensorflow()
+    from analysis.attention import AttentionMaps, draw_attention, write_attention_page  # here: matplotlib
+    from model_language.attention import attend  # here: see utils.quiet
+    from model_language.converter import NeuralConverter
+    from model_language.registry import load_network
+
+    model, symbols = load_network(run.path)
+    weights = attend(model, symbols.encode(syllables)).weights
+    hanzi = NeuralConverter(model, symbols).convert([syllables])[0]
+    maps = AttentionMaps(f"Attention of {run.path}", syllables, hanzi, weights)
+    print(f"{' '.join(syllables)}\n{hanzi}")
+    for path in options.output:
+        (write_attention_page if path.suffix.lower() == ".html" else draw_attention)(maps, path)
+        print(f"written: {path}")
+
+
+def _syllables(sentence: str) -> list[str]:
+    """The syllables of a sentence in pinyin or in hanzi."""
+    words = sentence.split()
+    if not words:
+        raise CorpusError("no syllable to look at", hint='write them like "ni3 hao3"')
+    if is_hanzi("".join(words)):
+        return hanzi_to_pinyin("".join(words))
+    return [normalise_syllable(word) for word in words]
+
+
 def _transfer(options: argparse.Namespace) -> None:
     source = open_run(options.source_run, "speech")
     classes = len(Vocabulary.load(options.vocabulary))
@@ -139,7 +174,7 @@ def _transfer(options: argparse.Namespace) -> None:
 def _parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=form)
-    commands = parser.add_subparsers(required=True, metavar="{weights,significance,transfer}")
+    commands = parser.add_subparsers(required=True, metavar="{weights,significance,attention,transfer}")
 
     def add(name: str, text: str, command: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text, epilog=EXAMPLES, formatter_class=form)
@@ -150,6 +185,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_significance(
         add("significance", "how much each output channel weighs, and what could be cut", _significance)
     )
+    _add_attention(add("attention", "which syllables each position of a transformer looks at", _attention))
     _add_transfer(add("transfer", "move a speech run to another vocabulary, token by token", _transfer))
     return parser
 
@@ -183,6 +219,13 @@ def _add_significance(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="draw it: .png, .svg or .pdf")
     parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
+
+
+def _add_attention(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", type=Path, help="language run of a transformer")
+    parser.add_argument("sentence", help="syllables with tone digits, in one pair of quotes, or hanzi")
+    text = "an .html page or a picture (.png, .svg, .pdf); may be repeated"
+    parser.add_argument("--output", type=Path, metavar="FILE", action="append", required=True, help=text)
 
 
 def _add_transfer(parser: argparse.ArgumentParser) -> None:

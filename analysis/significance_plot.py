@@ -14,7 +14,7 @@ from analysis.curves import BEST, DEV, FAINT, GRID, INK, TRAIN
 from analysis.significance import Significance, cut_share
 from utils.files import replacing
 
-_LOWEST = 1e-5  # where a channel of zeros is drawn: the axis is logarithmic
+_LOWEST = 1e-4  # where a channel of zeros is drawn: the axis is logarithmic
 _LINE = 0.22  # inches a kernel
 _NAME = 30  # characters of a layer's name
 
