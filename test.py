@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from tqdm import tqdm
 
-from analysis.facts import Tested, gather_facts
+from analysis.facts import SystemOutput, gather_facts
 from analysis.facts_files import write_facts
 from analysis.noise import signal_to_noise
 from analysis.outcomes import HANZI, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Training
@@ -94,7 +94,7 @@ def _report(
     """Write the facts of a report; returns its files."""
     settings = {name: value for name, value in results.items() if name in REPORTED}
     facts = gather_facts(
-        systems=[Tested(options.task, outcomes)],
+        systems=[SystemOutput(options.task, outcomes)],
         levels=TASK_LEVELS[options.task],
         task=options.task,
         title=f"{options.task} on {results['split']}",

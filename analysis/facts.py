@@ -193,7 +193,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Tested:
+class SystemOutput:
     """A system's output, to be explained.
 
     Attributes:
@@ -208,7 +208,7 @@ class Tested:
 
 
 def gather_facts(
-    systems: Sequence[Tested],
+    systems: Sequence[SystemOutput],
     levels: Sequence[str],
     task: str,
     title: str,
@@ -253,7 +253,10 @@ def gather_facts(
 
 
 def system_facts(
-    system: Tested, examined: Sequence[Examined], levels: Sequence[str], training: Mapping[str, Training]
+    system: SystemOutput,
+    examined: Sequence[Examined],
+    levels: Sequence[str],
+    training: Mapping[str, Training],
 ) -> System:
     """All facts of one system's examined output; the arguments are those of :func:`gather_facts`."""
     tags = Counter(tag for place in flat(examined, SYLLABLES) for tag in place.tags)

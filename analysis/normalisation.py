@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from typing import Any
 
@@ -95,12 +95,13 @@ def pinyin_tokens(text: str) -> tuple[tuple[str, ...], list[str]]:
     return tuple(tokens), strange
 
 
-def looks_like_pinyin(text: str) -> bool:
-    """Whether a text is written in syllables: no hanzi, and nearly all words are Mandarin syllables."""
-    words = text.split()
-    if not words or any(is_hanzi(character) for character in text):
+def looks_like_pinyin(texts: Iterable[str]) -> bool:
+    """Whether texts are written in syllables: no hanzi, and most words are Mandarin syllables."""
+    text = " ".join(texts)
+    if any(is_hanzi(character) for character in text):
         return False
-    return len(pinyin_tokens(text)[1]) <= 0.2 * len(words)
+    words, strange = pinyin_tokens(text)
+    return len(strange) < len(words) / 2
 
 
 def read_aloud(tokens: Collection[str]) -> tuple[str, ...]:

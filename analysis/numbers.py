@@ -10,7 +10,7 @@ MYRIADS = ("", "万", "亿", "万亿")
 LONGEST_CARDINAL = 16  # digits; longer ones are numbers of something, read one by one
 _NUMBER = re.compile(r"(?<![A-Za-z\d.,])(\d{1,3}(?:,\d{3})+|\d+)(?:\.(\d+))?(%)?(?![A-Za-z\d])")
 # What is read digit by digit: years, and what begins with 0 (codes) or is long and not round (telephones).
-LONG, ROUND = 7, 4  # digits; digits before the zeros at the end
+LONG, ROUND = 7, 5  # digits; digits before the zeros at the end
 _YEAR = re.compile(r"\s*年")
 
 

@@ -14,9 +14,9 @@ from rich.console import Console
 from analysis.facts import Facts, gather_facts
 from analysis.facts_files import write_facts
 from analysis.facts_tables import print_facts
+from analysis.hypothesis_files import read_systems
 from analysis.normalisation import ALL, DEFAULT_RULES, NONE, RULES, rules_of
 from analysis.outcomes import LEVELS
-from analysis.tested_files import read_systems
 from analysis.text_files import read_listing, with_speakers
 from analysis.training_texts import read_training
 from utils.errors import ConfigError, run_command

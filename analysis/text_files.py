@@ -153,9 +153,7 @@ def _manifest(path: Path) -> Listing:
 
 def _plain(path: Path, lines: Sequence[str]) -> Listing:
     split = [(*line.strip().split(None, 1), "")[:2] for line in lines if line.strip()]
-    texts = [text for _, text in split if text][:LINES_LOOKED_AT]
-    pinyin = bool(texts) and sum(map(looks_like_pinyin, texts)) > len(texts) / 2
-    if not pinyin:
+    if not looks_like_pinyin(text for _, text in split[:LINES_LOOKED_AT]):
         return _gather(path, (HANZI,), ((name, Line(hanzi=text)) for name, text in split))
     listing = _gather(path, (SYLLABLES,), ((name, Line(pinyin=text)) for name, text in split))
     return replace(listing, problems=(*listing.problems, *_pinyin_problems(listing)))

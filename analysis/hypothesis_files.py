@@ -9,7 +9,7 @@ from pathlib import Path
 from rapidfuzz.distance import Levenshtein
 from tqdm import tqdm
 
-from analysis.facts import Normalisation, Tested
+from analysis.facts import Normalisation, SystemOutput
 from analysis.normalisation import RULES, TRADITIONAL, can_convert_traditional, read_aloud
 from analysis.outcomes import HANZI, SYLLABLES, Outcome
 from analysis.text_files import Line, Listing, Problem, id_problems, read_listing, rule_counts, tokens
@@ -18,7 +18,7 @@ NOTHING = Line()
 
 
 @dataclass(frozen=True)
-class TestedFiles:
+class HypothesisFiles:
     """What files say of some systems.
 
     Attributes:
@@ -28,7 +28,7 @@ class TestedFiles:
         normalisation: what was made alike, and what might have been.
     """
 
-    systems: tuple[Tested, ...]
+    systems: tuple[SystemOutput, ...]
     levels: tuple[str, ...]
     problems: tuple[Problem, ...]
     normalisation: tuple[Normalisation, ...]
@@ -36,7 +36,7 @@ class TestedFiles:
 
 def read_systems(
     reference: Listing, paths: Sequence[str | Path], rules: Sequence[str], leave_out: bool = False
-) -> TestedFiles:
+) -> HypothesisFiles:
     """Read hypothesis files and hold them against a reference.
 
     Hanzi are compared where all files have them. Syllables always: pypinyin reads those files that have none,
@@ -68,9 +68,9 @@ def read_systems(
             _outcome(one, reference.lines[one], said, _tokens(file, one, levels, rules))
             for one, said in zip(tqdm(ids, name, disable=None, leave=False), truth, strict=True)
         ]
-        systems.append(Tested(name, outcomes, automatic=SYLLABLES not in file.levels))
+        systems.append(SystemOutput(name, outcomes, automatic=SYLLABLES not in file.levels))
     normalisation = _normalisation(reference, files, names, ids, rules) if hanzi else []
-    return TestedFiles(tuple(systems), levels, tuple(problems), tuple(normalisation))
+    return HypothesisFiles(tuple(systems), levels, tuple(problems), tuple(normalisation))
 
 
 def system_names(paths: Sequence[Path]) -> list[str]:
