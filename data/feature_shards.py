@@ -9,6 +9,7 @@ once: files only appear whole, and a name always stands for the same content.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import time
@@ -33,7 +34,7 @@ SUM = np.dtype(np.uint32)
 MISSING = -1
 _FRAME_TYPE = np.dtype(np.float16)
 _LEFT_OVER = 3600.0  # seconds; whoever still wrote a file would have finished it
-_HINT = "delete the file and run the command again: its features are computed anew"
+_HINT = "delete the file if it is there, and run the command again: its features are computed anew"
 
 
 def write_shard(folder: Path, keys: Sequence[bytes], features: Sequence[np.ndarray]) -> None:
@@ -89,6 +90,9 @@ def read_index(folder: Path, bins: int) -> tuple[list[Path], np.ndarray]:
     """All whole shards of a folder, and (features,) PLACE: where the features of each key are.
 
     A damaged shard is named in the log and removed, so that it is computed again.
+
+    Raises:
+        AudioError: one can't be read at all (no rights, a disk that fails): it may be whole.
     """
     shards: list[Path] = []
     parts = [np.empty(0, PLACE)]
@@ -97,7 +101,9 @@ def read_index(folder: Path, bins: int) -> tuple[list[Path], np.ndarray]:
         try:
             parts.append(shard_places(path, shard, bins, len(shards)))
             shards.append(shard)
-        except (OSError, ValueError, EOFError) as error:
+        except Exception as error:  # of a damaged header NumPy raises a dozen kinds
+            if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
+                raise _unreadable(shard, error) from error
             log.warning("%s is damaged (%s): its features are computed again", shard, error)
             path.unlink(missing_ok=True)
     return shards, np.concatenate(parts)
@@ -127,8 +133,7 @@ def read_features(shard: str, offset: int, frames: int, bins: int, expected: int
             file.seek(offset)
             content = file.read(size)
     except OSError as error:
-        what = f"a feature shard can't be read ({error.strerror})"
-        raise AudioError(what, where=shard, hint=_HINT) from error
+        raise _unreadable(shard, error) from error
     if len(content) != size:
         raise AudioError("a feature shard is cut off", where=shard, hint=_HINT)
     if expected and zlib.crc32(content) != expected:
@@ -144,6 +149,11 @@ def remove_left_over(folder: Path) -> None:
             is_index = path.name.endswith(".index.npy") and not path.name.startswith(".")
             if unfinished and not is_index and time.time() - path.stat().st_mtime > _LEFT_OVER:
                 path.unlink()
+
+
+def _unreadable(shard: str | Path, error: OSError) -> AudioError:
+    hint = _HINT if isinstance(error, FileNotFoundError) else "check its rights and the disk"
+    return AudioError(f"a feature shard can't be read ({error.strerror})", where=str(shard), hint=hint)
 
 
 def _paths(folder: Path, keys: Sequence[bytes]) -> tuple[Path, Path]:

@@ -419,6 +419,21 @@ def flip_a_bit(path: Path, place: int) -> None:
     path.write_bytes(content)
 
 
+def test_shards_that_cannot_be_read_are_not_thrown_away(tmp_path, corpus, monkeypatch):
+    """Too many open files, a network disk that is gone for a moment: the features may be whole."""
+    prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    before = shard_files(tmp_path)
+
+    def fail(path):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(np, "load", fail)
+    message = rf"\(Too many open files\), {before[0].parent}/.*\.npy, check its rights"
+    with pytest.raises(AudioError, match=message):
+        prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    assert shard_files(tmp_path) == before
+
+
 def test_shards_without_check_sums_are_read(tmp_path, corpus, computed):
     """As the first version wrote them."""
     before = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
