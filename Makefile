@@ -8,7 +8,7 @@ READY := .venv/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test nightly lint format bench clean
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F '|' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -18,6 +18,9 @@ demo: $(READY)  ## Make a corpus, train both models, test on unseen voices and s
 
 test: $(READY)  ## Run the tests, with the line coverage of the packages (85 % at least)
 	@$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=85
+
+nightly: $(READY)  ## Mutated files, kills and Ctrl-C in their full number: half an hour and more
+	@$(BIN)/python -m pytest --nightly tests/test_fuzz.py tests/test_kills.py tests/test_bad_days.py
 
 lint: $(READY)  ## Check style and formatting
 	@$(BIN)/ruff check .

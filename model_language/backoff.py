@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from model_language.kneser_ney import NgramTable, bits_needed
+from utils import files
 from utils.errors import RunError
 from utils.files import replacing
+
+_PARTS = ("keys", "log_probs", "backoffs")  # of the table of each order
 
 
 class BackoffModel:
@@ -85,23 +87,23 @@ def read_arrays(path: str | Path, also: Sequence[str] = ()) -> dict[str, np.ndar
         RunError: the file is missing or damaged.
     """
     try:
-        with np.load(path, allow_pickle=False) as saved:
-            arrays = {name: saved[name] for name in saved.files}
-        missing = {"size", "keys_1", *also} - arrays.keys()
+        arrays = files.read_arrays(path)
+        parts = {f"{part}_{n}" for n in range(1, 1 + max(1, _orders(arrays))) for part in _PARTS}
+        missing = {"size", *parts, *also} - arrays.keys()
         if missing:
             raise ValueError(f"no {min(missing)}")
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError) as error:
         raise RunError(f"can't read the n-gram model ({error})", where=path, hint="train it again") from error
     return arrays
 
 
 def tables_of(arrays: Mapping[str, np.ndarray]) -> list[NgramTable]:
     """The tables among the arrays of :func:`read_arrays`, 1-grams first."""
-    orders = sum(name.startswith("keys_") for name in arrays)
-    return [
-        NgramTable(*(arrays[f"{part}_{n}"] for part in ("keys", "log_probs", "backoffs")))
-        for n in range(1, orders + 1)
-    ]
+    return [NgramTable(*(arrays[f"{part}_{n}"] for part in _PARTS)) for n in range(1, _orders(arrays) + 1)]
+
+
+def _orders(arrays: Mapping[str, np.ndarray]) -> int:
+    return sum(name.startswith("keys_") for name in arrays)
 
 
 def find(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

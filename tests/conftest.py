@@ -1,12 +1,21 @@
-"""A tiny corpus and tiny runs, made once a session. Keras is imported only when a test asks for a run."""
+"""Tiny corpora, runs and a server for commands, made once a session.
+
+Keras is imported only when a test asks for a run.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.fork_server import ForkServer
 from tests.tiny_corpus import write_tiny_corpus
+
+if TYPE_CHECKING:
+    from tests.tiny_commands import TinyRuns
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,3 +48,18 @@ def language_run(tmp_path_factory: pytest.TempPathFactory, tiny_manifest: Path) 
     from tests.tiny_runs import write_language_run
 
     return write_language_run(tmp_path_factory.mktemp("runs") / "language", tiny_manifest)
+
+
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    """Runs our commands in processes of their own, which start at once."""
+    with ForkServer(tmp_path_factory.mktemp("commands")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def tiny_runs(commands: ForkServer) -> TinyRuns:
+    """Runs that train.py has made in a process of its own, with what they were made of."""
+    from tests.tiny_commands import TinyRuns
+
+    return TinyRuns(commands, commands.folder / "tiny")

@@ -79,7 +79,8 @@ def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path):
     elsewhere = f".{dead.pid}-{'0' * 8}.a.txt"
     kept = {"a.txt", mine, elsewhere, ".hidden", f".{dead.pid}.a.txt", f"sub/{elsewhere}"}
     for name in (*kept, gone, f"sub/{gone}"):
-        write_text(tmp_path / name, "content")
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("content", encoding="utf-8")
     remove_left_over(tmp_path)
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == kept
     os.utime(tmp_path / elsewhere, (0, 0))

@@ -12,6 +12,7 @@ import json
 import lzma
 import resource
 import signal
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
+import keras
 import numpy as np
 import psutil
 import pytest
@@ -30,11 +32,14 @@ from data.augment import AugmentConfig
 from data.corpora import aishell1, common_voice, kaldi, listed, magicdata, primewords, stcmds, thchs30
 from data.corpora.preparation import prepare
 from data.feature_keys import feature_keys
+from data.feature_shards import read_features, read_index, write_shard
 from data.manifest import read_manifest, read_transcripts
 from data.text import pairs_from_text
 from model_language.lexicon import Lexicon
+from model_language.ngram import NgramConfig, NgramConverter, NgramModel
 from model_language.registry import load_converter
 from model_language.syllable_ngram import load_syllable_ngram
+from model_language.symbols import build_symbols
 from preflight.audio_facts import measure
 from preflight.examination import examine_texts
 from preflight.findings import format_findings
@@ -42,6 +47,7 @@ from preflight.listings import read_listing
 from preflight.recipes import examine_run, recipe_of_run
 from tests.corpus_files import wav, write
 from tests.mutations import mutate_bytes, mutate_text
+from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from training.commands import RECIPES
 from utils.audio import read_audio, seconds_and_rate
 from utils.config import load_config, to_plain
@@ -110,7 +116,8 @@ def bear(target: Target, folder: Path, times: int) -> None:
     for name, content in {**target.around, target.name: b""}.items():
         write(folder / name, content)
     path = folder / target.name
-    outcomes = set()
+    path.write_bytes(target.seeds[0])
+    outcomes = {str(target.read(path))}
     with bounds():
         for case in range(target.cases * times):
             rng = np.random.default_rng([target.cases, case])
@@ -126,7 +133,7 @@ def bear(target: Target, folder: Path, times: int) -> None:
                 kept.write_bytes(content)
                 error.add_note(f"case {case} of {target.read.__name__}, {kept}")
                 raise
-    assert len(outcomes) > 1, "the mutations change nothing"
+    assert len(outcomes) > 1, "all is as with the sound file: these are no mutations"
 
 
 # Recordings
@@ -205,6 +212,7 @@ COMMON_VOICE = "client_id\tpath\tsentence\tup_votes\n" + "".join(
     f"anna{n}\tclip_{n}.mp3\t“海珊”号，是一艘船。\t2\n" for n in range(3)
 )
 SCP, TEXT = b"a wav/a.wav\nb wav/b.wav\nc wav/a.wav\n", "a 他 跑 得 很快\nb 我 去 银 行\nc 再见\n".encode()
+SEGMENT_TEXT = "a-1 你好\na-2 再见\nb-1 你好\n".encode()
 SEGMENTS = b"a-1 a 0.00 0.04\na-2 a 0.05 -1\nb-1 b 0.01 0.09\n"
 KALDI = {"data/wav/a.wav": WAV, "data/wav/b.wav": WAV, "data/wav.scp": SCP, "data/text": TEXT}
 AISHELL = "".join(f"BAC009S0002W012{n} 而 对 楼市 成交\n" for n in range(3)).encode()
@@ -288,7 +296,7 @@ CORPORA = {
     ),
     "kaldi wav.scp": corpus(kaldi, "data/wav.scp", SCP, KALDI),
     "kaldi text": corpus(kaldi, "data/text", TEXT, KALDI),
-    "kaldi segments": corpus(kaldi, "data/segments", SEGMENTS, KALDI),
+    "kaldi segments": corpus(kaldi, "data/segments", SEGMENTS, {**KALDI, "data/text": SEGMENT_TEXT}),
     "kaldi utt2spk": corpus(kaldi, "data/utt2spk", b"a s1\nb s2\n", KALDI, cases=8),
     "listed": corpus(listed, "train.tsv", MANIFEST, {"wav/a1.wav": WAV}),
 }
@@ -359,6 +367,66 @@ SETTINGS = {
     "lexicon": Target(10, "lexicon.tsv", Lexicon.load, ["ni3\t你拟\nhao3\t好\n".encode()]),
 }
 
+# What our own programs have written, made when it is asked for
+
+
+def contents(write_into: Callable[[Path], object]) -> dict[str, bytes]:
+    """The files that a call writes into a folder, by the ends of their names."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_into(Path(folder))
+        return {path.name.partition(".")[2]: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def features(damaged: str) -> Target:
+    def keep(folder: Path) -> None:
+        values = [np.full((frames, 16), 0.5, np.float16) for frames in (3, 5)]
+        write_shard(folder, [b"a" * 20, b"b" * 20], values)
+
+    def read(path: Path) -> list[object]:
+        for name, content in around.items():  # an index that doesn't fit has been removed
+            write(path.with_name(name), content)
+        shards, places = read_index(path.parent, 16)
+        found: list[object] = [len(shards)]
+        for place in places:
+            offset, frames, expected = (int(place[key]) for key in ("offset", "frames", "sum"))
+            with suppress(UserError):
+                found.append(read_features(str(shards[place["shard"]]), offset, frames, 16, expected).shape)
+        return found
+
+    files = contents(keep)
+    around = {f"shard.{end}": content for end, content in files.items() if end != damaged}
+    return Target(30, f"shard.{damaged}", read, [files[damaged]], mutate_bytes)
+
+
+def checkpoint() -> Target:
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
+    optimizer = keras.optimizers.Adam()
+    optimizer.build(model.trainable_variables)
+    files = contents(lambda folder: save_checkpoint(folder / "a.npz", model, optimizer, TrainingState()))
+    return Target(
+        10, "state.npz", lambda path: load_checkpoint(path, model, optimizer), [files["npz"]], mutate_bytes
+    )
+
+
+def ngram() -> Target:
+    pairs = [(("ni3", "hao3"), "你好"), (("lv4", "se4"), "绿色")]
+    symbols, config = build_symbols(pairs), NgramConfig(order=2)
+    files = contents(lambda folder: NgramModel.train(pairs, config, symbols).save(folder / "a.npz"))
+
+    def read(path: Path) -> str:
+        converter = NgramConverter(NgramModel.load(path), symbols, beam=2)
+        return "".join(converter.convert([("ni3", "hao3")]))
+
+    return Target(10, "ngram.npz", read, [files["npz"]], mutate_bytes)
+
+
+WRITTEN = {
+    "index of features": lambda: features("index.npy"),
+    "features": lambda: features("npy"),
+    "checkpoint": checkpoint,
+    "n-gram": ngram,
+}
+
 TARGETS = {
     "recordings": Target(200, "sound", hear, RECORDINGS, partial(mutate_bytes, donors=RECORDINGS)),
     **LISTS,
@@ -371,6 +439,12 @@ TARGETS = {
 @pytest.mark.parametrize("name", TARGETS)
 def test_mutations_give_values_or_our_errors(name, tmp_path, nightly):
     bear(TARGETS[name], tmp_path / "files", TIMES_NIGHTLY if nightly else 1)
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", WRITTEN)
+def test_damaged_files_of_our_own_are_told(name, tmp_path, nightly):
+    bear(WRITTEN[name](), tmp_path / "files", TIMES_NIGHTLY if nightly else 1)
 
 
 def test_there_are_20000_cases_in_the_nightly_size():

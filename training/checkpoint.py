@@ -6,7 +6,6 @@ The file is renamed into place when whole, so a kill at any moment leaves the ol
 from __future__ import annotations
 
 import json
-import zipfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import keras
 import numpy as np
 
 from utils.errors import RunError
-from utils.files import replacing
+from utils.files import read_arrays, replacing
 
 
 @dataclass
@@ -55,10 +54,9 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
     """
     variables = _variables(model, optimizer)
     try:
-        with np.load(path, allow_pickle=False) as saved:
-            arrays = {name: saved[name] for name in saved.files}
+        arrays = read_arrays(path)
         state = TrainingState(**json.loads(str(arrays.pop("state"))))
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError(
             f"the checkpoint can't be read ({error})", where=path, hint="delete it to start anew"
         ) from error
