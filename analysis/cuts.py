@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 from analysis.bootstrap import rate_interval
@@ -97,7 +98,7 @@ def find_cuts(
     return [cut for cut in cuts if {group.name for group in cut.groups} - {UNKNOWN}]
 
 
-def band(value: float, edges: Sequence[float], unit: str) -> str:
+def band(value: float, edges: tuple[float, ...], unit: str) -> str:
     """The name of the group that a value falls into; each edge is the first value of a new one.
 
     >>> band(4, (1, 10), "times"), band(0, (1, 10), "times"), band(10, (1, 10), "times")
@@ -106,7 +107,8 @@ def band(value: float, edges: Sequence[float], unit: str) -> str:
     return _bands(edges, unit)[bisect_right(edges, value)]
 
 
-def _bands(edges: Sequence[float], unit: str) -> list[str]:
+@cache
+def _bands(edges: tuple[float, ...], unit: str) -> list[str]:
     whole = all(isinstance(edge, int) for edge in edges)
     lowest = f"0 {unit}" if whole and edges[0] == 1 else f"below {edges[0]:g} {unit}"
     between = [

@@ -261,7 +261,7 @@ def system_facts(
     """All facts of one system's examined output; the arguments are those of :func:`gather_facts`."""
     tags = Counter(tag for place in flat(examined, SYLLABLES) for tag in place.tags)
     places = {level: list(flat(examined, level)) for level in levels}
-    basis = _basis(examined, system.automatic) if HANZI in levels and SYLLABLES in levels else NOT_TOLD
+    basis = _basis(examined, system.automatic) if HANZI in levels else NOT_TOLD
     blame = Counter(place.attribution for place in places.get(HANZI, ()))
     return System(
         name=system.name,
@@ -279,7 +279,7 @@ def system_facts(
         attribution_basis=basis,
         flow=tuple(_flow(places[HANZI])) if basis else (),
         cuts=tuple(cut for level in levels for cut in find_cuts(examined, level, training.get(level))),
-        oracles=tuple(find_oracles(examined, levels)) if basis or levels == (SYLLABLES,) else (),
+        oracles=() if system.automatic else tuple(find_oracles(examined, levels)),
         utterances=tuple(map(_utterance, examined)),
     )
 

@@ -16,7 +16,7 @@ from pypinyin.constants import PHRASES_DICT, PINYIN_DICT
 
 from analysis.error_types import DIGIT_FORMS, VARIANT_SETS
 from analysis.outcomes import Outcome
-from utils.pinyin import full_inventory, hanzi_to_pinyin, is_syllable, normalise_syllable, split_syllable
+from utils.pinyin import hanzi_to_pinyin, is_syllable, normalise_syllable, split_syllable
 
 GAP = 2  # right syllables between errors, and at both ends of a sentence
 POLYPHONES = {("行", "hang2"): "xing2", ("长", "chang2"): "zhang3", ("重", "zhong4"): "chong2"}
@@ -129,13 +129,18 @@ def _written() -> dict[str, tuple[str, ...]]:
 
 
 @cache
+def _names() -> tuple[str, ...]:
+    return tuple(sorted(_written()))
+
+
+@cache
 def _relatives(syllable: str, wrong: tuple[bool, bool, bool]) -> tuple[str, ...]:
     """Syllables that differ in just these parts (initial, final, tone) and that some hanzi is read as."""
     one, found = split_syllable(syllable), []
-    for name in full_inventory():
+    for name in _names():
         other = split_syllable(name)
         differs = (one.initial != other.initial, one.final != other.final, one.tone != other.tone)
-        if differs == wrong and name in _written():
+        if differs == wrong:
             found.append(name)
     return tuple(found)
 
@@ -190,7 +195,7 @@ def _repaired(syllable: str, hanzi: str, rng: random.Random) -> Change | None:
 
 
 def _insertion(syllable: str, hanzi: str, rng: random.Random) -> Change:
-    added = rng.choice(sorted(_written()))
+    added = rng.choice(_names())
     written = hanzi + rng.choice(_written()[added])
     return Change((syllable, added), written, "insertion", "insertion", "acoustic", hanzi)
 

@@ -213,6 +213,55 @@ def test_language_needs_no_audio(language_run, tmp_path):
     assert "real_time_factor" not in results
 
 
+def test_report_of_the_pipeline(speech_run, language_run, tmp_path):
+    runs = [str(speech_run), str(language_run)]
+    options = ["--beam", "3", "--report", str(tmp_path / "report"), "--output", str(tmp_path)]
+    assert command.main([PIPELINE, *runs, *options]) == 0
+    facts = json.loads((tmp_path / "report" / "facts.json").read_text())
+    results = json.loads((tmp_path / "results.json").read_text())
+    (system,) = facts["systems"]
+    assert (facts["task"], facts["utterances"], facts["speakers"]) == (PIPELINE, 8, 4)
+    assert facts["settings"]["beam"] == 3
+    assert system["attribution_basis"] == "gold pass"
+    assert system["kinds"]["hanzi"] == results["error_types"]["hanzi"]
+    assert system["attribution"] == results["error_types"]["attribution"]
+    assert system["kinds_not_told"] == []
+    oracles = {(one["level"], one["name"]): one["counts"] for one in system["oracles"]}
+    perfect = oracles["hanzi", "stage one perfect"]
+    assert perfect["substitutions"] / perfect["reference"] == results["cer_from_gold_pinyin"]
+    assert ("syllables", "best of the n best") in oracles
+    assert {cut["name"] for cut in system["cuts"] if cut["level"] == "syllables"} == {
+        "speaker",
+        "utterance length",
+        "position in the sentence",
+        "syllable frequency in training",
+        "sentence in training",
+        "speaking rate",
+        "signal-to-noise ratio",
+    }
+    one = system["utterances"][0]
+    assert Path(one["audio"]).is_file() and one["snr"] > 10
+    assert len(one["n_best"]) == 3 and len(one["times"]) == len(one["pinyin"].split())
+
+
+def test_report_of_a_language_model_needs_no_audio(language_run, tmp_path):
+    transcripts = tmp_path / "list.tsv"
+    transcripts.write_text("a\two3 hao3\t我好\nb\tni3 hao3\t尼好\n")
+    options = [
+        "--manifest",
+        str(transcripts),
+        "--output",
+        str(tmp_path),
+        "--report",
+        str(tmp_path / "report"),
+    ]
+    assert command.main([LANGUAGE, str(language_run), *options]) == 0
+    (system,) = json.loads((tmp_path / "report" / "facts.json").read_text())["systems"]
+    assert list(system["kinds"]) == ["hanzi"]
+    assert sum(system["kinds"]["hanzi"].values()) == system["attribution"]["language"] == 1
+    assert (tmp_path / "report" / "errors.csv").is_file()
+
+
 def test_language_on_plain_text_and_on_the_recorded_manifest(language_run, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("我好\n你好\n")
