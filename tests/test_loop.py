@@ -17,10 +17,12 @@ import numpy as np
 import pytest
 from keras import ops
 
+from model_speech.normalisation import MaskedBatchNormalization
 from tests.tiny_corpus import write_tiny_corpus
 from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from training.loop import TrainingConfig, train
 from training.optimiser import OptimiserConfig, make_optimizer
+from training.utterance_log import UtteranceLog
 from utils.errors import ConfigError, RunError, TrainingError
 from utils.run import RunFolder, start_run
 
@@ -125,6 +127,52 @@ def test_a_loss_that_is_not_finite_names_the_utterance(tmp_path):
     assert resumed.epoch == 2 and all(np.isfinite(w).all() for w in task.model.get_weights())
 
 
+class NormedTask(LineTask):
+    """As above, with a batch normalisation that spreads one utterance's fault over its whole batch."""
+
+    def __init__(self, poison: str | None = None, value: float = np.nan):
+        super().__init__(poison)
+        self.value = value
+        x = keras.Input((1,))
+        frames = keras.layers.Reshape((1, 1))(x)
+        normed = MaskedBatchNormalization()(frames, ops.ones_like(frames[:, :, 0]) > 0)
+        self.model = keras.Model(x, keras.layers.Dense(1)(keras.layers.Flatten()(normed)))
+
+    def batches(self, epoch, first_step):
+        for batch in super().batches(epoch, first_step):
+            if self.poison in batch.ids:
+                batch.x[batch.ids.index(self.poison)] = self.value
+                batch.y[...] = 0
+            yield batch
+
+
+@pytest.mark.parametrize("value", [np.nan, 1e30], ids=["not finite", "too large"])
+def test_the_culprit_of_a_poisoned_batch_is_found(tmp_path, value):
+    task = NormedTask("e1b2u5", value)
+    with pytest.raises(TrainingError, match=r"not finite for utterances e1b2u5 at step 3, .* look at them"):
+        train(task, run_folder(tmp_path), TrainingConfig(), OptimiserConfig())
+    assert all(np.isfinite(weights).all() for weights in task.model.get_weights())
+
+
+def test_a_training_that_diverges_blames_nobody(tmp_path):
+    wild = OptimiserConfig(learning_rate=1e30, schedule="constant", warmup_fraction=0, clip_norm=0)
+    with pytest.raises(TrainingError, match=r"at step 2, and no single utterance .* lower optimiser\.learn"):
+        train(LineTask(), run_folder(tmp_path), TrainingConfig(), wild)
+
+
+def test_the_utterances_of_each_step_are_logged_once_if_asked(tmp_path):
+    path = tmp_path / "utterances.tsv"
+    with UtteranceLog(path, done=0) as seen:
+        for step in range(1, 5):
+            seen.add(1, step, [f"u{step}", "v"])
+    path.write_text(path.read_text(encoding="utf-8") + "1\t5\tu", encoding="utf-8")  # killed within a line
+    with UtteranceLog(path, done=2) as seen:
+        seen.add(1, 3, ["w"])
+    assert path.read_text(encoding="utf-8") == "1\t1\tu1 v\n1\t2\tu2 v\n1\t3\tw\n"
+    with UtteranceLog(None, done=0) as seen:
+        seen.add(1, 1, ["u"])
+
+
 def test_patience_stops_early(tmp_path):
     run = run_folder(tmp_path)
     frozen = OptimiserConfig(learning_rate=0.0, schedule="constant")
@@ -191,52 +239,48 @@ def _built(task):
 
 SPEECH_OVERRIDES = (
     "model.width=16",
+    "model.front_filters=[4]",
     "model.blocks=1",
-    "training.epochs=20",
+    "training.epochs=8",
     "training.checkpoint_steps=3",
     "training.deterministic=true",
+    "training.log_utterances=true",
     "data.batch_utterances=4",
     "data.workers=1",
 )
+TRAIN_TWICE = "import sys, train; split = sys.argv.index('--'); train.main(sys.argv[1:split]); "
+TRAIN_TWICE += "train.main(sys.argv[split + 1 :])"
 
 
-def _speech_command(tmp_path: Path, manifest: Path, run: Path) -> list[str]:
+def _speech_arguments(tmp_path: Path, manifest: Path, run: Path) -> list[str]:
     config = tmp_path / "tiny.yaml"
     config.write_text("model: {name: compact}\n", encoding="utf-8")
     data = [f"data.train=[{manifest}]", f"data.dev=[{manifest}]", f"data.cache={tmp_path / 'features'}"]
-    return [
-        sys.executable,
-        "train.py",
-        "speech",
-        "--config",
-        str(config),
-        "--run",
-        str(run),
-        *SPEECH_OVERRIDES,
-        *data,
-    ]
+    return ["speech", "--config", str(config), "--no-checks", "--run", str(run), *SPEECH_OVERRIDES, *data]
 
 
+@pytest.mark.timeout(1200)
 def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
-    """The whole command: undisturbed; then killed at a random step; then started again."""
+    """The whole command: killed at a random step; then undisturbed, and started again."""
     manifest = write_tiny_corpus(tmp_path / "corpus")
     whole, broken = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "broken")
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run(_speech_command(tmp_path, manifest, whole.path), cwd=ROOT, env=environment, check=True)
-
-    command = _speech_command(tmp_path, manifest, broken.path)
-    victim = subprocess.Popen(command, cwd=ROOT, env=environment)
-    deadline = time.monotonic() + 120
-    while not broken.checkpoint.is_file() and victim.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(np.random.default_rng().uniform(0, 0.5))
+    arguments = _speech_arguments(tmp_path, manifest, broken.path)
+    victim = subprocess.Popen([sys.executable, "train.py", *arguments], cwd=ROOT, env=environment)
+    steps, deadline = np.random.default_rng().integers(1, 30), time.monotonic() + 600
+    while _steps_logged(broken) < steps and victim.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
     victim.kill()
     assert victim.wait(timeout=60) == -signal.SIGKILL, "training was over before it could be killed"
+
+    both = [*_speech_arguments(tmp_path, manifest, whole.path), "--", *arguments]
+    command = [sys.executable, "-c", TRAIN_TWICE, *both]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "resumed at epoch" in broken.log.read_text(encoding="utf-8")
     assert _weights(whole) == _weights(broken)
     assert _history(whole) == _history(broken)
+    assert (whole.path / "utterances.tsv").read_bytes() == (broken.path / "utterances.tsv").read_bytes()
 
 
 def test_sigterm_stops_between_two_steps_with_a_checkpoint(tmp_path, monkeypatch):
@@ -254,6 +298,11 @@ def test_sigterm_stops_between_two_steps_with_a_checkpoint(tmp_path, monkeypatch
     second = LineTask()
     train(second, run, config, OptimiserConfig())
     assert second.seen[0] == (2, "e2b2u0") and len(task.seen + second.seen) == 3 * 4 * 8
+
+
+def _steps_logged(run: RunFolder) -> int:
+    path = run.path / "utterances.tsv"
+    return len(path.read_bytes().splitlines()) if path.is_file() else 0
 
 
 def _weights(run: RunFolder) -> dict[str, bytes]:
