@@ -23,6 +23,7 @@ from model_speech.decoder import Decoder, Submit, decoding
 from model_speech.decoding import Hypothesis
 from model_speech.fusion import Fusion
 from model_speech.loading import AcousticModel, load_acoustic_model
+from model_speech.scoring import sequence_score
 from utils.audio import audio_blocks
 from utils.errors import AudioError, ConfigError, RunError
 from utils.features import extract_features
@@ -142,6 +143,32 @@ class Recognizer:
         events = self._events(sources)
         for (_, name), group in itertools.groupby(events, key=lambda event: event[:2]):
             yield name, (event for _, _, event in group)
+
+    def scores(self, samples: np.ndarray, sequences: Sequence[Sequence[str]]) -> list[float] | None:
+        """How the search rates sequences of syllables for one recording: it looks for the highest.
+
+        Args:
+            samples: mono, in [-1, 1], at the model's rate.
+            sequences: canonical syllables.
+
+        Returns:
+            natural logs, -inf for what can't be written; None if the recording is so long that it is cut.
+        """
+        acoustic = self._acoustic
+        if len(samples) > LONGEST_PIECE * self.sample_rate:
+            return None
+        logits, lengths = acoustic.logits([extract_features(samples, acoustic.features)])  # (1, T, C)
+        return [
+            sequence_score(
+                logits[0, : lengths[0]],
+                acoustic.vocabulary.encode(syllables),
+                self._decoder.blank,
+                self._decoder.fusion,
+            )
+            if all(syllable in acoustic.vocabulary for syllable in syllables)
+            else -np.inf
+            for syllables in sequences
+        ]
 
     def _events(self, sources: Iterable[Source]) -> Iterator[tuple[int, str, Segment | Ending]]:
         with decoding(self._decoder, self._workers) as submit:

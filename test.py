@@ -16,7 +16,7 @@ from tqdm import tqdm
 from analysis.facts import SystemOutput, gather_facts
 from analysis.facts_files import write_facts
 from analysis.noise import signal_to_noise
-from analysis.outcomes import HANZI, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Training
+from analysis.outcomes import HANZI, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Scores, Training
 from analysis.scores import TASK_LEVELS, hypotheses_tsv, score, score_distinct
 from analysis.tables import print_results
 from analysis.training_texts import read_training
@@ -110,7 +110,7 @@ def _test_speech(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outc
     _check_folder(_folder(options))
     silence_tensorflow()
     recognizer = _recognizer(options, run)
-    outcomes, timing = _recognise(recognizer, utterances, with_noise=bool(options.report))
+    outcomes, timing = _recognise(recognizer, utterances, explained=bool(options.report))
     training = {SYLLABLES: read_training(run.manifests("train"))}
     seen = {SPEECH: _seen(training[SYLLABLES], utterances)}
     results = _results(options, SPEECH, manifests, outcomes, training, **timing, seen_in_training=seen)
@@ -147,7 +147,7 @@ def _test_pipeline(options: argparse.Namespace) -> tuple[dict[str, Any], list[Ou
 
     converter = load_converter(language_run.path)
     recognizer = _recognizer(options, speech_run, converter)
-    outcomes, timing = _recognise(recognizer, utterances, with_noise=bool(options.report))
+    outcomes, timing = _recognise(recognizer, utterances, explained=bool(options.report))
     ideal = converter.convert([one.pinyin for one in utterances])
     gold = total(count_errors(one.hanzi, output) for one, output in zip(utterances, ideal, strict=True))
     outcomes = [
@@ -175,7 +175,7 @@ def _recognizer(options: argparse.Namespace, run: RunFolder, converter: Any = No
 
 
 def _recognise(
-    recognizer: Any, utterances: list[Utterance], with_noise: bool
+    recognizer: Any, utterances: list[Utterance], explained: bool
 ) -> tuple[list[Outcome], dict[str, float]]:
     """Recognise all; the time includes reading the audio and the features, not the loading of the models."""
     sources = ((one.id, one.audio) for one in utterances)
@@ -184,9 +184,9 @@ def _recognise(
     seconds = time.perf_counter() - began
     audio_seconds = sum(one.seconds for one in recognised)
     outcomes = [_outcome(*pair) for pair in zip(utterances, recognised, strict=True)]
-    if with_noise:
-        shown = tqdm(outcomes, "noise", unit="utt", disable=None)
-        outcomes = [dataclasses.replace(one, snr=_noise(one, recognizer.sample_rate)) for one in shown]
+    if explained:
+        shown = tqdm(outcomes, "noise and search", unit="utt", disable=None)
+        outcomes = [_listened(one, recognizer) for one in shown]
     timing = {
         "audio_seconds": audio_seconds,
         "seconds": seconds,
@@ -211,8 +211,16 @@ def _outcome(utterance: Utterance, output: Recognition) -> Outcome:
     )
 
 
-def _noise(outcome: Outcome, sample_rate: int) -> float | None:
-    return signal_to_noise(read_audio(outcome.audio, sample_rate), sample_rate)
+def _listened(outcome: Outcome, recognizer: Any) -> Outcome:
+    """Add what only the recording tells: its noise and, where the output is wrong, how truth and it score."""
+    samples, scores = read_audio(outcome.audio, recognizer.sample_rate), None
+    if outcome.pinyin != outcome.reference_pinyin:
+        scores = recognizer.scores(samples, (outcome.reference_pinyin, outcome.pinyin))
+    return dataclasses.replace(
+        outcome,
+        snr=signal_to_noise(samples, recognizer.sample_rate),
+        speech_scores=Scores(*scores) if scores else None,
+    )
 
 
 def _results(

@@ -391,3 +391,14 @@ def test_a_broken_vocabulary_is_reported(speech_run, tmp_path):
     run.vocabulary("acoustic.txt").write_text("ma1\nma1\n")
     with pytest.raises(VocabularyError, match="twice"):
         load_acoustic_model(run.path)
+
+
+def test_scores_sum_over_what_the_search_left_out(acoustic):
+    samples = NOISE[: 2 * RATE]
+    recognizer = Recognizer(acoustic, beam=4, n_best=4)
+    (found,) = recognizer.recognise([("noise", samples)])
+    scores = recognizer.scores(samples, [one.pinyin for one in found.n_best])
+    # Of a model that is sure of nothing, a narrow beam follows only part of the alignments.
+    assert all(whole >= one.score for whole, one in zip(scores, found.n_best, strict=True))
+    assert recognizer.scores(samples, [["no such syllable"]]) == [-np.inf]
+    assert recognizer.scores(np.zeros(21 * RATE, np.float32), [["ma1"]]) is None

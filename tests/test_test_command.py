@@ -239,6 +239,7 @@ def test_report_of_the_pipeline(speech_run, language_run, tmp_path):
         "speaking rate",
         "signal-to-noise ratio",
     }
+    assert system["attribution"]["search"] == 0  # random weights: the true syllables never score better
     one = system["utterances"][0]
     assert Path(one["audio"]).is_file() and one["snr"] > 10
     assert len(one["n_best"]) == 3 and len(one["times"]) == len(one["pinyin"].split())
