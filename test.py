@@ -107,7 +107,7 @@ def _report(
 def _test_speech(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome], Known]:
     run = open_run(options.speech_run, SPEECH)
     manifests, utterances = _utterances(run, options)
-    _check_folder(_folder(options))
+    _check_folders(options)
     silence_tensorflow()
     recognizer = _recognizer(options, run)
     outcomes, timing = _recognise(recognizer, utterances, explained=bool(options.report))
@@ -121,7 +121,7 @@ def _test_language(options: argparse.Namespace) -> tuple[dict[str, Any], list[Ou
     run = open_run(options.language_run, LANGUAGE)
     manifests = _manifests(run, options)
     transcripts = _limited([one for path in manifests for one in _transcripts(path)], manifests, options)
-    _check_folder(_folder(options))
+    _check_folders(options)
     silence_tensorflow()
     from pipeline import load_converter  # here: see utils.quiet
 
@@ -141,7 +141,7 @@ def _test_language(options: argparse.Namespace) -> tuple[dict[str, Any], list[Ou
 def _test_pipeline(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome], Known]:
     speech_run, language_run = open_run(options.speech_run, SPEECH), open_run(options.language_run, LANGUAGE)
     manifests, utterances = _utterances(speech_run, options)
-    _check_folder(_folder(options))
+    _check_folders(options)
     silence_tensorflow()
     from pipeline import load_converter  # here: see utils.quiet
 
@@ -313,10 +313,11 @@ def _split_name(options: argparse.Namespace) -> str:
     return "+".join(path.stem for path in options.manifest) if options.manifest else options.split
 
 
-def _check_folder(folder: Path) -> None:
-    """See that results can be written there, before the hours that they may take."""
-    remove_left_over(folder)
-    reserve(folder / "results.json", RESULTS_BYTES)
+def _check_folders(options: argparse.Namespace) -> None:
+    """See that results can be written, before the hours that they may take."""
+    for folder in filter(None, (_folder(options), options.report)):
+        remove_left_over(folder)
+        reserve(folder / "results.json", RESULTS_BYTES)
 
 
 def _folder(options: argparse.Namespace) -> Path:
