@@ -24,8 +24,9 @@ from model_speech.normalisation import MaskedBatchNormalization, statistics_over
 from tests.spread_task import train_over
 from tests.tiny_corpus import write_tiny_corpus
 from training.cluster import Cluster, call_roll, read_cluster
-from training.distribution import ALONE, distributed
+from training.distribution import ALONE, Distribution, distributed, run_path_of
 from utils.errors import ConfigError, TrainingError
+from utils.files import write_text
 from utils.run import RunFolder
 
 ROOT = Path(__file__).parent.parent
@@ -265,3 +266,66 @@ def test_a_forgotten_flag_is_noticed(monkeypatch, caplog):
     with distributed(None) as found:
         assert found is ALONE
     assert "this process trains alone" in caplog.text
+
+
+def in_two_processes(function) -> list:
+    """What ``function(distribution)`` returns in each of two threads that stand for processes."""
+    meeting, given, results = threading.Barrier(2, timeout=10), {}, {}
+
+    def send(index):
+        def send(data, source):
+            given[index] = data
+            meeting.wait()
+            found = given[source]
+            meeting.wait()  # nobody gives anew before all have taken
+            return found
+
+        return send
+
+    def run(index):
+        results[index] = function(Distribution(index=index, count=2, send=send(index)))
+
+    threads = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=20)
+    return [results[0], results[1]]
+
+
+def test_processes_that_differ_find_out():
+    def compare(distribution):
+        distribution.check_same("vocabulary", ["a", "b"])
+        try:
+            distribution.check_same("config", {"seed": distribution.index})
+        except TrainingError as error:
+            return str(error)
+
+    for message in in_two_processes(compare):
+        assert message.startswith("process 1 has another config than the chief, the same code, command")
+
+
+def test_all_processes_know_what_one_knows():
+    def tell(distribution):
+        figures = distribution.from_chief(lambda: {"dev_loss": 0.1, "from": distribution.index})
+        return figures, distribution.gather([f"u{distribution.index}"] * (distribution.index + 1))
+
+    assert in_two_processes(tell) == [({"dev_loss": 0.1, "from": 0}, ["u0", "u1", "u1"])] * 2
+
+
+def test_the_chiefs_run_is_copied_to_the_others(tmp_path):
+    chief = RunFolder(tmp_path / "chief")
+    write_text(chief.vocabulary("acoustic.txt"), "妈\n")
+    write_text(chief.checkpoint, "step 5")
+    write_text(chief.history, "epoch\n")
+
+    def copy(distribution):
+        with run_path_of(distribution, chief.path) as path:
+            distribution.copy_run(RunFolder(path))
+            names = [each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file()]
+            return path, sorted(names), RunFolder(path).vocabulary("acoustic.txt").read_text(encoding="utf-8")
+
+    (own, _, _), (other, names, text) = in_two_processes(copy)
+    assert own == chief.path and chief.history.is_file()
+    assert names == ["checkpoint/state.npz", "vocabulary/acoustic.txt"] and text == "妈\n"
+    assert other != own and not other.exists()
