@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from model_speech.normalisation import statistics_over_replicas
 from training.cluster import Cluster, answers
+from training.step_tensorflow import any_shapes, dense
 from utils.errors import ConfigError, TrainingError
 
 Losses = Callable[[dict[str, Any], bool], Any]
@@ -149,11 +150,10 @@ def make_replicated_step(
             each = losses(arrays, True)  # (size,)
             each = tf.where(row < here, each, 0.0)
             scaled = optimizer.scale_loss(tf.reduce_sum(each) / tf.cast(rows, each.dtype))
-            gradients = tape.gradient(scaled, model.trainable_variables)
+            gradients = dense(tape.gradient(scaled, model.trainable_variables))
         place = tf.where(row < here, row * count + index, 0)  # in the whole batch
         whole = tf.tensor_scatter_nd_add(tf.zeros([rows]), place[:, None], each)
-        # One message for all: gradients of the embeddings are dense in it, None stands for no gradient.
-        known = [tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None]
+        known = [gradient for gradient in gradients if gradient is not None]
         *known, whole = total([*known, tf.concat([whole, [stopping]], axis=0)])
         return [None if gradient is None else known.pop(0) for gradient in gradients], whole
 
@@ -172,12 +172,9 @@ def make_replicated_step(
         here = len(next(iter(arrays.values())))
         arrays = {name: _whole_multiple(value, devices) for name, value in arrays.items()}
         if "step" not in compiled:
-            signature = {
-                name: tf.TensorSpec([None] * min(value.ndim, 2) + list(value.shape[2:]), value.dtype)
-                for name, value in arrays.items()
-            }
             scalars = [tf.TensorSpec([], kind) for kind in (tf.int32, tf.int32, tf.float32)]
-            compiled["step"] = tf.function(step, autograph=False, input_signature=[signature, *scalars])
+            signature = [any_shapes(arrays), *scalars]
+            compiled["step"] = tf.function(step, autograph=False, input_signature=signature)
         with tf.device("CPU:0"):  # from here each device gets its part
             tensors = {name: tf.convert_to_tensor(value) for name, value in arrays.items()}
             scalars = tf.constant(here), tf.constant(rows), tf.constant(float(bool(stop)))

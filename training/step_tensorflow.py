@@ -22,7 +22,7 @@ def make_step(
         with tf.GradientTape() as tape:
             each = losses(arrays, True)  # (batch,)
             scaled = optimizer.scale_loss(tf.reduce_mean(each))
-        gradients = tape.gradient(scaled, model.trainable_variables)
+        gradients = dense(tape.gradient(scaled, model.trainable_variables))
         optimizer.apply(gradients, model.trainable_variables)
         return each
 
@@ -30,14 +30,26 @@ def make_step(
 
     def call(arrays: dict[str, np.ndarray]) -> tf.Tensor:
         if "step" not in compiled:
-            # Only the innermost feature dimension is fixed: one trace serves every batch.
-            signature = {
-                name: tf.TensorSpec([None] * min(value.ndim, 2) + list(value.shape[2:]), value.dtype)
-                for name, value in arrays.items()
-            }
-            options = {"jit_compile": True} if xla else {"input_signature": [signature]}
+            options = {"jit_compile": True} if xla else {"input_signature": [any_shapes(arrays)]}
             # Without AutoGraph: it reads the source again, and fails if that was edited since the start.
             compiled["step"] = tf.function(step, autograph=False, **options)
         return compiled["step"]({name: tf.convert_to_tensor(value) for name, value in arrays.items()})
 
     return call
+
+
+def dense(gradients: list[Any]) -> list[tf.Tensor | None]:
+    """Gradients as tensors; None stays.
+
+    An embedding's come in slices, several for a token that comes more than once. The optimiser must see
+    their sum: Keras takes the norm to clip by, and the squares of AdamW, of each slice for itself.
+    """
+    return [None if each is None else tf.convert_to_tensor(each) for each in gradients]
+
+
+def any_shapes(arrays: dict[str, np.ndarray]) -> dict[str, tf.TensorSpec]:
+    """Only the innermost feature dimension is fixed: one trace serves every batch."""
+    return {
+        name: tf.TensorSpec([None] * min(value.ndim, 2) + list(value.shape[2:]), value.dtype)
+        for name, value in arrays.items()
+    }
