@@ -37,6 +37,7 @@ class Group:
         name: what they have in common.
         utterances: in which some of them are.
         counts: edits and reference tokens.
+        rate: their ratio.
         low, high: 95 % confidence interval of the rate.
         unit: what was resampled to find it.
         kinds: count of each kind of error that occurs.
@@ -45,6 +46,7 @@ class Group:
     name: str
     utterances: int
     counts: ErrorCounts
+    rate: float
     low: float
     high: float
     unit: str
@@ -154,6 +156,7 @@ def _cut(
                 name=group,
                 utterances=len(each),
                 counts=total(each),
+                rate=total(each).rate,
                 low=interval.low,
                 high=interval.high,
                 unit=interval.unit,

@@ -369,7 +369,7 @@ def _utterance(one: Examined) -> UtteranceFacts:
         hanzi_errors=hanzi.errors,
         hanzi_tokens=hanzi.reference,
         n_best=tuple((" ".join(each.pinyin), each.hanzi, each.score) for each in outcome.n_best),
-        times=outcome.times,
+        times=tuple((round(start, 3), round(end, 3)) for start, end in outcome.times),
         places=tuple(map(_shown, places)) if wrong else (),
     )
 

@@ -75,7 +75,7 @@ def _rates(facts: Facts) -> Iterable[Sequence[object]]:
         for one in system.rates:
             yield system.name, one.name, one.level, one.rate, one.low, one.high, one.unit, *_edits(one.counts)
         for one in system.oracles:
-            yield system.name, one.name, one.level, one.counts.rate, "", "", "", *_edits(one.counts)
+            yield system.name, one.name, one.level, one.rate, "", "", "", *_edits(one.counts)
 
 
 def _kinds(facts: Facts) -> Iterable[Sequence[object]]:
@@ -93,7 +93,7 @@ def _cuts(facts: Facts) -> Iterable[Sequence[object]]:
     for system in facts.systems:
         for cut in system.cuts:
             for one in cut.groups:
-                figures = (one.utterances, one.counts.rate, one.low, one.high, one.unit)
+                figures = (one.utterances, one.rate, one.low, one.high, one.unit)
                 yield system.name, cut.level, cut.name, one.name, *figures, *_edits(one.counts)
 
 

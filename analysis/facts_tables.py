@@ -95,7 +95,7 @@ def _rates(system: System) -> Table:
         interval = f"{100 * one.low:.2f} – {100 * one.high:.2f} %"
         table.add_row(one.name, percent(one.rate), interval, *_edits(one.counts))
     for one in system.oracles:
-        table.add_row(f"{one.level}, {one.name}", percent(one.counts.rate), "", *_edits(one.counts))
+        table.add_row(f"{one.level}, {one.name}", percent(one.rate), "", *_edits(one.counts))
     return table
 
 
@@ -104,11 +104,11 @@ def _cut(cut: Cut) -> Table:
     table = _table(f"{cut.level} by {cut.name}", *headings)
     groups = cut.groups
     if len(groups) > GROUPS_SHOWN:
-        groups = sorted(groups, key=lambda group: -group.counts.rate)[:GROUPS_SHOWN]
+        groups = sorted(groups, key=lambda group: -group.rate)[:GROUPS_SHOWN]
         table.title = f"{cut.level} by {cut.name}: the worst {GROUPS_SHOWN} of {len(cut.groups)}"
     for one in groups:
         interval = f"{100 * one.low:.2f} – {100 * one.high:.2f} %"
-        figures = (str(one.utterances), percent(one.counts.rate), interval)
+        figures = (str(one.utterances), percent(one.rate), interval)
         table.add_row(escape(one.name), *figures, *_edits(one.counts))
     return table
 

@@ -18,12 +18,14 @@ class Oracle:
         name: what is perfect.
         level: ``syllables`` or ``hanzi``.
         counts: edits and reference tokens.
+        rate: their ratio.
         note: what exactly was counted.
     """
 
     name: str
     level: str
     counts: ErrorCounts
+    rate: float
     note: str
 
 
@@ -34,17 +36,11 @@ def find_oracles(examined: Sequence[Examined], levels: Sequence[str]) -> list[Or
     if HANZI in levels and SYLLABLES in levels:
         if all(one.gold_hanzi or not one.reference_hanzi for one in outcomes):
             counts = total(count_errors(one.reference_hanzi, one.gold_hanzi) for one in outcomes)
-            found.append(
-                Oracle(
-                    "stage one perfect",
-                    HANZI,
-                    counts,
-                    "hanzi that the second stage makes of the true syllables",
-                )
-            )
-        syllables = total(one.counts(SYLLABLES) for one in examined)
+            note = "hanzi that the second stage makes of the true syllables"
+            found.append(("stage one perfect", HANZI, counts, note))
+        counts = total(one.counts(SYLLABLES) for one in examined)
         note = "every syllable heard right becomes the right hanzi, every other one a wrong one"
-        found.append(Oracle("stage two perfect", HANZI, syllables, note))
+        found.append(("stage two perfect", HANZI, counts, note))
     readings = max((len(one.n_best) for one in outcomes), default=0)
     for level in levels:
         if readings > 1 and (
@@ -52,8 +48,8 @@ def find_oracles(examined: Sequence[Examined], levels: Sequence[str]) -> list[Or
         ):
             counts = total(_best_reading(one, level) for one in examined)
             note = f"of up to {readings} readings always the one with the fewest errors"
-            found.append(Oracle("best of the n best", level, counts, note))
-    return found
+            found.append(("best of the n best", level, counts, note))
+    return [Oracle(name, level, counts, counts.rate, note) for name, level, counts, note in found]
 
 
 def _best_reading(one: Examined, level: str) -> ErrorCounts:
