@@ -131,31 +131,10 @@ def make_replicated_step(
         losses: of a task.
         stop: signals noted by this process; what another one has noted is appended.
     """
-    index, count = share
-    devices = strategy.num_replicas_in_sync // count
+    devices = strategy.num_replicas_in_sync // share[1]
+    replica = _make_replica(share, devices, model, optimizer, losses)
     copies = [_copies(strategy, variable) for variable in model.trainable_variables]
     first = [each[0] for each in copies]
-
-    def replica(arrays: dict[str, tf.Tensor], here: tf.Tensor, rows: tf.Tensor, stopping: tf.Tensor):
-        context = tf.distribute.get_replica_context()
-        size = tf.shape(next(iter(arrays.values())))[0] // devices
-        start = (context.replica_id_in_sync_group - index * devices) * size
-        arrays = {name: value[start : start + size] for name, value in arrays.items()}
-        row = start + tf.range(size)  # in this process's share
-
-        def total(values: Any) -> Any:
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
-
-        with tf.GradientTape() as tape, statistics_over_replicas(total):
-            each = losses(arrays, True)  # (size,)
-            each = tf.where(row < here, each, 0.0)
-            scaled = optimizer.scale_loss(tf.reduce_sum(each) / tf.cast(rows, each.dtype))
-            gradients = dense(tape.gradient(scaled, model.trainable_variables))
-        place = tf.where(row < here, row * count + index, 0)  # in the whole batch
-        whole = tf.tensor_scatter_nd_add(tf.zeros([rows]), place[:, None], each)
-        known = [gradient for gradient in gradients if gradient is not None]
-        *known, whole = total([*known, tf.concat([whole, [stopping]], axis=0)])
-        return [None if gradient is None else known.pop(0) for gradient in gradients], whole
 
     def step(arrays: dict[str, tf.Tensor], here: tf.Tensor, rows: tf.Tensor, stopping: tf.Tensor):
         gradients, whole = strategy.run(replica, args=(arrays, here, rows, stopping))
@@ -184,6 +163,45 @@ def make_replicated_step(
         return whole[:-1]
 
     return call
+
+
+def _make_replica(
+    share: tuple[int, int],
+    devices: int,
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    losses: Losses,
+) -> Callable[..., tuple[list[tf.Tensor | None], tf.Tensor]]:
+    """What runs on each of a process's ``devices``.
+
+    Its arguments are the arrays of the process's share, padded; how many rows are ``here`` without padding,
+    and how many ``rows`` the whole batch has; whether this process is ``stopping``, 0.0 or 1.0. It returns
+    sums over all replicas: the gradients, and the losses of the whole batch with ``stopping`` after them.
+    """
+    index, count = share
+
+    def replica(arrays: dict[str, tf.Tensor], here: tf.Tensor, rows: tf.Tensor, stopping: tf.Tensor):
+        context = tf.distribute.get_replica_context()
+        size = tf.shape(next(iter(arrays.values())))[0] // devices
+        start = (context.replica_id_in_sync_group - index * devices) * size
+        arrays = {name: value[start : start + size] for name, value in arrays.items()}
+        row = start + tf.range(size)  # in this process's share
+
+        def total(values: Any) -> Any:
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
+
+        with tf.GradientTape() as tape, statistics_over_replicas(total):
+            each = losses(arrays, True)  # (size,)
+            each = tf.where(row < here, each, 0.0)
+            scaled = optimizer.scale_loss(tf.reduce_sum(each) / tf.cast(rows, each.dtype))
+            gradients = dense(tape.gradient(scaled, model.trainable_variables))
+        place = tf.where(row < here, row * count + index, 0)  # in the whole batch
+        whole = tf.tensor_scatter_nd_add(tf.zeros([rows]), place[:, None], each)
+        known = [gradient for gradient in gradients if gradient is not None]
+        *known, whole = total([*known, tf.concat([whole, [stopping]], axis=0)])
+        return [None if gradient is None else known.pop(0) for gradient in gradients], whole
+
+    return replica
 
 
 def make_send(strategy: tf.distribute.Strategy, share: tuple[int, int]) -> Callable[[bytes, int], bytes]:
