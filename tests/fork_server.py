@@ -95,6 +95,7 @@ class ForkServer:
         """
         self._count += 1
         output = self.folder / f"{self._count}.txt"
+        output.touch()  # the child may be killed before it opens it
         job = {
             "command": command,
             "arguments": list(map(str, arguments)),
