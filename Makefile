@@ -16,8 +16,8 @@ help:  ## Show this list
 demo: $(READY)  ## Make a corpus, train both models, test on unseen voices and sentences, write a summary page
 	@$(BIN)/python demo.py
 
-test: $(READY)  ## Run the tests, with the line coverage of the packages (85 % at least)
-	@$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=85
+test: $(READY)  ## Run the tests, a process a core, with the line coverage of the packages (85 % at least)
+	@$(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term --cov-fail-under=85
 
 nightly: $(READY)  ## Mutated files, kills and Ctrl-C in their full number: half an hour and more
 	@$(BIN)/python -m pytest --nightly tests/test_fuzz.py tests/test_kills.py tests/test_bad_days.py

@@ -190,6 +190,8 @@ def _say(**values: int) -> None:
 def _child(main: Callable[[Sequence[str]], int], job: dict, report: int) -> None:
     from utils.errors import run_command
 
+    # A shell starts what it runs in the background deaf to Ctrl-C, and the tests' runner may be run so.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.set_inheritable(report, False)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     output = os.open(job["output"], os.O_WRONLY | os.O_CREAT)

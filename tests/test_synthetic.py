@@ -300,7 +300,7 @@ def test_other_settings_or_other_files_in_the_folder(corpus, tmp_path):
     ("settings", "message"),
     [
         (CorpusSettings(voices=2), "2 voices"),
-        (CorpusSettings(voices=73), "73 voices"),
+        (CorpusSettings(voices=87), "87 voices"),
         (CorpusSettings(dev=1, test=2, text="text"), "3 sentences are not enough for 3 of dev and test"),
     ],
 )
