@@ -13,8 +13,8 @@ from typing import Any
 from rich.console import Console
 from tqdm import tqdm
 
-from analysis.facts import SystemOutput, gather_facts
 from analysis.facts_files import write_facts
+from analysis.gathering import SystemOutput, gather_facts
 from analysis.noise import signal_to_noise
 from analysis.outcomes import HANZI, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Scores, Training
 from analysis.scores import TASK_LEVELS, hypotheses_tsv, score, score_distinct

@@ -9,7 +9,8 @@ from pathlib import Path
 from rapidfuzz.distance import Levenshtein
 from tqdm import tqdm
 
-from analysis.facts import Normalisation, SystemOutput
+from analysis.facts import Normalisation
+from analysis.gathering import SystemOutput
 from analysis.normalisation import RULES, TRADITIONAL, can_convert_traditional, read_aloud
 from analysis.outcomes import HANZI, SYLLABLES, Outcome
 from analysis.text_files import Line, Listing, Problem, id_problems, read_listing, rule_counts, tokens

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from analysis.facts import Facts, gather_facts
+from analysis.facts import Facts
 from analysis.facts_files import write_facts
 from analysis.facts_tables import print_facts
+from analysis.gathering import gather_facts
 from analysis.hypothesis_files import read_systems
 from analysis.normalisation import ALL, DEFAULT_RULES, NONE, RULES, rules_of
 from analysis.outcomes import LEVELS

@@ -15,9 +15,10 @@ import pytest
 from rich.console import Console
 
 from analysis.cuts import band
-from analysis.facts import VERSION, SystemOutput, gather_facts
+from analysis.facts import VERSION
 from analysis.facts_files import to_json, write_facts
 from analysis.facts_tables import print_facts
+from analysis.gathering import SystemOutput, gather_facts
 from analysis.hypothesis_files import system_names
 from analysis.noise import signal_to_noise
 from analysis.normalisation import (
