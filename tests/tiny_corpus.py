@@ -13,13 +13,13 @@ SYLLABLES = {"ma1": "妈", "ni3": "你", "hao3": "好", "shi4": "是", "bu4": "�
 RATE = 16_000
 
 
-def write_tiny_corpus(folder: Path, utterances: int = 24, seed: int = 0) -> Path:
-    """Write WAV files and ``manifest.tsv``; returns the manifest's path."""
+def write_tiny_corpus(folder: Path, utterances: int = 24, seed: int = 0, longest: int = 4) -> Path:
+    """Write WAV files of up to ``longest`` syllables and ``manifest.tsv``; returns the manifest's path."""
     rng = np.random.default_rng(seed)
     rows = []
     (folder / "wav").mkdir(parents=True, exist_ok=True)
     for index in range(utterances):
-        chosen = rng.choice(len(SYLLABLES), size=rng.integers(2, 5))
+        chosen = rng.choice(len(SYLLABLES), size=rng.integers(longest - 2, longest + 1))
         samples = np.concatenate([_chirp(int(i), rng) for i in chosen])
         audio = folder / "wav" / f"T{index % 4:02}_{index:03}.wav"
         soundfile.write(audio, samples, RATE)
