@@ -313,7 +313,8 @@ def test_ctrl_c_in_prepare(commands, tiny_runs):
     arguments = ["prepare", root, "--output", output, "--workers", 2]
     interrupt(commands, "prepare kaldi", *arguments, when=(output / "segments" / "train").is_dir)
     cut = bytes_of(output)
-    assert len(cut) < 2000 and temporary_files(output) == []
+    # On a quick machine all segments may be cut by then; the lists are not written in any case.
+    assert not (output / "train.tsv").exists() and temporary_files(output) == []
     expect(commands.run("prepare kaldi", *arguments), 0)
     assert cut.items() < bytes_of(output).items() and len(read_manifest(output / "train.tsv")) == 2000
 
