@@ -21,6 +21,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from utils import files
 from utils.errors import AudioError
 from utils.files import replacing
 
@@ -142,12 +143,12 @@ def read_features(shard: str, offset: int, frames: int, bins: int, expected: int
 
 
 def remove_left_over(folder: Path) -> None:
-    """Remove what killed processes left an hour ago or more: temporary files, shards without an index."""
-    for path in folder.glob("*.npy"):
-        with suppress(FileNotFoundError):  # another process removes or renames it
-            unfinished = path.name.startswith(".") or not path.with_suffix(".index.npy").exists()
-            is_index = path.name.endswith(".index.npy") and not path.name.startswith(".")
-            if unfinished and not is_index and time.time() - path.stat().st_mtime > _LEFT_OVER:
+    """Remove what killed processes left: temporary files and, after an hour, shards without an index."""
+    files.remove_left_over(folder)
+    for path in folder.glob("[!.]*.npy"):
+        with suppress(FileNotFoundError):  # another process removes it
+            unfinished = not path.name.endswith(".index.npy") and not path.with_suffix(".index.npy").exists()
+            if unfinished and time.time() - path.stat().st_mtime > _LEFT_OVER:
                 path.unlink()
 
 
