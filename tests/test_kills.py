@@ -71,6 +71,7 @@ def killed_and_resumed(
     Args:
         times: kills by time, kills by change.
     """
+    folder.mkdir(exist_ok=True)
     if whole is None:
         whole = folder / "whole", server.run(command.name, *command.arguments(folder / "whole"))
     place, undisturbed = whole
