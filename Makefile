@@ -19,7 +19,7 @@ demo: $(READY)  ## Make a corpus, train both models, test on unseen voices and s
 test: $(READY)  ## Run the tests, a process a core, with the line coverage of the packages (85 % at least)
 	@$(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term --cov-fail-under=85
 
-nightly: $(READY)  ## Mutated files, kills and Ctrl-C in their full number: half an hour and more
+nightly: $(READY)  ## Mutated files, kills and Ctrl-C in their full number: 10 minutes and more
 	@$(BIN)/python -m pytest --nightly tests/test_fuzz.py tests/test_kills.py tests/test_bad_days.py
 
 lint: $(READY)  ## Check style and formatting

@@ -2,7 +2,7 @@
 
 No other exception, no warning of NumPy, no hang, no memory without bounds. Each case has a generator of its
 own, [size of the target, case], so one that fails can be repeated alone. Every second mutation of a file hits
-its header. 560 cases by default; with ``--nightly`` 40 times as many.
+its header. 680 cases by default, 27,200 with ``--nightly``.
 """
 
 from __future__ import annotations
