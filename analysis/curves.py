@@ -1,22 +1,18 @@
-"""A run's ``history.csv`` in, its learning curves as SVG out, to stand inside an HTML page."""
+"""A run's history in, its learning curves as SVG out, to stand inside an HTML page."""
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import matplotlib
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from utils.errors import RunError
-
-History = Mapping[str, Sequence[float]]
+from analysis.history import History
 
 INK, FAINT, GRID = "#3f3f46", "#71717a", "#e4e4e7"
 TRAIN, DEV, BEST = "#a1a1aa", "#0f766e", "#c2410c"
@@ -39,24 +35,6 @@ class Curve:
     title: str
     columns: Mapping[str, str]
     percent: bool = False
-
-
-def read_history(path: str | Path) -> dict[str, list[float]]:
-    """The columns of a ``history.csv``, one value an epoch.
-
-    Raises:
-        RunError: the file is missing, empty or not a table of numbers.
-    """
-    path = Path(path)
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-        columns = {name: [float(row[name]) for row in rows] for name in rows[0]}
-    except (OSError, UnicodeDecodeError, ValueError, TypeError, IndexError) as error:
-        raise RunError(
-            f"no usable history of a training ({error})", where=path, hint="train it again"
-        ) from error
-    return columns
 
 
 def draw_curve(history: History, curve: Curve) -> Markup:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from analysis.curves import read_history
+from analysis.history import read_history
 from analysis.weight_file import count_parameters
 from utils.config import flatten
 from utils.errors import RunError, UserError

@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import soundfile
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from analysis.attribution import ACOUSTIC, LANGUAGE, REPAIRED
-from analysis.curves import Curve, draw_curve, read_history
+from analysis.curves import Curve, draw_curve
 from analysis.examples import Sentence, align_example, choose_examples, read_hypotheses, with_tone_mark
+from analysis.pages import page_environment
+from analysis.history import read_history
 from data.manifest import read_manifest
 from utils.audio import read_audio
 from utils.errors import RunError
 from utils.files import write_text
 
-TEMPLATES = Path(__file__).parent / "templates"
 PLAYED_RATE = 16_000  # Hz
 HEADLINES = {
     "syllable_error_rate": ("Syllable error", "wrong, missing or additional syllables, tones counted"),
@@ -67,7 +67,7 @@ def write_summary_page(folder: str | Path) -> Path:
     groups = choose_examples(read_hypotheses(folder / "test" / "hypotheses.tsv"))
     recordings = _recordings(results["manifests"])
     right, worst, drawn = ([_example(one, recordings) for one in group] for group in groups)
-    page = _environment().get_template("summary.html.j2")
+    page = page_environment().get_template("summary.html.j2")
     html = page.render(
         summary=summary,
         results=results,
@@ -83,34 +83,6 @@ def write_summary_page(folder: str | Path) -> Path:
     )
     write_text(folder / "summary.html", html)
     return folder / "summary.html"
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"percent": percent, "duration": duration}
-    return environment
-
-
-def percent(rate: float, digits: int = 1) -> str:
-    """``0.0534`` → ``5.3 %`` (with a narrow space that doesn't break)."""
-    return f"{100 * rate:.{digits}f}\u202f%"
-
-
-def duration(seconds: float) -> str:
-    """``374.2`` → ``6 min 14 s``; from an hour on ``1 h 5 min``."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}\u202fs" if seconds >= 9.95 else f"{seconds:.1f}\u202fs"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes}\u202fmin {rest}\u202fs"
-    return f"{minutes // 60}\u202fh {minutes % 60}\u202fmin"
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 import compare_runs
 from analysis.run_table import run_columns
 from analysis.runs import FINISHED, differing, find_runs, read_run
+from tests.scripts import ROOT
 from utils.config import save_yaml
 from utils.errors import ConfigError, RunError
 from utils.files import write_json, write_text
@@ -213,3 +216,12 @@ def test_figures_that_no_json_of_ours_holds_are_no_crash(tmp_path):
     run = write_run(tmp_path / "odd", 4, 0.5)
     write_text(run.metrics, json.dumps({"best": [1], "metric": 3}))
     assert read_run(run.path).state.startswith("broken")
+
+
+def test_it_starts_without_what_takes_long_to_load():
+    heavy = "{'matplotlib', 'PIL', 'keras', 'tensorflow', 'scipy'} & set(sys.modules)"
+    code = f"import sys, compare_runs; print(sorted({heavy}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"

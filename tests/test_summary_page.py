@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from analysis.curves import Curve, draw_curve, read_history
+from analysis.curves import Curve, draw_curve
 from analysis.examples import align_example, choose_examples, read_hypotheses, with_tone_mark
+from analysis.history import read_history
 from analysis.outcomes import PIPELINE, Outcome
+from analysis.pages import duration, percent
 from analysis.scores import hypotheses_tsv, score
-from analysis.summary_page import duration, percent, write_summary_page
+from analysis.summary_page import write_summary_page
 from data.manifest import read_manifest
 from tests.tiny_corpus import write_tiny_corpus
 from utils.errors import CorpusError, RunError
