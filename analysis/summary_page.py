@@ -5,28 +5,22 @@ The page needs no network and no other file: curves and recordings stand inside 
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import soundfile
-from markupsafe import Markup
-
 from analysis.attribution import ACOUSTIC, LANGUAGE, REPAIRED
 from analysis.curves import Curve, draw_curve
+from analysis.data_addresses import recording_address
 from analysis.examples import Sentence, align_example, choose_examples, read_hypotheses, with_tone_mark
-from analysis.pages import page_environment
 from analysis.history import read_history
+from analysis.pages import page_environment
 from data.manifest import read_manifest
-from utils.audio import read_audio
 from utils.errors import RunError
 from utils.files import write_text
 
-PLAYED_RATE = 16_000  # Hz
 HEADLINES = {
     "syllable_error_rate": ("Syllable error", "wrong, missing or additional syllables, tones counted"),
     "cer": ("Character error", "audio to hanzi, both models in a row"),
@@ -79,7 +73,7 @@ def write_summary_page(folder: str | Path) -> Path:
         tables=_tables(results["error_types"]),
         confusions=_confusions(results["error_types"]),
         examples={"right": right, "worst": worst, "drawn": drawn},
-        transcripts=[{**one, "sound": _sound(Path(one["audio"]))} for one in summary["transcripts"]],
+        transcripts=[{**one, "sound": recording_address(one["audio"])} for one in summary["transcripts"]],
     )
     write_text(folder / "summary.html", html)
     return folder / "summary.html"
@@ -180,14 +174,5 @@ def _recordings(manifests: Sequence[str]) -> dict[str, Path]:
 
 
 def _example(sentence: Sentence, recordings: Mapping[str, Path]) -> dict[str, Any]:
-    sound = _sound(recordings[sentence.id]) if sentence.id in recordings else None
+    sound = recording_address(recordings[sentence.id]) if sentence.id in recordings else ""
     return {"sentence": align_example(sentence), "sound": sound}
-
-
-def _sound(audio: Path) -> Markup | None:
-    """A recording as an MP3 inside a data address; None where it is gone."""
-    if not audio.is_file():
-        return None
-    encoded = io.BytesIO()
-    soundfile.write(encoded, read_audio(audio, PLAYED_RATE), PLAYED_RATE, format="MP3")
-    return Markup(f"data:audio/mpeg;base64,{base64.b64encode(encoded.getvalue()).decode('ascii')}")
