@@ -22,7 +22,8 @@ from typing import Any
 
 import psutil
 
-from analysis.summary_page import duration, percent, write_summary_page
+from analysis.pages import duration, percent
+from analysis.summary_page import write_summary_page
 from data.manifest import read_manifest
 from utils.errors import run_command
 from utils.files import write_json

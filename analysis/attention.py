@@ -7,15 +7,12 @@ SVG, PDF) has the average large and every head small. Each map is coloured from 
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 from matplotlib import font_manager, rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
@@ -23,9 +20,9 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.ft2font import FT2Font
 
 from analysis.curves import FAINT, GRID, INK
+from analysis.pages import page_environment
 from utils.files import replacing, write_text
 
-TEMPLATES = Path(__file__).parent / "templates"
 COLOURS = ("#ffffff", "#99d5cf", "#0f766e", "#042f2e")
 # How the files of fonts with hanzi are called on Linux, Windows and macOS.
 _CJK_FILES = re.compile(
@@ -72,13 +69,8 @@ def write_attention_page(maps: AttentionMaps, path: str | Path) -> None:
         "colours": COLOURS,
         "weights": base64.b64encode(fractions.tobytes()).decode("ascii"),
     }
-    # What stands in a script element must not end it.
-    safe = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    page = environment.get_template("attention.html.j2")
-    write_text(path, page.render(title=maps.title, blocks=blocks, heads=heads, data=Markup(safe)))
+    page = page_environment().get_template("attention.html.j2")
+    write_text(path, page.render(title=maps.title, blocks=blocks, heads=heads, data=data))
 
 
 def draw_attention(maps: AttentionMaps, path: str | Path) -> None:
