@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from typing import Any
 
-from analysis.numbers import in_words
 from utils.errors import ConfigError, CorpusError
+from utils.numbers import in_words
 from utils.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
 
 WIDTH, TRADITIONAL, DIGITS, PUNCTUATION, CASE = "width", "traditional", "digits", "punctuation", "case"

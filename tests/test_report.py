@@ -32,13 +32,13 @@ from analysis.normalisation import (
     read_aloud,
     rules_of,
 )
-from analysis.numbers import in_words
 from analysis.outcomes import HANZI, LEVELS, SYLLABLES, Outcome, Training, as_text
 from analysis.report import main, report_files
 from analysis.scores import hypotheses_tsv
 from tests.injected_errors import INJECTORS, gold_outcomes, inject
 from tests.scripts import ROOT
 from utils.errors import ConfigError, CorpusError
+from utils.numbers import in_words
 
 REFERENCE = {"a1": "今天天气很好", "a2": "我们去银行", "b1": "他说了三句话", "b2": "谢谢"}
 

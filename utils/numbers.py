@@ -1,4 +1,4 @@
-"""Numbers in figures, as some transcripts write them, in; the words that Mandarin reads them as, out."""
+"""Numbers in figures, as transcripts and texts write them, in; the words that Mandarin reads them as, out."""
 
 from __future__ import annotations
 
@@ -56,23 +56,28 @@ def _below_myriad(number: int) -> str:
 def _read(found: re.Match[str], text: str) -> str:
     grouped, fraction, percent = found.groups()
     whole = grouped.replace(",", "")
-    if whole == grouped and _one_by_one(whole, fraction, text[found.end() :]):
-        words = _spelled(whole)
+    if whole == grouped and _is_read_one_by_one(whole, fraction, text[found.end() :]):
+        words = spelled(whole)
     else:
         words = cardinal(int(whole))
     if fraction:
-        words += "点" + _spelled(fraction)
+        words += "点" + spelled(fraction)
     return f"百分之{words}" if percent else words
 
 
-def _one_by_one(whole: str, fraction: str | None, rest: str) -> bool:
+def _is_read_one_by_one(whole: str, fraction: str | None, rest: str) -> bool:
     if fraction:
         return len(whole) > LONGEST_CARDINAL
     year = len(whole) == 4 and _YEAR.match(rest) is not None
-    code = len(whole) > 1 and whole[0] == "0"
-    long = len(whole) >= LONG and len(whole.rstrip("0")) > ROUND
-    return year or code or long or len(whole) > LONGEST_CARDINAL
+    return year or is_code(whole)
 
 
-def _spelled(digits: str) -> str:
+def is_code(digits: str) -> bool:
+    """Whether figures are no quantity, by their look: 007, telephones, and what is too long for a name."""
+    long = len(digits) >= LONG and len(digits.rstrip("0")) > ROUND
+    return (len(digits) > 1 and digits[0] == "0") or long or len(digits) > LONGEST_CARDINAL
+
+
+def spelled(digits: str) -> str:
+    """Figures read one by one: 007 → 零零七."""
     return "".join(DIGITS[int(digit)] for digit in digits)
