@@ -31,6 +31,18 @@ class Converter(Protocol):
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
         """Up to ``n`` ways to write one sentence, the most probable first."""
 
+    def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
+        """How probable the model holds given hanzi to be: what :meth:`convert` looks for is the highest.
+
+        Args:
+            sentences: syllables.
+            hanzi: of each sentence the characters to score, with :data:`UNREADABLE` where that is written.
+
+        Returns:
+            log-probabilities as in :meth:`n_best` (an n-gram model's are joint, with the readings'); -inf for
+            what can't be written: another number of characters, or one that its syllable can't become.
+        """
+
 
 class CandidateScores(keras.layers.Layer):
     """Logits (B, L, hanzi), syllables (B, L) → the candidates' log-probabilities and hanzi ids, (B, L, K)."""
@@ -84,6 +96,19 @@ class NeuralConverter:
         return [
             Conversion(self._symbols.decode(ids), float(score)) for ids, score in found if score > -np.inf
         ]
+
+    def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
+        """See :class:`Converter`."""
+        columns = [self._symbols.columns(*pair) for pair in zip(sentences, hanzi, strict=True)]
+        result = [-np.inf if found is None else 0.0 for found in columns]
+        possible = [index for index, found in enumerate(columns) if found is not None and len(found)]
+        for places in length_batches([len(columns[index]) for index in possible], _BATCH_SYLLABLES):
+            batch = [possible[place] for place in places]
+            log_probs, _ = self._score([self._symbols.encode(sentences[index]) for index in batch])
+            for index, scored in zip(batch, log_probs, strict=True):
+                chosen = columns[index]
+                result[index] = float(scored[np.arange(len(chosen)), chosen].sum(dtype=np.float64))
+        return result
 
     def _score(self, encoded: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Log-probabilities and hanzi ids of the candidates, both (B, L, K)."""

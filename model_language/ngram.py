@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from model_language.backoff import BackoffModel, find, read_arrays, tables_of
 from model_language.decoding import Conversion, beam_search, length_batches, pad_rows
@@ -126,6 +127,23 @@ class NgramConverter:
         return [
             Conversion(self._symbols.decode(best), float(score)) for best, score in found if score > -np.inf
         ]
+
+    def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
+        """See :class:`model_language.converter.Converter`."""
+        return [self._joint(*pair) for pair in zip(sentences, hanzi, strict=True)]
+
+    def _joint(self, sentence: Sequence[str], hanzi: Sequence[str]) -> float:
+        """log P(hanzi, syllables), the end of the sentence included, as the search adds it up."""
+        columns = self._symbols.columns(sentence, hanzi)
+        if columns is None:
+            return -np.inf
+        syllables = self._symbols.encode(sentence)  # (L,)
+        readings = self._model.readings[syllables, columns]
+        ids = np.concatenate([self._symbols.candidates[syllables, columns], [BOUNDARY]])  # (L + 1,)
+        begun = np.concatenate([np.full(self._model.history, BOUNDARY), ids])
+        histories = sliding_window_view(begun, self._model.history)[:-1]  # (L + 1, history), before each id
+        log_probs = self._model.log_probs(histories, ids[:, None])  # (L + 1, 1)
+        return float(readings.sum(dtype=np.float64) + log_probs.sum(dtype=np.float64))
 
     def _search(
         self, rows: Sequence[np.ndarray], beam: int, recombine: bool

@@ -57,6 +57,25 @@ class Symbols:
         """Ids of a training pair, two ``(len(hanzi),) int32``."""
         return self.encode(syllables), self.hanzi.encode_or_unknown(hanzi)
 
+    def columns(self, syllables: Sequence[str], hanzi: Sequence[str]) -> np.ndarray | None:
+        """Where each hanzi stands among the candidates of its syllable, ``(len(syllables),) int``.
+
+        Args:
+            syllables: canonical.
+            hanzi: one character a syllable, :data:`UNREADABLE` for what :meth:`decode` writes so.
+
+        Returns:
+            None if no conversion gives these hanzi: one too many or too few, or no candidate of its syllable.
+        """
+        if len(syllables) != len(hanzi):
+            return None
+        # What isn't in the vocabulary can't be written, not even as UNREADABLE.
+        tokens = [UNKNOWN if character == UNREADABLE else character for character in hanzi]
+        ids = [self.hanzi.index(token) if token in self.hanzi else PAD_ID for token in tokens]
+        wanted = np.array(ids, np.int32)[:, None]  # (L, 1)
+        hits = (self.candidates[self.encode(syllables)] == wanted) & (wanted != PAD_ID)  # (L, K)
+        return hits.argmax(axis=1) if hits.any(axis=1).all() else None
+
     def decode(self, ids: Iterable[int]) -> str:
         """Hanzi ids as text; ``<unk>`` and ``<pad>`` are written as :data:`UNREADABLE`."""
         return "".join(token if len(token) == 1 else UNREADABLE for token in self.hanzi.decode(ids))

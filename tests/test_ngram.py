@@ -263,6 +263,35 @@ def test_n_best_is_sorted_distinct_and_begins_with_the_best(converter):
     assert len(converter.n_best(["yuer4"], 50)) <= 50
 
 
+def test_scores_are_those_of_the_search(converter):
+    sentence = ("ta1", "men5", "de5", "yin1", "yue4", "blorp")
+    found = converter.n_best(sentence, 6)
+    scores = converter.scores([sentence] * len(found), [one.hanzi for one in found])
+    assert len(found) == 6
+    assert scores == pytest.approx([one.score for one in found], abs=1e-5)
+
+
+def test_what_cannot_be_written_has_no_probability(converter):
+    cases = {"他": -np.inf, "他们的": -np.inf, "他乐": -np.inf, "□们": -np.inf, ("他", "X光"): -np.inf}
+    sentences = [("ta1", "men5")] * len(cases)
+    assert dict(zip(cases, converter.scores(sentences, list(cases)), strict=True)) == cases
+    assert np.isfinite(converter.scores([("ta1", "men5"), ()], ["她们", ""])).all()
+    # An unknown syllable is written as unreadable, and as nothing else.
+    scores = converter.scores([("blorp",)] * 3, [UNREADABLE, "他", "鿿"])
+    assert np.isfinite(scores[0]) and scores[1:] == [-np.inf, -np.inf]
+
+
+def test_a_beam_that_is_too_narrow_misses_what_scores_better(symbols):
+    """他 begins more sentences than 她, but only 她的 was ever read: to decide at once is to decide wrong."""
+    model, sentence = NgramModel.train(PAIRS, NgramConfig(), symbols), ("ta1", "de5", "yin1", "yue4")
+    wide, narrow = (NgramConverter(model, symbols, beam) for beam in (8, 1))
+    better, missed = wide.convert([sentence])[0], narrow.convert([sentence])[0]
+    assert (better, missed) == ("她的音乐", "他的音乐")
+    scores = narrow.scores([sentence] * 2, [better, missed])
+    assert scores[0] > scores[1] + 0.1
+    assert scores == wide.scores([sentence] * 2, [better, missed])
+
+
 def test_length_batches_and_padding():
     lengths = [5, 1, 9, 5, 0, 30]
     batches = length_batches(lengths, budget=12)

@@ -221,6 +221,16 @@ def test_n_best_equals_brute_force(converter, model, symbols):
     assert [(c.hanzi, c.score) for c in converter.n_best([], 3)] == [("", 0.0)]
 
 
+def test_scores_are_those_of_n_best(converter):
+    sentences = [("yin1", "yue4"), ("blorp", "le4"), ("yin1", "yin1", "kuai4", "yue4", "le4")]
+    found = [(sentence, one) for sentence in sentences for one in converter.n_best(sentence, 4)]
+    scores = converter.scores([sentence for sentence, _ in found], [one.hanzi for _, one in found])
+    assert len(found) > len(sentences)
+    assert scores == pytest.approx([one.score for _, one in found], abs=1e-4)
+    impossible = converter.scores([*sentences, ()], ["音", "快勒", "音音快月阴", ""])
+    assert impossible == [-np.inf, -np.inf, -np.inf, 0.0]
+
+
 def test_it_learns_to_read_by_context(symbols):
     """乐 is yue4 after 音 and le4 after 快; 月 and 勒 stand elsewhere: 40 steps are enough to tell."""
     pairs = [("yin1 yue4", "音乐"), ("kuai4 le4", "快乐"), ("de5 yue4", "的月"), ("de5 le4", "的勒")]
