@@ -117,7 +117,9 @@ def test_the_page_shows_figures_examples_curves_and_places(demo):
 def test_the_page_needs_nothing_but_itself(demo):
     page = write_summary_page(demo).read_text("utf-8")
     addresses = re.findall(r'(?:src|href|data-sound)="([^"]*)"|url\(([^)]*)\)', page)
-    outside = [a or b for a, b in addresses if not (a or b).startswith(("data:audio/mpeg;base64,", "data:,", "#"))]
+    outside = [
+        a or b for a, b in addresses if not (a or b).startswith(("data:audio/mpeg;base64,", "data:,", "#"))
+    ]
     assert not outside
     assert page.count("data-sound") == 12  # one for each example; gone.wav has none
 
