@@ -27,7 +27,7 @@ from model_speech.scoring import sequence_score
 from utils.audio import audio_blocks
 from utils.errors import AudioError, ConfigError, RunError
 from utils.features import extract_features
-from utils.recognition import Alternative, Ending, Recognition, Segment
+from utils.recognition import Alternative, Ending, Inspection, Recognition, Segment
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 from utils.voice_activity import whole_or_stretches
 
@@ -154,21 +154,39 @@ class Recognizer:
         Returns:
             natural logs, -inf for what can't be written; None if the recording is so long that it is cut.
         """
-        acoustic = self._acoustic
-        if len(samples) > LONGEST_PIECE * self.sample_rate:
+        logits = self._whole_logits(samples)
+        if logits is None:
             return None
-        logits, lengths = acoustic.logits([extract_features(samples, acoustic.features)])  # (1, T, C)
+        vocabulary = self._acoustic.vocabulary
         return [
-            sequence_score(
-                logits[0, : lengths[0]],
-                acoustic.vocabulary.encode(syllables),
-                self._decoder.blank,
-                self._decoder.fusion,
-            )
-            if all(syllable in acoustic.vocabulary for syllable in syllables)
+            sequence_score(logits, vocabulary.encode(syllables), self._decoder.blank, self._decoder.fusion)
+            if all(syllable in vocabulary for syllable in syllables)
             else -np.inf
             for syllables in sequences
         ]
+
+    def inspect(self, samples: np.ndarray) -> Inspection | None:
+        """What the acoustic model makes of one recording, for a person to look at.
+
+        Args:
+            samples: mono, in [-1, 1], at the model's rate.
+
+        Returns:
+            None if the recording is so long that it is cut.
+        """
+        logits = self._whole_logits(samples)
+        if logits is None:
+            return None
+        exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        posteriors = exponentials / exponentials.sum(axis=-1, keepdims=True)  # (T', C)
+        return Inspection(posteriors, self._acoustic.vocabulary.tokens, self._acoustic.frame_seconds)
+
+    def _whole_logits(self, samples: np.ndarray) -> np.ndarray | None:
+        """Logits (T', C) of a recording that is recognised in one piece; None of one that is cut."""
+        if len(samples) > LONGEST_PIECE * self.sample_rate:
+            return None
+        logits, lengths = self._acoustic.logits([extract_features(samples, self._acoustic.features)])
+        return logits[0, : lengths[0]]
 
     def _events(self, sources: Iterable[Source]) -> Iterator[tuple[int, str, Segment | Ending]]:
         with decoding(self._decoder, self._workers) as submit:

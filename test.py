@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from tqdm import tqdm
 
+from analysis.explanation import listened, outcome_of, with_gold_hanzi, with_language_scores
 from analysis.facts_files import write_facts
 from analysis.gathering import SystemOutput, gather_facts
-from analysis.noise import signal_to_noise
-from analysis.outcomes import HANZI, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Scores, Training
+from analysis.outcomes import HANZI, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Training
 from analysis.scores import TASK_LEVELS, hypotheses_tsv, score, score_distinct
 from analysis.tables import print_results
 from analysis.training_texts import read_training
@@ -24,12 +24,10 @@ from data.manifest import Transcript, Utterance, read_manifest, read_transcripts
 from data.text import pairs_from_text
 from model_language.symbols import Symbols
 from utils.arguments import add_search_options, beam_of, positive
-from utils.audio import read_audio
 from utils.errors import CorpusError, RunError, run_command
 from utils.files import is_file, remove_left_over, reserve, write_json, write_text
 from utils.metrics import count_errors, real_time_factor, total
 from utils.quiet import silence_tensorflow
-from utils.recognition import Recognition
 from utils.run import RunFolder, open_run
 
 RESULTS_BYTES = 1 << 16
@@ -48,7 +46,7 @@ REPORTED = (
     "real_time_factor",
     "seen_in_training",
 )
-Known = dict[str, Training]  # by level, of the model that writes it
+Known = Mapping[str, Training]  # by level, of the model that writes it
 EXAMPLES = """\
 examples:
   python test.py speech runs/demo/speech
@@ -65,10 +63,28 @@ length, position, frequency, speed and noise, and what perfect parts would bring
 """
 
 
+@dataclass(frozen=True)
+class Tested:
+    """What a test gave.
+
+    Attributes:
+        results: its figures, for ``results.json``.
+        outcomes: of every utterance.
+        training: what is known of the models.
+        recognizer: what listened; None where nobody did.
+    """
+
+    results: dict[str, Any]
+    outcomes: list[Outcome]
+    training: Known
+    recognizer: Any = None
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, recognise the test set, print and write what came of it."""
     options = _parser().parse_args(arguments)
-    results, outcomes, training = options.test(options)
+    tested = options.test(options)
+    results = tested.results
     if options.json:
         print(json.dumps(results, ensure_ascii=False, indent=2))
     else:
@@ -78,33 +94,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_results(results, console)
     folder = _folder(options)  # after the printing: a disk that is full by now loses nothing
     (folder / "results.json").unlink(missing_ok=True)  # written last: it belongs to the hypotheses beside it
-    write_text(folder / "hypotheses.tsv", hypotheses_tsv(outcomes))
+    write_text(folder / "hypotheses.tsv", hypotheses_tsv(tested.outcomes))
     write_json(folder / "results.json", results)
     written = [folder / "hypotheses.tsv", folder / "results.json"]
     if options.report:
-        written += _report(options, results, outcomes, training)
+        written += _report(options, tested)
     if not options.json:
         print(f"written: {', '.join(map(str, written))}")
     return 0
 
 
-def _report(
-    options: argparse.Namespace, results: dict[str, Any], outcomes: list[Outcome], training: Known
-) -> list[Path]:
+def _report(options: argparse.Namespace, tested: Tested) -> list[Path]:
     """Write the facts of a report; returns its files."""
-    settings = {name: value for name, value in results.items() if name in REPORTED}
+    settings = {name: value for name, value in tested.results.items() if name in REPORTED}
     facts = gather_facts(
-        systems=[SystemOutput(options.task, outcomes)],
+        systems=[SystemOutput(options.task, tested.outcomes)],
         levels=TASK_LEVELS[options.task],
         task=options.task,
-        title=f"{options.task} on {results['split']}",
-        training=training,
+        title=f"{options.task} on {tested.results['split']}",
+        training=tested.training,
         settings=settings,
     )
     return write_facts(options.report, facts)
 
 
-def _test_speech(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome], Known]:
+def _test_speech(options: argparse.Namespace) -> Tested:
     run = open_run(options.speech_run, SPEECH)
     manifests, utterances = _utterances(run, options)
     _check_folders(options)
@@ -114,10 +128,10 @@ def _test_speech(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outc
     training = {SYLLABLES: read_training(run.manifests("train"))}
     seen = {SPEECH: _seen(training[SYLLABLES], utterances)}
     results = _results(options, SPEECH, manifests, outcomes, training, **timing, seen_in_training=seen)
-    return results, outcomes, training
+    return Tested(results, outcomes, training, recognizer)
 
 
-def _test_language(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome], Known]:
+def _test_language(options: argparse.Namespace) -> Tested:
     run = open_run(options.language_run, LANGUAGE)
     manifests = _manifests(run, options)
     transcripts = _limited([one for path in manifests for one in _transcripts(path)], manifests, options)
@@ -125,20 +139,23 @@ def _test_language(options: argparse.Namespace) -> tuple[dict[str, Any], list[Ou
     silence_tensorflow()
     from pipeline import load_converter  # here: see utils.quiet
 
-    hanzi = load_converter(run.path).convert([one.pinyin for one in transcripts])
+    converter = load_converter(run.path)
+    hanzi = converter.convert([one.pinyin for one in transcripts])
     outcomes = [
         Outcome(one.id, "", 0.0, one.pinyin, one.pinyin, one.hanzi, output, gold_hanzi=output)
         for one, output in zip(transcripts, hanzi, strict=True)
     ]
+    if options.report:
+        outcomes = with_language_scores(outcomes, converter)
     training = {HANZI: _language_training(run)}
     facts = {
         "distinct": score_distinct(outcomes),
         "seen_in_training": {LANGUAGE: _seen(training[HANZI], transcripts)},
     }
-    return _results(options, LANGUAGE, manifests, outcomes, training, **facts), outcomes, training
+    return Tested(_results(options, LANGUAGE, manifests, outcomes, training, **facts), outcomes, training)
 
 
-def _test_pipeline(options: argparse.Namespace) -> tuple[dict[str, Any], list[Outcome], Known]:
+def _test_pipeline(options: argparse.Namespace) -> Tested:
     speech_run, language_run = open_run(options.speech_run, SPEECH), open_run(options.language_run, LANGUAGE)
     manifests, utterances = _utterances(speech_run, options)
     _check_folders(options)
@@ -150,16 +167,17 @@ def _test_pipeline(options: argparse.Namespace) -> tuple[dict[str, Any], list[Ou
     outcomes, timing = _recognise(recognizer, utterances, explained=bool(options.report))
     ideal = converter.convert([one.pinyin for one in utterances])
     gold = total(count_errors(one.hanzi, output) for one, output in zip(utterances, ideal, strict=True))
-    outcomes = [
-        dataclasses.replace(one, gold_hanzi=output) for one, output in zip(outcomes, ideal, strict=True)
-    ]
+    outcomes = with_gold_hanzi(outcomes, ideal)
+    if options.report:
+        outcomes = with_language_scores(outcomes, converter)
     training = {
         SYLLABLES: read_training(speech_run.manifests("train")),
         HANZI: _language_training(language_run),
     }
     seen = {SPEECH: _seen(training[SYLLABLES], utterances), LANGUAGE: _seen(training[HANZI], utterances)}
     facts = {**timing, "cer_from_gold_pinyin": gold.rate, "seen_in_training": seen}
-    return _results(options, PIPELINE, manifests, outcomes, training, **facts), outcomes, training
+    results = _results(options, PIPELINE, manifests, outcomes, training, **facts)
+    return Tested(results, outcomes, training, recognizer)
 
 
 def _recognizer(options: argparse.Namespace, run: RunFolder, converter: Any = None) -> Any:
@@ -183,44 +201,16 @@ def _recognise(
     recognised = list(tqdm(recognizer.recognise(sources), total=len(utterances), unit="utt", disable=None))
     seconds = time.perf_counter() - began
     audio_seconds = sum(one.seconds for one in recognised)
-    outcomes = [_outcome(*pair) for pair in zip(utterances, recognised, strict=True)]
+    outcomes = [outcome_of(*pair) for pair in zip(utterances, recognised, strict=True)]
     if explained:
         shown = tqdm(outcomes, "noise and search", unit="utt", disable=None)
-        outcomes = [_listened(one, recognizer) for one in shown]
+        outcomes = [listened(one, recognizer) for one in shown]
     timing = {
         "audio_seconds": audio_seconds,
         "seconds": seconds,
         "real_time_factor": real_time_factor(seconds, audio_seconds),
     }
     return outcomes, timing
-
-
-def _outcome(utterance: Utterance, output: Recognition) -> Outcome:
-    return Outcome(
-        id=utterance.id,
-        speaker=utterance.speaker,
-        seconds=output.seconds,
-        reference_pinyin=utterance.pinyin,
-        pinyin=output.pinyin,
-        reference_hanzi=utterance.hanzi,
-        hanzi=output.hanzi,
-        spoken_pinyin=utterance.spoken_pinyin,
-        n_best=output.n_best if len(output.n_best) > 1 else (),
-        audio=str(utterance.audio),
-        times=output.times,
-    )
-
-
-def _listened(outcome: Outcome, recognizer: Any) -> Outcome:
-    """Add what only the recording tells: its noise and, where the output is wrong, how truth and it score."""
-    samples, scores = read_audio(outcome.audio, recognizer.sample_rate), None
-    if outcome.pinyin != outcome.reference_pinyin:
-        scores = recognizer.scores(samples, (outcome.reference_pinyin, outcome.pinyin))
-    return dataclasses.replace(
-        outcome,
-        snr=signal_to_noise(samples, recognizer.sample_rate),
-        speech_scores=Scores(*scores) if scores else None,
-    )
 
 
 def _results(

@@ -10,6 +10,7 @@ import numpy as np
 import soundfile
 
 from utils.audio import read_audio
+from utils.files import is_file
 
 PLAYED_RATE = 16_000  # Hz
 
@@ -27,7 +28,7 @@ def recording_address(audio: str | Path) -> str:
     Raises:
         AudioError: it can't be read.
     """
-    return sound_address(read_audio(audio, PLAYED_RATE)) if Path(audio).is_file() else ""
+    return sound_address(read_audio(audio, PLAYED_RATE)) if is_file(audio) else ""
 
 
 def data_address(kind: str, content: bytes) -> str:

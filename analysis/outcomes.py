@@ -36,7 +36,9 @@ class Outcome:
         audio: the recording's path; ``""`` if there is none.
         times: (start, end) in seconds of each recognised syllable; empty if not known.
         snr: estimated signal-to-noise ratio in dB (:mod:`analysis.noise`); None if not known.
-        speech_scores, language_scores: of the two stages; None if not known.
+        speech_scores: of the syllables, by the first stage; None if not known.
+        language_scores: of ``reference_hanzi`` and ``gold_hanzi`` for ``reference_pinyin``, by the second
+            stage; None if not known, or if they are equal.
     """
 
     id: str

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from utils.errors import AudioError
 
 
@@ -74,3 +76,18 @@ class Recognition:
     score: float
     times: tuple[tuple[float, float], ...]
     n_best: tuple[Alternative, ...]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What the acoustic model made of a recording, frame by frame.
+
+    Attributes:
+        posteriors: (T', classes) float32, the probability of each class.
+        classes: their tokens; the last one is the blank.
+        frame_seconds: from one frame to the next; the first begins at 0.
+    """
+
+    posteriors: np.ndarray
+    classes: tuple[str, ...]
+    frame_seconds: float
