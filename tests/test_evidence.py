@@ -1,4 +1,4 @@
-"""analysis/evidence, posterior_picture, data_addresses: what was heard stands in the page, and in its place."""
+"""analysis/evidence, posterior_picture, data_addresses: what was heard stands in the page, in its place."""
 
 from __future__ import annotations
 
