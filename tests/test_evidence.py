@@ -1,4 +1,4 @@
-"""analysis/evidence, posterior_picture, data_addresses: what was heard stands in the page, in its place."""
+"""analysis/evidence_gathering, posterior_picture, data_addresses: the page holds what was heard, in its place."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from PIL import Image
 
 from analysis import posterior_picture
 from analysis.data_addresses import recording_address
-from analysis.evidence import (
+from analysis.evidence import Evidence
+from analysis.evidence_gathering import (
     NO_PICTURE,
     NO_SOUND,
     NOT_THERE,
-    Evidence,
     evidence_of,
     gather_evidence,
     shown_syllables,
