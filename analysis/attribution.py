@@ -6,7 +6,8 @@ that it is known what it would have written, had the first stage made no error.
 ============  ==========================================================================================
 label         the first stage heard what was really said, or what the dictionary reads, and the reference's
               pinyin says otherwise; or that pinyin is no reading of its hanzi, and the second stage failed
-search        a stage gives the reference a better score than its own output: its search missed it
+search        the stage that would be to blame gives the reference a better score than its own output: its
+              search missed it
 acoustic      from the true syllables the right hanzi comes out: also where the syllable here is right, and
               a wrong one nearby misled the second stage; and all that is too much, since the second stage
               writes one hanzi a syllable
@@ -17,6 +18,12 @@ repaired      the syllable is wrong and the hanzi right: no error, counted besid
 
 The first that holds, in this order. Without a gold pass, an error is the second stage's if its own syllable
 is right, else the first stage's, and there is no ``both``.
+
+Search is asked for a whole utterance, of the model that searched. The first stage missed the reference where
+log P(reference syllables | audio) is above that of its output (summed over all alignments, with what a fused
+language model adds); its search then takes the place of ``acoustic``. The second stage missed it where, for
+the true syllables, log P(reference hanzi) is above that of the gold pass's hanzi; its search then takes the
+place of ``language``: an error that true syllables don't mend is one of the gold pass too.
 """
 
 from __future__ import annotations

@@ -28,14 +28,16 @@ def draw_significance(found: Sequence[Significance], threshold: float, title: st
     """
     figure = Figure(figsize=(11, max(3.6, 1.3 + _LINE * len(found))), layout="constrained", dpi=120)
     spread, share = figure.subplots(1, 2, width_ratios=(3, 2))
-    _draw_spread(spread, found, threshold)
-    _draw_share(share, found, threshold)
+    weakest = min(threshold, *(one.values.min() for one in found))
+    left = max(weakest / 2, _LOWEST)  # of both axes: the threshold is in view, and little beside it
+    _draw_spread(spread, found, threshold, left)
+    _draw_share(share, found, threshold, left)
     figure.suptitle(title, color=INK, fontsize=11)
     with replacing(path) as temporary:
         figure.savefig(temporary)
 
 
-def _draw_spread(axes: Axes, found: Sequence[Significance], threshold: float) -> None:
+def _draw_spread(axes: Axes, found: Sequence[Significance], threshold: float, left: float) -> None:
     """A line from the weakest to the strongest channel of each kernel, the middle half thick, the median."""
     places = np.arange(len(found))[::-1]
     shares = np.array([np.quantile(one.values, (0, 0.25, 0.5, 0.75, 1)) for one in found]).T  # (5, kernels)
@@ -47,11 +49,11 @@ def _draw_spread(axes: Axes, found: Sequence[Significance], threshold: float) ->
     axes.set_yticks(places, [_name(one) for one in found], fontsize=8)
     axes.set_ylim(-0.8, len(found) - 0.2)
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
-    _axis(axes, "significance of the channels")
+    _axis(axes, "significance of the channels", left)
 
 
-def _draw_share(axes: Axes, found: Sequence[Significance], threshold: float) -> None:
-    thresholds = np.geomspace(_LOWEST, 1, 200)
+def _draw_share(axes: Axes, found: Sequence[Significance], threshold: float, left: float) -> None:
+    thresholds = np.geomspace(left, 1, 200)
     shares = [cut_share(found, one) for one in thresholds]
     axes.plot(thresholds, shares, color=DEV, linewidth=2)
     axes.axvline(threshold, color=BEST, linestyle="--", linewidth=1)
@@ -62,16 +64,16 @@ def _draw_share(axes: Axes, found: Sequence[Significance], threshold: float) -> 
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, symbol=" %"))
     axes.set_title("weights that a threshold would cut", fontsize=9, color=INK)
-    _axis(axes, "threshold")
+    _axis(axes, "threshold", left)
 
 
-def _axis(axes: Axes, label: str) -> None:
+def _axis(axes: Axes, label: str, left: float) -> None:
     axes.set_xscale("log")
-    axes.set_xlim(_LOWEST, 1.3)
+    axes.set_xlim(left, 1.3)
     axes.set_xlabel(label, color=FAINT)
     axes.grid(axis="both", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.tick_params(colors=FAINT, length=0)
+    axes.tick_params(which="both", colors=FAINT, length=0, labelsize=8)
     axes.spines[:].set_visible(False)
 
 

@@ -1,4 +1,4 @@
-"""analysis/evidence_gathering, posterior_picture, data_addresses: the page holds what was heard, in its place."""
+"""analysis/evidence_gathering, posterior_picture, data_addresses: what was heard is shown in its place."""
 
 from __future__ import annotations
 

@@ -393,6 +393,19 @@ def test_a_broken_vocabulary_is_reported(speech_run, tmp_path):
         load_acoustic_model(run.path)
 
 
+def test_inspection_of_what_is_heard(acoustic):
+    found = Recognizer(Scripted()).inspect(_speak(".m.n-h.."))
+    assert found.frame_seconds == 0.1
+    assert [found.classes[i] for i in found.posteriors.argmax(axis=1)] == [
+        *("_", "ma1", "_", "ni3", " ", "hao3", "_", "_")
+    ]
+    real = Recognizer(acoustic).inspect(NOISE)
+    assert real.posteriors.shape == (np.ceil(5 / real.frame_seconds), len(real.classes))
+    np.testing.assert_allclose(real.posteriors.sum(axis=1), 1, rtol=1e-5)
+    assert (real.classes[-1], real.posteriors.dtype) == (BLANK, np.float32)
+    assert Recognizer(acoustic).inspect(np.zeros(21 * RATE, np.float32)) is None
+
+
 def test_scores_sum_over_what_the_search_left_out(acoustic):
     samples = NOISE[: 2 * RATE]
     recognizer = Recognizer(acoustic, beam=4, n_best=4)
