@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from tqdm import tqdm
 
+from analysis.evidence import WORST_SHOWN, Evidence
 from analysis.explanation import listened, outcome_of, with_gold_hanzi, with_language_scores
 from analysis.facts_files import write_facts
 from analysis.gathering import SystemOutput, gather_facts
@@ -23,11 +24,13 @@ from analysis.training_texts import read_training
 from data.manifest import Transcript, Utterance, read_manifest, read_transcripts
 from data.text import pairs_from_text
 from model_language.symbols import Symbols
-from utils.arguments import add_search_options, beam_of, positive
+from utils.arguments import add_search_options, beam_of, not_negative, positive
+from utils.audio import read_audio
 from utils.errors import CorpusError, RunError, run_command
 from utils.files import is_file, remove_left_over, reserve, write_json, write_text
 from utils.metrics import count_errors, real_time_factor, total
 from utils.quiet import silence_tensorflow
+from utils.recognition import Inspection
 from utils.run import RunFolder, open_run
 
 RESULTS_BYTES = 1 << 16
@@ -116,6 +119,19 @@ def _report(options: argparse.Namespace, tested: Tested) -> list[Path]:
         settings=settings,
     )
     return write_facts(options.report, facts)
+
+
+def _evidence(options: argparse.Namespace, tested: Tested) -> dict[str, Evidence]:
+    """Sound and picture of the worst utterances; nothing where nobody listened."""
+    recognizer = tested.recognizer
+    if recognizer is None:
+        return {}
+    from analysis.evidence_gathering import gather_evidence  # here: matplotlib takes its time
+
+    def inspect(outcome: Outcome) -> Inspection | None:
+        return recognizer.inspect(read_audio(outcome.audio, recognizer.sample_rate))
+
+    return gather_evidence(tested.outcomes, TASK_LEVELS[options.task][-1], inspect, options.examples)
 
 
 def _test_speech(options: argparse.Namespace) -> Tested:
@@ -353,6 +369,14 @@ def _add_options(command: argparse.ArgumentParser, task: str) -> None:
     command.add_argument("--json", action="store_true", help="print the results as JSON, and nothing else")
     command.add_argument("--output", type=Path, help="folder for hypotheses.tsv and results.json")
     command.add_argument("--report", type=Path, metavar="DIR", help="explain every error, into this folder")
+    if task != LANGUAGE:
+        command.add_argument(
+            "--examples",
+            type=not_negative,
+            default=WORST_SHOWN,
+            metavar="N",
+            help="the N worst utterances can be heard and seen in the report (default: %(default)s)",
+        )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+WORST_SHOWN = 40  # utterances, if no number is given: some 4 MB of a page
+
 
 @dataclass(frozen=True)
 class Evidence:

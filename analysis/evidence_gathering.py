@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from analysis.alignment import Pair, align
 from analysis.data_addresses import PLAYED_RATE, sound_address
-from analysis.evidence import Evidence
+from analysis.evidence import WORST_SHOWN, Evidence
 from analysis.examples import with_tone_mark
 from analysis.outcomes import Outcome, tokens_of
 from analysis.phonology import syllable_distance
@@ -19,7 +19,6 @@ from utils.files import is_file
 from utils.metrics import count_errors
 from utils.recognition import Inspection
 
-EXAMPLES = 40
 LONGEST_SOUND = 120.0  # seconds; a page with hours of sound opens nowhere
 NOT_THERE = ("no sound", "The recording is gone.")
 NO_SOUND = ("no sound", f"Recordings longer than {LONGEST_SOUND:.0f} seconds are left out of the page.")
@@ -30,7 +29,7 @@ def gather_evidence(
     outcomes: Sequence[Outcome],
     level: str,
     inspect: Callable[[Outcome], Inspection | None],
-    examples: int = EXAMPLES,
+    examples: int = WORST_SHOWN,
 ) -> dict[str, Evidence]:
     """Evidence of the worst utterances, by their ids; some 0.2 seconds each.
 
