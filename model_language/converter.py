@@ -9,9 +9,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from model_language.decoding import Conversion, beam_search, length_batches, pad_rows
+from model_language.decoding import Conversion, Grid, beam_search, length_batches, pad_rows
 from model_language.loss import candidate_logits
 from model_language.symbols import Symbols
+from model_language.windows import LONGEST, windows
 from utils.prediction import predict, prepare_prediction
 
 # Padded syllables in one call of the network: its logits (7,000 hanzi) then take some 110 MB.
@@ -58,12 +59,17 @@ class CandidateScores(keras.layers.Layer):
 
 
 class NeuralConverter:
-    """Converts with a network that scores every position by itself.
+    """Converts with a network that scores every position by itself; long sentences in windows that overlap.
 
     Args:
         model: ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi).
         symbols: its vocabularies and lexicon.
     """
+
+    grid_part = "network"  # what the scores of its grids are
+    batch_syllables = _BATCH_SYLLABLES
+    history_model = None  # it rates no hanzi by those before it
+    beam = 8  # enough for user words: all else is decided place by place
 
     def __init__(self, model: keras.Model, symbols: Symbols):
         self._symbols = symbols
@@ -73,25 +79,23 @@ class NeuralConverter:
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
         """See :class:`Converter`."""
-        encoded = [self._symbols.encode(sentence) for sentence in sentences]
         result = [""] * len(sentences)
-        for batch in length_batches([len(ids) for ids in encoded], _BATCH_SYLLABLES):
-            batch = [index for index in batch if len(encoded[index])]
+        for batch in length_batches([len(sentence) for sentence in sentences], _BATCH_SYLLABLES):
+            batch = [index for index in batch if len(sentences[index])]
             if not batch:
                 continue
-            log_probs, rows = self._score([encoded[index] for index in batch])
+            log_probs, rows = self._score([self._symbols.encode(sentences[index]) for index in batch])
             best = np.take_along_axis(rows, log_probs.argmax(axis=-1)[:, :, None], axis=-1)[:, :, 0]  # (B, L)
             for index, ids in zip(batch, best, strict=True):
-                result[index] = self._symbols.decode(ids[: len(encoded[index])])
+                result[index] = self._symbols.decode(ids[: len(sentences[index])])
         return result
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
         """See :class:`Converter`."""
         if not len(sentence):
             return [Conversion("", 0.0)]
-        log_probs, rows = self._score([self._symbols.encode(sentence)])
-        log_probs = np.where(rows > 0, log_probs, -np.inf)
-        sequences, scores = beam_search(rows, log_probs, np.array([len(sentence)]), beam=n)
+        grid = self.grid([sentence])
+        sequences, scores = beam_search(grid.candidates, grid.scores, grid.lengths, beam=n)
         found = zip(sequences[0, :, : len(sentence)], scores[0], strict=True)
         return [
             Conversion(self._symbols.decode(ids), float(score)) for ids, score in found if score > -np.inf
@@ -110,7 +114,35 @@ class NeuralConverter:
                 result[index] = float(scored[np.arange(len(chosen)), chosen].sum(dtype=np.float64))
         return result
 
+    @property
+    def symbols(self) -> Symbols:
+        """The vocabularies and the lexicon."""
+        return self._symbols
+
+    def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
+        """The candidates of each syllable and their log-probabilities; no sentence may be empty."""
+        log_probs, rows = self._score([self._symbols.encode(sentence) for sentence in sentences])
+        longest = max(len(sentence) for sentence in sentences)
+        rows, log_probs = rows[:, :longest], log_probs[:, :longest]
+        lengths = np.array([len(sentence) for sentence in sentences])
+        return Grid(rows, np.where(rows > 0, log_probs, -np.inf), lengths)
+
     def _score(self, encoded: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Log-probabilities and hanzi ids of the candidates, both (B, L, K)."""
+        """Log-probabilities and hanzi ids of the candidates, both (B, L, K); long rows window by window."""
+        if max(map(len, encoded)) <= LONGEST:
+            return self._predict(encoded)
+        cut = [(row, window) for row, ids in enumerate(encoded) for window in windows(len(ids))]
+        shape = (len(encoded), max(map(len, encoded)), self._symbols.candidates.shape[1])
+        log_probs, rows = np.full(shape, -np.inf, np.float32), np.zeros(shape, np.int32)
+        for batch in length_batches([window.end - window.start for _, window in cut], _BATCH_SYLLABLES):
+            parts = [cut[index] for index in batch]
+            scored = self._predict([encoded[row][window.start : window.end] for row, window in parts])
+            for (row, window), *found in zip(parts, *scored, strict=True):
+                inside = slice(window.first - window.start, window.last - window.start)
+                log_probs[row, window.first : window.last] = found[0][inside]
+                rows[row, window.first : window.last] = found[1][inside]
+        return log_probs, rows
+
+    def _predict(self, encoded: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         outputs = predict(self._scorer, {"syllables": pad_rows(encoded, _LENGTH_STEP)})
         return outputs["log_probs"], outputs["rows"]

@@ -37,6 +37,30 @@ class HistoryModel(Protocol):
         """histories (N, history) int, oldest first, words (N, K) int → (N, K); id 0 is the boundary."""
 
 
+class PathBonus(Protocol):
+    """Rates whole words on a path: what is added when a hypothesis takes a hanzi."""
+
+    reach: int  # how many hanzi back it looks
+
+    def gains(self, place: int, past: np.ndarray, words: np.ndarray) -> np.ndarray | None:
+        """past (B, W, place) hanzi, words (B, K) to choose from → (B, W, K); None: nothing at this place."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What a model says of a batch of sentences before any search.
+
+    Attributes:
+        candidates: (B, L, K) int32, hanzi ids; the places in use come first, the rest is 0.
+        scores: (B, L, K) float, log-scores of the candidates by themselves; -inf at empty places.
+        lengths: (B,) int, syllables of each sentence, ≥ 1.
+    """
+
+    candidates: np.ndarray
+    scores: np.ndarray
+    lengths: np.ndarray
+
+
 def length_batches(lengths: Sequence[int], budget: int) -> list[np.ndarray]:
     """Indices of sentences of similar length, longest × count ≤ ``budget`` (one sentence may exceed it)."""
     order = np.argsort(np.asarray(lengths), kind="stable")
@@ -65,6 +89,7 @@ def beam_search(
     beam: int,
     model: HistoryModel | None = None,
     recombine: bool = True,
+    bonus: PathBonus | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The best sequences of candidates.
 
@@ -74,8 +99,10 @@ def beam_search(
         lengths: (B,) int, syllables of each sentence, ≥ 1.
         beam: hypotheses kept after each syllable.
         model: adds log P(hanzi | hanzi before) and the end of the sentence.
-        recombine: of hypotheses that ``model`` can't tell apart any more keep the best. It makes room in
-            the beam (with a wide enough one the search is Viterbi's, exact) but hides alternatives.
+        recombine: of hypotheses that ``model`` and ``bonus`` can't tell apart any more keep the best. It
+            makes room in the beam (with a wide enough one the search is Viterbi's, exact) but hides
+            alternatives.
+        bonus: adds what whole words are worth.
 
     Returns:
         sequences (B, W, L) int32, 0 beyond a sentence's length, and their scores (B, W) float64, best
@@ -84,17 +111,21 @@ def beam_search(
     lengths = np.asarray(lengths)
     batch, length, _ = candidates.shape
     history = model.history if model else 0
+    seen = max(history, bonus.reach if bonus else 0)  # hanzi back that can still matter
     end = 1 if model else 0  # one place more: the model scores the end of the sentence there
-    sequences = np.full((batch, 1, history + length + end), PAD_ID, np.int32)  # leading 0s: the beginning
+    sequences = np.full((batch, 1, seen + length + end), PAD_ID, np.int32)  # leading 0s: the beginning
     totals = np.zeros((batch, 1))
     for place in range(length + end):
         words, gains = _options(candidates, scores, lengths, place)  # (B, K)
         spread = totals[:, :, None] + gains[:, None, :]  # (B, W, K)
+        reached = seen + place
         if model:
-            past = sequences[:, :, place : place + history]
+            past = sequences[:, :, reached - history : reached]
             spread += _history_scores(model, past, words, scored=place <= lengths)
-        sequences, totals = _keep_best(sequences, spread, words, history + place, beam, history * recombine)
-    return sequences[:, :, history : history + length], totals
+        if bonus and (added := bonus.gains(place, sequences[:, :, seen:reached], words)) is not None:
+            spread += added
+        sequences, totals = _keep_best(sequences, spread, words, reached, beam, seen * recombine)
+    return sequences[:, :, seen : seen + length], totals
 
 
 def _options(

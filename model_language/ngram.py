@@ -8,16 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from model_language.any_tone import ToneTables
 from model_language.backoff import BackoffModel, find, read_arrays, tables_of
-from model_language.decoding import Conversion, beam_search, length_batches, pad_rows
+from model_language.decoding import Conversion, Grid, beam_search, length_batches, pad_rows
 from model_language.kneser_ney import BOUNDARY, NgramTable, bits_needed, estimate
 from model_language.symbols import UNKNOWN_ID, Symbols
 from utils.errors import ConfigError, RunError, TrainingError
+from utils.run import RunFolder
+
+NAME = "ngram"
+NGRAM_FILE = "ngram.npz"
 
 # Padded syllables in one call of the search: some 10 MB an array with a beam of 32.
 _BATCH_SYLLABLES = 2048
@@ -34,7 +40,7 @@ class NgramConfig:
             have one.
     """
 
-    name: str = "ngram"
+    name: str = NAME
     order: int = 3
     beam: int = 16
     reading_smoothing: float = 0.1
@@ -95,34 +101,51 @@ class NgramModel(BackoffModel):
 class NgramConverter:
     """Converts by beam search (see :class:`model_language.converter.Converter`).
 
+    Syllables without a digit may have any tone.
+
     Args:
         model: the n-gram model.
         symbols: the vocabularies and the lexicon it was trained with.
         beam: hypotheses kept after each syllable.
     """
 
+    grid_part = "readings"  # what the scores of its grids are
+    batch_syllables = _BATCH_SYLLABLES
+
     def __init__(self, model: NgramModel, symbols: Symbols, beam: int):
         if model.readings.shape != symbols.candidates.shape or model.size != len(symbols.hanzi):
             sizes = f"{model.size} hanzi in the model, {len(symbols.hanzi)} in the vocabulary"
             hint = "copy the whole run folder again, or train it again"
             raise RunError(f"the n-gram model belongs to another vocabulary or lexicon ({sizes})", hint=hint)
-        self._model, self._symbols, self._beam = model, symbols, beam
+        self._model, self._symbols, self.beam = model, symbols, beam
+
+    @property
+    def symbols(self) -> Symbols:
+        """The vocabularies and the lexicon."""
+        return self._symbols
+
+    @property
+    def history_model(self) -> NgramModel:
+        """What rates a hanzi by those before it."""
+        return self._model
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
         """The best hanzi of each sentence, exactly one character a syllable."""
-        encoded = [self._symbols.encode(sentence) for sentence in sentences]
         result = [""] * len(sentences)
-        for batch in length_batches([len(ids) for ids in encoded], _BATCH_SYLLABLES):
-            rows = [encoded[index] for index in batch]
-            sequences, _ = self._search(rows, self._beam, recombine=True)
+        for batch in length_batches([len(sentence) for sentence in sentences], self.batch_syllables):
+            batch = [index for index in batch if len(sentences[index])]
+            if not batch:
+                continue
+            sequences, _ = self._search([sentences[index] for index in batch], self.beam, recombine=True)
             for index, best in zip(batch, sequences[:, 0], strict=True):
-                result[index] = self._symbols.decode(best[: len(encoded[index])])
+                result[index] = self._symbols.decode(best[: len(sentences[index])])
         return result
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
         """Up to ``n`` ways to write one sentence, the most probable first."""
-        ids = self._symbols.encode(sentence)
-        sequences, scores = self._search([ids], max(self._beam, 4 * n), recombine=False)
+        if not len(sentence):
+            return [Conversion("", 0.0)]
+        sequences, scores = self._search([sentence], max(self.beam, 4 * n), recombine=False)
         found = zip(sequences[0, :n], scores[0, :n], strict=True)
         return [
             Conversion(self._symbols.decode(best), float(score)) for best, score in found if score > -np.inf
@@ -145,15 +168,35 @@ class NgramConverter:
         log_probs = self._model.log_probs(histories, ids[:, None])  # (L + 1, 1)
         return float(readings.sum(dtype=np.float64) + log_probs.sum(dtype=np.float64))
 
+    def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
+        """The candidates of each syllable and log P(syllable | hanzi); no sentence may be empty."""
+        encode, candidates, readings = self._symbols.encode, self._symbols.candidates, self._model.readings
+        if not all(syllable[-1:].isdigit() for sentence in sentences for syllable in sentence):
+            tables = self._any_tone
+            encode, candidates, readings = tables.encode, tables.candidates, tables.readings
+        syllables = pad_rows([encode(sentence) for sentence in sentences])  # (B, L)
+        lengths = np.array([len(sentence) for sentence in sentences])
+        return Grid(candidates[syllables], readings[syllables], lengths)
+
+    @cached_property
+    def _any_tone(self) -> ToneTables:
+        return ToneTables(self._symbols, self._model.readings)
+
     def _search(
-        self, rows: Sequence[np.ndarray], beam: int, recombine: bool
+        self, sentences: Sequence[Sequence[str]], beam: int, recombine: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        syllables = pad_rows(rows)  # (B, L)
-        candidates = self._symbols.candidates[syllables]  # (B, L, K)
-        lengths = np.array([len(row) for row in rows])
-        return beam_search(
-            candidates, self._model.readings[syllables], lengths, beam, self._model, recombine=recombine
-        )
+        grid = self.grid(sentences)
+        return beam_search(grid.candidates, grid.scores, grid.lengths, beam, self._model, recombine=recombine)
+
+
+def load_ngram_converter(run: RunFolder, config: NgramConfig) -> NgramConverter:
+    """The converter of a finished run: it takes no framework.
+
+    Raises:
+        RunError: a part is missing or damaged.
+    """
+    model = NgramModel.load(run.path / NGRAM_FILE)
+    return NgramConverter(model, Symbols.load(run.path), config.beam)
 
 
 def _text_ids(sentences: Iterable[str], symbols: Symbols) -> np.ndarray:

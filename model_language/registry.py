@@ -16,7 +16,7 @@ import keras
 
 from model_language.cbhg import CbhgConfig, build_cbhg
 from model_language.converter import Converter, NeuralConverter
-from model_language.ngram import NgramConfig, NgramConverter, NgramModel
+from model_language.ngram import NgramConfig, load_ngram_converter
 from model_language.syllable_ngram import NAME as SYLLABLE_NGRAM
 from model_language.syllable_ngram import SyllableNgramConfig
 from model_language.symbols import Symbols
@@ -25,7 +25,6 @@ from utils.config import build_config
 from utils.errors import ConfigError, RunError
 from utils.run import RunFolder, open_run
 
-NGRAM_FILE = "ngram.npz"
 INPUT_LAYER, OUTPUT_LAYER = (
     "embedding",
     "logits",
@@ -66,8 +65,7 @@ def load_converter(run_folder: str | Path) -> Converter:
         hint = "it helps the beam search (--syllables RUN); to write hanzi, give another language run"
         raise RunError("an n-gram of syllables writes no hanzi", where=run.path, hint=hint)
     if isinstance(config, NgramConfig):
-        symbols = Symbols.load(run.path)
-        return NgramConverter(NgramModel.load(run.path / NGRAM_FILE), symbols, config.beam)
+        return load_ngram_converter(run, config)
     return NeuralConverter(*load_network(run.path))
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from model_language.registry import NGRAM_FILE, load_converter
+from model_language.ngram import NGRAM_FILE
+from model_language.registry import load_converter
 from model_speech.loading import load_acoustic_model
 from preflight.findings import ERROR, WARNING, Finding
 from training.commands import RECIPES

@@ -33,13 +33,15 @@ MODULES = sorted(
 SCRIPTS = {path.stem for path in MODULES if path.parent == ROOT} - {"pipeline"}
 FRAMEWORKS = {"keras", "tensorflow", "jax", "torch"}
 # Imports inside a function. Scripts may (utils/quiet.py says why: --help answers without loading TensorFlow);
-# elsewhere only what is optional: the synthesiser, and the backend that KERAS_BACKEND names.
+# elsewhere only what is optional: the synthesiser, the backend that KERAS_BACKEND names, and networks where
+# an n-gram model will do.
 LATE_IMPORTS = {
     "utils/quiet.py": {"keras", "tensorflow"},
     "data/corpora/espeak.py": {"espeakng_loader"},
     "training/step.py": {"tensorflow", "jax", "torch"},
     "training/profiling.py": {"tensorflow"},
     "utils/devices.py": {"tensorflow"},
+    "model_language/to_hanzi.py": {"model_language"},
 }
 ENTRIES = {"__name__ == '__main__'", "TYPE_CHECKING"}
 LONGEST = 400

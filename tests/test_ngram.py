@@ -14,8 +14,8 @@ from data.text import read_pairs
 from model_language.decoding import beam_search, length_batches, pad_rows
 from model_language.kneser_ney import bits_needed, estimate
 from model_language.lexicon import UNREADABLE
-from model_language.ngram import NgramConfig, NgramConverter, NgramModel
-from model_language.registry import NGRAM_FILE, load_converter
+from model_language.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
+from model_language.registry import load_converter
 from model_language.symbols import Symbols, build_symbols
 from utils.config import save_yaml, to_plain
 from utils.errors import ConfigError, RunError, TrainingError

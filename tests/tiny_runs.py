@@ -6,8 +6,7 @@ from pathlib import Path
 
 import keras
 
-from model_language.ngram import NgramConfig, NgramModel
-from model_language.registry import NGRAM_FILE
+from model_language.ngram import NGRAM_FILE, NgramConfig, NgramModel
 from model_language.symbols import build_symbols
 from model_speech.compact import CompactConfig, build_compact
 from tests.tiny_corpus import SYLLABLES

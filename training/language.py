@@ -13,8 +13,8 @@ from keras import ops
 
 from data.batching import plan_batches
 from data.text import Pair, read_pairs
-from model_language.ngram import NgramConfig, NgramConverter, NgramModel
-from model_language.registry import INPUT_LAYER, MODELS, NGRAM_FILE, OUTPUT_LAYER, load_network
+from model_language.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
+from model_language.registry import INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
 from model_language.syllable_ngram import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
 from model_language.symbols import PAD_ID, Symbols, build_symbols
 from training.distribution import ALONE, Distribution

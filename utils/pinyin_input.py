@@ -1,7 +1,7 @@
 """A line that somebody typed, pinyin in any usual spelling among other text → canonical syllables by piece.
 
-A syllable has its tone digit (``zhong1``, ``de5``); one without a digit (``zhong``) stands for any tone. How a
-bare syllable is meant, the line tells: where most syllables carry a tone it is neutral, else any.
+A syllable has its tone digit (``zhong1``, ``de5``); one without a digit (``zhong``) stands for any tone. How
+a bare syllable is meant, the line tells: where most syllables carry a tone it is neutral, else any.
 
 What is written without spaces is cut into syllables. Of the ways to cut, the best has, in this order
 

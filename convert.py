@@ -1,0 +1,184 @@
+"""Convert pinyin to hanzi: lines in any usual spelling in, from a pipe or files; hanzi, line by line, out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from model_language.guided import Explained
+from model_language.to_hanzi import PRETRAINED, ConvertedLine, PinyinToHanzi
+from utils.arguments import positive
+from utils.errors import CorpusError, run_command
+
+PIPE = Path("-")
+READ_BYTES = 1 << 16  # at once; lines that have come are converted together, then written
+SHOWN_DIGITS = 4
+EXAMPLES = """\
+examples:
+  echo "jin1 tian1 tian1 qi4 hen3 hao3" | python convert.py
+  echo "Jīntiān tiānqì hěn hǎo!" | python convert.py
+  echo "jintian tianqi henhao" | python convert.py --nbest 5
+  python convert.py lines.txt > hanzi.txt
+  python convert.py --words names.txt --json < lines.txt      # why each character won
+  python convert.py --model runs/ngram lines.txt
+
+Takes zhong1, zhōng, lv4 nü3 lu:4, capitals, erhua, with and without tones, with and without spaces (xi'an
+is two syllables, xian one). What is no pinyin stays as it is. Where most syllables of a line carry a tone, a
+bare one is neutral; else it may have any. A file of user words has one a line: hanzi, then if wanted its
+pinyin and a weight (natural logarithm, for each character; 3 if none is given).
+
+In Python:
+  from model_language.to_hanzi import PinyinToHanzi
+  to_hanzi = PinyinToHanzi()
+  print(to_hanzi("jin1 tian1 tian1 qi4 hen3 hao3"))
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the command line; convert line after line as they come."""
+    options = _parser().parse_args(arguments)
+    to_hanzi = PinyinToHanzi(options.model, options.words, options.strict)
+    for path in options.files or [PIPE]:
+        where = "standard input" if path == PIPE else str(path)
+        with _Bar(path) as bar:
+            for number, lines in _lines(path, where, bar):
+                _convert(to_hanzi, lines, number, where, options)
+    if to_hanzi.unread:
+        note = f"{to_hanzi.unread} words are no pinyin and stay as they are, e.g. {to_hanzi.example}"
+        print(f"note: {note}", file=sys.stderr)
+
+
+def _convert(
+    to_hanzi: PinyinToHanzi, lines: Sequence[str], number: int, where: str, options: argparse.Namespace
+) -> None:
+    """Convert some lines, the first of them with this number, and write them at once."""
+    try:
+        if options.json or options.nbest > 1:
+            found = to_hanzi.explain(lines, options.nbest, number)
+            written = [_as_json(line) if options.json else _as_text(line) for line in found]
+        else:
+            written = to_hanzi.convert(lines, number)
+    except CorpusError as error:
+        raise CorpusError(error.what, where=f"{where}, {error.where}", hint=error.hint) from error
+    sys.stdout.write("".join(f"{line}\n" for line in written))
+    sys.stdout.flush()
+
+
+def _as_text(line: ConvertedLine) -> str:
+    return "\t".join(one.hanzi for one in line.n_best)
+
+
+def _as_json(line: ConvertedLine) -> str:
+    facts = {
+        "text": line.text,
+        "n_best": [{"text": one.hanzi, "score": _rounded(one.score)} for one in line.n_best],
+        "sentences": [_sentence(*one) for one in line.sentences],
+        "unread": [{"text": piece.text, "column": piece.column} for piece in line.unread],
+    }
+    return json.dumps(facts, ensure_ascii=False)
+
+
+def _sentence(syllables: Sequence[str], explained: Explained) -> dict[str, Any]:
+    best = explained.n_best[0]
+    return {
+        "pinyin": list(syllables),
+        "hanzi": best.hanzi,
+        "score": _rounded(best.score),
+        "alternatives": [{"hanzi": one.hanzi, "score": _rounded(one.score)} for one in explained.n_best[1:]],
+        "characters": [
+            {
+                "hanzi": one.hanzi,
+                "pinyin": one.syllable,
+                "confidence": _rounded(one.confidence),
+                "runner_up": one.runner_up,
+                "lead": {part: _rounded(value) for part, value in one.lead.items()},
+            }
+            for one in explained.characters
+        ],
+        "user_words": [{"word": span.word.hanzi, "place": span.start} for span in explained.fired],
+    }
+
+
+def _rounded(value: float) -> float:
+    return round(value, SHOWN_DIGITS)
+
+
+class _Bar(tqdm):
+    """How much of a file is read; nothing is shown of a pipe, or among the lines in a terminal."""
+
+    def __init__(self, path: Path):
+        hidden = path == PIPE or sys.stdout.isatty() or None
+        size = path.stat().st_size if path != PIPE else None
+        super().__init__(total=size, desc=path.name, unit="B", unit_scale=True, disable=hidden)
+
+
+def _lines(path: Path, where: str, bar: tqdm) -> Iterator[tuple[int, list[str]]]:
+    """Lines as they come, some at once, with the number of the first of them.
+
+    Raises:
+        CorpusError: a line is not UTF-8.
+    """
+    number, rest = 1, []
+    for block in _blocks(path):
+        bar.update(len(block))
+        *whole, last = block.split(b"\n")
+        if whole:
+            whole[0] = b"".join([*rest, whole[0]])
+            rest = []
+            yield number, [_decoded(line, number + i, where) for i, line in enumerate(whole)]
+            number += len(whole)
+        rest.append(last)
+    if any(rest):
+        yield number, [_decoded(b"".join(rest), number, where)]
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """What is there, without waiting for more: who types a line gets it back at once."""
+    file = sys.stdin.fileno() if path == PIPE else os.open(path, os.O_RDONLY)
+    try:
+        while block := os.read(file, READ_BYTES):
+            yield block
+    finally:
+        if path != PIPE:
+            os.close(file)
+
+
+def _decoded(line: bytes, number: int, where: str) -> str:
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        hint = "save the text as UTF-8"
+        raise CorpusError("not UTF-8", where=f"{where}, line {number}", hint=hint) from error
+    return text.removesuffix("\r").removeprefix("\ufeff" if number == 1 else "")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("files", nargs="*", type=Path, help="UTF-8 text; - or none is standard input")
+    parser.add_argument(
+        "--model",
+        type=Path,
+        default=PRETRAINED,
+        metavar="RUN",
+        help="run of a language model (default: ours)",
+    )
+    parser.add_argument("--words", type=Path, metavar="FILE", help="user words, to be preferred")
+    parser.add_argument(
+        "--nbest", type=positive, default=1, metavar="N", help="ways to write each line, tabs between them"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object a line: scores, reasons, words")
+    parser.add_argument("--strict", action="store_true", help="what is no pinyin is an error")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,123 @@
+"""User words in a batch of sentences → their hanzi among the candidates, and what paths with them gain.
+
+A word whose syllables are in a sentence earns its weight for each character if it is written there. A search
+pays for the characters that have come so far, so that the word survives until it is complete, and takes the
+pay back when the word goes on otherwise (as in the context graphs of Zhao et al., "Shallow-Fusion End-to-End
+Contextual Biasing", Interspeech 2019, section 3.1). What a whole sentence gains is exactly the weights of the
+words in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from model_language.decoding import Grid, HistoryModel
+from model_language.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from model_language.user_words import Span
+
+
+class WordSearch:
+    """Words in a batch of sentences: their hanzi among the candidates, and their say in the search.
+
+    Args:
+        grid: what the model says of the batch.
+        spans: of each sentence the words in it.
+        symbols: the model's vocabularies.
+
+    Attributes:
+        grid: the same, with hanzi added that the model or its lexicon doesn't have at these syllables; as
+            improbable as the least candidate there. Ids beyond the vocabulary stand for unknown hanzi.
+        reach: hanzi back that a word's next one depends on.
+    """
+
+    def __init__(self, grid: Grid, spans: Sequence[Sequence[Span]], symbols: Symbols):
+        self._hanzi, self._size = symbols.hanzi, len(symbols.hanzi)
+        self._added: dict[str, int] = {}
+        # By place: of each sentence the words on it, how many of their hanzi come before, ids, weight.
+        self._at: dict[int, dict[int, list[tuple[int, np.ndarray, float]]]] = {}
+        self._words: list[list[tuple[int, np.ndarray, float]]] = [[] for _ in spans]
+        wanted: dict[tuple[int, int], list[int]] = {}
+        for row, found in enumerate(spans):
+            for span in found:
+                ids = np.array([self._id(character) for character in span.word.hanzi], np.int32)
+                self._words[row].append((span.start, ids, span.word.weight))
+                for before, place in enumerate(range(span.start, span.end)):
+                    at = self._at.setdefault(place, {}).setdefault(row, [])
+                    at.append((before, ids, span.word.weight))
+                    wanted.setdefault((row, place), []).append(int(ids[before]))
+        self.reach = max((len(span.word.hanzi) - 1 for found in spans for span in found), default=0)
+        self.grid = _with_candidates(grid, wanted)
+
+    def gains(self, place: int, past: np.ndarray, words: np.ndarray) -> np.ndarray | None:
+        """See :class:`model_language.decoding.PathBonus`."""
+        if place not in self._at:
+            return None
+        result = np.zeros((*past.shape[:2], words.shape[1]))
+        for row, covering in self._at[place].items():
+            paid = np.zeros(past.shape[1])  # (W,) for characters of words that aren't complete yet
+            owed = np.zeros(result.shape[1:])  # (W, K)
+            for before, ids, weight in covering:
+                begun = (past[row, :, place - before : place] == ids[:before]).all(axis=1)  # (W,)
+                paid = np.maximum(paid, np.where(begun, weight * before, 0.0))
+                goes_on = begun[:, None] & (words[row] == ids[before])  # (W, K)
+                if before + 1 < len(ids):
+                    owed = np.maximum(owed, np.where(goes_on, weight * (before + 1), 0.0))
+                else:
+                    result[row] += np.where(goes_on, weight * len(ids), 0.0)
+            result[row] += owed - paid[:, None]
+        return result
+
+    def earned(self, row: int, sequences: np.ndarray) -> np.ndarray:
+        """What the words of a sentence earn in whole sequences of ids, (N, L) → (N,)."""
+        total = np.zeros(len(sequences))
+        for start, ids, weight in self._words[row]:
+            total += weight * len(ids) * (sequences[:, start : start + len(ids)] == ids).all(axis=1)
+        return total
+
+    def known(self, ids: np.ndarray) -> np.ndarray:
+        """Ids that a model of hanzi can score: its own unknown one for added hanzi."""
+        return np.where(ids < self._size, ids, UNKNOWN_ID)
+
+    def decode(self, ids: Sequence[int], symbols: Symbols) -> str:
+        """Ids as text, added hanzi included."""
+        added = {number: character for character, number in self._added.items()}
+        return "".join(added.get(int(number)) or symbols.decode([int(number)]) for number in ids)
+
+    def _id(self, character: str) -> int:
+        if character in self._hanzi:
+            return self._hanzi.index(character)
+        return self._added.setdefault(character, self._size + len(self._added))
+
+
+class KnownHistory:
+    """A model of hanzi that bears ids it doesn't know (see :class:`model_language.decoding.HistoryModel`)."""
+
+    def __init__(self, model: HistoryModel, words: WordSearch):
+        self.history, self._model, self._words = model.history, model, words
+
+    def log_probs(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """See the protocol."""
+        return self._model.log_probs(self._words.known(histories), self._words.known(words))
+
+
+def _with_candidates(grid: Grid, wanted: Mapping[tuple[int, int], Sequence[int]]) -> Grid:
+    """The grid with hanzi added where they aren't candidates yet."""
+    missing = {
+        at: added
+        for at, ids in wanted.items()
+        if (added := [one for one in dict.fromkeys(ids) if one not in grid.candidates[at]])
+    }
+    if not missing:
+        return grid
+    used = {at: int((grid.candidates[at] > PAD_ID).sum()) for at in missing}
+    widest = max(used[at] + len(added) for at, added in missing.items())
+    more = ((0, 0), (0, 0), (0, max(0, widest - grid.candidates.shape[2])))
+    candidates = np.pad(grid.candidates, more, constant_values=PAD_ID)
+    scores = np.pad(grid.scores, more, constant_values=-np.inf)
+    for at, added in missing.items():
+        places = slice(used[at], used[at] + len(added))
+        candidates[(*at, places)] = added
+        scores[(*at, places)] = scores[(*at, slice(0, used[at]))].min()
+    return Grid(candidates, scores, grid.lengths)
