@@ -11,6 +11,7 @@ from keras import ops
 
 from model_language.decoding import Conversion, Grid, beam_search, length_batches, pad_rows
 from model_language.loss import candidate_logits
+from model_language.scoring import given_scores
 from model_language.symbols import Symbols
 from model_language.windows import LONGEST, windows
 from utils.prediction import predict, prepare_prediction
@@ -103,16 +104,7 @@ class NeuralConverter:
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
         """See :class:`Converter`."""
-        columns = [self._symbols.columns(*pair) for pair in zip(sentences, hanzi, strict=True)]
-        result = [-np.inf if found is None else 0.0 for found in columns]
-        possible = [index for index, found in enumerate(columns) if found is not None and len(found)]
-        for places in length_batches([len(columns[index]) for index in possible], _BATCH_SYLLABLES):
-            batch = [possible[place] for place in places]
-            log_probs, _ = self._score([self._symbols.encode(sentences[index]) for index in batch])
-            for index, scored in zip(batch, log_probs, strict=True):
-                chosen = columns[index]
-                result[index] = float(scored[np.arange(len(chosen)), chosen].sum(dtype=np.float64))
-        return result
+        return given_scores(self, sentences, hanzi)
 
     @property
     def symbols(self) -> Symbols:

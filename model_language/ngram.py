@@ -12,12 +12,12 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from model_language.any_tone import ToneTables
 from model_language.backoff import BackoffModel, find, read_arrays, tables_of
 from model_language.decoding import Conversion, Grid, beam_search, length_batches, pad_rows
 from model_language.kneser_ney import BOUNDARY, NgramTable, bits_needed, estimate
+from model_language.scoring import given_scores
 from model_language.symbols import UNKNOWN_ID, Symbols
 from utils.errors import ConfigError, RunError, TrainingError
 from utils.run import RunFolder
@@ -153,20 +153,7 @@ class NgramConverter:
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
         """See :class:`model_language.converter.Converter`."""
-        return [self._joint(*pair) for pair in zip(sentences, hanzi, strict=True)]
-
-    def _joint(self, sentence: Sequence[str], hanzi: Sequence[str]) -> float:
-        """log P(hanzi, syllables), the end of the sentence included, as the search adds it up."""
-        columns = self._symbols.columns(sentence, hanzi)
-        if columns is None:
-            return -np.inf
-        syllables = self._symbols.encode(sentence)  # (L,)
-        readings = self._model.readings[syllables, columns]
-        ids = np.concatenate([self._symbols.candidates[syllables, columns], [BOUNDARY]])  # (L + 1,)
-        begun = np.concatenate([np.full(self._model.history, BOUNDARY), ids])
-        histories = sliding_window_view(begun, self._model.history)[:-1]  # (L + 1, history), before each id
-        log_probs = self._model.log_probs(histories, ids[:, None])  # (L + 1, 1)
-        return float(readings.sum(dtype=np.float64) + log_probs.sum(dtype=np.float64))
+        return given_scores(self, sentences, hanzi)
 
     def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
         """The candidates of each syllable and log P(syllable | hanzi); no sentence may be empty."""

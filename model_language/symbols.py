@@ -57,24 +57,14 @@ class Symbols:
         """Ids of a training pair, two ``(len(hanzi),) int32``."""
         return self.encode(syllables), self.hanzi.encode_or_unknown(hanzi)
 
-    def columns(self, syllables: Sequence[str], hanzi: Sequence[str]) -> np.ndarray | None:
-        """Where each hanzi stands among the candidates of its syllable, ``(len(syllables),) int``.
+    def encode_hanzi(self, hanzi: Sequence[str]) -> np.ndarray:
+        """Ids of what :meth:`decode` may have written, ``(len(hanzi),) int32``; 0 of what it never writes.
 
-        Args:
-            syllables: canonical.
-            hanzi: one character a syllable, :data:`UNREADABLE` for what :meth:`decode` writes so.
-
-        Returns:
-            None if no conversion gives these hanzi: one too many or too few, or no candidate of its syllable.
+        That of :data:`UNREADABLE` is ``<unk>``'s.
         """
-        if len(syllables) != len(hanzi):
-            return None
-        # What isn't in the vocabulary can't be written, not even as UNREADABLE.
         tokens = [UNKNOWN if character == UNREADABLE else character for character in hanzi]
         ids = [self.hanzi.index(token) if token in self.hanzi else PAD_ID for token in tokens]
-        wanted = np.array(ids, np.int32)[:, None]  # (L, 1)
-        hits = (self.candidates[self.encode(syllables)] == wanted) & (wanted != PAD_ID)  # (L, K)
-        return hits.argmax(axis=1) if hits.any(axis=1).all() else None
+        return np.array(ids, np.int32)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Hanzi ids as text; ``<unk>`` and ``<pad>`` are written as :data:`UNREADABLE`."""

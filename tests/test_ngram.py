@@ -276,6 +276,9 @@ def test_what_cannot_be_written_has_no_probability(converter):
     sentences = [("ta1", "men5")] * len(cases)
     assert dict(zip(cases, converter.scores(sentences, list(cases)), strict=True)) == cases
     assert np.isfinite(converter.scores([("ta1", "men5"), ()], ["她们", ""])).all()
+    # Without its tone a syllable may become more, but never what another one is read as.
+    scores = converter.scores([("ta1", "men"), ("ta", "men5"), ("ta", "men")], ["他们", "他们", "他乐"])
+    assert np.isfinite(scores[:2]).all() and scores[2] == -np.inf
     # An unknown syllable is written as unreadable, and as nothing else.
     scores = converter.scores([("blorp",)] * 3, [UNREADABLE, "他", "鿿"])
     assert np.isfinite(scores[0]) and scores[1:] == [-np.inf, -np.inf]
