@@ -18,6 +18,7 @@ from analysis.explanation import listened, outcome_of, with_gold_hanzi, with_lan
 from analysis.facts_files import write_facts
 from analysis.gathering import SystemOutput, gather_facts
 from analysis.outcomes import HANZI, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Training
+from analysis.report_page import write_report_page
 from analysis.scores import TASK_LEVELS, hypotheses_tsv, score, score_distinct
 from analysis.tables import print_results
 from analysis.training_texts import read_training
@@ -62,7 +63,8 @@ examples:
 Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-with-LANGUAGERUN in the
 speech run), or into --output. Rates are true edit distances, not capped; intervals are bootstrapped.
 With --report DIR it also tells why: every error with its kind and the stage to blame, rates by speaker,
-length, position, frequency, speed and noise, and what perfect parts would bring (JSON and CSV files).
+length, position, frequency, speed and noise, and what perfect parts would bring: a page to be opened in
+a browser (report.html, needs nothing else), and the same facts as JSON and CSV files.
 """
 
 
@@ -108,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report(options: argparse.Namespace, tested: Tested) -> list[Path]:
-    """Write the facts of a report; returns its files."""
+    """Write a report: the page and the facts; returns its files."""
     settings = {name: value for name, value in tested.results.items() if name in REPORTED}
     facts = gather_facts(
         systems=[SystemOutput(options.task, tested.outcomes)],
@@ -118,7 +120,8 @@ def _report(options: argparse.Namespace, tested: Tested) -> list[Path]:
         training=tested.training,
         settings=settings,
     )
-    return write_facts(options.report, facts)
+    page = write_report_page(options.report, facts, _evidence(options, tested))
+    return [page, *write_facts(options.report, facts)]
 
 
 def _evidence(options: argparse.Namespace, tested: Tested) -> dict[str, Evidence]:

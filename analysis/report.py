@@ -18,6 +18,7 @@ from analysis.gathering import gather_facts
 from analysis.hypothesis_files import read_systems
 from analysis.normalisation import ALL, DEFAULT_RULES, NONE, RULES, rules_of
 from analysis.outcomes import LEVELS
+from analysis.report_page import write_report_page
 from analysis.text_files import read_listing, with_speakers
 from analysis.training_texts import read_training
 from utils.errors import ConfigError, run_command
@@ -35,11 +36,13 @@ matched-pairs test (MAPSSWE), what got better and worse.
 
 Normalisation ({", ".join(RULES)}): width: full-width forms; traditional: to simplified characters (needs
 OpenCC); digits: 120 → 一百二十; punctuation; case. How many lines each concerns is always reported.
+
+Writes report.html (a page to be opened in a browser; needs nothing else), facts.json and CSV files.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line, print the tables, write facts.json and the CSV files."""
+    """Parse the command line, print the tables, write the page, facts.json and the CSV files."""
     options = _parser().parse_args(arguments)
     facts = report_files(
         reference=options.reference,
@@ -53,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not console.is_terminal:
         console.width = 110
     print_facts(facts, console)
-    written = write_facts(options.output, facts)
+    written = [write_report_page(options.output, facts), *write_facts(options.output, facts)]
     print(f"written: {', '.join(map(str, written))}")
     return 0
 
