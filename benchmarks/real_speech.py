@@ -28,7 +28,7 @@ from utils.files import write_json, write_text
 
 WORK = Path("datasets/real_speech")
 RUNS = Path("runs/real_speech")
-OPEN_DOMAIN = "runs/open_domain/seed_1/compact"
+OPEN_DOMAIN = "runs/open_domain/seed_2/compact"
 SYNTHETIC_SENTENCES = 6_000
 LANGUAGE_LINES = 400_000
 TESTS = {

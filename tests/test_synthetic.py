@@ -29,6 +29,7 @@ from data.corpora.synthetic_acoustics import hum, record
 from data.corpora.synthetic_plan import VOICES, CorpusSettings, cast_splits, plan_corpus
 from data.corpora.synthetic_reading import make_sentence, spoken_input, spoken_reading, word_reading
 from data.corpora.synthetic_text import draw_sentences, read_grammar
+from data.corpora.synthetic_voices import made_voice
 from data.corpora.thchs30 import SPLITS, syllables_of_phones
 from data.manifest import read_manifest
 from utils.audio import SAMPLE_RATE
@@ -135,6 +136,38 @@ def test_speech_depends_on_the_request_alone(child):
 def test_all_voices_speak_and_differ(child):
     said = {voice: child.say(Speech(voice, "ni3 hao3")).tobytes() for voice in VOICES}
     assert len(set(said.values())) == len(VOICES) == 86
+
+
+def test_made_voices_speak_each_in_its_own_way(child):
+    definitions = [made_voice(np.random.default_rng(seed)) for seed in range(20)]
+    assert definitions == [made_voice(np.random.default_rng(seed)) for seed in range(20)]
+    speeches = [Speech("made", "ni3 hao3", definition=definition) for definition in definitions]
+    said = [child.say(speech).tobytes() for speech in speeches]
+    assert len(set(said)) == 20
+    assert child.say(Speech("f3", "ni3 hao3")).tobytes() not in said  # and they leave nothing behind
+    with Synthesiser() as other:
+        assert [other.say(speech).tobytes() for speech in reversed(speeches[:3])] == said[2::-1]
+
+
+def test_pitch_of_a_made_voice_is_as_defined(child):
+    def period(samples: np.ndarray) -> int:
+        middle = samples[len(samples) // 3 :].astype(float)
+        lags = np.correlate(middle, middle, "full")[len(middle) - 1 :]
+        return 60 + int(lags[60:500].argmax())  # 44 to 370 Hz
+
+    low, high = (
+        child.say(Speech("made", "ma1", pitch=50, definition=f"language variant\npitch {pitch}\n"))
+        for pitch in ("70 100", "140 200")
+    )
+    assert period(low) / period(high) == pytest.approx(2.0, rel=0.1)
+
+
+def test_the_files_of_the_child_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Synthesiser() as synthesiser:
+        synthesiser.say(Speech("made", "ni3", definition=made_voice(np.random.default_rng(0))))
+        assert list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())
 
 
 def test_unknown_voice(child):
@@ -260,6 +293,18 @@ def test_voices_and_sentences_of_the_splits_are_disjoint():
     planned = plan_corpus(CorpusSettings(), casts)
     assert len({p.id for p in planned}) == len(planned) == 4900
     assert len({p.id[:4] for p in planned}) == 71
+
+
+def test_every_other_training_sentence_is_said_by_a_made_voice():
+    settings = CorpusSettings(made=30)
+    planned = plan_corpus(settings, cast_splits(settings))
+    assert len({p.id for p in planned}) == len(planned) == 4900
+    made = [p for p in planned if p.definition]
+    assert {p.split for p in made} == {"train"}
+    assert len(made) == 2000
+    assert len({p.definition for p in made}) == len({p.id[:4] for p in made}) == 30
+    plain = plan_corpus(CorpusSettings(), cast_splits(CorpusSettings()))
+    assert [p.sentence for p in planned] == [p.sentence for p in plain]
 
 
 def test_an_interrupted_run_goes_on_and_a_complete_one_is_left_alone(corpus, tmp_path, monkeypatch):

@@ -6,8 +6,9 @@ nothing of ours.
 
 A request is a line of JSON: ``{"voice": "f3", "text": "ni3 hao3", "speed": 175, "pitch": 50, "range": 50}``.
 The reply is a line of JSON and the speech: ``{"samples": n}`` and n 16-bit samples at 22,050 Hz, or
-``{"error": why}``. With ``"trace": true`` it is ``{"phonemes": [...]}`` instead: what is really said, a list
-for each stretch without a pause.
+``{"error": why}``. With a ``"definition"``, the lines of a variant file, ``voice`` is only its name. With
+``"trace": true`` the reply is ``{"phonemes": [...]}`` instead: what is really said, a list for each stretch
+without a pause.
 
 Every request is answered by a fork of this process, for two reasons found by measuring:
 
@@ -49,14 +50,19 @@ _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctype
 
 
 class Espeak:
-    """The library, initialised; ``say`` and ``trace`` speak once in the state they find."""
+    """The library, initialised; ``say`` and ``trace`` speak once in the state they find.
 
-    def __init__(self) -> None:
+    Args:
+        own: an empty folder, for variants that requests define.
+    """
+
+    def __init__(self, own: Path) -> None:
         import espeakng_loader  # only the child that speaks loads the GPL library
 
         self._library = ctypes.CDLL(espeakng_loader.get_library_path())
-        data = espeakng_loader.get_data_path()
-        self._variants = {path.name for path in Path(data, "voices", "!v").iterdir()}
+        data = _own_data(Path(espeakng_loader.get_data_path()), own)
+        self._made = data / "voices" / "!v" / "made"
+        self._variants = {path.name for path in self._made.parent.iterdir()}
         rate = self._library.espeak_Initialize(_AUDIO_OUTPUT_SYNCHRONOUS, 0, os.fsencode(data), 0)
         if rate != SAMPLE_RATE:
             raise RuntimeError(f"espeak-ng speaks at {rate} Hz instead of {SAMPLE_RATE}")
@@ -69,7 +75,10 @@ class Espeak:
     def say(self, request: dict) -> bytes:
         """16-bit samples of a request's text."""
         variant = request["voice"]
-        if variant and variant not in self._variants:  # the library itself would speak with its plain voice
+        if request.get("definition"):
+            variant = self._made.name
+            self._made.write_text(request["definition"], encoding="utf-8")
+        elif variant and variant not in self._variants:  # the library itself would speak with its plain voice
             raise ValueError(f"espeak-ng has no voice {variant!r}")
         name = f"{LANGUAGE}+{variant}" if variant else LANGUAGE
         self._library.espeak_SetVoiceByName(name.encode())
@@ -95,6 +104,21 @@ class Espeak:
         if samples and count > 0:
             self._heard.append(ctypes.string_at(samples, count * 2))
         return 0
+
+
+def _own_data(data: Path, own: Path) -> Path:
+    """espeak-ng's data as links in a folder of our own, where variants can be added."""
+    variants = own / "voices" / "!v"
+    variants.mkdir(parents=True)
+    for source, folder in (
+        (data, own),
+        (data / "voices", own / "voices"),
+        (data / "voices" / "!v", variants),
+    ):
+        for path in source.iterdir():
+            if not (folder / path.name).exists():
+                (folder / path.name).symlink_to(path)
+    return own
 
 
 def answer(espeak: Espeak, request: dict) -> bytes:
@@ -142,7 +166,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle; it closes our input
     replies = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    espeak = Espeak()
+    espeak = Espeak(Path(sys.argv[1]))
     serve(lambda request: answer(espeak, request), replies)
 
 

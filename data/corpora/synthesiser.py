@@ -11,6 +11,7 @@ import os
 import select
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,6 +53,7 @@ class Speech:
         speed: words a minute, 80 to 450; usual 175.
         pitch: 0 to 100; usual 50.
         range: of the pitch, 0 (monotonous) to 100; usual 50.
+        definition: lines of a variant file: a voice of our own, which ``voice`` then only names.
     """
 
     voice: str
@@ -59,6 +61,7 @@ class Speech:
     speed: int = 175
     pitch: int = 50
     range: int = 50
+    definition: str = ""
 
 
 def to_text(syllables: Sequence[str], pauses: Sequence[int] = ()) -> str:
@@ -75,13 +78,15 @@ class Synthesiser:
     """A child process that speaks. It starts at the first word, and again after it died.
 
     Args:
-        command: the program; it keeps to the protocol of ``espeak.py``.
+        command: the program; it keeps to the protocol of ``espeak.py``, and gets an empty folder for files of
+            its own as its last argument.
         reply_seconds: a child that hasn't answered by then is killed.
     """
 
     def __init__(self, command: Sequence[str] = COMMAND, reply_seconds: float = REPLY_SECONDS):
         self.command, self.reply_seconds = tuple(command), reply_seconds
         self._process: subprocess.Popen[bytes] | None = None
+        self._files: tempfile.TemporaryDirectory | None = None  # of the process
         self._unread = b""  # what the child has sent beyond the message asked for
 
     def __enter__(self) -> Synthesiser:
@@ -114,6 +119,7 @@ class Synthesiser:
         if process is not None:
             process.kill()
             process.communicate()
+            self._files.cleanup()
 
     def _ask(self, request: dict, speech: Speech) -> tuple[dict, subprocess.Popen[bytes]]:
         process = self._started()
@@ -144,8 +150,9 @@ class Synthesiser:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
+            self._files = tempfile.TemporaryDirectory(prefix="espeak-ng-data-")
             self._process = subprocess.Popen(
-                self.command,
+                (*self.command, self._files.name),
                 cwd=_ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -39,7 +39,7 @@ from data.corpora.synthetic_plan import VOICES, Cast, CorpusSettings, Planned, c
 from data.corpora.synthetic_reading import Sentence, spoken_input, spoken_reading
 from data.corpora.synthetic_text import GRAMMAR_PATH
 from data.corpora.thchs30 import SPLITS, find_utterances
-from utils.arguments import positive
+from utils.arguments import not_negative, positive
 from utils.audio import INT16_SCALE, SAMPLE_RATE, audio_seconds, resample, write_wav
 from utils.errors import CorpusError, run_command
 from utils.files import write_json, write_text
@@ -71,7 +71,9 @@ class Failure:
     reason: str
 
 
-def speak(sentence: Sentence, voice: str, rng: np.random.Generator, synthesiser: Synthesiser) -> np.ndarray:
+def speak(
+    sentence: Sentence, voice: str, rng: np.random.Generator, synthesiser: Synthesiser, definition: str = ""
+) -> np.ndarray:
     """A sentence in a voice; speed, pitch and head by chance: (samples,) float32 at 16 kHz, RMS 0.1.
 
     Raises:
@@ -81,7 +83,7 @@ def speak(sentence: Sentence, voice: str, rng: np.random.Generator, synthesiser:
     scale = rng.uniform(*_HEAD_SCALE)
     text = to_text(spoken_input(sentence), sentence.pauses)
     # Played faster by the scale afterwards: spoken slower by as much, the speed stays what it was to be.
-    said = synthesiser.say(Speech(voice, text, round(speed / scale), pitch, pitch_range))
+    said = synthesiser.say(Speech(voice, text, round(speed / scale), pitch, pitch_range, definition))
     samples = resample(said.astype(np.float32) / INT16_SCALE, VOICE_RATE * scale, SAMPLE_RATE)
     return samples * np.float32(_SPEECH_RMS / np.sqrt(np.mean(np.square(samples))))
 
@@ -109,7 +111,7 @@ def make_utterance(
         return total
 
     try:
-        speech = speak(planned.sentence, planned.voice, rng, synthesiser)
+        speech = speak(planned.sentence, planned.voice, rng, synthesiser, planned.definition)
         samples = record(speech, rng, babble, SAMPLE_RATE)
     except SynthesiserError as error:
         return Failure(planned.id, planned.voice, planned.sentence.hanzi, error.what)
@@ -181,7 +183,10 @@ def generate(
 def _identity(settings: CorpusSettings) -> dict:
     """The settings and a hash over everything that the bytes of the corpus depend on."""
     text = Path(settings.text or GRAMMAR_PATH).read_bytes()
-    parts = [RECIPE, asdict(settings) | {"text": None}, VOICES, hashlib.sha256(text).hexdigest()]
+    fixed = asdict(settings) | {"text": None}
+    if not settings.made:  # so that corpora made before there were such voices are still known
+        del fixed["made"]
+    parts = [RECIPE, fixed, VOICES, hashlib.sha256(text).hexdigest()]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     return {"corpus": "synthetic", "settings": asdict(settings), "hash": digest}
 
@@ -262,6 +267,9 @@ def _parser() -> argparse.ArgumentParser:
         )
     making.add_argument("--seed", type=int, default=usual.seed, help="default: %(default)s")
     making.add_argument("--voices", type=positive, default=usual.voices, help="default: all %(default)s")
+    making.add_argument(
+        "--made", type=not_negative, default=usual.made, help="made-up voices in train (default: %(default)s)"
+    )
     making.add_argument(
         "--text", help="sentences instead of the grammar's: lines of hanzi, or pinyin<TAB>hanzi"
     )

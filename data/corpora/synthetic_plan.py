@@ -13,6 +13,7 @@ import numpy as np
 
 from data.corpora.synthetic_reading import Sentence
 from data.corpora.synthetic_text import draw_sentences, read_sentences
+from data.corpora.synthetic_voices import made_voice
 from data.corpora.thchs30 import SPLITS
 from utils.errors import CorpusError
 
@@ -52,6 +53,7 @@ _DISTINCT = tuple(voice for families in _REGISTERS for family in families for vo
 VOICES = _DISTINCT + tuple(voice for voices in _ALIKE.values() for voice in voices)
 
 _DEV_SHARE, _TEST_SHARE = 1 / 12, 1 / 6  # of the voices
+_MADE_KEY = 5  # purpose of a random generator, beside those of the utterances
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class CorpusSettings:
         seed: of sentences, voices, prosody and acoustics.
         voices: how many of ``VOICES`` to use at most, at least 3; near-duplicates come last.
         text: a file of sentences instead of the grammar.
+        made: made-up voices that say every other sentence of the train split, and none of the others.
     """
 
     train: int = 4000
@@ -71,17 +74,22 @@ class CorpusSettings:
     seed: int = 0
     voices: int = len(_DISTINCT)
     text: str | None = None
+    made: int = 0
 
 
 @dataclass(frozen=True)
 class Planned:
-    """An utterance to be made; ``rng_key`` starts its own stream of chance."""
+    """An utterance to be made; ``rng_key`` starts its own stream of chance.
+
+    ``voice`` is the name of a variant; with a ``definition`` it is a made-up one.
+    """
 
     id: str
     split: str
     sentence: Sentence
     voice: str
     rng_key: tuple[int, ...]
+    definition: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,6 +106,8 @@ def cast_splits(settings: CorpusSettings) -> dict[str, Cast]:
     Raises:
         CorpusError: too few voices or sentences.
     """
+    if settings.made < 0:
+        raise CorpusError(f"{settings.made} made voices", hint="0 (none) or more")
     if not 3 <= settings.voices <= len(VOICES):
         raise CorpusError(f"{settings.voices} voices", hint=f"3 (one a split) to {len(VOICES)}")
     rng = np.random.default_rng([settings.seed, 1])
@@ -154,14 +164,24 @@ def _sentences(settings: CorpusSettings) -> list[Sentence]:
 def plan_corpus(settings: CorpusSettings, casts: dict[str, Cast]) -> list[Planned]:
     """Every utterance of the corpus; sentences are said again, by other voices, where they are too few."""
     planned = []
+    definitions = [
+        made_voice(np.random.default_rng([settings.seed, _MADE_KEY, number]))
+        for number in range(settings.made)
+    ]
     for number, split in enumerate(SPLITS):
         cast = casts[split]
         said: Counter[str] = Counter()
         for i in range(getattr(settings, split)):
             # In each round of the sentences the voices move on by one, so that no pair comes twice.
             turn, k = divmod(i, len(cast.sentences))
-            voice = cast.voices[(k + turn) % len(cast.voices)]
-            name = f"S{VOICES.index(voice) + 1:03d}_{said[voice]:04d}"
+            key = (settings.seed, 2 + number, i)
+            if split == "train" and settings.made and i % 2:
+                made = i // 2 % settings.made
+                voice, speaker, definition = f"made {made + 1}", f"M{made + 1:03d}", definitions[made]
+            else:
+                voice, definition = cast.voices[(k + turn) % len(cast.voices)], ""
+                speaker = f"S{VOICES.index(voice) + 1:03d}"
+            name = f"{speaker}_{said[voice]:04d}"
             said[voice] += 1
-            planned.append(Planned(name, split, cast.sentences[k], voice, (settings.seed, 2 + number, i)))
+            planned.append(Planned(name, split, cast.sentences[k], voice, key, definition))
     return planned
