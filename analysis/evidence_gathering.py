@@ -13,7 +13,15 @@ from analysis.evidence import WORST_SHOWN, Evidence
 from analysis.examples import with_tone_mark
 from analysis.outcomes import Outcome, tokens_of
 from analysis.phonology import syllable_distance
-from analysis.posterior_picture import MISSED, RIGHT, WRONG, Shown, draw_posteriors, picture_address
+from analysis.posterior_picture import (
+    MISSED,
+    RIGHT,
+    WRONG,
+    Shown,
+    around,
+    draw_posteriors,
+    picture_address,
+)
 from utils.audio import read_audio
 from utils.files import is_file
 from utils.metrics import count_errors
@@ -129,7 +137,7 @@ def _tracks(
 
 
 def _peaks(shown: Sequence[Shown], inspection: Inspection) -> str:
-    """Each syllable with its highest posterior within its time."""
+    """Each syllable with its highest posterior around its time."""
     return ", ".join(f"{one.name} {_peak(one, inspection)}" for one in shown) or "none"
 
 
@@ -137,6 +145,6 @@ def _peak(one: Shown, inspection: Inspection) -> str:
     if one.column is None:
         return "(unknown to the model)"
     last = len(inspection.posteriors) - 1
-    first = min(int(one.start / inspection.frame_seconds), last)
-    stop = max(first + 1, int(np.ceil(one.end / inspection.frame_seconds)))
-    return f"{inspection.posteriors[first:stop, one.column].max():.0%}"
+    first, stop = (round(edge / inspection.frame_seconds) for edge in around(one, inspection))
+    first = min(max(first, 0), last)
+    return f"{inspection.posteriors[first : max(stop, first + 1), one.column].max():.0%}"

@@ -2,9 +2,9 @@
 
 From top to bottom: the spectrogram; the recognised syllables; those of the reference that were missed, if
 any; the blank. Its width is the recording's time and nothing else, so that a player's position can be drawn
-on it. Syllables stand in as few lanes as their names need side by side, and each fills its part of a lane
-with its posterior: as high as the lane is probability 1. Names can be read at a width of 350 pixels, as on a
-phone, and don't shout at 1200.
+on it. Syllables stand in as few lanes as their names need side by side. Each one's posterior is drawn around
+its own time, since another occurrence of the syllable is not meant: as high as the lane is probability 1.
+Names can be read at a width of 350 pixels, as on a phone, and don't shout at 1200.
 """
 
 from __future__ import annotations
@@ -121,16 +121,26 @@ def _lanes(
     track = np.concatenate([_lane(bounds) for _ in range(max(numbers, default=0) + 1)])
     for number in set(numbers):
         members = [i for i, other in enumerate(numbers) if other == number]
-        # Neighbours in a lane meet half-way between their spans, so that all of the lane belongs to somebody.
         meeting = [(spans[i][1] + spans[j][0]) // 2 for i, j in itertools.pairwise(members)]
         lane = track[number * LANE_HEIGHT : (number + 1) * LANE_HEIGHT]
-        for i, part in zip(members, itertools.pairwise([0, *meeting, WIDTH]), strict=True):
+        for i, (left, right) in zip(members, itertools.pairwise([0, *meeting, WIDTH]), strict=True):
             one = group[i]
             if one.column is not None:
+                start, end = (_pixel(edge, seconds) for edge in around(one, inspection))
+                part = max(left, start), min(right, end)
                 _fill(lane, inspection.posteriors[:, one.column], part, FILL[one.kind], inspection, seconds)
+        lane[:, bounds] = BOUND  # also through what is filled: it parts neighbours
     middles = [number * LANE_HEIGHT + LANE_HEIGHT // 2 for number in numbers]
     lefts = [_left(one, seconds) for one in group]
     return track, list(zip(lefts, middles, group, strict=True))
+
+
+def around(one: Shown, inspection: Inspection) -> tuple[float, float]:
+    """The seconds in which a syllable's posterior says something of it: its own and a frame before and after.
+
+    What was missed may have had its peak just beyond the bounds of what was heard instead.
+    """
+    return one.start - inspection.frame_seconds, one.end + inspection.frame_seconds
 
 
 def first_free(spans: Sequence[Span]) -> list[int]:

@@ -159,6 +159,18 @@ def test_posteriors_are_drawn_at_their_time_and_height(confused, inspection):
     assert right[0] >= 12 * FRAME * PIXELS - 1 and right[-1] < 13 * FRAME * PIXELS
 
 
+def test_a_missed_syllable_does_not_show_its_other_occurrence(inspection):
+    """ni3 is said twice and heard once, at 1 s: that peak is not one of the second."""
+    twice = outcome("ni3 ni3 ma3", "ni3 ma3", ((0.75, 1.25), (2.0, 2.5)))
+    heard, _ = shown_syllables(twice, inspection)
+    picture = draw_posteriors(burst(), inspection, heard, [Shown("nǐ", 0, 1.4, 2.0, MISSED)])
+    assert coloured(picture, RIGHT, 0).any()
+    assert not coloured(picture, MISSED, 1).any()
+    # A peak one frame beyond its bounds is its own.
+    near = draw_posteriors(burst(), inspection, heard, [Shown("nǐ", 0, 1.1, 2.0, MISSED)])
+    assert coloured(near, MISSED, 1).max() == 1
+
+
 def test_bounds_are_drawn_through_everything(confused, inspection):
     pixels = np.asarray(draw_posteriors(burst(), inspection, *shown_syllables(confused, inspection)), int)
     for second in (0.75, 1.25, 2.0, 2.5):
