@@ -80,7 +80,7 @@ def _as_json(line: ConvertedLine) -> str:
         "text": line.text,
         "n_best": [{"text": one.hanzi, "score": _rounded(one.score)} for one in line.n_best],
         "sentences": [_sentence(*one) for one in line.sentences],
-        "unread": [{"text": piece.text, "column": piece.column} for piece in line.unread],
+        "unread": [{"text": word, "column": column} for word, column in line.unread],
     }
     return json.dumps(facts, ensure_ascii=False)
 

@@ -23,6 +23,8 @@ from utils.errors import ConfigError, RunError, TrainingError
 from utils.run import RunFolder
 
 NAME = "ngram"
+READINGS = "readings"
+"""What the scores of its grids are: log P(syllable | hanzi), whatever stands beside."""
 NGRAM_FILE = "ngram.npz"
 
 # Padded syllables in one call of the search: some 10 MB an array with a beam of 32.
@@ -109,7 +111,7 @@ class NgramConverter:
         beam: hypotheses kept after each syllable.
     """
 
-    grid_part = "readings"  # what the scores of its grids are
+    grid_part = READINGS  # what the scores of its grids are
     batch_syllables = _BATCH_SYLLABLES
 
     def __init__(self, model: NgramModel, symbols: Symbols, beam: int):

@@ -42,12 +42,12 @@ class ConvertedLine:
     Attributes:
         n_best: whole lines, the best first, with other text in its place.
         sentences: the stretches of pinyin: canonical syllables and what was made of them.
-        unread: words of Latin letters that are no pinyin and stay as they are.
+        unread: words of Latin letters that are no pinyin and stay as they are, with their columns.
     """
 
     n_best: tuple[Conversion, ...]
     sentences: tuple[tuple[tuple[str, ...], Explained], ...]
-    unread: tuple[Piece, ...]
+    unread: tuple[tuple[str, int], ...]
 
     @property
     def text(self) -> str:
@@ -130,9 +130,9 @@ class PinyinToHanzi:
                 found = list(group)
                 parts += [found] if is_pinyin else found
             read.append(parts)
-            for piece in filter(lambda piece: piece.is_word, pieces):
+            for word, column in itertools.chain.from_iterable(piece.unread for piece in pieces):
                 self.unread += 1
-                self.example = self.example or f"'{piece.text}' in line {number}, column {piece.column}"
+                self.example = self.example or f"'{word}' in line {number}, column {column}"
         return read
 
     def _cut(self, stretches: Sequence[list[Piece]]) -> list[tuple[tuple[str, ...], str | None]]:
@@ -185,8 +185,8 @@ def _line(
             for one, other in itertools.product(best, ways)
         )
         best = heapq.nlargest(n, joined, key=lambda way: way.score)
-    unread = tuple(part for part in parts if isinstance(part, Piece) and part.is_word)
-    return ConvertedLine(tuple(best), tuple(sentences), unread)
+    unread = [word for part in parts if isinstance(part, Piece) for word in part.unread]
+    return ConvertedLine(tuple(best), tuple(sentences), tuple(unread))
 
 
 def _load(path: Path) -> GridConverter:

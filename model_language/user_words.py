@@ -43,6 +43,10 @@ class UserWord:
     readings: tuple[frozenset[str], ...]
     weight: float = WEIGHT
 
+    def reads(self, place: int, syllable: str) -> bool:
+        """Whether its character at ``place`` may be said as a syllable; one without a tone may have any."""
+        return _matches(self.readings[place], syllable)
+
 
 @dataclass(frozen=True)
 class Span:
@@ -88,8 +92,13 @@ class UserWords:
             for key in _keys(bases, start)
             for word in self._by_beginning.get(key, ())
             if start + len(word.readings) <= len(syllables)
-            and all(_matches(reading, syllables[start + i]) for i, reading in enumerate(word.readings))
+            and all(word.reads(i, syllables[start + i]) for i in range(len(word.readings)))
         ]
+
+    def beginning_with(self, first: str, second: str | None) -> Sequence[UserWord]:
+        """Words that may begin with these syllables, tones aside; without a second: those of one syllable."""
+        bases = tuple(_base(syllable) for syllable in (first, second) if syllable is not None)
+        return self._by_beginning.get(bases, ())
 
 
 def read_user_words(path: str | Path, weight: float = WEIGHT) -> UserWords:

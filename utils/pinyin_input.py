@@ -11,7 +11,8 @@ What is written without spaces is cut into syllables. Of the ways to cut, the be
 3. the fewest syllables;
 4. the longest syllables first.
 
-The next best ways are kept as alternatives. Erhua becomes the syllable and ``er``, as hanzi write it (花儿).
+The next best ways are kept as alternatives, but for words with tones, and where the line's spaces cut all
+syllables. Erhua becomes the syllable and ``er``, as hanzi write it (花儿).
 """
 
 from __future__ import annotations
@@ -65,9 +66,12 @@ class Piece:
     readings: tuple[tuple[str, ...], ...] = ()
 
     @property
-    def is_word(self) -> bool:
-        """Whether it is a word of Latin letters that can't be read as pinyin: perhaps a mistake."""
-        return not self.readings and _WORD.match(_half_width(self.text)) is not None
+    def unread(self) -> tuple[tuple[str, int], ...]:
+        """Words of Latin letters in it that can't be read as pinyin, perhaps mistakes, with their columns."""
+        if self.readings:
+            return ()
+        found = _WORD.finditer(_half_width(self.text))
+        return tuple((self.text[word.start() : word.end()], self.column + word.start()) for word in found)
 
 
 def read_line(line: str) -> list[Piece]:
@@ -89,6 +93,8 @@ def read_line(line: str) -> list[Piece]:
         digit_before = found.start() > 0 and plain[found.start() - 1].isdecimal()
         if readings and not (digit_before and len(found[0]) == 1):  # the m of 5m
             words.append((found.start(), found.end(), readings))
+    if len(words) > 1 and all(len(readings[0]) == 1 for _, _, readings in words):
+        words = [(start, end, readings[:1]) for start, end, readings in words]
     neutral = _bare_is_neutral([readings[0] for _, _, readings in words])
     pieces, place = [], 0
     for start, end, readings in words:
@@ -180,6 +186,8 @@ def _cut(word: str) -> tuple[tuple[str, ...], ...]:
         if not found:
             return ()
         ways = [way + more for way in ways for more in found][:WAYS_KEPT]
+    if any(syllable[-1].isdigit() for syllable in ways[0]):  # a tone says where a syllable ends
+        ways = ways[:1]
     return tuple(dict.fromkeys(ways))
 
 
