@@ -20,10 +20,14 @@ from analysis.outcomes import LANGUAGE, PIPELINE, SPEECH, Outcome
 from analysis.scores import hypotheses_tsv, score, score_distinct
 from analysis.tables import print_results
 from data.manifest import read_manifest, write_manifest
+from model_language.ngram import NGRAM_FILE, NgramConfig, NgramModel
+from model_language.symbols import build_symbols
 from tests.scripts import ROOT, load_script
 from tests.tiny_corpus import write_tiny_corpus
 from tests.tiny_runs import write_language_run, write_speech_run
+from utils.config import save_yaml, to_plain
 from utils.errors import CorpusError, RunError
+from utils.run import RunFolder
 
 command = load_script("test.py")
 
@@ -245,6 +249,15 @@ def test_report_of_the_pipeline(speech_run, language_run, tmp_path):
     assert len(one["n_best"]) == 3 and len(one["times"]) == len(one["pinyin"].split())
 
 
+def test_the_worst_can_be_heard_and_seen_in_the_report(speech_run, tmp_path):
+    folders = ["--report", str(tmp_path / "report"), "--output", str(tmp_path)]
+    for examples in (0, 2):
+        command.main([SPEECH, str(speech_run), "--examples", str(examples), *folders])
+        page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+        for kind in ("image/webp", "audio/mpeg"):
+            assert page.count(f"data:{kind};base64,") == examples
+
+
 def test_report_of_a_language_model_needs_no_audio(language_run, tmp_path):
     transcripts = tmp_path / "list.tsv"
     transcripts.write_text("a\two3 hao3\t我好\nb\tni3 hao3\t尼好\n")
@@ -261,6 +274,23 @@ def test_report_of_a_language_model_needs_no_audio(language_run, tmp_path):
     assert list(system["kinds"]) == ["hanzi"]
     assert sum(system["kinds"]["hanzi"].values()) == system["attribution"]["language"] == 1
     assert (tmp_path / "report" / "errors.csv").is_file()
+
+
+def test_report_tells_what_a_narrow_beam_missed(tmp_path):
+    """他 begins more sentences than 她, but only 她的 was read: who decides at once decides wrong."""
+    pairs = [(["ta1", "hen3"], "他很"), (["ta1", "men5"], "他们"), (["ta1", "de5", "yin1"], "她的音")]
+    run, model = RunFolder(tmp_path / "narrow"), NgramConfig(order=2, beam=1)
+    save_yaml(run.config_file, {"task": LANGUAGE, "data": {"train": []}, "model": to_plain(model)})
+    symbols = build_symbols(pairs)
+    symbols.save(run.path)
+    NgramModel.train(pairs, model, symbols).save(run.path / NGRAM_FILE)
+    transcripts = tmp_path / "list.tsv"
+    transcripts.write_text("a\tta1 de5 yin1\t她的音\nb\tta1 hen3\t她很\nc\tta1 men5\t他们\n")
+    folders = ["--output", str(tmp_path), "--report", str(tmp_path / "report")]
+    command.main([LANGUAGE, str(run.path), "--manifest", str(transcripts), *folders])
+    (system,) = json.loads((tmp_path / "report" / "facts.json").read_text())["systems"]
+    blamed = {one["id"]: [p[6] for p in one["places"] if p[2]] for one in system["utterances"]}
+    assert blamed == {"a": ["search"], "b": ["language"], "c": []}
 
 
 def test_language_on_plain_text_and_on_the_recorded_manifest(language_run, tmp_path):
