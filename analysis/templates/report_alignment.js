@@ -164,7 +164,8 @@ function listening(one, evidence, places) {
     return button;
   });
   spoken.append(...buttons);
-  const timeline = make("div", {class: "timeline", style: `width:${Math.max(seconds * 15, 18)}rem`});
+  // Not wider than the picture itself, whose names would be blown up.
+  const timeline = make("div", {class: "timeline", style: `width:${Math.min(Math.max(seconds * 15, 18), 75)}rem`});
   if (evidence.picture) {
     const alt = evidence.tracks.map(([label, text]) => `${label}: ${text}`).join("; ");
     const picture = make("img", {src: evidence.picture, alt});
