@@ -13,9 +13,10 @@ from typing import Any
 from tqdm import tqdm
 
 from model_language.guided import Explained
-from model_language.to_hanzi import PRETRAINED, ConvertedLine, PinyinToHanzi
+from model_language.to_hanzi import ConvertedLine, PinyinToHanzi
 from utils.arguments import positive
 from utils.errors import CorpusError, run_command
+from utils.run import PRETRAINED
 
 PIPE = Path("-")
 READ_BYTES = 1 << 16  # at once; lines that have come are converted together, then written

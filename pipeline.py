@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from model_language.converter import Converter
+from model_language.joint_search import JointReading, JointSearch, load_joint_search
 from model_language.registry import load_converter
 from model_language.syllable_ngram import load_syllable_ngram
 from model_speech.decoder import Decoder, Submit, decoding
@@ -24,7 +25,9 @@ from model_speech.decoding import Hypothesis
 from model_speech.fusion import Fusion
 from model_speech.loading import AcousticModel, load_acoustic_model
 from model_speech.scoring import sequence_score
+from model_speech.slots import confusion_network
 from utils.audio import audio_blocks
+from utils.confusion_network import ConfusionNetwork
 from utils.errors import AudioError, ConfigError, RunError
 from utils.features import extract_features
 from utils.recognition import Alternative, Ending, Inspection, Recognition, Segment
@@ -37,6 +40,7 @@ __all__ = [
     "load_acoustic_model",
     "load_converter",
     "load_fusion",
+    "load_joint_search",
     "syllable_times",
 ]
 
@@ -66,11 +70,16 @@ _Part = tuple[int, str, _Piece | Ending]
 
 @dataclass(frozen=True)
 class _Reading:
-    """One reading of a piece: syllables and their times in seconds from the recording's start."""
+    """One reading of a piece: syllables and their times in seconds from the recording's start.
+
+    A joint search has the hanzi already, and how sure each is.
+    """
 
     pinyin: tuple[str, ...]
     score: float
     times: tuple[tuple[float, float], ...]
+    hanzi: str = ""
+    confidence: tuple[float, ...] = ()
 
 
 class Recognizer:
@@ -82,6 +91,7 @@ class Recognizer:
         beam: prefixes kept by the beam search; 1 decodes greedily.
         n_best: readings to give of each segment and of each recording.
         fusion: a language model of syllables that has a say in the beam search (:func:`load_fusion`).
+        joint: searches syllables and hanzi together, around the best reading.
         workers: processes that decode beside this one; 0: this one decodes.
         window_seconds: audio that is gathered before it is recognised; 0 recognises each piece as it comes.
 
@@ -96,17 +106,19 @@ class Recognizer:
         beam: int = 1,
         n_best: int = 1,
         fusion: Fusion | None = None,
+        joint: JointSearch | None = None,
         workers: int = 0,
         window_seconds: float = WINDOW_SECONDS,
     ):
-        if not 1 <= n_best <= beam:
+        if not 1 <= n_best <= (beam if joint is None else n_best):
             hint = "take a beam of at least as many"
             raise ConfigError(f"{n_best} readings from a beam of {beam}", hint=hint)
         if fusion and beam == 1:
             raise ConfigError("a language model of syllables needs a beam", hint="e.g. --beam 10")
         self.sample_rate = acoustic.features.sample_rate  # Hz, of samples that are given as such
         self._acoustic, self._converter, self._n_best = acoustic, converter, n_best
-        self._decoder = Decoder(acoustic.vocabulary.blank_index, beam, n_best, fusion)
+        self._joint = joint
+        self._decoder = Decoder(acoustic.vocabulary.blank_index, beam, 1 if joint else n_best, fusion)
         self._workers, self._window_seconds = workers, window_seconds
 
     def recognise(self, sources: Iterable[Source], on_error: OnError | None = None) -> Iterator[Recognition]:
@@ -224,15 +236,29 @@ class Recognizer:
     def _read(self, pieces: Sequence[_Piece], submit: Submit) -> list[Segment]:
         """What is said in each piece."""
         batches = list(_batches([len(piece.features) for piece in pieces]))
-        decoded = [submit(*self._acoustic.logits([pieces[i].features for i in batch])) for batch in batches]
+        decoded, networks = [], {}
         readings: list[list[_Reading]] = [[] for _ in pieces]
+        for batch in batches:
+            logits, lengths = self._acoustic.logits([pieces[i].features for i in batch])
+            # Logits are kept for a joint search alone: they need the most memory of all.
+            decoded.append((submit(logits, lengths), (logits, lengths) if self._joint else None))
         try:
-            for batch, future in zip(batches, decoded, strict=True):
-                for i, hypotheses in zip(batch, future.result(), strict=True):
-                    readings[i] = self._readings(pieces[i], hypotheses)
+            for batch, (future, kept) in zip(batches, decoded, strict=True):
+                for row, (i, hypotheses) in enumerate(zip(batch, future.result(), strict=True)):
+                    if kept:
+                        logits = kept[0][row, : kept[1][row]]
+                        networks[i] = confusion_network(logits, hypotheses[0], self._acoustic.vocabulary)
+                    else:
+                        readings[i] = self._readings(pieces[i], hypotheses)
         except BrokenExecutor as error:
             hint = "the memory may be full: take fewer --workers"
             raise RunError("a decoding process died", hint=hint) from error
+        if self._joint:
+            for i, found in zip(
+                networks, self._joint.read(list(networks.values()), self._n_best), strict=True
+            ):
+                readings[i] = [self._joint_reading(pieces[i], networks[i], one) for one in found]
+            return [_joint_segment(piece, each) for piece, each in zip(pieces, readings, strict=True)]
         hanzi = self._convert({reading.pinyin for each in readings for reading in each})
         return [_segment(piece, each, hanzi) for piece, each in zip(pieces, readings, strict=True)]
 
@@ -249,6 +275,12 @@ class Recognizer:
             readings.setdefault(pinyin, _Reading(pinyin, hypothesis.score, moved))
         return list(readings.values())
 
+    def _joint_reading(self, piece: _Piece, network: ConfusionNetwork, found: JointReading) -> _Reading:
+        frames = [network.slots[slot].frame for slot in found.slots]
+        times = syllable_times(frames, self._acoustic.frame_seconds, piece.seconds)
+        moved = tuple((piece.start + start, piece.start + end) for start, end in times)
+        return _Reading(found.pinyin, found.score, moved, found.hanzi, found.confidence)
+
     def _convert(self, sentences: set[tuple[str, ...]]) -> Mapping[tuple[str, ...], str]:
         ordered = sorted(sentences)
         if self._converter is None:
@@ -260,7 +292,12 @@ class Recognizer:
         best = [Alternative((), "", 0.0)]
         for segment in segments:
             joined = (
-                Alternative(one.pinyin + other.pinyin, one.hanzi + other.hanzi, one.score + other.score)
+                Alternative(
+                    one.pinyin + other.pinyin,
+                    one.hanzi + other.hanzi,
+                    one.score + other.score,
+                    one.confidence + other.confidence,
+                )
                 for one, other in itertools.product(best, segment.n_best)
             )
             best = heapq.nlargest(self._n_best, joined, key=lambda alternative: alternative.score)
@@ -311,6 +348,15 @@ def _blocks(audio: str | Path | np.ndarray | Iterator[np.ndarray], rate: int) ->
     if isinstance(audio, np.ndarray):
         return [audio]
     return audio_blocks(audio, rate) if isinstance(audio, str | Path) else audio
+
+
+def _joint_segment(piece: _Piece, readings: Sequence[_Reading]) -> Segment:
+    return Segment(
+        start=piece.start,
+        end=piece.start + piece.seconds,
+        times=readings[0].times,
+        n_best=tuple(Alternative(one.pinyin, one.hanzi, one.score, one.confidence) for one in readings),
+    )
 
 
 def _segment(piece: _Piece, readings: Sequence[_Reading], hanzi: Mapping[tuple[str, ...], str]) -> Segment:

@@ -25,7 +25,16 @@ from analysis.training_texts import read_training
 from data.manifest import Transcript, Utterance, read_manifest, read_transcripts
 from data.text import pairs_from_text
 from model_language.symbols import Symbols
-from utils.arguments import add_search_options, beam_of, not_negative, positive
+from utils.arguments import (
+    add_joint_options,
+    add_search_options,
+    add_word_option,
+    beam_of,
+    joint_settings,
+    not_negative,
+    positive,
+    search_facts,
+)
 from utils.audio import read_audio
 from utils.errors import CorpusError, RunError, run_command
 from utils.files import is_file, remove_left_over, reserve, write_json, write_text
@@ -45,6 +54,10 @@ REPORTED = (
     "syllables_run",
     "fusion_weight",
     "insertion_bonus",
+    "joint",
+    "language_weight",
+    "joint_bonus",
+    "words",
     "audio_seconds",
     "seconds",
     "real_time_factor",
@@ -158,7 +171,7 @@ def _test_language(options: argparse.Namespace) -> Tested:
     silence_tensorflow()
     from pipeline import load_converter  # here: see utils.quiet
 
-    converter = load_converter(run.path)
+    converter = load_converter(run.path, options.words)
     hanzi = converter.convert([one.pinyin for one in transcripts])
     outcomes = [
         Outcome(one.id, "", 0.0, one.pinyin, one.pinyin, one.hanzi, output, gold_hanzi=output)
@@ -181,7 +194,7 @@ def _test_pipeline(options: argparse.Namespace) -> Tested:
     silence_tensorflow()
     from pipeline import load_converter  # here: see utils.quiet
 
-    converter = load_converter(language_run.path)
+    converter = load_converter(language_run.path, options.words)
     recognizer = _recognizer(options, speech_run, converter)
     outcomes, timing = _recognise(recognizer, utterances, explained=bool(options.report))
     ideal = converter.convert([one.pinyin for one in utterances])
@@ -200,15 +213,17 @@ def _test_pipeline(options: argparse.Namespace) -> Tested:
 
 
 def _recognizer(options: argparse.Namespace, run: RunFolder, converter: Any = None) -> Any:
-    from pipeline import Recognizer, load_acoustic_model, load_fusion  # here: see utils.quiet
+    from pipeline import Recognizer, load_acoustic_model, load_fusion, load_joint_search  # see utils.quiet
 
-    acoustic, fusion = load_acoustic_model(run.path), None
+    acoustic, fusion, joint = load_acoustic_model(run.path), None, None
+    if converter and options.joint:
+        joint = load_joint_search(converter, **joint_settings(options))
     if options.syllables:
         weights = (options.fusion_weight, options.insertion_bonus)
         fusion = load_fusion(options.syllables, acoustic.vocabulary, *weights)
     beam = beam_of(options)
     readings = beam if options.report else 1
-    return Recognizer(acoustic, converter, beam, readings, fusion=fusion, workers=options.workers)
+    return Recognizer(acoustic, converter, beam, readings, fusion, joint, workers=options.workers)
 
 
 def _recognise(
@@ -246,21 +261,9 @@ def _results(
         "split": _split_name(options),
         "manifests": [str(path) for path in manifests],
         **{name: run for name, run in runs.items() if run},
-        **(_search(options) if task != LANGUAGE else {}),
+        **search_facts(options),
         **score(outcomes, task, training.get(HANZI)),
         **facts,
-    }
-
-
-def _search(options: argparse.Namespace) -> dict[str, Any]:
-    """How syllables were searched."""
-    if not options.syllables:
-        return {"beam": beam_of(options)}
-    return {
-        "beam": beam_of(options),
-        "syllables_run": str(options.syllables),
-        "fusion_weight": options.fusion_weight,
-        "insertion_bonus": options.insertion_bonus,
     }
 
 
@@ -364,6 +367,10 @@ def _add_options(command: argparse.ArgumentParser, task: str) -> None:
     if task != LANGUAGE:
         command.add_argument("speech_run", type=Path, help="run folder of the acoustic model")
         add_search_options(command)
+    if task == PIPELINE:
+        add_joint_options(command)
+    elif task == LANGUAGE:
+        add_word_option(command)
     if task != SPEECH:
         command.add_argument("language_run", type=Path, help="run folder of the language model")
     command.add_argument("--split", choices=("train", "dev", "test"), default="test", help="default: test")

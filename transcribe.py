@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import shutil
 import sys
@@ -16,13 +17,20 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from utils.arguments import add_search_options, beam_of, positive
+from utils.arguments import (
+    add_joint_options,
+    add_search_options,
+    beam_of,
+    joint_settings,
+    positive,
+    search_facts,
+)
 from utils.audio import pcm_blocks, recordings_in
 from utils.errors import AudioError, RunError, UserError, run_command
 from utils.files import remove_left_over, replacing, write_json
 from utils.quiet import silence_tensorflow
 from utils.recognition import Ending, Segment
-from utils.run import open_run
+from utils.run import PRETRAINED, open_run
 from utils.transcript_formats import FORMATS, Events, as_json_line
 
 DEMO = Path("runs/demo")
@@ -36,14 +44,17 @@ examples:
   python transcribe.py talks/ --format srt --output subtitles/     # called again, it goes on where it stopped
   python transcribe.py *.flac --speech runs/compact --language runs/ngram --format json --beam 10 --n-best 5
   python transcribe.py --list files.txt --output texts/
+  python transcribe.py meeting.wav --joint --words names.txt
   python transcribe.py lecture.flac --syllables runs/syllables --workers 1
   ffmpeg -i talk.mkv -f wav - | python transcribe.py -
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000
 
 Reads WAV, FLAC, OGG, MP3 and what else libsndfile reads, of any length, rate and number of channels. What is
 longer than 20 s is cut where nobody speaks; the text comes line by line, and memory stays flat. Without
---speech and --language the models of the demo are used (runs/demo, made by `make demo`). A file that can't be
-read gives an error line and is named again at the end; the others are transcribed, and the exit code is 1.
+--speech and --language the models of the demo are used (runs/demo, made by `make demo`; where it has no
+converter, the one in pretrained/). With --joint, hanzi have a say in what was heard where the acoustic model
+isn't sure. A file that can't be read gives an error line and is named again at the end; the others are
+transcribed, and the exit code is 1.
 """
 
 
@@ -96,8 +107,18 @@ def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[
 
 def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
     silence_tensorflow()
-    from pipeline import WINDOW_SECONDS, Recognizer, load_acoustic_model, load_converter, load_fusion
+    from pipeline import (
+        WINDOW_SECONDS,
+        Recognizer,
+        load_acoustic_model,
+        load_converter,
+        load_fusion,
+        load_joint_search,
+    )
 
+    converter, joint = load_converter(runs["language"], options.words), None
+    if options.joint:
+        joint = load_joint_search(converter, **joint_settings(options))
     acoustic = load_acoustic_model(runs["speech"])
     fusion = None
     if options.syllables:
@@ -105,10 +126,11 @@ def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
         fusion = load_fusion(options.syllables, acoustic.vocabulary, *weights)
     return Recognizer(
         acoustic,
-        load_converter(runs["language"]),
+        converter,
         beam=options.beam,
         n_best=options.n_best,
         fusion=fusion,
+        joint=joint,
         workers=options.workers,
         window_seconds=0.0 if options.rate else WINDOW_SECONDS,  # who pipes raw sound wants text at once
     )
@@ -245,9 +267,11 @@ def _is_finished(job: Job, since: int) -> bool:
 def _settings(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str, Any]:
     """All that determines a transcript beside the recording; runs by the sizes and times of their weights."""
     used = {**runs, "syllables": options.syllables} if options.syllables else runs
-    search = ("beam", "n_best", *(("fusion_weight", "insertion_bonus") if options.syllables else ()))
+    words = options.words.read_text(encoding="utf-8", errors="replace") if options.words else ""
     return {
-        **{name: getattr(options, name) for name in search},
+        **search_facts(options),
+        "n_best": options.n_best,
+        "words": hashlib.sha256(words.encode()).hexdigest(),
         **{stage: _weights(run) for stage, run in used.items()},
     }
 
@@ -258,8 +282,10 @@ def _weights(run: Path) -> list[list[Any]]:
 
 
 def _run(given: Path | None, stage: str) -> Path:
-    """The run folder of a stage; the demo's where none is given."""
+    """The run folder of a stage; where none is given the demo's, or the converter that comes with us."""
     run = given or DEMO / stage
+    if not given and not run.is_dir() and stage == "language" and PRETRAINED.is_dir():
+        run = PRETRAINED
     if not given and not run.is_dir():
         raise RunError(f"there is no {run}", hint=f"give --{stage} RUN, or make the demo's models: make demo")
     return open_run(run, stage).path  # a wrong folder is told before models are loaded
@@ -293,6 +319,7 @@ def _parser() -> argparse.ArgumentParser:
         "--rate", type=positive, metavar="HZ", help="standard input is raw mono 16-bit sound of this rate"
     )
     add_search_options(parser)
+    add_joint_options(parser)
     return parser
 
 

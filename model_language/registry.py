@@ -16,11 +16,13 @@ import keras
 
 from model_language.cbhg import CbhgConfig, build_cbhg
 from model_language.converter import Converter, NeuralConverter
+from model_language.guided import GuidedConverter
 from model_language.ngram import NgramConfig, load_ngram_converter
 from model_language.syllable_ngram import NAME as SYLLABLE_NGRAM
 from model_language.syllable_ngram import SyllableNgramConfig
 from model_language.symbols import Symbols
 from model_language.transformer import TransformerConfig, build_transformer
+from model_language.user_words import read_user_words
 from utils.config import build_config
 from utils.errors import ConfigError, RunError
 from utils.run import RunFolder, open_run
@@ -53,12 +55,20 @@ MODELS: dict[str, ModelEntry] = {
 }
 
 
-def load_converter(run_folder: str | Path) -> Converter:
+def load_converter(run_folder: str | Path, words: str | Path | None = None) -> Converter:
     """The model of a finished language run, ready to convert; nothing but the folder is needed.
+
+    Args:
+        run_folder: the run.
+        words: a file of user words, which the converter then prefers.
 
     Raises:
         RunError: not a language run, a part is missing, or the weights don't fit the vocabularies.
+        CorpusError: the words can't be used.
     """
+    if words:  # first: a wrong line is told before a network is loaded
+        found = read_user_words(words)
+        return GuidedConverter(load_converter(run_folder), found)
     run = open_run(run_folder, task="language")
     config = _model_config(run)
     if config.name == SYLLABLE_NGRAM:

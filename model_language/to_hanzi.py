@@ -26,9 +26,8 @@ from utils.config import build_config
 from utils.errors import CorpusError, RunError
 from utils.pinyin_input import Piece, read_line
 from utils.quiet import silence_tensorflow
-from utils.run import open_run
+from utils.run import PRETRAINED, open_run
 
-PRETRAINED = Path(__file__).parents[1] / "pretrained" / "pinyin_to_hanzi"
 VARIANTS = 8  # ways to cut a stretch of pinyin that are tried
 # What each step down from the best way to cut costs (natural logarithm): who leaves the apostrophe of xi'an
 # out goes against the norm, but many do.

@@ -14,6 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model_speech.decoding import Hypothesis
+from utils.confusion_network import NOTHING, ConfusionNetwork, Slot
+from utils.vocabulary import SPACE, Vocabulary
+
 LEAST_IN_FRAME = 1e-3  # a class that no frame holds for more probable is no alternative
 NONE = -1
 """Stands for no token."""
@@ -74,6 +78,30 @@ def token_slots(
             deleted = totals.deleted[place]
             slots.append(_slot(classes, totals.exchanged[place], deleted, frames[place], least, most))
     return [slot for slot in slots if slot.tokens != (NONE,)]
+
+
+def confusion_network(logits: np.ndarray, best: Hypothesis, vocabulary: Vocabulary) -> ConfusionNetwork:
+    """What may have been said, from logits (T, C) and the best reading of them.
+
+    Args:
+        logits: (T, C) float, of the frames that count.
+        best: from greedy decoding or a beam search.
+        vocabulary: the model's classes; the space means nothing said.
+    """
+    space = vocabulary.index(SPACE)
+    heard = [(token, frame) for token, frame in zip(best.tokens, best.frames, strict=True) if token != space]
+    tokens, frames = zip(*heard, strict=True) if heard else ((), ())
+    found = token_slots(logits, tokens, frames, vocabulary.blank_index, (space,))
+    return ConfusionNetwork(
+        tuple(
+            Slot(
+                tuple(NOTHING if token == NONE else vocabulary.tokens[token] for token in slot.tokens),
+                slot.log_posteriors,
+                slot.frame,
+            )
+            for slot in found
+        )
+    )
 
 
 @dataclass(frozen=True)
@@ -138,25 +166,16 @@ def _backward(log_probs: np.ndarray, tokens: np.ndarray, blank: int) -> np.ndarr
     time, length = len(log_probs), len(tokens)
     entering = np.full((time + 1, length + 1), -np.inf)
     entering[time, length] = 0.0
-    held = np.full(length, -np.inf)  # of frames from t on, of which t is in token j
-    quiet = np.full(length + 1, -np.inf)  # of which t is in the blank before token j
-    quiet[length] = 0.0  # nothing is left to say
     repeated = np.zeros(length, bool)
     repeated[:-1] = tokens[1:] == tokens[:-1]
+    held = np.full(length, -np.inf)  # frames from t on, of which t is in token j
+    rest = entering[time].copy()  # with any beginning: the blank or token j
+    quiet = rest  # of which t is a blank before token j, or there are no frames left
     for t in reversed(range(time)):
-        frame = log_probs[t]
-        at_end = 0.0 if t + 1 == time else -np.inf
-        begins = np.append(entering[t + 1, :length], -np.inf)  # token j begins right after
-        leaves = np.where(repeated, -np.inf, begins[1:])
-        ends = np.full(length, -np.inf)
-        if length:
-            ends[-1] = at_end
-        rest = np.logaddexp(np.logaddexp(quiet[1:] if t + 1 < time else -np.inf, leaves), ends)
-        held = np.logaddexp(held, rest) + frame[tokens]
-        last = np.append(np.full(length, -np.inf), at_end)
-        stays = quiet if t + 1 < time else np.full(length + 1, -np.inf)
-        quiet = np.logaddexp(np.logaddexp(stays, begins), last) + frame[blank]
+        held = np.logaddexp(held, np.where(repeated, quiet[1:], rest[1:])) + log_probs[t, tokens]
+        quiet = rest + log_probs[t, blank]
         entering[t, :length] = held
+        rest = np.logaddexp(quiet, entering[t])
     return entering
 
 

@@ -15,11 +15,12 @@ import pytest
 import convert
 from model_language.converter import NeuralConverter
 from model_language.symbols import build_symbols
-from model_language.to_hanzi import PRETRAINED, PinyinToHanzi
+from model_language.to_hanzi import PinyinToHanzi
 from model_language.user_words import read_user_words
 from model_language.windows import CONTEXT, LONGEST, windows
 from tests.tiny_runs import write_language_run
 from utils.errors import CorpusError, RunError
+from utils.run import PRETRAINED
 
 ROOT = Path(__file__).parents[1]
 

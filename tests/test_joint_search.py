@@ -122,7 +122,7 @@ def test_a_heavy_word_is_found_among_improbable_syllables(ngram):
 class Conditional:
     """Stands for a network: only the parts that the search asks for, with scores made up of the syllables."""
 
-    grid_part = "network"
+    grid_part, history_model = "network", None
 
     def best(self, sentences):
         return [Conversion("字" * len(one), -float(sum(map(len, one)) % 5)) for one in sentences]
@@ -144,6 +144,24 @@ def test_sequences_are_converted_and_the_best_sum_wins():
         expected = sorted(scored.values(), reverse=True)[:5]
         assert [one.score for one in found] == pytest.approx(expected)
         assert all(scored[one.pinyin] == pytest.approx(one.score) for one in found)
+
+
+class WithHistory(Conditional):
+    """The same with an n-gram model of hanzi inside, which finds sequences worth converting."""
+
+    def __init__(self, ngram: NgramConverter):
+        self.history_model, self.symbols, self.grid = ngram.history_model, ngram.symbols, ngram.grid
+
+
+def test_a_model_of_hanzi_inside_finds_the_sequences_but_counts_once(ngram):
+    for net in NETWORKS:
+        plain, found = (
+            JointSearch(one, WEIGHTS, sequences=2000).read([net], n=5)[0]
+            for one in (Conditional(), WithHistory(ngram))
+        )
+        assert [one.score for one in found] == pytest.approx([one.score for one in plain])
+    (few,) = JointSearch(WithHistory(ngram), WEIGHTS, sequences=1).read([NETWORKS[1]])
+    assert few[0].pinyin == ("de5", "yin1", "yue4")
 
 
 def test_a_model_of_syllables_counts_too():

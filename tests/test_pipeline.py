@@ -415,3 +415,27 @@ def test_scores_sum_over_what_the_search_left_out(acoustic):
     assert all(whole >= one.score for whole, one in zip(scores, found.n_best, strict=True))
     assert recognizer.scores(samples, [["no such syllable"]]) == [-np.inf]
     assert recognizer.scores(np.zeros(21 * RATE, np.float32), [["ma1"]]) is None
+
+
+def test_a_joint_search_gives_what_the_cascade_gives_where_all_is_sure(language_run):
+    """The scripted model leaves no doubt (e^5 to 1): with little say of the language both write the same."""
+    converter = load_converter(language_run)
+    plain = Recognizer(Scripted(), converter)
+    joint = Recognizer(
+        Scripted(), converter, joint=pipeline.load_joint_search(converter, language=0.01, bonus=0.0)
+    )
+    sources = [("a", _speak("n.h.w")), ("b", _speak(".")), ("c", _speak("m.m.h.n.w.h"))]
+    for one, other in zip(plain.recognise(sources), joint.recognise(sources), strict=True):
+        assert (one.pinyin, one.hanzi, one.times) == (other.pinyin, other.hanzi, other.times)
+        assert len(other.n_best[0].confidence) == len(other.hanzi)
+        assert all(0 < share <= 1 for share in other.n_best[0].confidence)
+
+
+def test_user_words_reach_the_joint_search_and_the_cascade(language_run, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("妮郝 ni3hao3 99\n", encoding="utf-8")
+    converter = load_converter(language_run, words)
+    joint = pipeline.load_joint_search(converter, language=0.1)
+    for recognizer in (Recognizer(Scripted(), converter), Recognizer(Scripted(), converter, joint=joint)):
+        (found,) = recognizer.recognise([("a", _speak("w.n.h"))])
+        assert found.hanzi == "我妮郝"

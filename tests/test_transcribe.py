@@ -348,3 +348,28 @@ def test_real_recordings_of_every_kind(runs, tmp_path, capsys):
     ][::400]
     assert transcribe.main([*files, *runs, "--format", "json", "--output", str(tmp_path)]) == 0
     assert len(list(tmp_path.glob("[!.]*.json"))) == len(files)
+
+
+def test_joint_search_and_user_words(talks, runs, tmp_path, capsys):
+    words = tmp_path / "words.txt"
+    words.write_text("妮 ni3\n", encoding="utf-8")
+    call = [
+        str(talks / "a.wav"),
+        *runs,
+        "--joint",
+        "--n-best",
+        "2",
+        "--words",
+        str(words),
+        "--format",
+        "json",
+    ]
+    assert transcribe.main(call) == 0
+    segment = json.loads(capsys.readouterr().out)["segments"][0]
+    assert len(segment["n_best"]) <= 2
+    assert len(segment["n_best"][0]["confidence"]) == len(segment["hanzi"]) == len(segment["syllables"])
+    words.write_text("妮 blorp\n", encoding="utf-8")
+    with pytest.raises(UserError, match="'妮' can't be read: 'blorp' is no pinyin"):
+        transcribe.main(call)
+    with pytest.raises(ConfigError, match="--language-weight"):
+        transcribe.main([str(talks / "a.wav"), *runs, "--joint", "--language-weight", "-1"])

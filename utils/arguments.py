@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from utils.errors import ConfigError
 
@@ -70,6 +71,54 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_word_option(parser: argparse.ArgumentParser) -> None:
+    """User words: ``--words FILE``."""
+    parser.add_argument(
+        "--words",
+        type=Path,
+        metavar="FILE",
+        help="words to prefer, one a line: hanzi, then if wanted pinyin and a weight",
+    )
+
+
+def add_joint_options(parser: argparse.ArgumentParser) -> None:
+    """Syllables and hanzi searched together: ``--joint`` and its weights; and user words."""
+    add_word_option(parser)
+    parser.add_argument(
+        "--joint",
+        action="store_true",
+        help="search syllables and hanzi together, among all that the acoustic model holds for possible",
+    )
+    parser.add_argument(
+        "--language-weight",
+        type=float,
+        metavar="W",
+        help="with --joint: of the converter's log-probabilities (default: what suits its kind)",
+    )
+    parser.add_argument(
+        "--joint-bonus",
+        type=float,
+        metavar="B",
+        help="with --joint: for each syllable (default: what suits the converter's kind)",
+    )
+
+
+def joint_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """What the options ask of a joint search: a run of syllables and weights; None: to be chosen for it.
+
+    Raises:
+        ConfigError: the weight is negative.
+    """
+    if options.language_weight is not None and options.language_weight < 0:
+        raise ConfigError(f"--language-weight {options.language_weight} is below 0", hint="0 leaves it out")
+    return {
+        "syllables": options.syllables,
+        "language": options.language_weight,
+        "bonus": options.joint_bonus,
+        "fusion": options.fusion_weight,
+    }
+
+
 def beam_of(options: argparse.Namespace) -> int:
     """The beam that the options of :func:`add_search_options` ask for.
 
@@ -82,3 +131,18 @@ def beam_of(options: argparse.Namespace) -> int:
     if options.fusion_weight < 0:
         raise ConfigError(f"--fusion-weight {options.fusion_weight} is below 0", hint="0 leaves it out")
     return beam
+
+
+def search_facts(options: argparse.Namespace) -> dict[str, Any]:
+    """How syllables and hanzi are searched, for the record; what a command doesn't offer is left out."""
+    facts: dict[str, Any] = {}
+    if hasattr(options, "beam"):
+        facts["beam"] = beam_of(options)
+        if options.syllables:
+            facts["syllables_run"] = str(options.syllables)
+            facts |= {name: getattr(options, name) for name in ("fusion_weight", "insertion_bonus")}
+    if getattr(options, "joint", False):
+        facts |= {name: getattr(options, name) for name in ("joint", "language_weight", "joint_bonus")}
+    if getattr(options, "words", None):
+        facts["words"] = str(options.words)
+    return facts

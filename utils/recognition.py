@@ -14,11 +14,15 @@ from utils.errors import AudioError
 
 @dataclass(frozen=True)
 class Alternative:
-    """One reading: canonical syllables, their hanzi, and the score by which it is ranked."""
+    """One reading: canonical syllables, their hanzi, and the score by which it is ranked.
+
+    A joint search also tells the ``confidence`` of each hanzi, 0 to 1; () where it isn't known.
+    """
 
     pinyin: tuple[str, ...]
     hanzi: str
     score: float
+    confidence: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

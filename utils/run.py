@@ -23,6 +23,8 @@ from utils.errors import RunError
 
 ENVIRONMENT = "environment"
 SECTIONS = ("features", "data", "model", "optimiser", "training", ENVIRONMENT)
+PRETRAINED = Path(__file__).parents[1] / "pretrained" / "pinyin_to_hanzi"
+"""The run folder of the converter that comes with this project."""
 _AGAIN = "copy the run folder again, or train anew"
 PACKAGES = ("tensorflow", "jax", "torch", "keras", "numpy", "scipy", "soundfile", "soxr", "pypinyin")
 

@@ -131,6 +131,7 @@ def _segment(segment: Segment) -> dict[str, object]:
         ],
         "n_best": [
             {"hanzi": one.hanzi, "pinyin": " ".join(one.pinyin), "score": round(one.score, 4)}
+            | ({"confidence": [round(share, 4) for share in one.confidence]} if one.confidence else {})
             for one in segment.n_best
         ],
     }
