@@ -164,9 +164,10 @@ class Recognizer:
             sequences: canonical syllables.
 
         Returns:
-            natural logs, -inf for what can't be written; None if the recording is so long that it is cut.
+            natural logs, -inf for what can't be written; None if the recording is so long that it is cut, or
+            if a joint search has looked for something else than the best syllables.
         """
-        logits = self._whole_logits(samples)
+        logits = None if self._joint else self._whole_logits(samples)
         if logits is None:
             return None
         vocabulary = self._acoustic.vocabulary

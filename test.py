@@ -177,7 +177,7 @@ def _test_language(options: argparse.Namespace) -> Tested:
         Outcome(one.id, "", 0.0, one.pinyin, one.pinyin, one.hanzi, output, gold_hanzi=output)
         for one, output in zip(transcripts, hanzi, strict=True)
     ]
-    if options.report:
+    if options.report and not options.words:  # their scores leave out what such words earn
         outcomes = with_language_scores(outcomes, converter)
     training = {HANZI: _language_training(run)}
     facts = {
@@ -200,7 +200,7 @@ def _test_pipeline(options: argparse.Namespace) -> Tested:
     ideal = converter.convert([one.pinyin for one in utterances])
     gold = total(count_errors(one.hanzi, output) for one, output in zip(utterances, ideal, strict=True))
     outcomes = with_gold_hanzi(outcomes, ideal)
-    if options.report:
+    if options.report and not options.words:  # their scores leave out what such words earn
         outcomes = with_language_scores(outcomes, converter)
     training = {
         SYLLABLES: read_training(speech_run.manifests("train")),

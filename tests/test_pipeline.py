@@ -415,6 +415,8 @@ def test_scores_sum_over_what_the_search_left_out(acoustic):
     assert all(whole >= one.score for whole, one in zip(scores, found.n_best, strict=True))
     assert recognizer.scores(samples, [["no such syllable"]]) == [-np.inf]
     assert recognizer.scores(np.zeros(21 * RATE, np.float32), [["ma1"]]) is None
+    # What a joint search looks for is no matter of syllables alone.
+    assert Recognizer(acoustic, Echo(), joint=object()).scores(samples, [["ma1"]]) is None
 
 
 def test_a_joint_search_gives_what_the_cascade_gives_where_all_is_sure(language_run):
