@@ -16,9 +16,9 @@ from markupsafe import Markup, escape
 from analysis.attribution import ATTRIBUTIONS
 from analysis.facts import Flow
 
-WIDTH = 700
+WIDTH = 724
 BOX = 12  # width of a box
-COLUMNS = (130, 308, 480)  # left edges; labels stand outside on the left and right, within in the middle
+COLUMNS = (128, 304, 474)  # left edges; labels stand outside on the left and right, within in the middle
 FLOWING = 300  # height of all hanzi together
 GAP = 17  # between boxes: a line of text
 TOP = 34  # room for the headings

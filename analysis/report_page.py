@@ -54,7 +54,8 @@ def write_report_page(
         "rate": rate_text,
         "edits": edits_text,
         "probability": probability_text,
-        "marks": with_tone_mark,
+        "marks": with_tone_marks,
+        "signed": signed_text,
     }
     page = environment.get_template("report.html.j2").render(
         facts=facts,
@@ -78,14 +79,24 @@ def rate_text(rate: float) -> str:
     return f"{100 * rate:.2f}" if rate < 0.0995 else f"{100 * rate:.1f}"
 
 
-def marked(reference: str, text: str) -> list[tuple[str, bool]]:
-    """A text in pieces, each with whether it differs from the reference.
+def signed_text(value: float, digits: int = 2) -> str:
+    """``-0.5`` → ``−0.50``, ``3`` → ``+3.00``."""
+    return f"{value:+.{digits}f}".replace("-", "−")
 
-    Texts with spaces (pinyin) are compared by word, others by character; what is missing is a dash.
+
+def with_tone_marks(pinyin: str) -> str:
+    """Syllables with tone marks, not digits."""
+    return " ".join(map(with_tone_mark, pinyin.split()))
+
+
+def marked(reference: str, text: str, level: str) -> list[tuple[str, bool]]:
+    """A text in pieces, each with whether it differs from the reference; what is missing is a dash.
+
+    Hanzi are compared by character, syllables by word, and these are written with tone marks.
     """
-    words = " " in reference.strip() or " " in text.strip()
-    ours, theirs = (reference.split(), text.split()) if words else (list(reference), list(text))
-    glue = " " if words else ""
+    ours, theirs, glue = list(reference), list(text), ""
+    if level == SYLLABLES:
+        ours, theirs, glue = with_tone_marks(reference).split(), with_tone_marks(text).split(), " "
     pieces = []
     for move in Levenshtein.opcodes(ours, theirs):
         piece = glue.join(theirs[move.dest_start : move.dest_end])
@@ -159,7 +170,8 @@ def _comparison(one: Comparison) -> dict[str, Any]:
         "verdict": verdict,
         "changes": {
             title: [
-                (change, [marked(change.reference, text) for text in change.hypotheses]) for change in changes
+                (change, [marked(change.reference, text, one.level) for text in change.hypotheses])
+                for change in changes
             ]
             for title, changes in (("better", one.better), ("worse", one.worse))
         },

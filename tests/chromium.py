@@ -89,14 +89,18 @@ class Chromium:
 
     def open(self, address: str, width: int = 1280, height: int = 900) -> Page:
         """Open an address in a new page, as wide as asked for, and wait until it has loaded."""
+        page = self.new_page(width, height)
+        page.go(address)
+        return page
+
+    def new_page(self, width: int = 1280, height: int = 900) -> Page:
+        """An empty page."""
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = self._pages[session] = Page(self, session, target)
         for domain in ("Page", "Runtime", "Log", "Network"):
             page.ask(f"{domain}.enable")
         page.resize(width, height)
-        page.ask("Page.navigate", url=address)
-        self.wait(lambda: page.loaded, f"{address} to load")
         return page
 
     def ask(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
@@ -155,6 +159,12 @@ class Page:
         self.errors: list[str] = []
         self.requests: list[str] = []
         self.loaded = False
+
+    def go(self, address: str) -> None:
+        """Go to an address and wait until it has loaded."""
+        self.loaded = False
+        self.ask("Page.navigate", url=address)
+        self.browser.wait(lambda: self.loaded, f"{address} to load")
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
         """A command for this page."""

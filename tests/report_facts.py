@@ -86,6 +86,30 @@ def one_system(utterances: int = 80) -> Facts:
     )
 
 
+def stage_alone(name: str) -> Facts:
+    """Of ``speech`` or ``language`` alone; or of both, when all is ``right`` or the output ``silent``."""
+    outcomes = imagined_outcomes(12)
+    nothing = {"n_best": (), "times": (), "snr": None, "speaker": "", "seconds": 0.0}
+    if name == "speech":
+        changed = [replace(one, reference_hanzi="", hanzi="", gold_hanzi="") for one in outcomes]
+        return gather_facts([SystemOutput(name, changed)], (SYLLABLES,), name, name)
+    if name == "language":
+        changed = [
+            replace(one, pinyin=one.reference_pinyin, hanzi=one.gold_hanzi, **nothing) for one in outcomes
+        ]
+        return gather_facts([SystemOutput(name, changed)], (HANZI,), name, name)
+    if name == "right":
+        changed = [
+            replace(
+                one, pinyin=one.reference_pinyin, hanzi=one.reference_hanzi, gold_hanzi=one.reference_hanzi
+            )
+            for one in outcomes
+        ]
+    else:
+        changed = [replace(one, pinyin=(), hanzi="", **nothing) for one in outcomes]
+    return gather_facts([SystemOutput(name, changed)], LEVELS, "pipeline", name)
+
+
 def two_systems(utterances: int = 60) -> Facts:
     """Files of two systems, of which the second is better; with problems and normalisation."""
     outcomes, others = imagined_outcomes(utterances, share=0.4), imagined_outcomes(utterances, share=0.1)

@@ -19,11 +19,11 @@ from analysis.outcomes import HANZI, SYLLABLES
 from analysis.report import main
 from analysis.report_charts import bars, cut_chart, heat_map
 from analysis.report_flow import FLOWING, draw_flow, lay_out
-from analysis.report_page import marked, rate_text, write_report_page
+from analysis.report_page import marked, rate_text, signed_text, write_report_page
 from analysis.report_texts import SIGNS, probability_text, setting_texts
 from analysis.report_utterances import COLUMNS, WORDS, utterance_rows
 from tests.chromium import MISSING, Chromium, Page, find_chromium
-from tests.report_facts import NASTY, evidence_of, one_system, two_systems
+from tests.report_facts import NASTY, evidence_of, one_system, stage_alone, two_systems
 
 VOID = {"meta", "br", "img", "link", "hr", "input"}
 PLAIN = {"script", "style"}
@@ -131,6 +131,21 @@ def test_the_page_shows_what_the_facts_say(page, facts):
         "5 min 0 s" in text and "0.020 (50 × real time)" in text and "speech: not known, language: 3" in text
     )
     assert set(SIGNS) == {*system.kinds[SYLLABLES], *system.kinds[HANZI]}
+
+
+@pytest.fixture(scope="module", params=["speech", "language", "right", "silent"])
+def single(request, tmp_path_factory) -> Path:
+    """Pages of a stage alone, of a test without errors, and of one in which nothing was heard."""
+    return write_report_page(tmp_path_factory.mktemp(request.param), stage_alone(request.param))
+
+
+def test_what_a_test_lacks_the_page_lacks(single):
+    read = Reader(single)
+    assert not read.wrong and not read.open and set(read.references) <= set(read.ids)
+    task = single.parent.name.rstrip("0123456789")
+    assert ("Whose error is it?" in read.text) == (task in ("language", "silent"))
+    assert ("Which sounds are taken for which" in read.text) == (task == "speech")
+    assert ("No errors." in read.text) == (task == "right")
 
 
 def test_comparisons_problems_and_normalisation_are_shown(compared):
@@ -245,9 +260,10 @@ def test_bars_and_cuts_keep_their_order(facts):
 
 
 def test_what_differs_is_marked():
-    assert marked("今天好", "今天很好") == [("今天", False), ("很", True), ("好", False)]
-    assert marked("今天好", "今好") == [("今", False), ("–", True), ("好", False)]
-    assert marked("ni3 hao3", "ni3 gao3") == [("ni3", False), ("gao3", True)]
+    assert marked("今天好", "今天很好", HANZI) == [("今天", False), ("很", True), ("好", False)]
+    assert marked("今天好", "今好", HANZI) == [("今", False), ("–", True), ("好", False)]
+    assert marked("ni3 hao3", "ni3 gao3", SYLLABLES) == [("nǐ", False), ("gǎo", True)]
+    assert (signed_text(-0.5), signed_text(3, 0)) == ("−0.50", "+3")
 
 
 def test_figures_in_words():
@@ -389,6 +405,16 @@ def test_an_utterance_opens_and_its_sound_plays(chromium, page, evidence, nth):
     assert shown.run("document.querySelector('img').naturalWidth") == 1
     assert shown.run("parseFloat(document.querySelector('.head').style.left)") > 90
     settled(shown, page)
+    shown.close()
+
+
+def test_pages_of_one_stage_in_a_browser(chromium, single):
+    shown = chromium.open(single.as_uri())
+    choose(shown, "errors", "")
+    shown.run("document.querySelector('.open').click()")
+    assert shown.run("document.querySelectorAll('.detail .place').length") > 0
+    assert "undefined" not in shown.run("document.querySelector('.utterances').textContent")
+    settled(shown, single)
     shown.close()
 
 

@@ -65,11 +65,12 @@ function lineOf(one, side) {
   const latin = /[^\p{Script=Han}]$/u;
   let last = "";
   for (const place of placesOf(one)) {
-    const token = hasHanzi ? place[side] : withMark(place[side]);
-    if (last && token && (!hasHanzi || (latin.test(last) && latin.test(token)))) line.append(" ");
-    if (token || (side === "output" && place.kind))
-      line.append(place.kind ? make("mark", {}, token || "–") : token);
-    last = token || last;
+    // What is missing is a dash in the output; the reference has no gap where something was inserted.
+    const token = place[side] ? (hasHanzi ? place[side] : withMark(place[side])) : side === "output" && place.kind ? "–" : "";
+    if (!token) continue;
+    if (last && (!hasHanzi || (latin.test(last) && latin.test(token) && token !== "–"))) line.append(" ");
+    line.append(place.kind ? make("mark", {}, token) : token);
+    last = token;
   }
   if (!line.firstChild) line.append("–");
   return line;
@@ -81,7 +82,7 @@ function placeElement(place) {
   const side = (token, syllable, name) => hasHanzi
     ? make("div", {class: name}, make("b", {lang: "zh-Hans"}, token || "–"), make("small", {}, withMark(syllable)))
     : make("div", {class: name}, make("small", {}, withMark(token) || "–"));
-  const item = make("li", {class: `place ${wrong ? "wrong" : "right"}${place.attribution ? ` by-${place.attribution}` : ""}`},
+  const item = make("li", {class: `place ${hasHanzi ? "" : "syllable "}${wrong ? "wrong" : "right"}${place.attribution ? ` by-${place.attribution}` : ""}`},
     side(place.token, place.said, "said"), side(place.output, place.heard, "heard"));
   if (!wrong) return item;
   const signs = why.map(name => make("i", {title: name, "aria-hidden": "true"}, report.signs[name]));
