@@ -4,7 +4,7 @@
     python -m benchmarks.acoustic --seed 0 --contributions     # what each part of the recipe brings
 
 News and dialogue lines of the shared text collection are spoken by the synthesiser in 80 voices and more
-(9 h); test voices and sentences are in no other split. Every other training sentence is spoken by a made-up
+(9 h); test voices and sentences are in no other split. Every third training sentence is spoken by a made-up
 voice (``data/corpora/synthetic_voices.py``); ``--made 0`` does without. The recipe was settled on seed 0;
 any other seed deals voices and sentences anew. Needs the collection beside the checkout.
 """

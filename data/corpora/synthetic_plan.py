@@ -65,7 +65,7 @@ class CorpusSettings:
         seed: of sentences, voices, prosody and acoustics.
         voices: how many of ``VOICES`` to use at most, at least 3; near-duplicates come last.
         text: a file of sentences instead of the grammar.
-        made: made-up voices that say every other sentence of the train split, and none of the others.
+        made: made-up voices that say every third sentence of the train split, and none of the others.
     """
 
     train: int = 4000
@@ -175,8 +175,8 @@ def plan_corpus(settings: CorpusSettings, casts: dict[str, Cast]) -> list[Planne
             # In each round of the sentences the voices move on by one, so that no pair comes twice.
             turn, k = divmod(i, len(cast.sentences))
             key = (settings.seed, 2 + number, i)
-            if split == "train" and settings.made and i % 2:
-                made = i // 2 % settings.made
+            if split == "train" and settings.made and i % 3 == 0:
+                made = i // 3 % settings.made
                 voice, speaker, definition = f"made {made + 1}", f"M{made + 1:03d}", definitions[made]
             else:
                 voice, definition = cast.voices[(k + turn) % len(cast.voices)], ""
