@@ -43,7 +43,7 @@ class PathBonus(Protocol):
     reach: int  # how many hanzi back it looks
 
     def gains(self, place: int, past: np.ndarray, words: np.ndarray) -> np.ndarray | None:
-        """past (B, W, place) hanzi, words (B, K) to choose from → (B, W, K); None: nothing at this place."""
+        """past (B, W, n) hanzi before ``place``, n ≥ reach, words (B, K) → (B, W, K); None: nothing there."""
 
 
 @dataclass(frozen=True)
@@ -113,19 +113,30 @@ def beam_search(
     history = model.history if model else 0
     seen = max(history, bonus.reach if bonus else 0)  # hanzi back that can still matter
     end = 1 if model else 0  # one place more: the model scores the end of the sentence there
-    sequences = np.full((batch, 1, seen + length + end), PAD_ID, np.int32)  # leading 0s: the beginning
+    past = np.full((batch, 1, seen), PAD_ID, np.int32)  # 0s: the beginning
     totals = np.zeros((batch, 1))
+    steps: list[tuple[np.ndarray, np.ndarray]] = []  # hanzi and origin of each hypothesis, (B, W)
     for place in range(length + end):
         words, gains = _options(candidates, scores, lengths, place)  # (B, K)
         spread = totals[:, :, None] + gains[:, None, :]  # (B, W, K)
-        reached = seen + place
         if model:
-            past = sequences[:, :, reached - history : reached]
-            spread += _history_scores(model, past, words, scored=place <= lengths)
-        if bonus and (added := bonus.gains(place, sequences[:, :, seen:reached], words)) is not None:
+            spread += _history_scores(model, past[:, :, seen - history :], words, scored=place <= lengths)
+        if bonus and (added := bonus.gains(place, past, words)) is not None:
             spread += added
-        sequences, totals = _keep_best(sequences, spread, words, reached, beam, seen * recombine)
-    return sequences[:, :, seen : seen + length], totals
+        past, totals, *step = _keep_best(past, spread, words, beam, bool(seen * recombine))
+        steps.append(tuple(step))
+    return _traced(steps)[:, :, :length], totals
+
+
+def _traced(steps: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Sequences (B, W, L) of the last hypotheses from what each step chose, (B, W), and which it extended."""
+    place = np.broadcast_to(np.arange(steps[-1][0].shape[1]), steps[-1][0].shape)
+    sequences = np.empty((*place.shape, len(steps)), np.int32)
+    for at in reversed(range(len(steps))):
+        words, origins = steps[at]
+        sequences[:, :, at] = np.take_along_axis(words, place, axis=1)
+        place = np.take_along_axis(origins, place, axis=1)
+    return sequences
 
 
 def _options(
@@ -155,25 +166,31 @@ def _history_scores(
 
 
 def _keep_best(
-    sequences: np.ndarray, spread: np.ndarray, words: np.ndarray, place: int, beam: int, state: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Extend by the best of (B, W, K); of those with the same last ``state`` hanzi (0: any) only the best."""
+    past: np.ndarray, spread: np.ndarray, words: np.ndarray, beam: int, recombine: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Extend by the best of (B, W, K); with ``recombine``, of those with the same past only the best.
+
+    Returns:
+        the last hanzi of each hypothesis kept, as many as in ``past`` (B, W, n), and, all (B, W'), its score,
+        its new hanzi, and which one it extends.
+    """
     batch, width, count = spread.shape
     flat = spread.reshape(batch, width * count)
     # Twice the beam, so that enough are left after recombination.
-    keep = min(flat.shape[1], 2 * beam if state else beam)
+    keep = min(flat.shape[1], 2 * beam if recombine else beam)
     chosen = _highest(spread, keep)
     values = np.take_along_axis(flat, chosen, axis=1)
     order = np.argsort(-values, axis=1, kind="stable")
     chosen, values = np.take_along_axis(chosen, order, axis=1), np.take_along_axis(values, order, axis=1)
-    extended = np.take_along_axis(sequences, (chosen // count)[:, :, None], axis=1)  # (B, keep, …)
-    extended[:, :, place] = np.take_along_axis(words, chosen % count, axis=1)
-    if state:
-        values = _drop_twins(extended[:, :, place + 1 - state : place + 1], values)
+    origins, added = chosen // count, np.take_along_axis(words, chosen % count, axis=1)
+    extended = np.take_along_axis(past, origins[:, :, None], axis=1)  # (B, keep, n)
+    extended = np.concatenate([extended, added[:, :, None]], axis=2)[:, :, 1:]
+    if recombine:
+        values = _drop_twins(extended, values)
         order = np.argsort(-values, axis=1, kind="stable")[:, :beam]
-        values = np.take_along_axis(values, order, axis=1)
+        values, origins, added = (np.take_along_axis(one, order, axis=1) for one in (values, origins, added))
         extended = np.take_along_axis(extended, order[:, :, None], axis=1)
-    return extended, values
+    return extended, values, added, origins
 
 
 def _highest(spread: np.ndarray, keep: int) -> np.ndarray:

@@ -29,8 +29,6 @@ from model_language.symbols import PAD_ID
 from model_language.user_words import UserWords
 from utils.confusion_network import NOTHING, ConfusionNetwork
 
-# By what rates hanzi: weight of the converter, bonus for each syllable. Tuned on the dev set of the demo.
-TUNED = {"n-gram": (1.0, 3.0), "network and syllables": (1.0, 1.5), "network": (3.0, 0.0)}
 SEQUENCES = 40  # of syllables that a network converts for each utterance
 BEAM = 32
 
@@ -48,6 +46,14 @@ class JointWeights:
     language: float
     syllables: float
     bonus: float
+
+
+# By what rates hanzi; tuned on the dev set of the demo, whose sentences its language models know well.
+TUNED = {
+    "n-gram": JointWeights(language=1.0, syllables=0.0, bonus=3.0),
+    "network and syllables": JointWeights(language=1.0, syllables=1.0, bonus=3.0),
+    "network": JointWeights(language=3.0, syllables=0.0, bonus=0.0),
+}
 
 
 @dataclass(frozen=True)
@@ -211,7 +217,6 @@ def load_joint_search(
     syllables: str | Path | None = None,
     language: float | None = None,
     bonus: float | None = None,
-    fusion: float = 1.0,
 ) -> JointSearch:
     """A joint search with what it needs loaded.
 
@@ -219,17 +224,17 @@ def load_joint_search(
         converter: with or without user words.
         syllables: a run of ``syllable_ngram``, which helps a network.
         language, bonus: see :class:`JointWeights`; None: what suits the converter (:data:`TUNED`).
-        fusion: weight of the model of syllables.
 
     Raises:
         RunError: that run is of another kind, or damaged.
     """
     guided = converter if isinstance(converter, GuidedConverter) else GuidedConverter(converter, UserWords())
     knows_texts = guided.converter.history_model is not None
-    tuned = TUNED["n-gram" if knows_texts else "network and syllables" if syllables else "network"]
-    weights = JointWeights(
-        tuned[0] if language is None else language, fusion, tuned[1] if bonus is None else bonus
-    )
+    weights = TUNED["n-gram" if knows_texts else "network and syllables" if syllables else "network"]
+    if language is not None:
+        weights = replace(weights, language=language)
+    if bonus is not None:
+        weights = replace(weights, bonus=bonus)
     return JointSearch(guided, weights, load_syllable_ngram(syllables) if syllables else None)
 
 

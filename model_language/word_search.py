@@ -59,7 +59,7 @@ class WordSearch:
             paid = np.zeros(past.shape[1])  # (W,) for characters of words that aren't complete yet
             owed = np.zeros(result.shape[1:])  # (W, K)
             for before, ids, weight in covering:
-                begun = (past[row, :, place - before : place] == ids[:before]).all(axis=1)  # (W,)
+                begun = (past[row, :, past.shape[2] - before :] == ids[:before]).all(axis=1)  # (W,)
                 paid = np.maximum(paid, np.where(begun, weight * before, 0.0))
                 goes_on = begun[:, None] & (words[row] == ids[before])  # (W, K)
                 if before + 1 < len(ids):

@@ -115,7 +115,6 @@ def joint_settings(options: argparse.Namespace) -> dict[str, Any]:
         "syllables": options.syllables,
         "language": options.language_weight,
         "bonus": options.joint_bonus,
-        "fusion": options.fusion_weight,
     }
 
 
