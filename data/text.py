@@ -28,7 +28,7 @@ MANIFEST_ENDINGS = (".tsv",)
 TEXT_ENDINGS = (".txt", ".txt.xz")
 
 # Part of the cache's file names: raise it when hanzi_to_pinyin reads something differently.
-_READING = "1"
+_READING = "2"
 
 
 class Pair(NamedTuple):

@@ -15,6 +15,7 @@ from functools import cache, lru_cache
 from pypinyin import Style, lazy_pinyin
 
 from utils.errors import CorpusError
+from utils.polyphones import corrected
 
 TONES = (1, 2, 3, 4, 5)
 
@@ -225,7 +226,7 @@ _PARTICLES = {"的": "de5", "地": "de5", "得": "de5", "了": "le5", "着": "zh
 
 
 def hanzi_to_pinyin(text: str, words: Sequence[str] | None = None) -> list[str]:
-    """Read hanzi aloud: one canonical syllable each, by pypinyin with its dictionary of phrases.
+    """Read hanzi aloud: one canonical syllable each, by pypinyin's phrases and our rules for polyphones.
 
     These are citation tones but for 一 and 不: in part of its phrases the dictionary gives them with the tone
     that they take before the next syllable (一定 yi2 ding4, 是不是 shi4 bu2 shi4; also 一月 yi2 yue4, where
@@ -260,7 +261,7 @@ def _read_phrases(text: str) -> list[str]:
     spelled = lazy_pinyin(text, style=Style.TONE3, neutral_tone_with_five=True, errors=_no_reading)
     if len(spelled) != len(text):
         raise CorpusError(f"'{text}': {len(text)} characters but {len(spelled)} readings")
-    return [normalise_syllable(syllable) for syllable in spelled]
+    return corrected(text, [normalise_syllable(syllable) for syllable in spelled])
 
 
 def _no_reading(characters: str) -> list[str]:

@@ -5,11 +5,12 @@ Corpora note the citation tones; a synthesiser has to be told the spoken ones wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
 from utils.pinyin import hanzi_to_pinyin, tone_of, without_tone
+from utils.sandhi import said_bu, said_yi
 
 PAUSE = "，"
 
@@ -29,9 +30,6 @@ READINGS: dict[str, str] = {
 }
 
 _UNCHANGED = {"一": "yi1", "不": "bu4"}
-# 一 keeps its first tone at the end of a number, in ordinals and in dates.
-_YI_KEPT_AFTER = frozenset("零一二三四五六七八九十百千万点第期之")
-_YI_KEPT_BEFORE = frozenset("月号日年零一二三四五六七八九十")
 
 
 @dataclass(frozen=True)
@@ -100,12 +98,8 @@ def spoken_input(sentence: Sentence) -> tuple[str, ...]:
     changed = list(pinyin)
     for i, char in enumerate(hanzi[:-1]):
         following = 0 if i + 1 in sentence.pauses else tone_of(pinyin[i + 1])
-        if char == "不" and pinyin[i] == "bu4" and following == 4:
-            changed[i] = "bu2"
-        elif char == "一" and pinyin[i] == "yi1" and _yi_changes(hanzi, i):
-            changed[i] = {0: "yi1", 4: "yi2", 5: "yi2"}.get(following, "yi4")
+        if char == "不" and pinyin[i] == "bu4":
+            changed[i] = said_bu(following)
+        elif char == "一" and pinyin[i] == "yi1":
+            changed[i] = said_yi(hanzi, i, following)
     return tuple(changed)
-
-
-def _yi_changes(hanzi: Sequence[str], i: int) -> bool:
-    return not (i and hanzi[i - 1] in _YI_KEPT_AFTER) and hanzi[i + 1] not in _YI_KEPT_BEFORE
