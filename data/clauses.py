@@ -191,16 +191,17 @@ def _simplified(text: str) -> str:
 
 def _fitting(clause: str, longest: int) -> Iterator[str]:
     """The clause without 、 but between figures; one that is too long is cut there, into few parts."""
-    if _SOFT not in clause or len(clause) <= longest:
-        yield _SOFT_BESIDE_WORDS.sub("", clause)
+    if len(whole := _SOFT_BESIDE_WORDS.sub("", clause)) <= longest or _SOFT not in clause:
+        yield whole
         return
     part = ""
     for piece in clause.split(_SOFT):
-        if part and len(part) + len(piece) > longest:
-            yield _SOFT_BESIDE_WORDS.sub("", part)
-            part = ""
-        part += f"{_SOFT}{piece}" if part else piece
-    yield _SOFT_BESIDE_WORDS.sub("", part)
+        longer = _SOFT_BESIDE_WORDS.sub("", f"{part}{_SOFT}{piece}" if part else piece)
+        if part and len(longer) > longest:
+            yield part
+            longer = piece
+        part = longer
+    yield part
 
 
 def _judged(text: str, line: int, limits: Limits) -> Clause | None:
