@@ -40,6 +40,7 @@ ROOT = Path(__file__).parent
 DATASET, RUNS = Path("datasets/demo"), Path("runs/demo")
 CORPUS, SPEECH, LANGUAGE, TEST = DATASET / "corpus", RUNS / "speech", RUNS / "language", RUNS / "test"
 TRANSCRIPTS, PAGE, SUMMARY = RUNS / "transcripts", RUNS / "summary.html", RUNS / "summary.json"
+REPORT = RUNS / "report"
 TIMES = RUNS / "seconds.json"  # what each stage took when it was really done, kept from call to call
 SIZES = {"train": 6500, "dev": 300, "test": 600}
 SEED = 1  # of the corpus; the recipe was settled on 0, so these voices and sentences had no part in it
@@ -67,6 +68,7 @@ PLACES = {
     "language model": LANGUAGE,
     "figures and hypotheses": TEST,
     "summary, one page": PAGE,
+    "every error explained, one page": REPORT / "report.html",
     "summary for machines": SUMMARY,
 }
 
@@ -147,7 +149,7 @@ def demo_stages() -> list[Stage]:
         Stage(
             "test",
             "both are tested on unseen voices and unseen sentences",
-            (f"python test.py pipeline {SPEECH} {LANGUAGE} --output {TEST}",),
+            (f"python test.py pipeline {SPEECH} {LANGUAGE} --beam 10 --output {TEST} --report {REPORT}",),
         ),
         Stage(
             "transcribe",
