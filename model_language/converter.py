@@ -73,7 +73,7 @@ class NeuralConverter:
     beam = 8  # enough for user words: all else is decided place by place
 
     def __init__(self, model: keras.Model, symbols: Symbols):
-        self._symbols = symbols
+        self.symbols = symbols
         outputs = CandidateScores(symbols.candidates)(model.output, model.input["syllables"])
         self._scorer = keras.Model(model.input, outputs)
         prepare_prediction(self._scorer)
@@ -85,10 +85,10 @@ class NeuralConverter:
             batch = [index for index in batch if len(sentences[index])]
             if not batch:
                 continue
-            log_probs, rows = self._score([self._symbols.encode(sentences[index]) for index in batch])
+            log_probs, rows = self._score([self.symbols.encode(sentences[index]) for index in batch])
             best = np.take_along_axis(rows, log_probs.argmax(axis=-1)[:, :, None], axis=-1)[:, :, 0]  # (B, L)
             for index, ids in zip(batch, best, strict=True):
-                result[index] = self._symbols.decode(ids[: len(sentences[index])])
+                result[index] = self.symbols.decode(ids[: len(sentences[index])])
         return result
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
@@ -98,22 +98,15 @@ class NeuralConverter:
         grid = self.grid([sentence])
         sequences, scores = beam_search(grid.candidates, grid.scores, grid.lengths, beam=n)
         found = zip(sequences[0, :, : len(sentence)], scores[0], strict=True)
-        return [
-            Conversion(self._symbols.decode(ids), float(score)) for ids, score in found if score > -np.inf
-        ]
+        return [Conversion(self.symbols.decode(ids), float(score)) for ids, score in found if score > -np.inf]
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
         """See :class:`Converter`."""
         return given_scores(self, sentences, hanzi)
 
-    @property
-    def symbols(self) -> Symbols:
-        """The vocabularies and the lexicon."""
-        return self._symbols
-
     def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
         """The candidates of each syllable and their log-probabilities; no sentence may be empty."""
-        log_probs, rows = self._score([self._symbols.encode(sentence) for sentence in sentences])
+        log_probs, rows = self._score([self.symbols.encode(sentence) for sentence in sentences])
         longest = max(len(sentence) for sentence in sentences)
         rows, log_probs = rows[:, :longest], log_probs[:, :longest]
         lengths = np.array([len(sentence) for sentence in sentences])
@@ -124,7 +117,7 @@ class NeuralConverter:
         if max(map(len, encoded)) <= LONGEST:
             return self._predict(encoded)
         cut = [(row, window) for row, ids in enumerate(encoded) for window in windows(len(ids))]
-        shape = (len(encoded), max(map(len, encoded)), self._symbols.candidates.shape[1])
+        shape = (len(encoded), max(map(len, encoded)), self.symbols.candidates.shape[1])
         log_probs, rows = np.full(shape, -np.inf, np.float32), np.zeros(shape, np.int32)
         for batch in length_batches([window.end - window.start for _, window in cut], _BATCH_SYLLABLES):
             parts = [cut[index] for index in batch]

@@ -119,12 +119,7 @@ class NgramConverter:
             sizes = f"{model.size} hanzi in the model, {len(symbols.hanzi)} in the vocabulary"
             hint = "copy the whole run folder again, or train it again"
             raise RunError(f"the n-gram model belongs to another vocabulary or lexicon ({sizes})", hint=hint)
-        self._model, self._symbols, self.beam = model, symbols, beam
-
-    @property
-    def symbols(self) -> Symbols:
-        """The vocabularies and the lexicon."""
-        return self._symbols
+        self._model, self.symbols, self.beam = model, symbols, beam
 
     @property
     def history_model(self) -> NgramModel:
@@ -140,7 +135,7 @@ class NgramConverter:
                 continue
             sequences, _ = self._search([sentences[index] for index in batch], self.beam, recombine=True)
             for index, best in zip(batch, sequences[:, 0], strict=True):
-                result[index] = self._symbols.decode(best[: len(sentences[index])])
+                result[index] = self.symbols.decode(best[: len(sentences[index])])
         return result
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
@@ -150,7 +145,7 @@ class NgramConverter:
         sequences, scores = self._search([sentence], max(self.beam, 4 * n), recombine=False)
         found = zip(sequences[0, :n], scores[0, :n], strict=True)
         return [
-            Conversion(self._symbols.decode(best), float(score)) for best, score in found if score > -np.inf
+            Conversion(self.symbols.decode(best), float(score)) for best, score in found if score > -np.inf
         ]
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
@@ -159,7 +154,7 @@ class NgramConverter:
 
     def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
         """The candidates of each syllable and log P(syllable | hanzi); no sentence may be empty."""
-        encode, candidates, readings = self._symbols.encode, self._symbols.candidates, self._model.readings
+        encode, candidates, readings = self.symbols.encode, self.symbols.candidates, self._model.readings
         if not all(syllable[-1:].isdigit() for sentence in sentences for syllable in sentence):
             tables = self._any_tone
             encode, candidates, readings = tables.encode, tables.candidates, tables.readings
@@ -169,7 +164,7 @@ class NgramConverter:
 
     @cached_property
     def _any_tone(self) -> ToneTables:
-        return ToneTables(self._symbols, self._model.readings)
+        return ToneTables(self.symbols, self._model.readings)
 
     def _search(
         self, sentences: Sequence[Sequence[str]], beam: int, recombine: bool

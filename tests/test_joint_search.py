@@ -15,15 +15,9 @@ from model_language.ngram import NgramConfig, NgramConverter, NgramModel
 from model_language.syllable_ngram import SyllableNgram, SyllableNgramConfig
 from model_language.symbols import build_symbols
 from model_language.user_words import UserWord, UserWords
+from tests.music_pairs import PAIRS
 from utils.confusion_network import NOTHING, ConfusionNetwork, Slot
 
-PAIRS = [
-    (("yin1", "yue4", "hen3", "hao3", "ting1"), "音乐很好听"),
-    (("ta1", "hen3", "kuai4", "le4"), "他很快乐"),
-    (("wo3", "men5", "qu4", "ting1", "yin1", "yue4"), "我们去听音乐"),
-    (("ta1", "de5", "yin1", "yue4", "hen3", "hao3"), "她的音乐很好"),
-    (("ta1", "men5", "qu4", "yin2", "hang2"), "他们去银行"),
-]
 WEIGHTS = JointWeights(language=0.7, syllables=0.4, bonus=0.9)
 
 

@@ -58,11 +58,14 @@ def spoken_variants(hanzi: str, pinyin: Sequence[str]) -> list[tuple[str, ...]]:
         elif character == "一" and syllable[:-1] == "yi":
             others = _yi(hanzi, place, following)
         else:
-            others = _weakened(hanzi, place, syllable)
-            if syllable[-1] == "3" and following == 3:
-                others.append(f"{syllable[:-1]}2")
+            others = [*_weakened(hanzi, place, syllable), said_third(syllable, following)]
         found.append(tuple(dict.fromkeys([syllable, *others])))
     return found
+
+
+def said_third(syllable: str, following: int) -> str:
+    """A syllable before one of this tone (0 is a pause): a third tone before a third tone rises."""
+    return f"{syllable[:-1]}2" if syllable[-1] == "3" and following == 3 else syllable
 
 
 def said_bu(following: int) -> str:

@@ -5,12 +5,12 @@ Corpora note the citation tones; a synthesiser has to be told the spoken ones wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from utils.pinyin import hanzi_to_pinyin, tone_of, without_tone
-from utils.sandhi import said_bu, said_yi
+from utils.pinyin import hanzi_to_pinyin, tone_of
+from utils.sandhi import said_bu, said_third, said_yi
 
 PAUSE = "，"
 
@@ -82,14 +82,11 @@ def spoken_reading(sentence: Sentence) -> tuple[str, ...]:
     """What is really said: 不 and 一 change their tone, and a third tone before a third tone rises.
 
     The last is what the synthesiser does by itself, over word boundaries and in chains (我想买水: 2 2 2 3),
-    but not over a pause. The rule stands here again so that the transcript is true to the recording.
+    but not over a pause; here it keeps the transcript true to the recording.
     """
     syllables = spoken_input(sentence)
-    spoken = list(syllables)
-    for i, syllable in enumerate(syllables[:-1]):
-        if tone_of(syllable) == tone_of(syllables[i + 1]) == 3 and i + 1 not in sentence.pauses:
-            spoken[i] = without_tone(syllable) + "2"
-    return tuple(spoken)
+    followings = (_following_tone(syllables, i, sentence) for i in range(len(syllables)))
+    return tuple(map(said_third, syllables, followings))
 
 
 def spoken_input(sentence: Sentence) -> tuple[str, ...]:
@@ -97,9 +94,15 @@ def spoken_input(sentence: Sentence) -> tuple[str, ...]:
     hanzi, pinyin = sentence.hanzi, sentence.pinyin
     changed = list(pinyin)
     for i, char in enumerate(hanzi[:-1]):
-        following = 0 if i + 1 in sentence.pauses else tone_of(pinyin[i + 1])
+        following = _following_tone(pinyin, i, sentence)
         if char == "不" and pinyin[i] == "bu4":
             changed[i] = said_bu(following)
         elif char == "一" and pinyin[i] == "yi1":
             changed[i] = said_yi(hanzi, i, following)
     return tuple(changed)
+
+
+def _following_tone(syllables: Sequence[str], place: int, sentence: Sentence) -> int:
+    """The tone of the next syllable, 0 where a pause or nothing follows."""
+    end = place + 1 == len(syllables) or place + 1 in sentence.pauses
+    return 0 if end else tone_of(syllables[place + 1])
