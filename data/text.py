@@ -1,6 +1,6 @@
 """Manifests, transcript lists and plain text files → pairs of pinyin and hanzi to train language models on.
 
-Pinyin of plain text is automatic (``utils.pinyin.hanzi_to_pinyin``, some 50,000 hanzi a second; it tells how
+Pinyin of plain text is automatic (``utils.pinyin.hanzi_to_pinyin``, some 300,000 hanzi a second; it tells how
 一 and 不 are read); a cache folder keeps it.
 """
 

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from pypinyin import Style, lazy_pinyin
-
 from utils.errors import CorpusError
+from utils.phrase_readings import phrase_readings
 from utils.polyphones import corrected
 
 TONES = (1, 2, 3, 4, 5)
@@ -256,13 +255,4 @@ def _read_word(word: str) -> list[str]:
 
 
 def _read_phrases(text: str) -> list[str]:
-    if not text:
-        return []
-    spelled = lazy_pinyin(text, style=Style.TONE3, neutral_tone_with_five=True, errors=_no_reading)
-    if len(spelled) != len(text):
-        raise CorpusError(f"'{text}': {len(text)} characters but {len(spelled)} readings")
-    return corrected(text, [normalise_syllable(syllable) for syllable in spelled])
-
-
-def _no_reading(characters: str) -> list[str]:
-    raise CorpusError(f"'{characters}' has no Mandarin reading", hint="write it out in hanzi")
+    return corrected(text, list(map(normalise_syllable, phrase_readings(text))))
