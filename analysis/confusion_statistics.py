@@ -36,16 +36,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--texts", nargs="*", type=Path, default=[], help="manifests: how frequent syllables are"
     )
     parser.add_argument("--output", type=Path, help="file for the table")
+    parser.add_argument("--note", nargs="*", default=[], metavar="LINE", help="to stand at the table's head")
     options = parser.parse_args(arguments)
-    texts = chain.from_iterable(one.pinyin for path in options.texts for one in read_transcripts(path))
-    noise = PinyinNoise.counted(chain.from_iterable(map(aligned_syllables, options.hypotheses)), texts)
+    spoken = chain.from_iterable(one.pinyin for path in options.texts for one in read_transcripts(path))
+    noise = PinyinNoise.counted(chain.from_iterable(map(aligned_syllables, options.hypotheses)), spoken)
     found = shares_text(noise)
     print(found)
     if options.output:
-        command = ["python -m analysis.confusion_statistics", *map(str, options.hypotheses)]
-        command += ["--texts", *map(str, options.texts)] if options.texts else []
-        note = "What acoustic models mistake; counted by:"
-        noise.save(options.output, (note, " ".join([command[0], *map(shlex.quote, command[1:])]), found))
+        texts = ["--texts", *options.texts] if options.texts else []
+        quoted = (shlex.quote(str(one)) for one in (*options.hypotheses, *texts))
+        command = ["python -m analysis.confusion_statistics", *quoted]
+        heading = "What acoustic models mistake. Counted by:"
+        noise.save(options.output, (heading, " ".join(command), found, *options.note))
         print(f"written: {options.output}")
 
 

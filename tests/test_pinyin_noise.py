@@ -253,6 +253,13 @@ def test_a_vocabulary_without_syllables_has_an_empty_channel():
     assert channel.said.shape == (2, 3) and np.isneginf(channel.log_probs).all()
 
 
+def test_what_the_inventory_lacks_may_be_said_but_is_not_heard():
+    tokens = ["ban1", "banr1", "bianr1"]
+    channel = shipped_noise().log_channel(tokens, best=2)
+    assert np.isneginf(channel.log_probs[1]).all()
+    assert sorted(channel.said[2].tolist()) == [0, 1] and np.isfinite(channel.log_probs[2]).all()
+
+
 def test_the_command_counts_hypotheses(tmp_path, capsys):
     file = tmp_path / "hypotheses.tsv"
     header = "id\treference_pinyin\tpinyin\treference_hanzi\thanzi\tsyllable_errors\thanzi_errors"
@@ -260,7 +267,8 @@ def test_the_command_counts_hypotheses(tmp_path, capsys):
         f"{header}\na\tni3 hao3 ma5\tni2 hao3\t\t\t2\t0\nb\t\t\t\t\t0\t0\nc\tma1\tba1 chuang4\t\t\t2\t0\n"
     )
     assert list(aligned_syllables(file))[:3] == [("ni3", "ni2"), ("hao3", "hao3"), ("ma5", None)]
-    main([str(file), str(file), "--output", str(tmp_path / "noise.tsv")])
+    main([str(file), str(file), "--output", str(tmp_path / "noise.tsv"), "--note", "of nobody"])
+    assert "# of nobody\n" in (tmp_path / "noise.tsv").read_text()
     assert "8 errors among 8 syllables" in capsys.readouterr().out
     noise = PinyinNoise.load(tmp_path / "noise.tsv")
     assert (noise.deletions, noise.insertions) == (2, 2)
