@@ -1,0 +1,171 @@
+"""Input methods that Debian packages: a small program of native/ is compiled for each, and run as a process.
+
+They read no tones, but for terra-pinyin. Where a package or the compiler is missing, the converter is left
+out, by name. All of them, on Debian 12:
+
+    apt-get install g++ pkg-config libpinyin15-dev libpinyin-data libimepinyin-dev libimecore-dev \\
+        libfcitx5utils-dev libboost-dev libime-data libime-data-language-model libsunpinyin-dev \\
+        sunpinyin-data libgooglepinyin0-dev librime-dev rime-prelude rime-essay rime-data-luna-pinyin \\
+        rime-data-pinyin-simp rime-data-terra-pinyin libpyzy-dev
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.converters.entry import Command, Entry, Missing, bytes_of, without_tone
+
+SOURCES = Path(__file__).parent / "native"
+_RIME = "/usr/share/rime-data"
+_LIBRARIES = "/usr/lib/*"  # with the machine's name, such as x86_64-linux-gnu
+# terra-pinyin's keys of the tones; the neutral one has none.
+_TONE_KEYS = {"1": "-", "2": "/", "3": "<", "4": "\\", "5": ""}
+
+
+@dataclass(frozen=True)
+class Native:
+    """A program of native/, and the packages that it stands on.
+
+    Attributes:
+        source: its file's name without ``.cpp``.
+        packages: to be installed; the version of the first is reported.
+        flags: for the compiler.
+        pkg_config: the library's name there, if it has one.
+        arguments: after its own folder; patterns of paths among them are resolved.
+        reads: patterns of the library and of all that it reads, for its size.
+    """
+
+    source: str
+    packages: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+    pkg_config: str = ""
+    arguments: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+
+    def find(self, folder: Path) -> Command:
+        """The command; the program is compiled into ``folder`` if it isn't there, or older than its source.
+
+        Raises:
+            Missing: no compiler, or no such packages.
+        """
+        install = f"apt-get install {' '.join(self.packages)}"
+        read = [_resolved(pattern, install) for pattern in self.reads]
+        arguments = [
+            str(_resolved(one, install)[0]) if one.startswith("/") else one for one in self.arguments
+        ]
+        program, state = folder / self.source, folder / "state"
+        state.mkdir(parents=True, exist_ok=True)
+        self._compile(program, install)
+        size = bytes_of(path for paths in read for path in paths)
+        return Command((str(program), str(state), *arguments), _version(self.packages[0]), size)
+
+    def _compile(self, program: Path, install: str) -> None:
+        source = SOURCES / f"{self.source}.cpp"
+        written = max(path.stat().st_mtime for path in (source, SOURCES / "lines.h"))
+        if program.is_file() and program.stat().st_mtime > written:
+            return
+        compiler = shutil.which("g++")
+        if not compiler:
+            raise Missing("there is no compiler: apt-get install g++ pkg-config")
+        command = [compiler, "-O2", "-std=c++17", str(source), "-o", str(program)]
+        if self.pkg_config:
+            command += _output(["pkg-config", "--cflags", "--libs", self.pkg_config], install).split()
+        _output([*command, *self.flags], install)
+
+
+def _output(command: list[str], install: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = str(getattr(error, "stderr", "") or error).strip().splitlines()
+        reason = next((line for line in said if "error" in line), said[0])
+        raise Missing(f"it can't be compiled ({reason}): {install}") from error
+    return done.stdout
+
+
+def _resolved(pattern: str, install: str) -> list[Path]:
+    found = sorted(Path("/").glob(pattern.removeprefix("/")))
+    if not found:
+        raise Missing(f"{pattern} is not there: {install}")
+    return found
+
+
+def _version(package: str) -> str:
+    return _output(["dpkg-query", "-W", "-f=${Version}", package], f"apt-get install {package}")
+
+
+def _without_u_umlaut(syllable: str) -> str:
+    """``lve4`` → ``lue``, as Android's engine spells it."""
+    return without_tone(syllable).replace("ve", "ue")
+
+
+def _with_tone_key(syllable: str) -> str:
+    base = without_tone(syllable)
+    return base + "".join(_TONE_KEYS[digit] for digit in syllable[len(base) :])
+
+
+def _rime(schema: str, option: str, dictionary: str, package: str) -> Native:
+    return Native(
+        "rime",
+        ("librime-dev", "rime-prelude", "rime-essay", package),
+        flags=("-lrime",),
+        arguments=(_RIME, schema, option),
+        reads=(f"{_LIBRARIES}/librime.so.1", f"{_RIME}/build/{dictionary}*.bin"),
+    )
+
+
+LIBPINYIN = Native(
+    "libpinyin",
+    ("libpinyin15-dev", "libpinyin-data"),
+    pkg_config="libpinyin",
+    arguments=(f"{_LIBRARIES}/libpinyin/data",),
+    reads=(f"{_LIBRARIES}/libpinyin.so.15", f"{_LIBRARIES}/libpinyin/data"),
+)
+_LIBIME_DATA = ("libime-data", "libime-data-language-model")
+_LIBIME_HEADERS = ("-I/usr/include/LibIME", "-I/usr/include/Fcitx5/Utils")
+_LIBIME_WORDS, _LIBIME_MODEL = "/usr/share/libime/sc.dict", f"{_LIBRARIES}/libime/zh_CN.lm"
+LIBIME = Native(
+    "libime",
+    ("libimepinyin-dev", "libimecore-dev", "libfcitx5utils-dev", "libboost-dev", *_LIBIME_DATA),
+    flags=(*_LIBIME_HEADERS, "-lIMEPinyin", "-lIMECore", "-lFcitx5Utils"),
+    arguments=(_LIBIME_WORDS, _LIBIME_MODEL),
+    reads=(f"{_LIBRARIES}/libIME[PC]*.so.0", _LIBIME_WORDS, _LIBIME_MODEL),
+)
+SUNPINYIN = Native(
+    "sunpinyin",
+    ("libsunpinyin-dev", "sunpinyin-data"),
+    pkg_config="sunpinyin-2.0",
+    reads=(f"{_LIBRARIES}/libsunpinyin.so.3", f"{_LIBRARIES}/sunpinyin/data"),
+)
+_GOOGLE_WORDS = f"{_LIBRARIES}/googlepinyin/data/dict_pinyin.dat"
+GOOGLE = Native(
+    "googlepinyin",
+    ("libgooglepinyin0-dev",),
+    flags=("-lgooglepinyin",),
+    arguments=(_GOOGLE_WORDS,),
+    reads=(f"{_LIBRARIES}/libgooglepinyin.so.0", _GOOGLE_WORDS),
+)
+PYZY = Native(
+    "pyzy",
+    ("libpyzy-dev",),
+    pkg_config="pyzy-1.0",
+    reads=(f"{_LIBRARIES}/libpyzy-1.0.so.0", "/usr/share/pyzy/db/open-phrase.db"),
+)
+LUNA = _rime("luna_pinyin_simp", "zh_simp", "luna_pinyin", "rime-data-luna-pinyin")
+SIMPLE = _rime("pinyin_simp", "simplified", "pinyin_simp", "rime-data-pinyin-simp")
+TERRA = _rime("terra_pinyin", "simplification", "terra_pinyin", "rime-data-terra-pinyin")
+
+ENTRIES = (
+    Entry("libpinyin", "GPL-3", LIBPINYIN.find),
+    Entry("libime (fcitx 5)", "LGPL-2.1", LIBIME.find),
+    Entry("SunPinyin", "LGPL-2.1 or CDDL; data CC-BY-SA-3.0", SUNPINYIN.find),
+    Entry("Google Pinyin (Android)", "Apache-2.0", GOOGLE.find, spelling=_without_u_umlaut),
+    # A second for each sentence: it looks all candidates up anew after each letter.
+    Entry("PyZy (ibus-pinyin)", "LGPL-2.1", PYZY.find, most=50),
+    Entry("Rime luna-pinyin", "BSD-3; data LGPL-3", LUNA.find),
+    Entry("Rime pinyin-simp", "BSD-3; data Apache-2.0", SIMPLE.find),
+    Entry("Rime terra-pinyin", "BSD-3; data LGPL-3", TERRA.find, tones=True, spelling=_with_tone_key),
+)

@@ -1,0 +1,94 @@
+"""Dictionary unigram: words of jieba's dictionary, read by pypinyin; of all ways to cut, the most probable.
+
+The simplest converter that is worth the name: what pypinyin reads in one direction is looked up in the other,
+and a sentence's words are chosen by the product of their frequencies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from pypinyin import Style, lazy_pinyin, pinyin
+
+from benchmarks.converters.entry import Entry, without_tone
+from benchmarks.converters.python_package import in_package
+from utils.pinyin import is_hanzi
+
+UNKNOWN = "□"
+_LONGEST = 8  # syllables of a word
+_UNKNOWN_LOG = math.log(0.1)  # log count of a character in a reading that it has nowhere
+
+ENTRIES = (
+    Entry(
+        "dictionary unigram (jieba, pypinyin)",
+        "MIT",
+        in_package("jieba", "dictionary:build_dictionary"),
+        tones=True,
+        spelling=str,
+    ),
+)
+
+
+class DictionaryUnigram:
+    """Finds the most probable words.
+
+    Args:
+        words: with their counts. A character with several readings counts in equal parts for each.
+    """
+
+    def __init__(self, words: Iterable[tuple[str, int]]):
+        self._best: dict[tuple[str, ...], tuple[float, str]] = {}
+        kept = [(w, n) for w, n in words if n and len(w) <= _LONGEST and is_hanzi(w)]
+        total = math.log(sum(count for _, count in kept) or 1)
+        self._unknown = _UNKNOWN_LOG - total
+        for word, count in kept:
+            self._add(word, math.log(count) - total)
+
+    def _add(self, word: str, score: float) -> None:
+        readings = _readings(word)
+        toneless = [tuple(map(without_tone, reading)) for reading in readings]
+        for key, ways in Counter([*readings, *toneless]).items():
+            part = score + math.log(ways / len(readings))
+            if part > self._best.get(key, (-math.inf, ""))[0]:
+                self._best[key] = (part, word)
+
+    def convert(self, sentence: Sequence[str]) -> str:
+        """The best words of one sentence, with tones or without."""
+        best = [(0.0, "")]  # up to each syllable: score, text
+        for end in range(1, len(sentence) + 1):
+            best.append(
+                max(
+                    (best[start][0] + score, best[start][1] + word)
+                    for start in range(max(0, end - _LONGEST), end)
+                    for score, word in self._found(tuple(sentence[start:end]))
+                )
+            )
+        return best[-1][1]
+
+    def _found(self, syllables: tuple[str, ...]) -> list[tuple[float, str]]:
+        if syllables in self._best:
+            return [self._best[syllables]]
+        if len(syllables) > 1:
+            return []
+        # A reading that no character has may be right but for its tone.
+        _, word = self._best.get((without_tone(syllables[0]),), (0.0, UNKNOWN))
+        return [(self._unknown, word)]
+
+
+def build_dictionary() -> Callable[[Sequence[Sequence[str]]], list[str]]:
+    """The converter with jieba's dictionary."""
+    import jieba
+
+    with jieba.get_dict_file() as file:
+        rows = (line.decode("utf-8").split() for line in file)
+        model = DictionaryUnigram((row[0], int(row[1])) for row in rows if len(row) > 1)
+    return lambda sentences: [model.convert(sentence) for sentence in sentences]
+
+
+def _readings(word: str) -> list[tuple[str, ...]]:
+    style = {"style": Style.TONE3, "neutral_tone_with_five": True}
+    if len(word) == 1:
+        return [(reading,) for reading in pinyin(word, heteronym=True, **style)[0]]
+    return [tuple(lazy_pinyin(word, **style))]

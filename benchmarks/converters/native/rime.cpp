@@ -1,0 +1,36 @@
+// Rime: rime STATE_FOLDER SHARED_DATA SCHEMA OPTION; the option makes it write simplified hanzi.
+#include <rime_api.h>
+
+#include "lines.h"
+
+int main(int, char **values) {
+    RimeApi *rime = rime_get_api();
+    RIME_STRUCT(RimeTraits, traits);
+    traits.user_data_dir = values[1];
+    traits.shared_data_dir = values[2];
+    traits.distribution_name = traits.distribution_code_name = "benchmark";
+    traits.distribution_version = "1";
+    traits.app_name = "rime.benchmark";
+    traits.min_log_level = 3;
+    traits.log_dir = values[1];
+    rime->setup(&traits);
+    rime->initialize(&traits);
+    if (rime->start_maintenance(False)) rime->join_maintenance_thread();
+    RimeSessionId session = rime->create_session();
+    if (!rime->select_schema(session, values[3])) return 1;
+    rime->set_option(session, values[4], True);
+    answer_lines([&](const Syllables &syllables) {
+        rime->simulate_key_sequence(session, joined(syllables, '\'').c_str());
+        std::string result;
+        RIME_STRUCT(RimeContext, context);
+        if (rime->get_context(session, &context)) {
+            // What would be written, had the space bar been pressed: so nothing is learned from it.
+            if (context.commit_text_preview) result = context.commit_text_preview;
+            rime->free_context(&context);
+        }
+        rime->clear_composition(session);
+        return result;
+    });
+    rime->destroy_session(session);
+    rime->finalize();
+}

@@ -1,0 +1,40 @@
+"""The project's own language models: a run folder in, the converter that everybody gets from it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks.converters.entry import Command, Entry, Missing, bytes_of
+from benchmarks.converters.python_package import served
+from model_language.to_hanzi import PinyinToHanzi
+from utils.run import PRETRAINED, RunFolder, open_run
+
+LICENCE = "the project's own"
+# What a training leaves behind that a converter doesn't read.
+_NOT_READ = {"checkpoint", "logs", "test", "last.weights.h5", "history.csv", "train.log", "metrics.json"}
+
+
+def our_entry(run: Path, name: str) -> Entry:
+    """A run of a language model as a converter of the comparison."""
+
+    def find(_: Path) -> Command:
+        if not run.is_dir():
+            make = "the shipped converter" if run == PRETRAINED else "train.py language --run"
+            raise Missing(f"{run} is not there ({make})")
+        version = _revision(open_run(run, task="language"))
+        parts = [path for path in run.iterdir() if path.name not in _NOT_READ]
+        return Command(served("ours:build_ours", str(run.resolve())), version, bytes_of(parts))
+
+    return Entry(name, LICENCE, find, tones=True, spelling=str)
+
+
+def build_ours(run: str) -> Callable[[Sequence[Sequence[str]]], list[str]]:
+    """What ``convert.py`` uses, given lines whose spaces cut all syllables."""
+    to_hanzi = PinyinToHanzi(run)
+    return lambda sentences: to_hanzi.convert([" ".join(sentence) for sentence in sentences])
+
+
+def _revision(run: RunFolder) -> str:
+    values = run.config().get("environment") or {}
+    return str(values.get("git_revision", ""))[:7]

@@ -1,0 +1,54 @@
+"""Pinyin2Hanzi (PyPI): syllables without tones in, hanzi out, by its two methods.
+
+A hidden Markov model of hanzi (``hmm``), and words of a dictionary weighted by frequency (``dag``). It knows
+no tones. Its search for the best six ways would take six times as long for the same first one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from benchmarks.converters.entry import Entry
+from benchmarks.converters.python_package import in_package
+
+PACKAGE = "Pinyin2Hanzi"
+UNKNOWN = "□"
+
+ENTRIES = (
+    Entry("Pinyin2Hanzi DAG", "MIT", in_package(PACKAGE, "pinyin2hanzi:build_dag")),
+    # Half a second to two for each sentence.
+    Entry("Pinyin2Hanzi HMM", "MIT", in_package(PACKAGE, "pinyin2hanzi:build_hmm"), most=50),
+)
+
+
+def build_dag() -> Callable[[Sequence[Sequence[str]]], list[str]]:
+    """Words by frequency."""
+    import Pinyin2Hanzi
+
+    parameters = Pinyin2Hanzi.DefaultDagParams()
+    return _by_stretches(lambda syllables: Pinyin2Hanzi.dag(parameters, syllables, path_num=6, log=True))
+
+
+def build_hmm() -> Callable[[Sequence[Sequence[str]]], list[str]]:
+    """The hidden Markov model."""
+    import Pinyin2Hanzi
+
+    parameters = Pinyin2Hanzi.DefaultHmmParams()
+    return _by_stretches(lambda syllables: Pinyin2Hanzi.viterbi(parameters, syllables, path_num=1, log=True))
+
+
+def _by_stretches(best: Callable[[list[str]], list]) -> Callable[[Sequence[Sequence[str]]], list[str]]:
+    """A converter that leaves out what the library has no hanzi for, where it would give nothing at all."""
+    from Pinyin2Hanzi import is_pinyin, simplify_pinyin
+
+    def one(sentence: Sequence[str]) -> str:
+        text = ""
+        spelled = [simplify_pinyin(syllable) for syllable in sentence]
+        for known, group in itertools.groupby(spelled, key=is_pinyin):
+            stretch = list(group)
+            paths = best(stretch) if known else []
+            text += "".join(paths[0].path) if paths else UNKNOWN * len(stretch)
+        return text
+
+    return lambda sentences: [one(sentence) for sentence in sentences]

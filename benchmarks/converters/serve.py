@@ -1,0 +1,45 @@
+r"""A converter written in Python, made a process: lines of syllables in, lines of hanzi out (native/lines.h).
+
+    echo "jin1 tian1 tian1 qi4 hen3 hao3" | python -m benchmarks.converters.serve \
+        benchmarks.converters.ours:build_ours runs/demo/language
+
+The module is named, and loaded by itself: what others need is no part of its start.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from utils.errors import run_command
+
+Convert = Callable[[Sequence[Sequence[str]]], list[str]]
+
+
+def main() -> None:
+    """Build the converter of ``module:function`` with the other arguments; answer until the input ends."""
+    name, *arguments = sys.argv[1:]
+    module, function = name.split(":")
+    output, sys.stdout = sys.stdout.buffer, sys.stderr  # whatever a library prints is no answer
+    convert = getattr(importlib.import_module(module), function)(*arguments)
+    for answers in serve(convert, sys.stdin.buffer):
+        output.write("".join(f"{answer}\n" for answer in answers).encode())
+        output.flush()
+
+
+def serve(convert: Convert, lines: Iterable[bytes]) -> Iterator[list[str]]:
+    """Answers to the lines before each empty one, and before the end: converted together."""
+    batch: list[list[str]] = []
+    for line in lines:
+        if syllables := line.decode().split():
+            batch.append(syllables)
+        elif batch:
+            yield convert(batch)
+            batch = []
+    if batch:
+        yield convert(batch)
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,23 @@
+"""simplepinyin (PyPI): syllables without tones in, hanzi out, by the product of word weights in a window.
+
+It leaves syllables out that it doesn't know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from benchmarks.converters.entry import Entry
+from benchmarks.converters.python_package import in_package
+
+ENTRIES = (
+    Entry("simplepinyin", "MIT", in_package("simplepinyin", "simplepinyin:build_simplepinyin"), most=1000),
+)
+
+
+def build_simplepinyin() -> Callable[[Sequence[Sequence[str]]], list[str]]:
+    """Its only model."""
+    import simplepinyin
+
+    model = simplepinyin.Languagle_Model()
+    return lambda sentences: [model.translate_p2c(list(sentence)) for sentence in sentences]
