@@ -20,15 +20,12 @@ from tqdm import tqdm
 from data.manifest import read_transcripts
 from utils.errors import CorpusError
 from utils.files import write_text
-from utils.pinyin import hanzi_to_pinyin, is_hanzi
+from utils.pinyin import hanzi_to_pinyin, is_hanzi, reading_version
 
 log = logging.getLogger(__name__)
 
 MANIFEST_ENDINGS = (".tsv",)
 TEXT_ENDINGS = (".txt", ".txt.xz")
-
-# Part of the cache's file names: raise it when hanzi_to_pinyin reads something differently.
-_READING = "2"
 
 
 class Pair(NamedTuple):
@@ -168,7 +165,7 @@ def _fingerprint(path: Path, limit: int) -> str:
         state = path.stat()
     except OSError as error:
         raise CorpusError("can't read the text", where=path, hint=error.strerror) from error
-    key = f"{path.resolve()} {state.st_size} {state.st_mtime_ns} {limit} {_READING}"
+    key = f"{path.resolve()} {state.st_size} {state.st_mtime_ns} {limit} {reading_version()}"
     return hashlib.sha256(key.encode()).hexdigest()[:16]
 
 

@@ -14,9 +14,8 @@ import argparse
 import lzma
 import os
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Future
+from concurrent.futures import BrokenExecutor
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -140,24 +139,12 @@ def _all_cleaned(sources: Sequence[str | Path], cleaner: Cleaner, workers: int) 
         return
     with closing(WorkerPool(workers, remember_cleaner, cleaner)) as pool:
         for source in sources:
-            pending: deque[Future[Cleaned]] = deque()
             try:
-                yield from _checked(_in_order(read_pieces(source), pool, pending, 2 * workers), source)
+                jobs = ((piece,) for piece in read_pieces(source))
+                yield from _checked(pool.in_order(clean_in_worker, jobs, 2 * workers), source)
             except BrokenExecutor as error:
                 hint = "was it killed for its memory? try --workers 1"
                 raise CorpusError("a worker process died", where=source, hint=hint) from error
-
-
-def _in_order(
-    pieces: Iterator[bytes], pool: WorkerPool, pending: deque[Future[Cleaned]], most: int
-) -> Iterator[Cleaned]:
-    """Results in the order of the pieces, of which no more than ``most`` are under way."""
-    for piece in pieces:
-        pending.append(pool.submit(clean_in_worker, piece))
-        if len(pending) >= most:
-            yield pending.popleft().result()
-    while pending:
-        yield pending.popleft().result()
 
 
 def _checked(results: Iterator[Cleaned], source: str | Path) -> Iterator[Cleaned]:

@@ -6,17 +6,22 @@ pinyin spells them), one tone digit 1-5 at the end, 5 for the neutral tone.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+import pypinyin
+
 from utils.errors import CorpusError
 from utils.phrase_readings import phrase_readings
-from utils.polyphones import corrected
+from utils.polyphones import RULES_PATH, corrected
 
 TONES = (1, 2, 3, 4, 5)
+
+_READING = "2"  # raise it when hanzi_to_pinyin reads something differently by its code alone
 
 # Which initials a final takes ('-' is the zero initial): GB/T 16159 and the Xiandai Hanyu Cidian's table,
 # with the rare but recorded dia, tei, kei, cei, nou, len, cen, den, lo, yo, chua, rua, nia, din, nun, fiao.
@@ -247,6 +252,13 @@ def hanzi_to_pinyin(text: str, words: Sequence[str] | None = None) -> list[str]:
     for word in words:
         syllables += [_PARTICLES[word]] if word in _PARTICLES else _read_word(word)
     return syllables
+
+
+@cache
+def reading_version() -> str:
+    """16 hexadecimal digits that change with whatever decides how :func:`hanzi_to_pinyin` reads."""
+    key = f"{_READING} {pypinyin.__version__} ".encode() + RULES_PATH.read_bytes()
+    return hashlib.sha256(key).hexdigest()[:16]
 
 
 @lru_cache(maxsize=200_000)

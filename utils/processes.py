@@ -8,7 +8,8 @@ import signal
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -59,6 +60,22 @@ class WorkerPool:
         """Run ``work(*arguments)`` in a process."""
         with _main_module_hidden(), _ctrl_c_later():
             return self._pool.submit(work, *arguments)
+
+    def in_order(
+        self, work: Callable[..., Result], jobs: Iterable[Sequence[Any]], most: int
+    ) -> Iterator[Result]:
+        """Results of ``work(*job)`` in the jobs' order; no more than ``most`` are under way or waited for.
+
+        Raises:
+            BrokenExecutor: a process died.
+        """
+        pending: deque[Future[Result]] = deque()
+        for job in jobs:
+            pending.append(self.submit(work, *job))
+            if len(pending) >= most:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
 
     def close(self) -> None:
         """Drop what has not begun and end the processes."""
