@@ -34,7 +34,7 @@ from benchmarks.converters import debian, dictionary, pinyin2hanzi, simplepinyin
 from benchmarks.converters.entry import Entry, Missing
 from benchmarks.converters.ours import our_entry
 from benchmarks.shared_parts.converter_scores import scores, speed
-from benchmarks.shared_parts.converter_table import as_table, write_markdown
+from benchmarks.shared_parts.converter_table import NOTES, WIDTH, as_table, write_markdown
 from benchmarks.shared_parts.pinyin_sentences import (
     AISHELL,
     NOISE_RATE,
@@ -52,10 +52,10 @@ RESULTS = Path("runs/benchmarks/pinyin_to_hanzi.json")
 PROGRAMS = Path("runs/benchmarks/converters")
 TRANSCRIPTS = Path("../shared/data/transcripts")
 OTHERS: tuple[Entry, ...] = (
-    *debian.ENTRIES,
-    *pinyin2hanzi.ENTRIES,
-    *simplepinyin.ENTRIES,
     *dictionary.ENTRIES,
+    *debian.ENTRIES,
+    *simplepinyin.ENTRIES,
+    *pinyin2hanzi.ENTRIES,
 )
 
 
@@ -74,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     chosen = _chosen(options)
     kept = _kept(options.output, results) if options.keep else {"converters": [], "skipped": []}
-    console = Console()
+    terminal = Console()
+    console = Console(width=max(WIDTH, terminal.width))
     for entry in chosen:
         try:
             results["converters"].append(_measured(entry, conditions))
@@ -84,6 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _add_kept(results, kept)
         write_json(options.output, results)
     console.print(as_table(results))
+    console.print(NOTES)
     if options.markdown:
         write_markdown(options.markdown, results)
 

@@ -16,7 +16,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.converters.entry import Command, Entry, Missing, bytes_of, without_tone
+from benchmarks.converters.entry import SAMPLE, SMALL_SAMPLE, Command, Entry, Missing, bytes_of, without_tone
 
 SOURCES = Path(__file__).parent / "native"
 _RIME = "/usr/share/rime-data"
@@ -161,11 +161,18 @@ TERRA = _rime("terra_pinyin", "simplification", "terra_pinyin", "rime-data-terra
 ENTRIES = (
     Entry("libpinyin", "GPL-3", LIBPINYIN.find),
     Entry("libime (fcitx 5)", "LGPL-2.1", LIBIME.find),
-    Entry("SunPinyin", "LGPL-2.1 or CDDL; data CC-BY-SA-3.0", SUNPINYIN.find),
+    Entry("SunPinyin", "LGPL-2.1 or CDDL; data CC-BY-SA-3.0", SUNPINYIN.find, most=SAMPLE),
     Entry("Google Pinyin (Android)", "Apache-2.0", GOOGLE.find, spelling=_without_u_umlaut),
-    # A second for each sentence: it looks all candidates up anew after each letter.
-    Entry("PyZy (ibus-pinyin)", "LGPL-2.1", PYZY.find, most=50),
-    Entry("Rime luna-pinyin", "BSD-3; data LGPL-3", LUNA.find),
-    Entry("Rime pinyin-simp", "BSD-3; data Apache-2.0", SIMPLE.find),
-    Entry("Rime terra-pinyin", "BSD-3; data LGPL-3", TERRA.find, tones=True, spelling=_with_tone_key),
+    Entry("Rime luna-pinyin", "BSD-3; data LGPL-3", LUNA.find, most=SAMPLE),
+    Entry("Rime pinyin-simp", "BSD-3; data Apache-2.0", SIMPLE.find, most=SAMPLE),
+    # Both look all candidates up anew after each letter: a third of a second to one for each sentence.
+    Entry(
+        "Rime terra-pinyin",
+        "BSD-3; data LGPL-3",
+        TERRA.find,
+        tones=True,
+        spelling=_with_tone_key,
+        most=SMALL_SAMPLE,
+    ),
+    Entry("PyZy (ibus-pinyin)", "LGPL-2.1", PYZY.find, most=SMALL_SAMPLE),
 )

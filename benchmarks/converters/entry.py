@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+# Sentences of each kind that are enough of a converter that takes 20 ms or more for one; 300 ms or more.
+SAMPLE, SMALL_SAMPLE = 1000, 50
 
 
 class Missing(Exception):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-from benchmarks.converters.entry import Entry
+from benchmarks.converters.entry import SMALL_SAMPLE, Entry
 from benchmarks.converters.python_package import in_package
 
 PACKAGE = "Pinyin2Hanzi"
@@ -18,7 +18,7 @@ UNKNOWN = "□"
 ENTRIES = (
     Entry("Pinyin2Hanzi DAG", "MIT", in_package(PACKAGE, "pinyin2hanzi:build_dag")),
     # Half a second to two for each sentence.
-    Entry("Pinyin2Hanzi HMM", "MIT", in_package(PACKAGE, "pinyin2hanzi:build_hmm"), most=50),
+    Entry("Pinyin2Hanzi HMM", "MIT", in_package(PACKAGE, "pinyin2hanzi:build_hmm"), most=SMALL_SAMPLE),
 )
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from benchmarks.converters.entry import Entry
+from benchmarks.converters.entry import SAMPLE, Entry
 from benchmarks.converters.python_package import in_package
 
 ENTRIES = (
-    Entry("simplepinyin", "MIT", in_package("simplepinyin", "simplepinyin:build_simplepinyin"), most=1000),
+    Entry("simplepinyin", "MIT", in_package("simplepinyin", "simplepinyin:build_simplepinyin"), most=SAMPLE),
 )
 
 

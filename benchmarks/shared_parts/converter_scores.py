@@ -17,7 +17,7 @@ from utils.metrics import ErrorCounts, count_errors, count_sentence_errors, tota
 
 _BATCH = 500  # sentences
 _WARM_UP, _TIMED, _SINGLE = 50, 2000, 200  # sentences
-_SECONDS = 15.0  # for each of the two timings, so that a slow converter comes to an end
+_SECONDS = 8.0  # for each of the two timings, so that a slow converter comes to an end
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from utils.files import write_text
 BEGIN, END = "<!-- figures of benchmarks.pinyin_to_hanzi -->", "<!-- end of the figures -->"
 SHOWN = [(name, given) for name in (THCHS, AISHELL) for given in ASKED[name]]
 BLIND, SAMPLED = "°", "†"
+WIDTH = 140  # columns of characters that the summary needs
 _ABSENT = "-"
 
 Facts = Mapping[str, Any]  # a converter of the JSON file
@@ -26,8 +27,8 @@ _SPEED: tuple[tuple[str, Callable[[Facts], str]], ...] = (
     ("disk, MB", lambda one: f"{one['size'] / 1e6:,.0f}"),
 )
 NOTES = (
-    "CER of hanzi in %; 10 % wrong: every tenth syllable replaced, left out or doubled by the statistics of "
-    "our acoustic models' mistakes (`utils/pinyin_noise.py`), so that one left out costs at least one error. "
+    "CER of hanzi in %; 10 % wrong: every tenth syllable replaced, left out or joined by another, as our "
+    "acoustic models mistake them (`utils/pinyin_noise.py`), so that one left out costs at least one error. "
     f"{BLIND} makes no use of tones. {SAMPLED} slow: a fixed sample of the sentences. AISHELL-1 writes 余 as "
     "馀, which counts as an error of every converter. Speed: AISHELL-1 dev in batches, a process of its own, "
     "nothing else asked of the converter than its first answer; one: the median of single sentences; start: "
@@ -38,10 +39,10 @@ NOTES = (
 
 def as_table(results: Facts) -> Table:
     """The summary, for the screen."""
-    table = Table(title=f"pinyin → hanzi, CER %, {results['date']}, {machine_line(results)}", caption=NOTES)
+    table = Table(title=f"pinyin → hanzi, CER %, {results['date']}, {machine_line(results)}")
     table.add_column("converter")
     for title in _titles():
-        table.add_column(title, justify="right")
+        table.add_column(title.replace(" test: ", "\n").replace(" dev: ", "\n"), justify="right")
     for one in results["converters"]:
         table.add_row(*_summary_row(one))
     return table
