@@ -15,6 +15,10 @@ import numpy as np
 from model_language.symbols import PAD_ID
 
 
+# Odd, its bits well mixed: keeps sequences of ids apart, but for one pair in 2^64.
+_SPREAD = 0x1E3779B97F4A7C15
+
+
 @dataclass(frozen=True)
 class Conversion:
     """One way to write a sentence.
@@ -209,6 +213,9 @@ def _highest(spread: np.ndarray, keep: int) -> np.ndarray:
 
 def _drop_twins(states: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Set to -inf the values (B, W), best first, of states (B, W, n) that a better one has already."""
-    same = (states[:, :, None, :] == states[:, None, :, :]).all(axis=3)  # (B, W, W)
-    earlier = np.tril(same, k=-1).any(axis=2)
-    return np.where(earlier, -np.inf, values)
+    keys = states[:, :, 0].astype(np.int64)
+    for column in range(1, states.shape[2]):  # one number each: of long states, a hash
+        keys = keys * _SPREAD + states[:, :, column]
+    same = keys[:, :, None] == keys[:, None, :]  # (B, W, W)
+    same &= np.tri(keys.shape[1], k=-1, dtype=bool)
+    return np.where(same.any(axis=2), -np.inf, values)
