@@ -2,9 +2,12 @@
 
     python -m benchmarks.text_cleaning
     python -m benchmarks.text_cleaning --text news.txt.xz --exclude datasets/thchs30/test.tsv --hanzi 5000000
+    python -m benchmarks.text_cleaning --text ../shared/data/text/*.xz \\
+        --exclude ../shared/data/transcripts/*.tsv --hanzi 0
 
-Cleaned is the text of --text, if given, cut after so many hanzi, and as much made-up dirty text (figures,
-markup, Latin words, planted evaluation sentences). Memory is the peak of all processes together.
+Cleaned is the text of --text, if given, cut after so many hanzi (0: all), and made-up dirty text (figures,
+markup, Latin words, planted evaluation sentences). Memory is the peak of all processes together, and what is
+left of evaluation text is searched for plainly, without the fingerprints that the cleaning finds it by.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import resource
 import tempfile
 import threading
 import time
@@ -21,14 +25,17 @@ import psutil
 from pypinyin import Style, lazy_pinyin
 from rich.console import Console
 from rich.table import Table
+from tqdm import tqdm
 
-from data.text_cleaning import clean_text, print_report
+from data.fingerprints import GRAM, SHORTEST_PART
+from data.text_cleaning import clean_text, evaluation_sentences, print_report
 from data.text_sources import decoded, read_pieces
 from tests.polyphones import TUNED, UNSEEN, accuracy, read_sentences
 from utils.errors import run_command
 from utils.pinyin import hanzi_to_pinyin, normalise_syllable
 
 MEGABYTE = 1 << 20
+MADE_UP = 1_000_000  # characters, where the text is not cut
 PLANTED = "这一句话属于评测集所以不可以留在训练文本里"
 
 
@@ -41,27 +48,61 @@ def main() -> int:
         (folder / "planted.txt").write_text(PLANTED, encoding="utf-8")
         exclude = [folder / "planted.txt", *options.exclude]
         if options.text:
-            _write_head(options.text, folder / "text.txt", options.hanzi)
-            _clean(folder / "text.txt", exclude, options.workers, console)
-        _write_dirty(folder / "dirty.txt", options.hanzi)
-        _clean(folder / "dirty.txt", exclude, options.workers, console)
-        kept = (folder / "dirty.txt.clean.txt").read_text(encoding="utf-8")
-        found = sum(PLANTED[i : i + 10] in kept for i in range(len(PLANTED) - 9))
-        console.print(f"runs of ten hanzi of the planted evaluation sentence that were left: {found}")
+            sources = options.text
+            if options.hanzi:
+                sources = [folder / "head.txt"]
+                _write_head(options.text, sources[0], options.hanzi)
+            _clean(sources, folder / "text.clean.txt", exclude, options.workers, console)
+        dirty = folder / "dirty.txt"
+        _write_dirty(dirty, options.hanzi or MADE_UP)
+        _clean([dirty], folder / "dirty.clean.txt", exclude, options.workers, console)
     _print_polyphones(console)
     return 0
 
 
-def _clean(source: Path, exclude: list[Path], workers: int, console: Console) -> None:
+def _clean(sources: list[Path], output: Path, exclude: list[Path], workers: int, console: Console) -> None:
     peak = [0]
     over = threading.Event()
     watch = threading.Thread(target=_watch, args=(peak, over))
     watch.start()
-    report = clean_text([source], f"{source}.clean.txt", exclude=exclude, workers=workers)
+    began = _cpu_seconds()
+    report = clean_text(sources, output, exclude=exclude, workers=workers)
+    cpu = _cpu_seconds() - began
     over.set()
     watch.join()
     print_report(report, console)
-    console.print(f"{source.name}, {workers} workers: peak memory {peak[0] / MEGABYTE:.0f} MB, all processes")
+    kept = report["kept"]["hanzi"]
+    console.print(
+        f"{len(sources)} texts, {workers} workers: {report['seconds']} s, {cpu:.0f} s of CPU "
+        f"({kept / cpu:,.0f} hanzi kept a CPU second), peak memory {peak[0] / MEGABYTE:.0f} MB, all processes"
+    )
+    console.print(f"clauses with evaluation text that were left: {_left_over(output, exclude)}")
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def _left_over(cleaned: Path, exclude: list[Path]) -> int:
+    """Lines that hold ten hanzi in a row of an evaluation sentence, a whole shorter one, or are one."""
+    sentences = set(evaluation_sentences(exclude))
+    runs = {one[i : i + GRAM] for one in sentences for i in range(len(one) - GRAM + 1)}
+    short: dict[str, list[str]] = {}
+    for one in sentences:
+        if SHORTEST_PART <= len(one) < GRAM:
+            short.setdefault(one[:SHORTEST_PART], []).append(one)
+    count = 0
+    with cleaned.open(encoding="utf-8") as file:
+        for line in map(str.rstrip, tqdm(file, desc="search", unit=" lines", disable=None, leave=False)):
+            parts = (short.get(line[i : i + SHORTEST_PART], ()) for i in range(len(line) - SHORTEST_PART + 1))
+            count += (
+                line in sentences
+                or any(line[i : i + GRAM] in runs for i in range(len(line) - GRAM + 1))
+                or any(one in line for found in parts for one in found)
+            )
+    return count
 
 
 def _watch(peak: list[int], over: threading.Event) -> None:
@@ -143,7 +184,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--exclude", nargs="+", type=Path, default=[], metavar="LIST", help="evaluation lists"
     )
-    parser.add_argument("--hanzi", type=int, default=1_000_000, metavar="N", help="of each (%(default)s)")
+    parser.add_argument(
+        "--hanzi", type=int, default=MADE_UP, metavar="N", help="of each (%(default)s); 0: all of the text"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N")
     return parser
 

@@ -77,7 +77,7 @@ def clean_text(
             "the output has an unknown ending", where=output, hint=f"name it {', '.join(ENDINGS)}"
         )
     began = time.perf_counter()
-    cleaner = Cleaner(limits or Limits(), excluded(_evaluation_sentences(exclude)))
+    cleaner = Cleaner(limits or Limits(), excluded(evaluation_sentences(exclude)))
     total, seen = Tally(), SeenLines()
     with replacing(output) as temporary, _writer(temporary) as file:
         with tqdm(desc="text", unit=" characters", unit_scale=True, disable=None, leave=False) as bar:
@@ -105,7 +105,12 @@ def _write_new(cleaned: Cleaned, seen: SeenLines, total: Tally, file: TextIO) ->
         file.write("\n".join(new) + "\n")
 
 
-def _evaluation_sentences(lists: Iterable[str | Path]) -> Iterator[str]:
+def evaluation_sentences(lists: Iterable[str | Path]) -> Iterator[str]:
+    """The hanzi of each sentence of evaluation lists (``.tsv``) or texts.
+
+    Raises:
+        CorpusError: a list can't be read, or holds no sentence.
+    """
     for path in map(Path, lists):
         if path.suffix == ".tsv":
             sentences = [line.hanzi for line in read_transcripts(path)]
