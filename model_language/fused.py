@@ -16,13 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model_language.context_network import ContextNetwork, ContextWeights
+from model_language.context_network import ContextNetwork, read_weights
 from model_language.decoding import Conversion, Grid, beam_search, length_batches, pad_rows
-from model_language.packed_ngrams import PackedNgrams
+from model_language.packed_ngrams import PackedNgrams, read_packed
 from model_language.scoring import given_scores
 from model_language.symbols import PAD_ID, Symbols
-from utils import files
-from utils.errors import RunError
 from utils.run import RunFolder
 
 NAME = "fused"
@@ -161,3 +159,13 @@ class WeightedHistory:
     def log_probs(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
         """See :class:`model_language.decoding.HistoryModel`."""
         return self._weight * self._model.log_probs(histories, words)
+
+
+def load_fused_converter(run: RunFolder, config: FusedConfig) -> FusedConverter:
+    """The converter of a finished run: it takes no framework.
+
+    Raises:
+        RunError: a part is missing or damaged.
+    """
+    network = ContextNetwork(read_weights(run.path / NETWORK_FILE))
+    return FusedConverter(network, read_packed(run.path / NGRAMS_FILE), Symbols.load(run.path), config)

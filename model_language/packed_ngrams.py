@@ -11,15 +11,21 @@ something is taken for another about once in 10^8 look-ups.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from model_language.kneser_ney import NgramTable, bits_needed
+from utils import files
+from utils.errors import RunError
+from utils.files import replacing
 
 LEVELS = 64  # of a code book; level 0 is nothing
 _CODE_BITS = 8
-_HASH_SHIFT = np.uint64(2 * _CODE_BITS)  # an entry: hash, code of the probability, code of the back-off weight
+_HASH_SHIFT = np.uint64(
+    2 * _CODE_BITS
+)  # an entry: hash, code of the probability, code of the back-off weight
 _CODE = np.uint64((1 << _CODE_BITS) - 1)
 _BUCKET_BITS = 22
 _HISTOGRAM, _LLOYD_ROUNDS = 4096, 40
@@ -35,11 +41,11 @@ class PackedNgrams:
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]):
-        self._unigrams = arrays["unigrams"].astype(np.float32)
+        self.unigrams = arrays["unigrams"].astype(np.float32)
         self._books = arrays["books"].astype(np.float32)  # (order - 1, LEVELS): log-probabilities
         self._weights = arrays["weights"].astype(np.float32)  # (order - 1, LEVELS): back-off weights, logs
         self._backoffs = self._weights[0][arrays["weights_1"]]
-        self.size = len(self._unigrams)
+        self.size = len(self.unigrams)
         self._bigrams = np.zeros(self.size * self.size, np.uint8)
         self._bigram_weights = np.zeros(self.size * self.size, np.uint8)
         entries = list(self._unpack(arrays))
@@ -69,7 +75,7 @@ class PackedNgrams:
         """
         last, followers = histories[:, -1].astype(np.int64), words.astype(np.uint64)
         codes = self._bigrams[(last * self.size)[:, None] + words]
-        result = np.where(codes, self._books[0][codes], self._unigrams[words] + self._backoffs[last][:, None])
+        result = np.where(codes, self._books[0][codes], self.unigrams[words] + self._backoffs[last][:, None])
         known, context = codes > 0, last.astype(np.uint64)
         for order in range(3, self.history + 2):
             newest = histories[:, self.history + 2 - order :].astype(np.uint64)
@@ -109,7 +115,7 @@ class PackedNgrams:
             open_, place, end, wanted = open_[left], place[left], end[left], wanted[left]
         return ((result >> np.uint64(_CODE_BITS)) & _CODE).astype(np.uint8), (result & _CODE).astype(np.uint8)
 
-    def _unpack(self, arrays: Mapping[str, np.ndarray]):
+    def _unpack(self, arrays: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:
         """Fill the open bigrams; yield the entries of the longer n-grams."""
         # Of each n-gram of the order below: its end's place in the order below that, its first follower's
         # place, its hash.
@@ -136,6 +142,26 @@ class PackedNgrams:
                 packed = (codes.astype(np.uint64) << np.uint64(_CODE_BITS)) | weights.astype(np.uint64)
                 yield (hashes >> _HASH_SHIFT << _HASH_SHIFT) | packed
             firsts = np.cumsum(counts, dtype=np.int64) - counts
+
+
+def read_packed(path: str | Path) -> PackedNgrams:
+    """The model of a file that :func:`save_packed` wrote.
+
+    Raises:
+        RunError: the file is missing or damaged.
+    """
+    try:
+        return PackedNgrams(files.read_arrays(path))
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        raise RunError(
+            f"can't read the n-gram model ({error})", where=path, hint="copy the run again"
+        ) from error
+
+
+def save_packed(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write what :func:`pack` made into one ``.npz`` file."""
+    with replacing(path) as temporary:
+        np.savez_compressed(temporary, **arrays)
 
 
 def pack(tables: Sequence[NgramTable]) -> dict[str, np.ndarray]:
@@ -243,5 +269,7 @@ def _extended(hashed: np.ndarray, words: np.ndarray) -> np.ndarray:
 
 def _bucket_starts(entries: np.ndarray) -> np.ndarray:
     """Where in sorted entries each bucket begins, (buckets + 1,) int64."""
-    counts = np.bincount((entries >> np.uint64(64 - _BUCKET_BITS)).astype(np.int64), minlength=1 << _BUCKET_BITS)
+    counts = np.bincount(
+        (entries >> np.uint64(64 - _BUCKET_BITS)).astype(np.int64), minlength=1 << _BUCKET_BITS
+    )
     return np.append(0, np.cumsum(counts))

@@ -16,6 +16,8 @@ import keras
 
 from model_language.cbhg import CbhgConfig, build_cbhg
 from model_language.converter import Converter, NeuralConverter
+from model_language.fused import NAME as FUSED
+from model_language.fused import FusedConfig, load_fused_converter
 from model_language.guided import GuidedConverter
 from model_language.ngram import NgramConfig, load_ngram_converter
 from model_language.syllable_ngram import NAME as SYLLABLE_NGRAM
@@ -51,6 +53,7 @@ MODELS: dict[str, ModelEntry] = {
     "transformer": ModelEntry(TransformerConfig, build_transformer),
     "cbhg": ModelEntry(CbhgConfig, build_cbhg),
     "ngram": ModelEntry(NgramConfig, None),
+    FUSED: ModelEntry(FusedConfig, None),
     SYLLABLE_NGRAM: ModelEntry(SyllableNgramConfig, None),
 }
 
@@ -76,6 +79,8 @@ def load_converter(run_folder: str | Path, words: str | Path | None = None) -> C
         raise RunError("an n-gram of syllables writes no hanzi", where=run.path, hint=hint)
     if isinstance(config, NgramConfig):
         return load_ngram_converter(run, config)
+    if isinstance(config, FusedConfig):
+        return load_fused_converter(run, config)
     return NeuralConverter(*load_network(run.path))
 
 

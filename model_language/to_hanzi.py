@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model_language.decoding import Conversion
+from model_language.fused import NAME as FUSED
+from model_language.fused import FusedConfig, load_fused_converter
 from model_language.guided import Explained, GridConverter, GuidedConverter
 from model_language.ngram import NAME as NGRAM
 from model_language.ngram import NgramConfig, load_ngram_converter
@@ -74,7 +76,7 @@ class PinyinToHanzi:
         self, run: str | Path = PRETRAINED, words: UserWords | str | Path | None = None, strict: bool = False
     ):
         found = words if isinstance(words, UserWords) else read_user_words(words) if words else UserWords()
-        self._converter = GuidedConverter(_load(Path(run)), found)
+        self._converter = GuidedConverter(load_grid_converter(Path(run)), found)
         self._strict = strict
         self.unread, self.example = 0, ""
 
@@ -188,17 +190,20 @@ def _line(
     return ConvertedLine(tuple(best), tuple(sentences), tuple(unread))
 
 
-def _load(path: Path) -> GridConverter:
+def load_grid_converter(path: Path) -> GridConverter:
     """A converter; a framework is loaded only for one that needs it."""
     if path == PRETRAINED and not path.is_dir():
         hint = "give another model: --model RUN, e.g. runs/demo/language, which `make demo` makes"
         raise RunError("the converter that comes with this project is not there", where=path, hint=hint)
     run = open_run(path, task="language")
     values = run.config().get("model") or {}
-    if values.get("name") == NGRAM:
-        config = build_config(NgramConfig, values, where=str(run.config_file))
-        return load_ngram_converter(run, config)
+    for name, config, load in (
+        (NGRAM, NgramConfig, load_ngram_converter),
+        (FUSED, FusedConfig, load_fused_converter),
+    ):
+        if values.get("name") == name:
+            return load(run, build_config(config, values, where=str(run.config_file)))
     silence_tensorflow()
-    from model_language.registry import load_converter  # here: an n-gram model starts without Keras
+    from model_language.registry import load_converter  # here: those above start without Keras
 
     return load_converter(path)
