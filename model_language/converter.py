@@ -112,6 +112,10 @@ class NeuralConverter:
         lengths = np.array([len(sentence) for sentence in sentences])
         return Grid(rows, np.where(rows > 0, log_probs, -np.inf), lengths)
 
+    def narrow(self, grid: Grid) -> Grid:
+        """All candidates: its search looks at each."""
+        return grid
+
     def _score(self, encoded: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Log-probabilities and hanzi ids of the candidates, both (B, L, K); long rows window by window."""
         if max(map(len, encoded)) <= LONGEST:

@@ -14,7 +14,6 @@ import numpy as np
 
 from model_language.symbols import PAD_ID
 
-
 # Odd, its bits well mixed: keeps sequences of ids apart, but for one pair in 2^64.
 _SPREAD = 0x1E3779B97F4A7C15
 
@@ -63,6 +62,24 @@ class Grid:
     candidates: np.ndarray
     scores: np.ndarray
     lengths: np.ndarray
+
+
+def narrowed(grid: Grid, choices: int, hopeless: float = np.inf) -> Grid:
+    """The best candidates of each syllable only, the best first.
+
+    Args:
+        grid: all of them.
+        choices: how many to keep, at most.
+        hopeless: those whose score is so much below the best one's are left out too.
+    """
+    kept = min(choices, grid.scores.shape[-1])
+    best = np.argpartition(-grid.scores, kept - 1, axis=-1)[..., :kept]
+    scores = np.take_along_axis(grid.scores, best, axis=-1)
+    order = np.argsort(-scores, axis=-1)
+    best, scores = np.take_along_axis(best, order, axis=-1), np.take_along_axis(scores, order, axis=-1)
+    out = ~(scores >= scores[..., :1] - hopeless) | np.isneginf(scores)
+    candidates = np.where(out, PAD_ID, np.take_along_axis(grid.candidates, best, axis=-1))
+    return Grid(candidates, np.where(out, -np.inf, scores), grid.lengths)
 
 
 def length_batches(lengths: Sequence[int], budget: int) -> list[np.ndarray]:

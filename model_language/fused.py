@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from model_language.context_network import ContextNetwork, read_weights
-from model_language.decoding import Conversion, Grid, beam_search, length_batches, pad_rows
+from model_language.decoding import Conversion, Grid, beam_search, length_batches, narrowed, pad_rows
 from model_language.packed_ngrams import PackedNgrams, read_packed
 from model_language.scoring import given_scores
-from model_language.symbols import PAD_ID, Symbols
+from model_language.symbols import Symbols
 from utils.run import RunFolder
 
 NAME = "fused"
@@ -83,7 +83,7 @@ class FusedConverter:
         ]
 
         def converted(batch: list[int]) -> list[str]:
-            grid = self._narrow([sentences[index] for index in batch])
+            grid = self.narrow(self._grid([sentences[index] for index in batch], rare=False))
             found, _ = self._search(grid, self.beam, recombine=True)
             return [
                 self.symbols.decode(row[:length])
@@ -113,24 +113,17 @@ class FusedConverter:
 
     def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
         """All candidates of each syllable and the network's part of their score; no sentence may be empty."""
-        syllables = self._encoded(sentences)
-        candidates = self._network.candidates[syllables]
-        scores = self._config.network * self._network.log_probs(syllables) - self._prior[candidates]
-        return Grid(candidates, scores, np.array([len(sentence) for sentence in sentences]))
+        return self._grid(sentences, rare=True)
 
-    def _narrow(self, sentences: Sequence[Sequence[str]]) -> Grid:
-        """The grid with the most promising candidates only, the best first."""
+    def narrow(self, grid: Grid) -> Grid:
+        """The candidates of a grid that a search has to look at."""
+        return narrowed(grid, self._config.choices, self._config.network * _HOPELESS)
+
+    def _grid(self, sentences: Sequence[Sequence[str]], rare: bool) -> Grid:
         syllables = self._encoded(sentences)
-        logs = self._network.log_probs(syllables, rare=False)
-        kept = min(self._config.choices, logs.shape[-1])
-        best = np.argpartition(-logs, kept - 1, axis=-1)[..., :kept]
-        logs = np.take_along_axis(logs, best, axis=-1)
-        order = np.argsort(-logs, axis=-1)
-        best, logs = np.take_along_axis(best, order, axis=-1), np.take_along_axis(logs, order, axis=-1)
-        candidates = self._network.candidates[syllables[..., None], best]
+        logs = self._network.log_probs(syllables, rare)
+        candidates = self._network.candidates[:, : logs.shape[-1]][syllables]
         scores = self._config.network * logs - self._prior[candidates]
-        scores[logs < logs[..., :1] - _HOPELESS] = -np.inf
-        candidates[scores == -np.inf] = PAD_ID
         return Grid(candidates, scores, np.array([len(sentence) for sentence in sentences]))
 
     def _encoded(self, sentences: Sequence[Sequence[str]]) -> np.ndarray:

@@ -44,6 +44,9 @@ class GridConverter(Protocol):
     def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
         """What the model says of sentences, none empty, before the search."""
 
+    def narrow(self, grid: Grid) -> Grid:
+        """The candidates of a grid that a search for the best way has to look at."""
+
 
 @dataclass(frozen=True)
 class Character:
@@ -143,7 +146,7 @@ class GuidedConverter:
     def _batches(self, sentences: Sequence[Sequence[str]], indices: Sequence[int]) -> Iterator[list[int]]:
         lengths = [len(sentences[index]) for index in indices]
         # A guided search keeps more at hand than the plain one.
-        for batch in length_batches(lengths, max(1, self.converter.batch_syllables // 4)):
+        for batch in length_batches(lengths, max(1, self.converter.batch_syllables // 2)):
             yield [indices[place] for place in batch]
 
 
@@ -173,7 +176,9 @@ def _find(
     paths: int = 0,
 ) -> _Paths:
     """Search for the best path of each sentence; with ``paths`` for the best so many different ones."""
-    search = WordSearch(converter.grid(sentences), spans, converter.symbols)
+    whole = converter.grid(sentences)
+    grid = whole if paths else converter.narrow(whole)
+    search = WordSearch(grid, spans, converter.symbols, whole)
     model = converter.history_model
     history = KnownHistory(model, search) if model else None
     beam = max(converter.beam, 4 * paths if model else paths)

@@ -22,17 +22,24 @@ class WordSearch:
     """Words in a batch of sentences: their hanzi among the candidates, and their say in the search.
 
     Args:
-        grid: what the model says of the batch.
+        grid: what is to be searched of what the model says of the batch.
         spans: of each sentence the words in it.
         symbols: the model's vocabularies.
+        all_candidates: all that the model says, if that is more.
 
     Attributes:
-        grid: the same, with hanzi added that the model or its lexicon doesn't have at these syllables; as
+        grid: what is to be searched, with hanzi added that the model or its lexicon doesn't have at these syllables; as
             improbable as the least candidate there. Ids beyond the vocabulary stand for unknown hanzi.
         reach: hanzi back that a word's next one depends on.
     """
 
-    def __init__(self, grid: Grid, spans: Sequence[Sequence[Span]], symbols: Symbols):
+    def __init__(
+        self,
+        grid: Grid,
+        spans: Sequence[Sequence[Span]],
+        symbols: Symbols,
+        all_candidates: Grid | None = None,
+    ):
         self._hanzi, self._size = symbols.hanzi, len(symbols.hanzi)
         self._added: dict[str, int] = {}
         # By place: of each sentence the words on it, how many of their hanzi come before, ids, weight.
@@ -48,7 +55,7 @@ class WordSearch:
                     at.append((before, ids, span.word.weight))
                     wanted.setdefault((row, place), []).append(int(ids[before]))
         self.reach = max((len(span.word.hanzi) - 1 for found in spans for span in found), default=0)
-        self.grid = _with_candidates(grid, wanted)
+        self.grid = _with_candidates(grid, wanted, all_candidates or grid)
 
     def gains(self, place: int, past: np.ndarray, words: np.ndarray) -> np.ndarray | None:
         """See :class:`model_language.decoding.PathBonus`."""
@@ -102,8 +109,8 @@ class KnownHistory:
         return self._model.log_probs(self._words.known(histories), self._words.known(words))
 
 
-def _with_candidates(grid: Grid, wanted: Mapping[tuple[int, int], Sequence[int]]) -> Grid:
-    """The grid with hanzi added where they aren't candidates yet."""
+def _with_candidates(grid: Grid, wanted: Mapping[tuple[int, int], Sequence[int]], whole: Grid) -> Grid:
+    """The grid with hanzi added where they aren't candidates yet, at their score in the whole one."""
     missing = {
         at: added
         for at, ids in wanted.items()
@@ -119,5 +126,12 @@ def _with_candidates(grid: Grid, wanted: Mapping[tuple[int, int], Sequence[int]]
     for at, added in missing.items():
         places = slice(used[at], used[at] + len(added))
         candidates[(*at, places)] = added
-        scores[(*at, places)] = scores[(*at, slice(0, used[at]))].min()
+        scores[(*at, places)] = _scores_of(added, whole.candidates[at], whole.scores[at])
     return Grid(candidates, scores, grid.lengths)
+
+
+def _scores_of(ids: Sequence[int], candidates: np.ndarray, scores: np.ndarray) -> list[float]:
+    """Scores of some hanzi at a syllable (K,): of one that isn't among its candidates, the least."""
+    least = float(scores[candidates > PAD_ID].min())
+    known = dict(zip(candidates.tolist(), scores.tolist(), strict=True))
+    return [known.get(one, least) for one in ids]
