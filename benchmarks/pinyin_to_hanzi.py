@@ -7,9 +7,9 @@
 The sentences are THCHS-30's test list and AISHELL-1's dev list, with tones, without, and with a tenth of the
 syllables mistaken as an acoustic model does. The other converters come from PyPI (``pip install -r
 requirements-bench.txt``) and from Debian (benchmarks/converters/debian.py names the packages, which need a
-compiler); one that isn't there is left out, and named with its reason. npm has no package that turns pinyin
-into sentences of hanzi. pinyinIME (PyPI) looks words up but makes no sentences; pathime needs a library that
-no registry has. libpinyin takes tones, but its data have none: they change nothing.
+compiler); one that isn't there is left out, and named with its reason. In npm we have found
+none that turns pinyin into sentences of hanzi. pinyinIME (PyPI) looks words up but makes no sentences;
+pathime (PyPI) needs a library that no registry has. libpinyin takes tones, but its data have none.
 
 The JSON file keeps every figure. Several models can be compared; the first is called "ours".
 """

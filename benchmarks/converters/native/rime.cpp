@@ -1,4 +1,7 @@
 // Rime: rime STATE_FOLDER SHARED_DATA SCHEMA OPTION; the option makes it write simplified hanzi.
+#include <rime/common.h>
+#include <rime/context.h>
+#include <rime/service.h>
 #include <rime_api.h>
 
 #include "lines.h"
@@ -19,16 +22,13 @@ int main(int, char **values) {
     RimeSessionId session = rime->create_session();
     if (!rime->select_schema(session, values[3])) return 1;
     rime->set_option(session, values[4], True);
+    // All keys at once: typed one by one, each would have all candidates looked up anew.
+    rime::Context *context = rime::Service::instance().GetSession(session)->context();
     answer_lines([&](const Syllables &syllables) {
-        rime->simulate_key_sequence(session, joined(syllables, '\'').c_str());
-        std::string result;
-        RIME_STRUCT(RimeContext, context);
-        if (rime->get_context(session, &context)) {
-            // What would be written, had the space bar been pressed: so nothing is learned from it.
-            if (context.commit_text_preview) result = context.commit_text_preview;
-            rime->free_context(&context);
-        }
-        rime->clear_composition(session);
+        context->set_input(joined(syllables, '\''));
+        // What would be written, had the space bar been pressed: so nothing is learned from it.
+        const std::string result = context->GetCommitText();
+        context->Clear();
         return result;
     });
     rime->destroy_session(session);

@@ -1,15 +1,8 @@
-// SunPinyin 3 by its session interface, keys typed one by one: sunpinyin STATE_FOLDER
+// SunPinyin 3 by its session interface, all keys at once: sunpinyin STATE_FOLDER
 #include <cstdlib>
 #include <sunpinyin.h>
 
 #include "lines.h"
-
-class Silent : public CIMIWinHandler {
-public:
-    void commit(const TWCHAR *) override {}
-    void updatePreedit(const IPreeditString *) override {}
-    void updateCandidates(const ICandidateList *) override {}
-};
 
 static std::string utf8(const wstring &text) {
     std::string bytes(4 * text.size() + 1, '\0');
@@ -21,13 +14,18 @@ int main(int, char **values) {
     setenv("HOME", values[1], 1);  // where it keeps what was chosen
     CIMIView *view = CSunpinyinSessionFactory::getFactory().createSession();
     if (!view) return 1;
-    Silent window;
-    view->attachWinHandler(&window);
+    IPySegmentor *segmentor = view->getPySegmentor();
+    CIMIContext *context = view->getIC();
     answer_lines([&](const Syllables &syllables) {
-        view->clearIC();
-        for (char letter : joined(syllables, '\'')) view->onKeyEvent(CKeyEvent(letter, letter, 0));
+        // Typed one by one, each key would have the sentence searched for anew. The search begins where the
+        // last key has changed something, so the first letter comes last.
+        segmentor->clear();
+        context->clear();
+        const std::string typed = joined(syllables, '\'');
+        for (size_t place = 1; place < typed.size(); ++place) segmentor->push(typed[place]);
+        segmentor->insertAt(0, typed[0]);
         wstring sentence;
-        view->getIC()->getBestSentence(sentence, 0);
+        if (context->buildLattice(segmentor)) context->getBestSentence(sentence, 0);
         return utf8(sentence);
     });
 }
