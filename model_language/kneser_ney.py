@@ -11,7 +11,9 @@ it; so the n-grams that continue one context lie together.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -35,6 +37,20 @@ class NgramTable:
     backoffs: np.ndarray
 
 
+@dataclass(frozen=True)
+class NgramCounts:
+    """What Kneser–Ney counts of the n-grams of one order.
+
+    Attributes:
+        keys: (N,) int64, sorted.
+        counts: (N,) int64, in the highest order, and of those that begin a sentence: how often each occurs;
+            of others, after how many distinct ids.
+    """
+
+    keys: np.ndarray
+    counts: np.ndarray
+
+
 def bits_needed(size: int) -> int:
     """Bits of an id below ``size``."""
     return max(int(size - 1).bit_length(), 1)
@@ -51,43 +67,68 @@ def estimate(ids: np.ndarray, order: int, size: int) -> list[NgramTable]:
     Returns:
         One table an order, 1-grams first; these hold all ``size`` ids.
     """
+    return estimate_counted(count_ngrams(ids, order, size))
+
+
+def count_ngrams(ids: np.ndarray, order: int, size: int) -> list[NgramCounts]:
+    """Count what a model is estimated from; arguments as of :func:`estimate`, one result an order."""
     bits = bits_needed(size)
-    grams = _adjusted_counts(np.asarray(ids, np.int64), order, bits)
-    unigrams = np.zeros(size, np.int64)
-    unigrams[grams[0][0]] = grams[0][1]
-    probabilities = [_unigram_probabilities(unigrams)]
-    all_keys = [np.arange(size), *(keys for keys, _ in grams[1:])]
-    backoffs = [np.zeros(len(keys), np.float32) for keys in all_keys]
-    for n in range(2, order + 1):
-        keys, counts = grams[n - 1]
-        starts, share, weights = _discounted(keys >> bits, counts)
-        lower_keys = all_keys[n - 2]
-        suffix = np.searchsorted(lower_keys, keys & ((1 << bits * (n - 1)) - 1))
-        of_context = np.repeat(weights, np.diff(np.append(starts, len(keys))))
+    ids = np.asarray(ids, np.int64)
+    grams = [NgramCounts(*np.unique(_windows(ids, order, bits), return_counts=True))]
+    for n in range(order - 1, 1, -1):
+        keys, counts = _ends(grams[0].keys, n, bits)
+        windows = _windows(ids, n, bits)
+        first, times = np.unique(windows[windows >> bits * (n - 1) == BOUNDARY], return_counts=True)
+        # No end begins with a boundary, so all of ``first`` stand before all ends.
+        grams.insert(0, NgramCounts(np.append(first, keys), np.append(times, counts)))
+    unigrams = np.zeros(size, np.int64)  # the 1-gram 0 is the end, which has something before it
+    keys, counts = _ends(grams[0].keys, 1, bits)
+    unigrams[keys] = counts
+    return [NgramCounts(np.arange(size), unigrams), *grams]
+
+
+def estimate_counted(grams: Sequence[NgramCounts]) -> list[NgramTable]:
+    """Estimate a model from what :func:`count_ngrams` counted; aligned with it."""
+    bits = bits_needed(len(grams[0].keys))
+    probabilities = [_unigram_probabilities(grams[0].counts)]
+    backoffs = [np.zeros(len(gram.keys), np.float32) for gram in grams]
+    for n, (lower, gram) in enumerate(pairwise(grams), start=2):
+        starts, share, weights = _discounted(gram.keys >> bits, gram.counts)
+        suffix = np.searchsorted(lower.keys, gram.keys & ((1 << bits * (n - 1)) - 1))
+        of_context = np.repeat(weights, np.diff(np.append(starts, len(gram.keys))))
         probabilities.append(share + of_context * probabilities[-1][suffix])
-        contexts = np.searchsorted(lower_keys, keys[starts] >> bits)
+        contexts = np.searchsorted(lower.keys, gram.keys[starts] >> bits)
         with np.errstate(divide="ignore"):  # no discount (a text too small for one): log 0 is right
             backoffs[n - 2][contexts] = np.log(weights)
     return [
-        NgramTable(keys, np.log(p).astype(np.float32), b)
-        for keys, p, b in zip(all_keys, probabilities, backoffs, strict=True)
+        NgramTable(gram.keys, np.log(p).astype(np.float32), b)
+        for gram, p, b in zip(grams, probabilities, backoffs, strict=True)
     ]
 
 
-def _adjusted_counts(ids: np.ndarray, order: int, bits: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Keys and counts of each order: how often in the highest one, after how many distinct ids below."""
-    grams = [np.unique(_windows(ids, order, bits), return_counts=True)]
-    for n in range(order - 1, 0, -1):
-        longer = grams[0][0]
-        keys, counts = np.unique(longer & ((1 << bits * n) - 1), return_counts=True)
-        if n > 1:  # the 1-gram 0 is the end, which has something before it
-            windows = _windows(ids, n, bits)
-            first, times = np.unique(windows[windows >> bits * (n - 1) == BOUNDARY], return_counts=True)
-            keys, counts = np.append(keys, first), np.append(counts, times)
-            by_key = np.argsort(keys)
-            keys, counts = keys[by_key], counts[by_key]
-        grams.insert(0, (keys, counts))
-    return grams
+def occurrences(grams: Sequence[NgramCounts]) -> list[np.ndarray]:
+    """How often each n-gram stands in the text that :func:`count_ngrams` saw, aligned with its arrays.
+
+    Kneser–Ney forgets it below the highest order; but an n-gram that doesn't begin a sentence stands there as
+    often as all those that it ends, one token longer.
+    """
+    bits = bits_needed(len(grams[0].keys))
+    result = [grams[-1].counts]
+    for n in range(len(grams) - 1, 0, -1):
+        shorter, longer = grams[n - 1], grams[n]
+        ends = np.searchsorted(shorter.keys, longer.keys & ((1 << bits * n) - 1))
+        # float64 adds whole numbers exactly up to 2^53.
+        times = np.bincount(ends, result[0], minlength=len(shorter.keys)).astype(np.int64)
+        if n > 1:
+            begun = np.searchsorted(shorter.keys, 1 << bits * (n - 1))  # those that begin with 0 come first
+            times[:begun] = shorter.counts[:begun]
+        result.insert(0, times)
+    return result
+
+
+def _ends(longer: np.ndarray, n: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """The last ``n`` ids of distinct n-grams, and after how many distinct ids each stands."""
+    return np.unique(longer & ((1 << bits * n) - 1), return_counts=True)
 
 
 def _windows(ids: np.ndarray, n: int, bits: int) -> np.ndarray:
