@@ -26,7 +26,7 @@ from model_language.ngram import NgramConfig, load_ngram_converter
 from model_language.user_words import UserWords, read_user_words
 from utils.config import build_config
 from utils.errors import CorpusError, RunError
-from utils.pinyin_input import Piece, read_line
+from utils.pinyin_input import Piece, plain_syllables, read_line
 from utils.quiet import silence_tensorflow
 from utils.run import PRETRAINED, open_run
 
@@ -123,6 +123,9 @@ class PinyinToHanzi:
         """Of each line its parts: a list of pieces is a stretch of pinyin."""
         read = []
         for number, line in enumerate(lines, start=first_number):
+            if plain := plain_syllables(line):
+                read.append([[Piece(line, 1, (plain,))]])
+                continue
             pieces = read_line(line)
             if self._strict:
                 _check(pieces, number)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from utils.errors import CorpusError
 from utils.pinyin import full_inventory
-from utils.pinyin_input import Piece, read_line, read_syllables
+from utils.pinyin_input import Piece, plain_syllables, read_line, read_syllables
 
 ONES = [s[:-1] for s in full_inventory() if s.endswith("1") and s[0] not in "mnh" and not s.endswith("r1")]
 
@@ -124,3 +124,20 @@ def test_apostrophes_by_the_norm_bring_every_sequence_back():
         written = "".join(f"'{s}" if i and s[0] in "aeo" else s for i, s in enumerate(syllables))
         (piece,) = read_line(written)
         assert tuple(syllables) in piece.readings
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(full_inventory()), max_size=8))
+def test_plain_lines_are_read_the_same_quickly_and_in_full(words):
+    line = " ".join(words)
+    found = plain_syllables(line)
+    if found is not None:
+        assert found == tuple(words)
+        assert found == tuple(syllable for piece in read_line(line) for syllable in piece.readings[0])
+
+
+@pytest.mark.parametrize(
+    "line", ["", " ", "ni3  hao3", "ni3 hao3 ", "Ni3 hao3", "ni3 hao", "huar1", "ni3,hao3"]
+)
+def test_what_needs_a_closer_look_is_no_plain_line(line):
+    assert plain_syllables(line) is None

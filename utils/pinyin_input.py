@@ -27,7 +27,7 @@ from operator import itemgetter
 from typing import Any
 
 from utils.errors import CorpusError
-from utils.pinyin import is_syllable, normalise_syllable
+from utils.pinyin import full_inventory, is_syllable, normalise_syllable
 
 WAYS_KEPT = 4  # of cutting one word
 _MARKS = "\u0304\u0301\u030c\u0306\u0300"  # tones 1-4; the breve is often typed for tone 3
@@ -103,6 +103,22 @@ def read_line(line: str) -> list[Piece]:
         pieces.append(Piece(line[start:end], start + 1, read))
         place = end
     return pieces + _other(line, place, len(line), after=place > 0, before=False)
+
+
+def plain_syllables(line: str) -> tuple[str, ...] | None:
+    """The syllables of a line of nothing but canonical ones and single spaces, quickly; None of any other.
+
+    They are what :func:`read_line` finds there.
+    """
+    words = line.split(" ")
+    return tuple(words) if _plain().issuperset(words) else None
+
+
+@cache
+def _plain() -> frozenset[str]:
+    return frozenset(
+        word for word in full_inventory() if _canonical(word) == (word,) and word[:-1] not in _ALONE
+    )
 
 
 def read_syllables(text: str) -> tuple[str, ...]:
