@@ -7,14 +7,16 @@ and a sentence's words are chosen by the product of their frequencies.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from pypinyin import Style, lazy_pinyin, pinyin
+from pypinyin.constants import PINYIN_DICT
 
 from benchmarks.converters.entry import Entry, without_tone
 from benchmarks.converters.python_package import in_package
-from utils.pinyin import is_hanzi
+from utils.errors import CorpusError
+from utils.phrase_readings import phrase_readings
+from utils.pinyin import is_hanzi, normalise_syllable
 
 UNKNOWN = "□"
 _LONGEST = 8  # syllables of a word
@@ -35,7 +37,8 @@ class DictionaryUnigram:
     """Finds the most probable words.
 
     Args:
-        words: with their counts. A character with several readings counts in equal parts for each.
+        words: with their counts. Of a character with several readings, half its count is
+            the first one's, which pypinyin holds for the most frequent, and the others share the rest.
     """
 
     def __init__(self, words: Iterable[tuple[str, int]]):
@@ -48,9 +51,13 @@ class DictionaryUnigram:
 
     def _add(self, word: str, score: float) -> None:
         readings = _readings(word)
-        toneless = [tuple(map(without_tone, reading)) for reading in readings]
-        for key, ways in Counter([*readings, *toneless]).items():
-            part = score + math.log(ways / len(readings))
+        shares: dict[tuple[str, ...], float] = defaultdict(float)
+        for place, reading in enumerate(readings):
+            share = 1.0 if len(readings) == 1 else 0.5 if not place else 0.5 / (len(readings) - 1)
+            for key in (reading, tuple(map(without_tone, reading))):
+                shares[key] += share
+        for key, share in shares.items():
+            part = score + math.log(share)
             if part > self._best.get(key, (-math.inf, ""))[0]:
                 self._best[key] = (part, word)
 
@@ -88,7 +95,10 @@ def build_dictionary() -> Callable[[Sequence[Sequence[str]]], list[str]]:
 
 
 def _readings(word: str) -> list[tuple[str, ...]]:
-    style = {"style": Style.TONE3, "neutral_tone_with_five": True}
-    if len(word) == 1:
-        return [(reading,) for reading in pinyin(word, heteronym=True, **style)[0]]
-    return [tuple(lazy_pinyin(word, **style))]
+    """How a word may be read: a character in all its ways, a longer one in one; none if pypinyin has none."""
+    try:
+        if len(word) > 1:
+            return [tuple(map(normalise_syllable, phrase_readings(word)))]
+        return [(normalise_syllable(one),) for one in PINYIN_DICT.get(ord(word), "").split(",") if one]
+    except CorpusError:
+        return []
