@@ -27,7 +27,9 @@ int main(int, char **values) {
     answer_lines([&](const Syllables &syllables) {
         context->set_input(joined(syllables, '\''));
         // What would be written, had the space bar been pressed: so nothing is learned from it.
-        const std::string result = context->GetCommitText();
+        std::string result;
+        for (char byte : context->GetCommitText())
+            if (byte & 0x80) result += byte;  // what it can't convert stays letters: hanzi left out
         context->Clear();
         return result;
     });
