@@ -1,6 +1,8 @@
 """simplepinyin (PyPI): syllables without tones in, hanzi out, by the product of word weights in a window.
 
-It leaves syllables out that it doesn't know.
+It leaves syllables out that it doesn't know. Of AISHELL-1 dev's runs of three syllables its dictionary holds
+83 % with the right hanzi, of THCHS-30's 26 %: it has probably seen AISHELL-1, whose
+figures are then no test of it.
 """
 
 from __future__ import annotations
