@@ -1,7 +1,8 @@
 """The language models by name: a config's ``name`` in; config class, builder and loader out.
 
-A run folder holds ``config.yaml`` (section ``model``), ``vocabulary/`` (:class:`Symbols`) and the weights:
-``best.weights.h5`` of a network, ``ngram.npz`` of the n-gram model.
+A run folder holds ``config.yaml`` (section ``model``), ``vocabulary/`` (:class:`Symbols`; of a context
+network its candidates too) and the weights: ``best.weights.h5`` of a network, ``ngram.npz`` of the n-gram
+model.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from typing import Any
 import keras
 
 from model_language.cbhg import CbhgConfig, build_cbhg
+from model_language.context import ContextConfig, build_context, context_weights
+from model_language.context_converter import ContextConverter
+from model_language.context_network import ContextNetwork
+from model_language.context_tables import TABLES_FILE, ContextTables
 from model_language.converter import Converter, NeuralConverter
 from model_language.fused import NAME as FUSED
 from model_language.fused import FusedConfig, load_fused_converter
@@ -41,17 +46,27 @@ class ModelEntry:
 
     Attributes:
         config: its config class.
-        build: ``build(config, pinyin_size, hanzi_size) -> keras.Model``; None if it is estimated by counting
-            rather than trained.
+        build: ``build(config, symbols, run) -> keras.Model``, of the run with these vocabularies; None if it
+            is estimated by counting rather than trained.
     """
 
     config: type
-    build: Callable[[Any, int, int], keras.Model] | None
+    build: Callable[[Any, Symbols, RunFolder], keras.Model] | None
+
+
+def _by_sizes(build: Callable[[Any, int, int], keras.Model]) -> Callable[..., keras.Model]:
+    """A builder that asks for no more than the numbers of tokens."""
+    return lambda config, symbols, run: build(config, len(symbols.pinyin), len(symbols.hanzi))
+
+
+def _build_context(config: ContextConfig, symbols: Symbols, run: RunFolder) -> keras.Model:
+    return build_context(config, ContextTables.load(run.vocabulary(TABLES_FILE)), len(symbols.hanzi))
 
 
 MODELS: dict[str, ModelEntry] = {
-    "transformer": ModelEntry(TransformerConfig, build_transformer),
-    "cbhg": ModelEntry(CbhgConfig, build_cbhg),
+    "transformer": ModelEntry(TransformerConfig, _by_sizes(build_transformer)),
+    "cbhg": ModelEntry(CbhgConfig, _by_sizes(build_cbhg)),
+    "context": ModelEntry(ContextConfig, _build_context),
     "ngram": ModelEntry(NgramConfig, None),
     FUSED: ModelEntry(FusedConfig, None),
     SYLLABLE_NGRAM: ModelEntry(SyllableNgramConfig, None),
@@ -81,7 +96,11 @@ def load_converter(run_folder: str | Path, words: str | Path | None = None) -> C
         return load_ngram_converter(run, config)
     if isinstance(config, FusedConfig):
         return load_fused_converter(run, config)
-    return NeuralConverter(*load_network(run.path))
+    model, symbols = load_network(run.path)
+    if isinstance(config, ContextConfig):
+        tables = ContextTables.load(run.vocabulary(TABLES_FILE))
+        return ContextConverter(ContextNetwork(context_weights(model, tables)), symbols)
+    return NeuralConverter(model, symbols)
 
 
 def load_network(run_folder: str | Path) -> tuple[keras.Model, Symbols]:
@@ -98,7 +117,7 @@ def load_network(run_folder: str | Path) -> tuple[keras.Model, Symbols]:
         what = f"the run's model '{config.name}' is estimated by counting: it has no weights to load"
         raise RunError(what, where=run.path, hint="give a run of a network, such as a transformer")
     symbols = Symbols.load(run.path)
-    model = build(config, len(symbols.pinyin), len(symbols.hanzi))
+    model = build(config, symbols, run)
     _load_weights(model, run.best_weights)
     return model, symbols
 

@@ -13,10 +13,12 @@ from keras import ops
 
 from data.batching import plan_batches
 from data.text import Pair, read_pairs
+from model_language.context import ContextConfig
 from model_language.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
 from model_language.registry import INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
 from model_language.syllable_ngram import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
 from model_language.symbols import PAD_ID, Symbols, build_symbols
+from training.context import train_context
 from training.distribution import ALONE, Distribution
 from training.initialise import TokenLayer, check_initialise, freeze_layers, take_weights
 from training.loop import TrainingConfig, prepare_backend, train
@@ -40,7 +42,8 @@ class LanguageDataConfig:
     """Where the pairs of pinyin and hanzi come from, and how they become batches.
 
     Attributes:
-        train: manifests, transcript lists or plain text files to learn from.
+        train: manifests, transcript lists or plain text files to learn from; a context network learns from
+            text files only.
         dev: the same, to pick the best epoch.
         test: the same, for ``test.py --split test``.
         cache: folder that keeps the pinyin of plain text files.
@@ -213,6 +216,8 @@ def train_language(
     if distribution is not ALONE and MODELS[config.model.name].build is None:
         what = f"model.name={config.model.name} is estimated by counting, in one process"
         raise ConfigError(what, hint="leave --distribute out")
+    if isinstance(config.model, ContextConfig):
+        return train_context(config, run, distribution)
     train_pairs, dev_pairs = _read(data.train, data.cache), _read(data.dev, data.cache)
     read, train_pairs = train_pairs, train_pairs[: data.limit or None]
     log.info("%s: %d training and %d dev sentences", config.model.name, len(train_pairs), len(dev_pairs))
@@ -223,8 +228,8 @@ def train_language(
         return _count_ngrams(config, run, symbols, train_pairs, dev_pairs)
     prepare_backend(config.training, config.seed)
     distribution.check_same("vocabulary", [symbols.pinyin.tokens, symbols.hanzi.tokens])
-    build, sizes = MODELS[config.model.name].build, (len(symbols.pinyin), len(symbols.hanzi))
-    model = distribution.build(lambda: build(config.model, *sizes))
+    build = MODELS[config.model.name].build
+    model = distribution.build(lambda: build(config.model, symbols, run))
     _initialise(config, run, model, symbols)
     freeze_layers(model, config.freeze)
     write_text(run.path / "model_summary.txt", summary_text(model))
