@@ -5,32 +5,29 @@ so the last word of ``a b c`` is one of those that follow ``b``, and its place a
 first, is a small number. Beside it stands a position in a code book of log-probabilities; those of one
 context fall, and only the steps are kept. zlib packs such numbers to almost their entropy.
 
-In memory bigrams lie open, a byte a pair of words. Longer n-grams are sorted by a hash of 48 bits, so
-something is taken for another about once in 10^8 look-ups.
+In memory n-grams are found by their hashes. Bigrams, which are asked for most, lie open beside, a byte a pair
+of words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from model_language.code_table import VALUE_BITS, CodeTable, extended
 from model_language.kneser_ney import NgramTable, bits_needed
 from utils import files
 from utils.errors import RunError
 from utils.files import replacing
 
-LEVELS = 64  # of a code book; level 0 is nothing
-_CODE_BITS = 8
-_HASH_SHIFT = np.uint64(
-    2 * _CODE_BITS
-)  # an entry: hash, code of the probability, code of the back-off weight
-_CODE = np.uint64((1 << _CODE_BITS) - 1)
-_BUCKET_BITS = 22
+_CODE_BITS = VALUE_BITS // 2  # an entry's value: code of the probability, code of the back-off weight
+LEVELS = 1 << _CODE_BITS  # of a code book; level 0 is nothing
+_CODE = np.uint32(LEVELS - 1)
 _HISTOGRAM, _LLOYD_ROUNDS = 4096, 40
-# Odd constants with well mixed bits: the golden ratio's, and one of SplitMix64's (Steele et al. 2014).
-_SPREAD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+_LOWEST = -30.0  # of log-probabilities and weights; a weight of 0 has none
 
 
 class PackedNgrams:
@@ -38,6 +35,9 @@ class PackedNgrams:
 
     Args:
         arrays: of :func:`pack`.
+
+    Raises:
+        KeyError, IndexError, ValueError: they aren't; :func:`read_packed` tells the user.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]):
@@ -46,12 +46,10 @@ class PackedNgrams:
         self._weights = arrays["weights"].astype(np.float32)  # (order - 1, LEVELS): back-off weights, logs
         self._backoffs = self._weights[0][arrays["weights_1"]]
         self.size = len(self.unigrams)
+        if len(self._backoffs) != self.size:
+            raise ValueError(f"{len(self._backoffs)} back-off weights of {self.size} words")
         self._bigrams = np.zeros(self.size * self.size, np.uint8)
-        self._bigram_weights = np.zeros(self.size * self.size, np.uint8)
-        entries = list(self._unpack(arrays))
-        self._entries = np.sort(np.concatenate(entries)) if entries else np.zeros(0, np.uint64)
-        self._starts = _bucket_starts(self._entries)
-        self._entries = np.append(self._entries, np.uint64(0))  # what may be looked at beyond the last bucket
+        self._tables = [CodeTable(*entries) for entries in self._unpack(arrays)]  # from 2-grams on
 
     @property
     def history(self) -> int:
@@ -61,7 +59,7 @@ class PackedNgrams:
     @property
     def ngrams(self) -> int:
         """How many of two words and more."""
-        return int(np.count_nonzero(self._bigrams)) + len(self._entries) - 1
+        return sum(map(len, self._tables))
 
     def log_probs(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Log-probabilities of words after histories.
@@ -73,75 +71,55 @@ class PackedNgrams:
         Returns:
             (N, K) float32.
         """
-        last, followers = histories[:, -1].astype(np.int64), words.astype(np.uint64)
-        codes = self._bigrams[(last * self.size)[:, None] + words]
-        result = np.where(codes, self._books[0][codes], self.unigrams[words] + self._backoffs[last][:, None])
-        known, context = codes > 0, last.astype(np.uint64)
+        last = histories[:, -1].astype(np.int64)
+        codes = self._bigrams.take((last * self.size)[:, None] + words)  # (N, K)
+        lower = self.unigrams.take(words) + self._backoffs.take(last)[:, None]
+        result = np.ascontiguousarray(np.where(codes, self._books[0].take(codes), lower))
+        flat, choices = result.reshape(-1), words.reshape(-1)  # the first one shows into the result
+        known = np.flatnonzero(codes)  # places in ``flat`` of the n-grams of the order below
         for order in range(3, self.history + 2):
-            newest = histories[:, self.history + 2 - order :].astype(np.uint64)
-            context = _hashed(histories[:, self.history + 1 - order].astype(np.uint64), newest)
-            weights = self._context_codes(histories, context, order - 1)
-            result += self._weights[order - 2][weights][:, None]
-            rows, columns = np.nonzero(known & (weights > 0)[:, None])
-            codes, _ = self._find(_extended(context[rows], followers[rows, columns]))
-            found = codes > 0
-            rows, columns = rows[found], columns[found]
-            result[rows, columns] = self._books[order - 2][codes[found]]
-            known = np.zeros_like(known)
-            known[rows, columns] = True
+            context, weights = self._contexts(histories[:, self.history + 1 - order :])
+            result += self._weights[order - 2].take(weights)[:, None]
+            rows = known // words.shape[1]
+            followed = np.flatnonzero(weights.take(rows))
+            known, rows = known.take(followed), rows.take(followed)
+            hashes = extended(context.take(rows), choices.take(known))
+            found = self._tables[order - 2].find(hashes) >> _CODE_BITS
+            there = np.flatnonzero(found)
+            known = known.take(there)
+            flat[known] = self._books[order - 2].take(found.take(there))
         return result
 
-    def _context_codes(self, histories: np.ndarray, hashed: np.ndarray, order: int) -> np.ndarray:
-        """Codes of the back-off weights of contexts of ``order`` words, (N,); 0: nothing follows."""
-        if order == 2:
-            return self._bigram_weights[histories[:, -2].astype(np.int64) * self.size + histories[:, -1]]
-        return self._find(hashed)[1]
+    def _contexts(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Hashes of contexts (N, words) and codes of their back-off weights, 0 where nothing follows."""
+        hashes = words[:, 0]
+        for following in words[:, 1:].T:
+            hashes = extended(hashes, following)
+        return hashes, self._tables[words.shape[1] - 2].find(hashes) & _CODE
 
-    def _find(self, hashed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Both codes of n-grams (n,) by their hashes, 0 where there is none."""
-        bucket = (hashed >> np.uint64(64 - _BUCKET_BITS)).astype(np.int64)
-        place, end = self._starts[bucket], self._starts[bucket + 1]
-        wanted = hashed >> _HASH_SHIFT
-        result = np.zeros(len(hashed), np.uint64)
-        open_ = np.flatnonzero(place < end)
-        place, end, wanted = place[open_], end[open_], wanted[open_]
-        while len(open_):
-            entry = self._entries[place]
-            stored = entry >> _HASH_SHIFT
-            same = stored == wanted
-            result[open_[same]] = entry[same]
-            place += 1
-            left = np.flatnonzero((stored < wanted) & (place < end))
-            open_, place, end, wanted = open_[left], place[left], end[left], wanted[left]
-        return ((result >> np.uint64(_CODE_BITS)) & _CODE).astype(np.uint8), (result & _CODE).astype(np.uint8)
-
-    def _unpack(self, arrays: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:
-        """Fill the open bigrams; yield the entries of the longer n-grams."""
-        # Of each n-gram of the order below: its end's place in the order below that, its first follower's
-        # place, its hash.
-        ends, firsts = np.zeros(self.size, np.int64), None
-        hashes = np.arange(self.size, dtype=np.uint64)
-        words = np.arange(self.size)
-        by_rank = arrays["by_rank"].astype(np.int64)  # words, the most probable first
+    def _unpack(self, arrays: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Fill the open bigrams; give hashes and values of all n-grams, order by order."""
+        by_rank = arrays["by_rank"].astype(np.int32)  # words, the most probable first
+        # Of each n-gram of the order below: its hash, its last word, the place of its end in the order below
+        # that, and where its followers begin.
+        hashes, last, ends, firsts = np.arange(self.size), None, None, None
         for order in range(2, self.history + 2):
             counts = arrays[f"counts_{order}"]
-            context = np.repeat(np.arange(len(counts)), counts)
-            rank = arrays[f"ranks_low_{order}"] + (arrays[f"ranks_high_{order}"].astype(np.int64) << 8)
+            rank = arrays[f"ranks_high_{order}"].astype(np.int32) << 8
+            rank |= arrays[f"ranks_low_{order}"]
             codes = _rising(arrays[f"steps_{order}"], counts)
             weights = arrays[f"weights_{order}"] if order <= self.history else np.zeros(len(rank), np.uint8)
             if order == 2:
-                ends = by_rank[rank]
-                last = ends
-                places = words[context] * self.size + last
-                self._bigrams[places], self._bigram_weights[places] = codes, weights
-                hashes = _hashed(context.astype(np.uint64), last[:, None].astype(np.uint64))
+                last = ends = by_rank.take(rank)
+                self._bigrams[np.repeat(np.arange(self.size) * self.size, counts) + last] = codes
             else:
-                ends = firsts[ends[context]] + rank  # of the n-gram without its first word
-                last = last[ends]
-                hashes = _extended(hashes[context], last.astype(np.uint64))
-                packed = (codes.astype(np.uint64) << np.uint64(_CODE_BITS)) | weights.astype(np.uint64)
-                yield (hashes >> _HASH_SHIFT << _HASH_SHIFT) | packed
-            firsts = np.cumsum(counts, dtype=np.int64) - counts
+                ends = np.repeat(firsts.take(ends), counts) + rank  # of the n-gram without its first word
+                last = last.take(ends)
+            if max(codes.max(initial=0), weights.max(initial=0)) >= LEVELS:
+                raise ValueError(f"a code of order {order} is in no code book")
+            hashes = extended(np.repeat(hashes, counts), last)
+            yield hashes, (codes.astype(np.uint32) << _CODE_BITS) | weights
+            firsts = np.cumsum(counts, dtype=np.int32) - counts
 
 
 def read_packed(path: str | Path) -> PackedNgrams:
@@ -182,9 +160,7 @@ def pack(tables: Sequence[NgramTable]) -> dict[str, np.ndarray]:
     sibling[by_rank] = np.arange(size)
     books, weights = [], []
     arrays = {"unigrams": tables[0].log_probs.astype(np.float32), "by_rank": by_rank.astype(np.uint16)}
-    for order, (below, table) in enumerate(zip(tables, tables[1:], strict=False), start=2):
-        book, arrays[f"weights_{order - 1}"] = _weight_book(below.backoffs[disk])
-        weights.append(book)
+    for order, (below, table) in enumerate(pairwise(tables), start=2):
         context = np.searchsorted(below.keys, table.keys >> bits)
         end = np.searchsorted(below.keys, table.keys & ((1 << bits * (order - 1)) - 1))
         position = np.empty(len(disk), np.int64)
@@ -195,6 +171,8 @@ def pack(tables: Sequence[NgramTable]) -> dict[str, np.ndarray]:
         by_place = np.lexsort((ranks, -codes.astype(np.int64), position[context]))
         counts = np.bincount(position[context], minlength=len(below.keys))
         starts = np.cumsum(counts) - counts
+        book, arrays[f"weights_{order - 1}"] = _weight_book(below.backoffs[disk], counts > 0)
+        weights.append(book)
         arrays[f"counts_{order}"] = counts.astype(np.uint16)
         arrays[f"ranks_low_{order}"] = (ranks[by_place] & 255).astype(np.uint8)
         arrays[f"ranks_high_{order}"] = (ranks[by_place] >> 8).astype(np.uint8)
@@ -215,10 +193,11 @@ def _steps(codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def _rising(steps: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """The inverse of :func:`_steps`: (n,) uint8."""
-    fallen = np.cumsum(steps, dtype=np.int64)
-    first = np.cumsum(counts, dtype=np.int64) - counts
-    before = np.append(0, fallen)[first]  # of all groups ahead
-    return (LEVELS - 1 - (fallen - np.repeat(before, counts))).astype(np.uint8)
+    # Sums modulo 256 will do: what they are taken for, differences, is below LEVELS.
+    fallen = np.cumsum(steps, dtype=np.uint8)
+    first = np.cumsum(counts, dtype=np.int32) - counts
+    before = np.append(np.uint8(0), fallen).take(first)  # of all groups ahead
+    return np.uint8(LEVELS - 1) - (fallen - np.repeat(before, counts))
 
 
 def _code_book(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -231,6 +210,7 @@ def _code_book(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     if not len(values):
         return np.zeros(LEVELS, np.float32), np.zeros(0, np.uint8)
+    values = np.maximum(values, _LOWEST)
     counts, edges = np.histogram(values, _HISTOGRAM)
     centres = (edges[:-1] + edges[1:]) / 2
     levels = np.linspace(edges[0], edges[-1], LEVELS - 1)
@@ -239,37 +219,15 @@ def _code_book(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mass = np.bincount(nearest, counts, minlength=len(levels))
         sums = np.bincount(nearest, counts * centres, minlength=len(levels))
         levels = np.where(mass > 0, sums / np.maximum(mass, 1), levels)
-    codes = np.searchsorted((levels[:-1] + levels[1:]) / 2, values) + 1
-    return np.append(0.0, levels).astype(np.float32), codes.astype(np.uint8)
+    codes = np.searchsorted((levels[:-1] + levels[1:]) / 2, values)
+    mass, sums = (np.bincount(codes, weights, minlength=len(levels)) for weights in (None, values))
+    levels = np.where(mass > 0, sums / np.maximum(mass, 1), levels)  # of the values, not of bins
+    return np.append(0.0, levels).astype(np.float32), (codes + 1).astype(np.uint8)
 
 
-def _weight_book(backoffs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same for the weights of contexts: level 0 stands for log 1, of those that nothing follows."""
-    used = np.flatnonzero(backoffs)
-    book, found = _code_book(backoffs[used])
-    book[0] = 0.0
+def _weight_book(backoffs: np.ndarray, followed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same for the weights of contexts; level 0 stands for log 1, of those that nothing follows."""
+    book, found = _code_book(backoffs[followed])
     codes = np.zeros(len(backoffs), np.uint8)
-    codes[used] = found
+    codes[followed] = found
     return book, codes
-
-
-def _hashed(first: np.ndarray, following: np.ndarray) -> np.ndarray:
-    """Hashes (n,) of n-grams: first words (n,), all others (n, order - 1), uint64."""
-    result = first
-    for column in following.T:
-        result = _extended(result, column)
-    return result
-
-
-def _extended(hashed: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """Hashes of n-grams with one word more."""
-    result = (hashed * _SPREAD + words + np.uint64(1)) * _MIX
-    return result ^ (result >> np.uint64(31))
-
-
-def _bucket_starts(entries: np.ndarray) -> np.ndarray:
-    """Where in sorted entries each bucket begins, (buckets + 1,) int64."""
-    counts = np.bincount(
-        (entries >> np.uint64(64 - _BUCKET_BITS)).astype(np.int64), minlength=1 << _BUCKET_BITS
-    )
-    return np.append(0, np.cumsum(counts))
