@@ -8,10 +8,10 @@ READY := .venv/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test nightly lint format bench clean
+.PHONY: help demo test nightly lint format bench converter clean
 
 help:  ## Show this list
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F '|' '{printf "make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F '|' '{printf "make %-9s %s\n", $$1, $$2}'
 
 demo: $(READY)  ## Make a corpus, train both models, test on unseen voices and sentences, write a summary page
 	@$(BIN)/python demo.py
@@ -32,6 +32,21 @@ format: $(READY)  ## Put the code into the common form
 
 bench: $(READY)  ## Run every benchmark, one after another
 	@for script in benchmarks/*.py; do name=$$(basename "$$script" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name" || exit 1; done
+
+# The converter of pretrained/pinyin_to_hanzi from texts of your own; a killed one goes on where it was.
+#   make converter TEXT="a.txt.xz b.txt.xz" KEEP_OUT="test.tsv" DEV=dev.tsv
+CONVERTER := runs/pinyin_to_hanzi
+CLEAN_TEXT := datasets/text/pinyin_to_hanzi.txt
+DATA = 'data.train=[$(CLEAN_TEXT)]' 'data.dev=[$(DEV)]'
+RECIPE := configs/language/pinyin_to_hanzi
+
+converter: $(READY) $(CLEAN_TEXT)  ## Train the converter on TEXT without the sentences of KEEP_OUT; DEV: a list to watch
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements-converter.txt
+	@$(BIN)/python train.py language --config $(RECIPE)_network.yaml --run $(CONVERTER)/network $(DATA)
+	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/fused $(DATA)
+
+$(CLEAN_TEXT):
+	@$(BIN)/python -m data.text_cleaning $(TEXT) --exclude $(KEEP_OUT) --output $@
 
 clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
 	@rm -rf .pytest_cache .ruff_cache .hypothesis .coverage

@@ -6,15 +6,11 @@ more than converting a thousand sentences.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
 from model_language.symbols import PAD_ID
-from utils import files
-from utils.errors import RunError
-from utils.files import replacing
 
 KERNEL = 3  # positions that a layer sees: itself and one on each side, ``dilation`` away
 _EPSILON = 1e-3  # of Keras's LayerNormalization
@@ -47,32 +43,6 @@ class ContextWeights:
     rated: int
 
 
-def save_weights(path: str | Path, weights: ContextWeights) -> None:
-    """Write all arrays, floats in half precision, into one ``.npz`` file."""
-    arrays = {field.name: np.asarray(getattr(weights, field.name)) for field in fields(weights)}
-    halved = {
-        name: array.astype(np.float16) if array.dtype.kind == "f" else array for name, array in arrays.items()
-    }
-    with replacing(path) as temporary:
-        np.savez_compressed(temporary, **halved)
-
-
-def read_weights(path: str | Path) -> ContextWeights:
-    """Read what :func:`save_weights` wrote.
-
-    Raises:
-        RunError: the file is missing or damaged.
-    """
-    names = [field.name for field in fields(ContextWeights)]
-    try:
-        arrays = files.read_arrays(path)
-        if missing := set(names) - arrays.keys():
-            raise ValueError(f"no {min(missing)}")
-    except (OSError, ValueError) as error:
-        raise RunError(f"can't read the network ({error})", where=path, hint="copy the run again") from error
-    return ContextWeights(**{name: arrays[name] for name in names[:-1]}, rated=int(arrays["rated"]))
-
-
 class ContextNetwork:
     """Rates the candidates of each syllable.
 
@@ -97,6 +67,11 @@ class ContextNetwork:
     def candidates(self) -> np.ndarray:
         """(tokens, K) int32, hanzi ids, filled with 0."""
         return self._weights.candidates
+
+    @property
+    def rated_candidates(self) -> np.ndarray:
+        """(tokens, rated) int32, those that the network has a say about."""
+        return self._weights.candidates[:, : self._weights.rated]
 
     def log_probs(self, syllables: np.ndarray, rare: bool = True) -> np.ndarray:
         """log P(hanzi | all syllables) of each candidate.

@@ -96,12 +96,12 @@ def build_tables(
     same = np.arange(len(bases), dtype=np.int32)
     tonal = bases < len(place)
     known = _known(counts, symbols)
-    heard_as = _heard_as(symbols, noise or shipped_noise())
+    misheard_as = heard_as(symbols, noise or shipped_noise())
     said, hanzi = np.nonzero(known)
     times = _ERROR_RATE * known[said, hanzi]  # (pairs,)
     own = round(choices * _OWN_SHARE)
     rows = []
-    for shares, allowed in zip(np.ascontiguousarray(heard_as.T), symbols.candidates, strict=True):
+    for shares, allowed in zip(np.ascontiguousarray(misheard_as.T), symbols.candidates, strict=True):
         misheard = np.bincount(hanzi, shares[said] * times, minlength=len(symbols.hanzi))  # (hanzi,)
         rows.append(_tonal_row(allowed, known[len(rows)], misheard, choices, own))
     rows[PAD_ID] = _Row(*(np.zeros(0, np.int32) for _ in range(3)))
@@ -114,7 +114,7 @@ def build_tables(
         rare=_table([row.rare for row in rows], max(len(row.rare) for row in rows), PAD_ID, np.int32),
         bases=bases,
         toneless=np.where(tonal, len(tokens) + bases, same).astype(np.int32),
-        confusions=_draws(heard_as),
+        confusions=_draws(misheard_as),
     )
 
 
@@ -172,7 +172,7 @@ def _known(counts: csr_array, symbols: Symbols) -> np.ndarray:
     return known
 
 
-def _heard_as(symbols: Symbols, noise: PinyinNoise) -> np.ndarray:
+def heard_as(symbols: Symbols, noise: PinyinNoise) -> np.ndarray:
     """P(heard | said, misheard), (pinyin, pinyin) float32; rows of what is no syllable are 0."""
     said = [number for number, token in enumerate(symbols.pinyin.tokens) if is_canonical(token)]
     inventory = full_inventory()

@@ -64,22 +64,26 @@ class Grid:
     lengths: np.ndarray
 
 
-def narrowed(grid: Grid, choices: int, hopeless: float = np.inf) -> Grid:
-    """The best candidates of each syllable only, the best first.
+def narrowed(grid: Grid, choices: int, hopeless: float = np.inf, expected: np.ndarray | None = None) -> Grid:
+    """The most promising candidates of each syllable only, the best first.
 
     Args:
         grid: all of them.
         choices: how many to keep, at most.
-        hopeless: those whose score is so much below the best one's are left out too.
+        hopeless: those so much less promising than the best one are left out too.
+        expected: (B, L, K), how promising each is; None: its score.
     """
-    kept = min(choices, grid.scores.shape[-1])
-    best = np.argpartition(-grid.scores, kept - 1, axis=-1)[..., :kept]
-    scores = np.take_along_axis(grid.scores, best, axis=-1)
-    order = np.argsort(-scores, axis=-1)
-    best, scores = np.take_along_axis(best, order, axis=-1), np.take_along_axis(scores, order, axis=-1)
-    out = ~(scores >= scores[..., :1] - hopeless) | np.isneginf(scores)
+    promise = grid.scores if expected is None else expected
+    kept = min(choices, promise.shape[-1])
+    best = np.argpartition(-promise, kept - 1, axis=-1)[..., :kept]
+    order = np.argsort(-np.take_along_axis(promise, best, axis=-1), axis=-1)
+    best = np.take_along_axis(best, order, axis=-1)
+    promise = np.take_along_axis(promise, best, axis=-1)
+    out = ~(promise >= promise[..., :1] - hopeless) | np.isneginf(promise)
     candidates = np.where(out, PAD_ID, np.take_along_axis(grid.candidates, best, axis=-1))
-    return Grid(candidates, np.where(out, -np.inf, scores), grid.lengths)
+    return Grid(
+        candidates, np.where(out, -np.inf, np.take_along_axis(grid.scores, best, axis=-1)), grid.lengths
+    )
 
 
 def length_batches(lengths: Sequence[int], budget: int) -> list[np.ndarray]:

@@ -1,10 +1,12 @@
 """The converter that comes with this project: a network of the whole sentence and an n-gram model, together.
 
-    score = network · log P(hanzi | syllables) + ngram · Σ log P(hanzi | hanzi before) − prior · log P(hanzi)
+    score = ngram · Σ log P(hanzi | hanzi before) + heard · Σ log P(syllable heard | hanzi)
+          + network · Σ log P(hanzi | all syllables)
 
-The network knows both sides of a syllable and expects mistakes in it; the n-gram model knows more words. Their
-weights (log-linear, Och and Ney 2002, "Discriminative Training and Maximum Entropy Models for Statistical
-Machine Translation") were tuned on held-out text. All of it is NumPy: it starts in a second.
+The n-gram model knows most; the network sees both sides of a syllable. Both may write hanzi whose syllables
+an acoustic model mistakes for those given. The weights (log-linear, Och and Ney 2002, "Discriminative
+Training and Maximum Entropy Models for Statistical Machine Translation") were tuned on held-out text. All of
+it is NumPy: it starts in two seconds.
 """
 
 from __future__ import annotations
@@ -16,11 +18,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model_language.context_network import ContextNetwork, read_weights
+from model_language.context_file import load_weights_file
+from model_language.context_network import ContextNetwork
+from model_language.context_tables import toneless_tokens
 from model_language.decoding import Conversion, Grid, beam_search, length_batches, narrowed, pad_rows
+from model_language.heard import HEARD_FILE, HeardTables
 from model_language.packed_ngrams import PackedNgrams, read_packed
 from model_language.scoring import given_scores
-from model_language.symbols import Symbols
+from model_language.symbols import PAD_ID, Symbols
+from utils.errors import RunError
 from utils.run import RunFolder
 
 NAME = "fused"
@@ -28,26 +34,40 @@ NETWORK_PART = "network"
 NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"
 # Padded syllables in one call of the search.
 _BATCH_SYLLABLES = 4096
-# The network finds what is so much less probable than its best candidate (natural logarithm) out of place.
-_HOPELESS = 9.0
+# What is so much less promising than the best candidate (natural logarithm) isn't searched.
+_HOPELESS = 12.0
+# Factor of beam and choices for sentences with syllables that have no tone.
+_WIDER = 3
+# Candidates of a syllable that are held against their neighbours', and how many of these.
+_LOOKED_AT, _NEIGHBOURS = 40, 3
 
 
 @dataclass(frozen=True)
 class FusedConfig:
-    """How much each model counts, and how wide the search is.
+    """How it is made, how much each part counts, and how wide the search is.
 
     Attributes:
-        network: factor of the network's log-probabilities.
-        ngram: factor of the n-gram model's.
-        prior: factor of a hanzi's own log-probability, which both models have in them.
+        network_run: run of a context network to take, with its vocabularies and texts.
+        order: length of the longest n-grams.
+        ngrams: how many n-grams of two hanzi and more are kept.
+        dictionary: words drawn from a dictionary and added to the text; 0: none.
+        error_rate: share of the syllables that are expected to be heard wrongly.
+        others: candidates of each syllable beyond the network's that are searched too.
+        network, ngram, heard: factors of the three log-probabilities.
         beam: hypotheses kept after each syllable.
-        choices: candidates of each syllable that are searched, the best ones by the network.
+        choices: candidates of each syllable that are searched, the most promising ones.
     """
 
     name: str = NAME
-    network: float = 0.7
-    ngram: float = 0.5
-    prior: float = 0.0
+    network_run: str = ""
+    order: int = 4
+    ngrams: int = 7_500_000
+    dictionary: int = 2_000_000
+    error_rate: float = 0.04
+    others: int = 64
+    network: float = 0.2
+    ngram: float = 1.0
+    heard: float = 1.0
     beam: int = 8
     choices: int = 8
 
@@ -58,42 +78,57 @@ class FusedConverter:
     Syllables without a digit may have any tone.
 
     Args:
-        network: rates the candidates of each syllable.
+        network: rates the first candidates of each syllable.
         ngrams: rates a hanzi by those before it.
+        tables: all candidates.
         symbols: their vocabularies; ids beyond the syllables are syllables in any tone, sorted.
         config: weights and widths.
+
+    Raises:
+        RunError: the parts don't belong together.
     """
 
     grid_part = NETWORK_PART
     batch_syllables = _BATCH_SYLLABLES
 
-    def __init__(self, network: ContextNetwork, ngrams: PackedNgrams, symbols: Symbols, config: FusedConfig):
+    def __init__(
+        self,
+        network: ContextNetwork,
+        ngrams: PackedNgrams,
+        tables: HeardTables,
+        symbols: Symbols,
+        config: FusedConfig,
+    ):
+        tokens, rated = network.rated_candidates.shape
+        if ngrams.size != len(symbols.hanzi) or not np.array_equal(
+            tables.candidates[:tokens, :rated], network.rated_candidates
+        ):
+            hint = "copy the whole run folder again, or train it again"
+            raise RunError("network, n-grams and candidates are of different trainings", hint=hint)
         self._network, self.symbols, self._config, self.beam = network, symbols, config, config.beam
         self.history_model = WeightedHistory(ngrams, config.ngram)
-        self._prior = config.prior * ngrams.unigrams  # (hanzi,)
-        bases = sorted({token[:-1] for token in symbols.pinyin.tokens if token[-1].isdigit()})
-        self._ids = {base: len(symbols.pinyin) + place for place, base in enumerate(bases)}
+        self._tables, self._ngrams, self._rated = tables, ngrams, rated
+        # What is known of a candidate without its neighbours, all but what the network says of it.
+        self._alone = config.heard * tables.heard
+        self._alone[:, rated:] += config.network * tables.shares[:, rated:]
+        self._expected = config.ngram * ngrams.unigrams[tables.candidates]
+        self._ids = {base: len(symbols.pinyin) + i for i, base in enumerate(toneless_tokens(symbols))}
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
         """The best hanzi of each sentence, exactly one character a syllable."""
         result = [""] * len(sentences)
-        batches = [
-            [index for index in batch if len(sentences[index])]
-            for batch in length_batches([len(sentence) for sentence in sentences], self.batch_syllables)
-        ]
-
-        def converted(batch: list[int]) -> list[str]:
-            grid = self.narrow(self._grid([sentences[index] for index in batch], rare=False))
-            found, _ = self._search(grid, self.beam, recombine=True)
-            return [
-                self.symbols.decode(row[:length])
-                for row, length in zip(found[:, 0], grid.lengths, strict=True)
-            ]
-
+        there = [index for index, sentence in enumerate(sentences) if len(sentence)]
+        bare = [not all(syllable[-1].isdigit() for syllable in sentences[index]) for index in there]
+        jobs = []
+        for wider in (False, True):
+            chosen = [index for index, is_bare in zip(there, bare, strict=True) if is_bare is wider]
+            batches = length_batches([len(sentences[index]) for index in chosen], self.batch_syllables)
+            jobs += [([chosen[place] for place in batch], wider) for batch in batches]
         # NumPy lets other threads run while it computes.
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for batch, texts in zip(batches, pool.map(converted, filter(None, batches)), strict=False):
-                for index, text in zip(batch, texts, strict=True):
+            texts = pool.map(lambda job: self._converted([sentences[i] for i in job[0]], job[1]), jobs)
+            for (batch, _), found in zip(jobs, texts, strict=True):
+                for index, text in zip(batch, found, strict=True):
                     result[index] = text
         return result
 
@@ -112,19 +147,58 @@ class FusedConverter:
         return given_scores(self, sentences, hanzi)
 
     def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
-        """All candidates of each syllable and the network's part of their score; no sentence may be empty."""
-        return self._grid(sentences, rare=True)
+        """All candidates of each syllable and their own part of the score; no sentence may be empty."""
+        syllables = self._encoded(sentences)
+        return self._grid(syllables, sentences, self._tables.candidates.shape[1])
 
     def narrow(self, grid: Grid) -> Grid:
         """The candidates of a grid that a search has to look at."""
-        return narrowed(grid, self._config.choices, self._config.network * _HOPELESS)
+        return narrowed(grid, self._config.choices, _HOPELESS)
 
-    def _grid(self, sentences: Sequence[Sequence[str]], rare: bool) -> Grid:
+    def _converted(self, sentences: Sequence[Sequence[str]], wider: bool) -> list[str]:
+        """The best hanzi of some sentences; what has no tone may be so much that the search is wider."""
+        factor = _WIDER if wider else 1
+        grid = self._promising(sentences, factor * self._config.choices)
+        found, _ = self._search(grid, factor * self.beam, recombine=True)
+        rows = zip(found[:, 0], grid.lengths, strict=True)
+        return [self.symbols.decode(row[:length]) for row, length in rows]
+
+    def _promising(self, sentences: Sequence[Sequence[str]], choices: int) -> Grid:
+        """The most promising candidates, as far as can be told from the likely ones beside them."""
         syllables = self._encoded(sentences)
-        logs = self._network.log_probs(syllables, rare)
-        candidates = self._network.candidates[:, : logs.shape[-1]][syllables]
-        scores = self._config.network * logs - self._prior[candidates]
-        return Grid(candidates, scores, np.array([len(sentence) for sentence in sentences]))
+        grid = self._grid(syllables, sentences, self._tables.searched)
+        expected = grid.scores + self._expected[:, : self._tables.searched][syllables]
+        near = narrowed(grid, _LOOKED_AT, _HOPELESS, expected)
+        return narrowed(near, choices, _HOPELESS, near.scores + self._beside(near))
+
+    def _beside(self, grid: Grid) -> np.ndarray:
+        """What the best few candidates before and after leave a candidate to expect, (B, L, K).
+
+        Args:
+            grid: candidates, the most promising first.
+        """
+        ngrams, weight = self._ngrams, self._config.ngram
+        candidates = grid.candidates.astype(np.int64)
+        few = candidates[:, :, :_NEIGHBOURS]  # (B, L, n)
+        alone = grid.scores[:, :, :_NEIGHBOURS] + weight * ngrams.unigrams[few]
+        alone[np.isneginf(alone[:, :, 0]), 0] = 0.0  # beyond its end a sentence has nothing but the boundary
+        alone -= alone[:, :, :1].copy()  # how much less likely than the best one
+        found = np.zeros_like(grid.scores)
+        linked = alone[:, :-1, None, :] + weight * ngrams.after(
+            few[:, :-1, None, :], candidates[:, 1:, :, None]
+        )
+        found[:, 1:] = linked.max(axis=-1)
+        found[:, 0] = weight * ngrams.after(np.int64(PAD_ID), candidates[:, 0])
+        linked = weight * ngrams.after(candidates[:, :-1, :, None], few[:, 1:, None, :])
+        linked += (alone[:, 1:] - weight * ngrams.unigrams[few[:, 1:]])[:, :, None, :]
+        found[:, :-1] += linked.max(axis=-1)
+        return found
+
+    def _grid(self, syllables: np.ndarray, sentences: Sequence[Sequence[str]], width: int) -> Grid:
+        scores = self._alone[:, :width][syllables]  # (B, L, width)
+        scores[:, :, : self._rated] += self._config.network * self._network.log_probs(syllables, rare=False)
+        lengths = np.array([len(sentence) for sentence in sentences])
+        return Grid(self._tables.candidates[:, :width][syllables], scores, lengths)
 
     def _encoded(self, sentences: Sequence[Sequence[str]]) -> np.ndarray:
         """(B, L) int32, filled with 0."""
@@ -160,5 +234,6 @@ def load_fused_converter(run: RunFolder, config: FusedConfig) -> FusedConverter:
     Raises:
         RunError: a part is missing or damaged.
     """
-    network = ContextNetwork(read_weights(run.path / NETWORK_FILE))
-    return FusedConverter(network, read_packed(run.path / NGRAMS_FILE), Symbols.load(run.path), config)
+    network = ContextNetwork(load_weights_file(run.path / NETWORK_FILE))
+    tables, symbols = HeardTables.load(run.path / HEARD_FILE), Symbols.load(run.path)
+    return FusedConverter(network, read_packed(run.path / NGRAMS_FILE), tables, symbols, config)

@@ -90,6 +90,12 @@ class PackedNgrams:
             flat[known] = self._books[order - 2].take(found.take(there))
         return result
 
+    def after(self, previous: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """log P(word | the one before), float32, of ids in arrays that broadcast; 0 is a boundary."""
+        codes = self._bigrams.take(previous * self.size + words)
+        lower = self.unigrams.take(words) + self._backoffs.take(previous)
+        return np.where(codes, self._books[0].take(codes), lower)
+
     def _contexts(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Hashes of contexts (N, words) and codes of their back-off weights, 0 where nothing follows."""
         hashes = words[:, 0]

@@ -88,7 +88,7 @@ def load_converter(run_folder: str | Path, words: str | Path | None = None) -> C
         found = read_user_words(words)
         return GuidedConverter(load_converter(run_folder), found)
     run = open_run(run_folder, task="language")
-    config = _model_config(run)
+    config = read_model_config(run)
     if config.name == SYLLABLE_NGRAM:
         hint = "it helps the beam search (--syllables RUN); to write hanzi, give another language run"
         raise RunError("an n-gram of syllables writes no hanzi", where=run.path, hint=hint)
@@ -111,7 +111,7 @@ def load_network(run_folder: str | Path) -> tuple[keras.Model, Symbols]:
             fit the vocabularies.
     """
     run = open_run(run_folder, task="language")
-    config = _model_config(run)
+    config = read_model_config(run)
     build = MODELS[config.name].build
     if build is None:
         what = f"the run's model '{config.name}' is estimated by counting: it has no weights to load"
@@ -122,7 +122,12 @@ def load_network(run_folder: str | Path) -> tuple[keras.Model, Symbols]:
     return model, symbols
 
 
-def _model_config(run: RunFolder) -> Any:
+def read_model_config(run: RunFolder) -> Any:
+    """The section ``model`` of a run's config, as its config class.
+
+    Raises:
+        ConfigError: there is no such model, or an option of it is wrong.
+    """
     values = run.config().get("model") or {}
     if str(values.get("name")) not in MODELS:
         hint = f"known models: {', '.join(MODELS)}"

@@ -28,8 +28,9 @@ class WordSearch:
         all_candidates: all that the model says, if that is more.
 
     Attributes:
-        grid: what is to be searched, with hanzi added that the model or its lexicon doesn't have at these syllables; as
-            improbable as the least candidate there. Ids beyond the vocabulary stand for unknown hanzi.
+        grid: what is to be searched, with hanzi added that the model or its lexicon doesn't have at these
+            syllables; as improbable as the least candidate there. Ids beyond the vocabulary stand for
+            unknown hanzi.
         reach: hanzi back that a word's next one depends on.
     """
 

@@ -14,12 +14,14 @@ from keras import ops
 from data.batching import plan_batches
 from data.text import Pair, read_pairs
 from model_language.context import ContextConfig
+from model_language.fused import FusedConfig
 from model_language.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
 from model_language.registry import INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
 from model_language.syllable_ngram import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
 from model_language.symbols import PAD_ID, Symbols, build_symbols
 from training.context import train_context
 from training.distribution import ALONE, Distribution
+from training.fused import make_fused
 from training.initialise import TokenLayer, check_initialise, freeze_layers, take_weights
 from training.loop import TrainingConfig, prepare_backend, train
 from training.losses import CandidateLoss, pack_pairs
@@ -218,6 +220,8 @@ def train_language(
         raise ConfigError(what, hint="leave --distribute out")
     if isinstance(config.model, ContextConfig):
         return train_context(config, run, distribution)
+    if isinstance(config.model, FusedConfig):
+        return make_fused(config, run)
     train_pairs, dev_pairs = _read(data.train, data.cache), _read(data.dev, data.cache)
     read, train_pairs = train_pairs, train_pairs[: data.limit or None]
     log.info("%s: %d training and %d dev sentences", config.model.name, len(train_pairs), len(dev_pairs))

@@ -1,0 +1,140 @@
+"""Counted readings and an acoustic model's confusions in; what a syllable that was heard may stand for, out.
+
+P(heard | hanzi) = Σ over the hanzi's readings of P(reading | hanzi) · P(heard | reading), where a reading is
+heard right with the probability 1 − error rate, else as the acoustic model confuses it. A heard syllable
+without a tone is any of its five. The candidates of each are those hanzi that a network rates, then the most
+probable others by P(heard | hanzi) · P(hanzi), then what is left of the lexicon's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from model_language.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from utils import files
+from utils.errors import RunError
+from utils.files import replacing
+
+HEARD_FILE = "heard.npz"
+_RARE = -20.0  # log-probability of what should not be possible, but is a candidate
+_UNSEEN = 0.1  # added to the count of each reading that the lexicon has
+
+
+@dataclass(frozen=True)
+class HeardTables:
+    """What a heard token may stand for; tokens are syllables, then syllables in any tone, sorted.
+
+    Attributes:
+        candidates: (tokens, C), hanzi ids, rows filled with 0; used as a whole by guided searches.
+        heard: (tokens, C), log P(token | hanzi), -inf where there is none.
+        shares: (tokens, C), log P(hanzi | token), whatever stands beside; -inf where there is none.
+        searched: how many of the C columns a plain search looks at.
+    """
+
+    candidates: np.ndarray
+    heard: np.ndarray
+    shares: np.ndarray
+    searched: int
+
+    def save(self, path: str | Path) -> None:
+        """Write one ``.npz`` file, logs in half precision."""
+        with replacing(path) as temporary:
+            np.savez_compressed(
+                temporary,
+                candidates=self.candidates.astype(np.uint16),
+                heard=self.heard.astype(np.float16),
+                shares=self.shares.astype(np.float16),
+                searched=self.searched,
+            )
+
+    @classmethod
+    def load(cls, path: str | Path) -> HeardTables:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            RunError: the file is missing or damaged.
+        """
+        try:
+            arrays = files.read_arrays(path)
+            if missing := {field.name for field in fields(cls)} - arrays.keys():
+                raise ValueError(f"no {min(missing)}")
+        except (OSError, ValueError) as error:
+            raise RunError(
+                f"can't read the candidates ({error})", where=path, hint="copy the run again"
+            ) from error
+        return cls(
+            candidates=arrays["candidates"].astype(np.int32),
+            heard=arrays["heard"].astype(np.float32),
+            shares=arrays["shares"].astype(np.float32),
+            searched=int(arrays["searched"]),
+        )
+
+
+def build_heard(
+    symbols: Symbols,
+    counts: np.ndarray,
+    rated: np.ndarray,
+    confused: np.ndarray,
+    error_rate: float,
+    others: int,
+) -> HeardTables:
+    """Build the tables.
+
+    Args:
+        symbols: vocabularies and lexicon.
+        counts: (pinyin, hanzi), how often a hanzi is read so in the training text.
+        rated: (tokens, K), the candidates that a network rates; they stay the first.
+        confused: (pinyin, pinyin), P(heard | said, misheard), see
+            :func:`model_language.context_tables.heard_as`.
+        error_rate: share of the syllables that are heard wrongly.
+        others: candidates beyond the network's that a plain search looks at.
+    """
+    counts = counts.astype(np.float32)
+    counts[:, [PAD_ID, UNKNOWN_ID]] = 0
+    rows, columns = np.nonzero(symbols.candidates > UNKNOWN_ID)
+    counts[rows, symbols.candidates[rows, columns]] += _UNSEEN
+    frequency = counts.sum(axis=0)  # (hanzi,)
+    read = counts / np.maximum(frequency, _UNSEEN)  # P(said | hanzi), (pinyin, hanzi)
+    heard = (1 - error_rate) * read + error_rate * (confused.T @ read)
+    bases = _tones_of_bases(symbols)
+    heard = np.concatenate([heard, np.stack([heard[members].sum(axis=0) for members in bases])])
+    lexicon = [symbols.candidates[number] for number in range(len(symbols.pinyin))]
+    lexicon += [np.unique(symbols.candidates[members]) for members in bases]
+    chosen = [
+        _chosen(row, own, heard[token] * frequency, others)
+        for token, (row, own) in enumerate(zip(rated, lexicon, strict=True))
+    ]
+    width = max(map(len, chosen))
+    candidates = np.stack([np.pad(row, (0, width - len(row))) for row in chosen])
+    tokens = np.arange(len(chosen))[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weights = heard * frequency
+        shares = np.log(weights[tokens, candidates] / weights.sum(axis=1, keepdims=True))
+        logs = np.log(heard[tokens, candidates])
+    empty = candidates == PAD_ID
+    logs, shares = (
+        np.where(empty, -np.inf, np.nan_to_num(one, nan=_RARE, neginf=_RARE)) for one in (logs, shares)
+    )
+    return HeardTables(candidates, logs, shares, rated.shape[1] + others)
+
+
+def _chosen(rated: np.ndarray, lexicon: np.ndarray, weights: np.ndarray, others: int) -> np.ndarray:
+    """Hanzi ids in the order of the module's first lines; places of the rated ones that are empty stay."""
+    left = weights.copy()
+    left[rated] = 0
+    more = np.argsort(-left, kind="stable")[:others]
+    more = np.where(left[more] > 0, more, PAD_ID)
+    rest = np.setdiff1d(lexicon[lexicon > PAD_ID], np.concatenate([rated, more]))
+    return np.concatenate([rated, more, rest]).astype(np.int32)
+
+
+def _tones_of_bases(symbols: Symbols) -> list[np.ndarray]:
+    """Of each syllable without tone, sorted, the ids of it with one."""
+    members: dict[str, list[int]] = {}
+    for number, token in enumerate(symbols.pinyin.tokens):
+        if token[-1].isdigit():
+            members.setdefault(token[:-1], []).append(number)
+    return [np.array(members[base]) for base in sorted(members)]

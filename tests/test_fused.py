@@ -1,0 +1,167 @@
+"""The fused converter: made of a tiny language; its search against all paths, mistakes, wrong parts."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model_language.context_tables import heard_as
+from model_language.fused import NETWORK_FILE, NGRAMS_FILE, FusedConfig, load_fused_converter
+from model_language.guided import GuidedConverter
+from model_language.heard import HEARD_FILE, HeardTables
+from model_language.registry import load_converter
+from model_language.symbols import Symbols
+from model_language.to_hanzi import PinyinToHanzi
+from model_language.user_words import UserWord, UserWords
+from tests.scripts import ROOT
+from training.commands import train_from_config
+from utils.errors import ConfigError, RunError
+from utils.noise_statistics import shipped_noise
+from utils.pinyin import hanzi_to_pinyin
+from utils.run import RunFolder
+
+LINES = ("数学公式", "办理公事", "发动攻势", "他的公事", "跑得快", "慢慢地走", "她去了北京", "历史的背景")
+NETWORK = (
+    "model.name=context", "model.width=16", "model.dilations=[1,2]", "model.choices=8", "model.rows.steps=60",
+    "data.batch_syllables=512", "data.batch_sentences=32", "training.epochs=1",
+    "optimiser.learning_rate=0.02",
+)  # fmt: skip
+FUSED = ("model.name=fused", "model.dictionary=0", "model.ngrams=500", "model.order=3")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Both runs: ``network`` and ``fused``."""
+    folder = tmp_path_factory.mktemp("fused")
+    text = folder / "text.txt"
+    text.write_text("\n".join(np.random.default_rng(0).choice(LINES, 300)) + "\n", encoding="utf-8")
+    (folder / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
+    train(folder, "network", *NETWORK)
+    train(folder, "fused", *FUSED, f"model.network_run={folder / 'network'}")
+    return folder
+
+
+def train(folder: Path, name: str, *overrides: str) -> None:
+    text = folder / "text.txt"
+    data = [f"data.train=[{text}]", f"data.dev=[{text}]", f"data.cache={folder / 'cache'}"]
+    train_from_config("language", folder / "recipe.yaml", [*data, *overrides], folder / name)
+
+
+@pytest.fixture(scope="module")
+def converter(folder):
+    return load_converter(folder / "fused")
+
+
+def test_it_writes_what_it_was_made_of_with_tones_and_without(folder, converter):
+    pinyin = [hanzi_to_pinyin(line) for line in LINES]
+    assert converter.convert(pinyin) == list(LINES)
+    toneless = [[syllable[:-1] for syllable in sentence] for sentence in pinyin]
+    assert converter.convert(toneless) == list(LINES)
+    assert converter.convert([[], pinyin[0], []]) == ["", LINES[0], ""]
+    best = json.loads((folder / "fused" / "metrics.json").read_text(encoding="utf-8"))["best"]
+    assert best == {"dev_character_error_rate": 0.0, "dev_toneless_error_rate": 0.0}
+
+
+def test_what_was_misheard_is_put_right(converter):
+    """zh-z, tones, n-ng: none of the hanzi is read as what is given, but the words are known."""
+    assert converter.convert([["shu4", "xue2", "gong1", "shi2"]]) == ["数学公式"]
+    assert converter.convert([["man4", "man4", "di4", "zou4"]]) == ["慢慢地走"]
+
+
+def test_the_search_finds_the_best_of_all_paths(converter):
+    sentence = ("gong1", "shi4", "de5", "bei4")
+    grid = converter.grid([sentence])
+    own = [
+        [(int(one), float(score)) for one, score in zip(ids, scores, strict=True) if one > 0]
+        for ids, scores in zip(grid.candidates[0], grid.scores[0], strict=True)
+    ]
+    likely = [sorted(found, key=lambda pair: -pair[1])[:9] for found in own]
+    texts = [converter.symbols.decode([one for one, _ in path]) for path in itertools.product(*likely)]
+    scores = converter.scores([sentence] * len(texts), texts)
+    best = texts[int(np.argmax(scores))]
+    assert converter.convert([sentence]) == [best]
+    found = converter.n_best(sentence, 5)
+    assert found[0].hanzi == best
+    assert found[0].score == pytest.approx(max(scores), abs=1e-3)
+    for way, score in zip(found, converter.scores([sentence] * 5, [way.hanzi for way in found]), strict=True):
+        assert way.score == pytest.approx(score, abs=1e-3)
+
+
+def test_a_batch_is_converted_as_each_sentence_alone(converter):
+    sentences = [hanzi_to_pinyin(a + b) for a, b in itertools.product(LINES, repeat=2)]
+    assert converter.convert(sentences) == [converter.convert([sentence])[0] for sentence in sentences]
+
+
+def test_nothing_breaks_it(converter):
+    odd = ["hng5", "rua1", "yo1", "zzz", "", "den4"]
+    assert len(converter.convert([odd])[0]) == len(odd)
+    long = ["shi4"] * 3000
+    assert len(converter.convert([long])[0]) == 3000
+
+
+def test_user_words_win_and_reasons_add_up(converter):
+    words = UserWords([UserWord("宫", (frozenset({"gong1"}),), 30.0)])
+    guided = GuidedConverter(converter, words)
+    assert guided.convert([hanzi_to_pinyin("他的公事")]) == ["他的宫事"]
+    explained = guided.explain([hanzi_to_pinyin("他的公事")])[0]
+    assert [span.word.hanzi for span in explained.fired] == ["宫"]
+    character = explained.characters[2]
+    assert character.hanzi == "宫" and character.lead["user words"] == 30.0
+    assert sum(character.lead.values()) > 0
+
+
+def test_a_hanzi_is_heard_as_something_with_probability_one_at_most(folder):
+    symbols, tables = Symbols.load(folder / "fused"), HeardTables.load(folder / "fused" / HEARD_FILE)
+    tonal = len(symbols.pinyin)
+    sums = np.bincount(
+        tables.candidates[:tonal].ravel(), np.exp(tables.heard[:tonal]).ravel(), minlength=len(symbols.hanzi)
+    )
+    assert sums[2:].max() < 1.01
+    assert sums[symbols.hanzi.index("学")] > 0.9
+    confused = heard_as(symbols, shipped_noise())
+    assert np.allclose(confused.sum(axis=1)[confused.sum(axis=1) > 0], 1, atol=1e-4)
+
+
+def test_tensorflow_is_not_needed(folder):
+    code = (
+        "import sys; from model_language.to_hanzi import PinyinToHanzi\n"
+        f"print(PinyinToHanzi({str(folder / 'fused')!r})('shu4 xue2 gong1 shi4'))\n"
+        "assert not {'tensorflow', 'keras', 'jax'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "数学公式\n"
+
+
+def test_parts_of_different_trainings_are_refused(folder, tmp_path):
+    shutil.copytree(folder / "fused", tmp_path / "run")
+    tables = HeardTables.load(tmp_path / "run" / HEARD_FILE)
+    HeardTables(tables.candidates[:, ::-1], tables.heard, tables.shares, tables.searched).save(
+        tmp_path / "run" / HEARD_FILE
+    )
+    with pytest.raises(RunError, match="different trainings"):
+        PinyinToHanzi(tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", [NETWORK_FILE, NGRAMS_FILE, HEARD_FILE])
+def test_a_damaged_part_is_named(folder, tmp_path, name):
+    shutil.copytree(folder / "fused", tmp_path / "run")
+    path = tmp_path / "run" / name
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(RunError) as caught:
+        load_fused_converter(RunFolder(tmp_path / "run"), FusedConfig())
+    assert name in str(caught.value)
+
+
+def test_it_needs_the_run_of_a_context_network(folder):
+    with pytest.raises(ConfigError, match="names no run"):
+        train(folder, "none", *FUSED)
+    with pytest.raises(ConfigError, match="no context network"):
+        train(folder, "wrong", *FUSED, f"model.network_run={folder / 'fused'}")

@@ -1,0 +1,109 @@
+"""A trained network and its texts in; the converter that comes with this project, out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from data.dictionary_text import dictionary_lines, read_dictionary
+from data.pair_part import hanzi_table
+from data.pair_shards import PairShards, prepare_pairs
+from data.text import read_pairs
+from model_language.context import ContextConfig, context_weights
+from model_language.context_file import save_weights_file
+from model_language.context_tables import TABLES_FILE, ContextTables, heard_as
+from model_language.fused import NETWORK_FILE, NGRAMS_FILE, FusedConfig, load_fused_converter
+from model_language.heard import HEARD_FILE, build_heard
+from model_language.ngram_building import build_packed
+from model_language.packed_ngrams import save_packed
+from model_language.registry import load_network, read_model_config
+from model_language.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from training.context import reading_matrix
+from utils.errors import ConfigError
+from utils.files import write_json, write_text
+from utils.metrics import count_errors, total
+from utils.noise_statistics import shipped_noise
+from utils.pinyin import without_tone
+from utils.run import RunFolder, open_run
+
+if TYPE_CHECKING:
+    from training.language import LanguageConfig
+
+log = logging.getLogger("train")
+
+
+def make_fused(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
+    """Put a converter together in ``run``; what is there of it already is kept.
+
+    Returns:
+        character error rates of the dev sentences, toned and toneless.
+
+    Raises:
+        ConfigError: the network's run is missing or no context network.
+        CorpusError, RunError: see the message.
+    """
+    model, data = config.model, config.data
+    if not model.network_run:
+        hint = "train one first: configs/language/pinyin_to_hanzi_network.yaml"
+        raise ConfigError("model.network_run names no run", hint=hint)
+    source = open_run(model.network_run, task="language")
+    trained = read_model_config(source)
+    if not isinstance(trained, ContextConfig):
+        hint = "train one: configs/language/pinyin_to_hanzi_network.yaml"
+        raise ConfigError(
+            f"'{source.path}' is a run of model.name={trained.name}, no context network", hint=hint
+        )
+    rows = trained.rows
+    network, symbols = load_network(source.path)
+    symbols.save(run.path)
+    tables = ContextTables.load(source.vocabulary(TABLES_FILE))
+    save_weights_file(run.path / NETWORK_FILE, context_weights(network, tables))
+    shards = prepare_pairs(data.train, data.cache, spoken=rows.spoken, seed=config.seed)
+    heard = build_heard(
+        symbols,
+        reading_matrix(shards.count_readings(), symbols, rows.particles).toarray(),
+        tables.candidates,
+        heard_as(symbols, shipped_noise()),
+        model.error_rate,
+        model.others,
+    )
+    heard.save(run.path / HEARD_FILE)
+    if not (run.path / NGRAMS_FILE).is_file():
+        ids = np.concatenate(list(_token_ids(shards, symbols, model, config.seed)))
+        save_packed(run.path / NGRAMS_FILE, build_packed(ids, len(symbols.hanzi), model.order, model.ngrams))
+    size = sum((run.path / name).stat().st_size for name in (NETWORK_FILE, NGRAMS_FILE, HEARD_FILE))
+    write_text(run.path / "model_summary.txt", f"context network and packed n-grams, {size / 1e6:.1f} MB\n")
+    return _evaluate(config, run)
+
+
+def _token_ids(shards: PairShards, symbols: Symbols, model: FusedConfig, seed: int) -> Iterator[np.ndarray]:
+    """Hanzi ids of all texts, and of words of the dictionary, with one 0 before, between and after lines."""
+    table = hanzi_table(symbols.hanzi.tokens, end=PAD_ID, unknown=UNKNOWN_ID)
+    yield np.zeros(1, np.int32)
+    for part in shards.parts:
+        yield table[part.characters].astype(np.int32)
+    if model.dictionary:
+        lines = dictionary_lines(read_dictionary(), model.dictionary, seed=seed)
+        text = "".join(f"{line}\n" for line in lines)
+        yield table[np.frombuffer(text.encode("utf-16-le"), np.uint16)].astype(np.int32)
+
+
+def _evaluate(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
+    dev = read_pairs(config.data.dev, cache=config.data.cache).pairs
+    converter = load_fused_converter(run, config.model)
+    figures = {}
+    for name, pinyin in (
+        ("dev_character_error_rate", [pair.pinyin for pair in dev]),
+        ("dev_toneless_error_rate", [tuple(map(without_tone, pair.pinyin)) for pair in dev]),
+    ):
+        counted = total(
+            count_errors(pair.hanzi, hanzi)
+            for pair, hanzi in zip(dev, converter.convert(pinyin), strict=True)
+        )
+        figures[name] = counted.rate
+        log.info("%s %.4f", name, counted.rate)
+    write_json(run.metrics, {"best": figures, "last": figures, "metric": "dev_character_error_rate"})
+    return figures
