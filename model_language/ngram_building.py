@@ -18,7 +18,7 @@ log = logging.getLogger("train")
 def build_packed(ids: np.ndarray, size: int, order: int, ngrams: int) -> dict[str, np.ndarray]:
     """Build the arrays of :class:`model_language.packed_ngrams.PackedNgrams`.
 
-    Some 100 bytes of memory a hanzi of the text, for order 4.
+    Some 70 bytes of memory a hanzi of the text, for order 4.
 
     Args:
         ids: (tokens,) int, lines with one 0 before, between and after them.
