@@ -259,4 +259,4 @@ class CandidateLogits(layers.Layer):
 
 
 def _array(variable) -> np.ndarray:
-    return np.array(ops.convert_to_numpy(variable.value), np.float32)
+    return np.array(variable.numpy(), np.float32)

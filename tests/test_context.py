@@ -447,9 +447,7 @@ def arguments(text: Path) -> list[str]:
 def run(text, tmp_path_factory) -> RunFolder:
     folder = tmp_path_factory.mktemp("runs")
     (folder / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
-    train_from_config(
-        "language", folder / "recipe.yaml", [*arguments(text), "training.xla=true"], folder / "run"
-    )
+    train_from_config("language", folder / "recipe.yaml", arguments(text), folder / "run")
     return RunFolder(folder / "run")
 
 
