@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from model_language.context_network import ContextNetwork
 from model_language.context_tables import toneless_tokens
 from model_language.decoding import Conversion, Grid, beam_search, length_batches, narrowed, pad_rows
 from model_language.heard import HEARD_FILE, HeardTables
+from model_language.ngram import READINGS
 from model_language.packed_ngrams import PackedNgrams, read_packed
 from model_language.scoring import given_scores
 from model_language.symbols import PAD_ID, Symbols
@@ -110,9 +111,21 @@ class FusedConverter:
         self._tables, self._ngrams, self._rated = tables, ngrams, rated
         # What is known of a candidate without its neighbours, all but what the network says of it.
         self._alone = config.heard * tables.heard
-        self._alone[:, rated:] += config.network * tables.shares[:, rated:]
+        if config.network:
+            self._alone[:, rated:] += config.network * tables.shares[:, rated:]
         self._expected = config.ngram * ngrams.unigrams[tables.candidates]
         self._ids = {base: len(symbols.pinyin) + i for i, base in enumerate(toneless_tokens(symbols))}
+
+    def counted(self) -> FusedConverter:
+        """The same without the network: one that rates hanzi and readings one after the other.
+
+        So a search can go through a network of alternative syllables with it, which a network of the whole
+        sentence doesn't allow.
+        """
+        config = replace(self._config, network=0.0)
+        found = FusedConverter(self._network, self._ngrams, self._tables, self.symbols, config)
+        found.grid_part = READINGS
+        return found
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
         """The best hanzi of each sentence, exactly one character a syllable."""
@@ -196,7 +209,9 @@ class FusedConverter:
 
     def _grid(self, syllables: np.ndarray, sentences: Sequence[Sequence[str]], width: int) -> Grid:
         scores = self._alone[:, :width][syllables]  # (B, L, width)
-        scores[:, :, : self._rated] += self._config.network * self._network.log_probs(syllables, rare=False)
+        if self._config.network:
+            logs = self._network.log_probs(syllables, rare=False)
+            scores[:, :, : self._rated] += self._config.network * logs
         lengths = np.array([len(sentence) for sentence in sentences])
         return Grid(self._tables.candidates[:, :width][syllables], scores, lengths)
 

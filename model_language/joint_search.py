@@ -4,11 +4,12 @@ Looked for is the path through the slots, and the hanzi for it, with the highest
 
     log P(path) + weight · language + bonus · syllables + what user words earn
 
-An n-gram converter rates hanzi and readings one after the other: its search goes through the network itself
-(language = log P(hanzi) + log P(syllables | hanzi)). A network rates each position by the whole sentence: it
-converts the n best sequences of syllables, and the best sum wins (language = log P(hanzi | syllables)). These
-sequences are found with a language model of syllables if there is one, which then also counts in the sum;
-else with the n-gram model of hanzi that the converter itself may have; else by the acoustic model alone.
+An n-gram converter, and a fused one without its network, rates hanzi and readings one after the other: its
+search goes through the network itself (language = log P(hanzi) + log P(syllables | hanzi)). A network rates
+each position by the whole sentence: it converts the n best sequences of syllables, and the best sum wins
+(language = log P(hanzi | syllables)). These sequences are found with a language model of syllables if there is
+one, which then also counts in the sum; else with the n-gram model of hanzi that the converter itself may have;
+else by the acoustic model alone.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from model_language.fused import FusedConverter
 from model_language.guided import GridConverter, GuidedConverter
 from model_language.network_search import RatedModel, search_network
 from model_language.network_words import WordsInNetwork
@@ -229,6 +231,8 @@ def load_joint_search(
         RunError: that run is of another kind, or damaged.
     """
     guided = converter if isinstance(converter, GuidedConverter) else GuidedConverter(converter, UserWords())
+    if isinstance(guided.converter, FusedConverter):
+        guided = GuidedConverter(guided.converter.counted(), guided.words)
     knows_texts = guided.converter.history_model is not None
     weights = TUNED["n-gram" if knows_texts else "network and syllables" if syllables else "network"]
     if language is not None:

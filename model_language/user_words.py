@@ -20,8 +20,8 @@ from utils.errors import CorpusError
 from utils.pinyin import is_hanzi, is_syllable, normalise_syllable
 from utils.pinyin_input import read_syllables
 
-WEIGHT = 4.0
-"""For each character, where a line gives no weight: makes the word e⁴ ≈ 55 times as probable a character."""
+WEIGHT = 6.0
+"""For each character, where a line gives no weight: makes the word e⁶ ≈ 400 times as probable a character."""
 _MOST = 1000.0
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(inf|nan)", re.IGNORECASE)
 _HINT = "one word a line: hanzi, then if wanted its pinyin and a weight above 0: 喆 zhe2 5"

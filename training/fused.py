@@ -86,7 +86,9 @@ def _token_ids(shards: PairShards, symbols: Symbols, model: FusedConfig, seed: i
     for part in shards.parts:
         yield table[part.characters].astype(np.int32)
     if model.dictionary:
-        lines = dictionary_lines(read_dictionary(), model.dictionary, seed=seed)
+        known = frozenset(symbols.hanzi.tokens)
+        words = {word: times for word, times in read_dictionary().items() if known.issuperset(word)}
+        lines = dictionary_lines(words, model.dictionary, seed=seed)
         text = "".join(f"{line}\n" for line in lines)
         yield table[np.frombuffer(text.encode("utf-16-le"), np.uint16)].astype(np.int32)
 
