@@ -7,9 +7,9 @@ Looked for is the path through the slots, and the hanzi for it, with the highest
 An n-gram converter, and a fused one without its network, rates hanzi and readings one after the other: its
 search goes through the network itself (language = log P(hanzi) + log P(syllables | hanzi)). A network rates
 each position by the whole sentence: it converts the n best sequences of syllables, and the best sum wins
-(language = log P(hanzi | syllables)). These sequences are found with a language model of syllables if there is
-one, which then also counts in the sum; else with the n-gram model of hanzi that the converter itself may have;
-else by the acoustic model alone.
+(language = log P(hanzi | syllables)). These sequences are found with a language model of syllables if there
+is one, which then also counts in the sum; else with the n-gram model of hanzi that the converter itself may
+have; else by the acoustic model alone.
 """
 
 from __future__ import annotations
