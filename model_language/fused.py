@@ -12,7 +12,7 @@ it is NumPy: it starts in two seconds.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -27,6 +27,7 @@ from model_language.ngram import READINGS
 from model_language.packed_ngrams import PackedNgrams, read_packed
 from model_language.scoring import given_scores
 from model_language.symbols import PAD_ID, Symbols
+from model_language.windows import windows
 from utils.errors import RunError
 from utils.run import RunFolder
 
@@ -37,6 +38,8 @@ NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"
 _BATCH_SYLLABLES = 4096
 # What is so much less promising than the best candidate (natural logarithm) isn't searched.
 _HOPELESS = 12.0
+# Syllables of a window that is searched by itself, and how many of them are seen twice on each side.
+_LONGEST, _CONTEXT = 192, 32
 # Factor of beam and choices for sentences with syllables that have no tone.
 _WIDER = 3
 # Candidates of a syllable that are held against their neighbours', and how many of these.
@@ -128,22 +131,34 @@ class FusedConverter:
         return found
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
-        """The best hanzi of each sentence, exactly one character a syllable."""
-        result = [""] * len(sentences)
-        there = [index for index, sentence in enumerate(sentences) if len(sentence)]
-        bare = [not all(syllable[-1].isdigit() for syllable in sentences[index]) for index in there]
-        jobs = []
-        for wider in (False, True):
-            chosen = [index for index, is_bare in zip(there, bare, strict=True) if is_bare is wider]
-            batches = length_batches([len(sentences[index]) for index in chosen], self.batch_syllables)
-            jobs += [([chosen[place] for place in batch], wider) for batch in batches]
+        """The best hanzi of each sentence, exactly one character a syllable; long ones window by window."""
+        cut = [
+            (index, window)
+            for index, sentence in enumerate(sentences)
+            for window in (windows(len(sentence), _LONGEST, _CONTEXT) if len(sentence) else ())
+        ]
+        pieces = [sentences[index][window.start : window.end] for index, window in cut]
+        texts = [""] * len(pieces)
+        jobs = list(self._jobs(pieces))
         # NumPy lets other threads run while it computes.
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            texts = pool.map(lambda job: self._converted([sentences[i] for i in job[0]], job[1]), jobs)
-            for (batch, _), found in zip(jobs, texts, strict=True):
-                for index, text in zip(batch, found, strict=True):
-                    result[index] = text
+            results = pool.map(lambda job: self._converted([pieces[i] for i in job[0]], job[1]), jobs)
+            for (batch, _), found in zip(jobs, results, strict=True):
+                for place, text in zip(batch, found, strict=True):
+                    texts[place] = text
+        result = [""] * len(sentences)
+        for (index, window), text in zip(cut, texts, strict=True):
+            result[index] += text[window.first - window.start : window.last - window.start]
         return result
+
+    def _jobs(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[int], bool]]:
+        """Batches of sentences of similar length; the second tells those with syllables that have no tone."""
+        bare = [not all(syllable[-1].isdigit() for syllable in sentence) for sentence in sentences]
+        for wider in (False, True):
+            chosen = [index for index, is_bare in enumerate(bare) if is_bare is wider]
+            for batch in length_batches([len(sentences[index]) for index in chosen], self.batch_syllables):
+                if len(batch):
+                    yield [chosen[place] for place in batch], wider
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
         """Up to ``n`` ways to write one sentence, the most probable first."""
