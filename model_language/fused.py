@@ -67,12 +67,12 @@ class FusedConfig:
     order: int = 4
     ngrams: int = 7_500_000
     dictionary: int = 2_000_000
-    error_rate: float = 0.04
+    error_rate: float = 0.02
     others: int = 64
     network: float = 0.2
     ngram: float = 1.0
     heard: float = 1.0
-    beam: int = 8
+    beam: int = 16
     choices: int = 8
 
 

@@ -1,0 +1,70 @@
+"""The converter that comes with the project: there, small enough, right on sentences of ours, and robust."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from model_language.to_hanzi import PinyinToHanzi
+from tests.scripts import ROOT
+from utils.metrics import count_errors, total
+from utils.pinyin import hanzi_to_pinyin
+from utils.run import PRETRAINED
+
+SENTENCES = (
+    "我们明天上午九点在学校门口见面",
+    "这家公司今年的营业收入增长了百分之二十",
+    "请把客厅的灯关掉然后播放一首音乐",
+    "专家认为气候变化对农业生产影响很大",
+    "他从小就喜欢读历史书",
+    "北京到上海的高铁只要四个半小时",
+    "医生建议他多休息少喝酒",
+    "记者昨天从有关部门了解到这一消息",
+)
+
+
+@pytest.fixture(scope="module")
+def to_hanzi() -> PinyinToHanzi:
+    return PinyinToHanzi()
+
+
+def error_rate(to_hanzi: PinyinToHanzi, lines: list[str]) -> float:
+    found = zip(SENTENCES, to_hanzi.convert(lines), strict=True)
+    return total(count_errors(sentence, hanzi) for sentence, hanzi in found).rate
+
+
+def test_the_folder_is_at_most_20_megabytes():
+    assert sum(path.stat().st_size for path in PRETRAINED.rglob("*") if path.is_file()) <= 20_000_000
+    assert "licence" in (PRETRAINED / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_command_of_the_readme_works():
+    done = subprocess.run(
+        [sys.executable, "convert.py"],
+        input="jin1 tian1 tian1 qi4 hen3 hao3\n", cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "今天天气很好\n", "")
+
+
+def test_everyday_sentences_come_out_right(to_hanzi):
+    pinyin = [hanzi_to_pinyin(sentence) for sentence in SENTENCES]
+    assert error_rate(to_hanzi, [" ".join(sentence) for sentence in pinyin]) <= 0.02
+    assert error_rate(to_hanzi, ["".join(s[:-1] + " " for s in sentence) for sentence in pinyin]) <= 0.08
+
+
+def test_mistaken_syllables_are_put_right(to_hanzi):
+    """zh for z, a tone, n for ng: as an acoustic model hears it."""
+    assert to_hanzi("wo3 men2 zai4 xue2 xiao4 men2 kou3 jian4 mian4") == "我们在学校门口见面"
+    assert to_hanzi("zhuan1 jia1 ren4 wei2 qi4 hou3 bian4 hua4 ying2 xiang3 hen3 da4") == "专家认为气候变化影响很大"
+
+
+def test_any_spelling_is_read(to_hanzi):
+    assert to_hanzi("Jīntiān tiānqì hěn hǎo!") == "今天天气很好!"
+    assert to_hanzi("jintian tianqi henhao") == "今天天气很好"
+
+
+def test_garbage_has_a_defined_answer(to_hanzi):
+    assert to_hanzi.convert(["", "   ", "😀 123 xyzzy", "ni3 hao3 😀"]) == ["", "   ", "😀 123 xyzzy", "你好😀"]
+    assert len(to_hanzi("shi4 " * 1500)) == 1500
