@@ -1,9 +1,9 @@
-"""User words: how many of 200 rare names and terms are written with a list of them and without, and at what cost.
+"""User words: how many of 200 rare names and terms are written with a list of them and without; the cost.
 
     python -m benchmarks.user_words
     python -m benchmarks.user_words --model runs/ngram --text mine.tsv
 
-The words are made up: names of a surname and rare characters, and the rarest terms of pypinyin's phrases, each
+The words: made-up names of a surname and rare characters, and phrases of pypinyin's with such characters, each
 put into sentences. The cost is counted on text without them (--text, by default AISHELL-1's dev transcripts
 beside the project), in characters and in time, with these words and with 10,000 random names.
 """

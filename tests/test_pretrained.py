@@ -57,7 +57,10 @@ def test_everyday_sentences_come_out_right(to_hanzi):
 def test_mistaken_syllables_are_put_right(to_hanzi):
     """zh for z, a tone, n for ng: as an acoustic model hears it."""
     assert to_hanzi("wo3 men2 zai4 xue2 xiao4 men2 kou3 jian4 mian4") == "我们在学校门口见面"
-    assert to_hanzi("zhuan1 jia1 ren4 wei2 qi4 hou3 bian4 hua4 ying2 xiang3 hen3 da4") == "专家认为气候变化影响很大"
+    assert (
+        to_hanzi("zhuan1 jia1 ren4 wei2 qi4 hou3 bian4 hua4 ying2 xiang3 hen3 da4")
+        == "专家认为气候变化影响很大"
+    )
 
 
 def test_any_spelling_is_read(to_hanzi):
@@ -66,5 +69,10 @@ def test_any_spelling_is_read(to_hanzi):
 
 
 def test_garbage_has_a_defined_answer(to_hanzi):
-    assert to_hanzi.convert(["", "   ", "😀 123 xyzzy", "ni3 hao3 😀"]) == ["", "   ", "😀 123 xyzzy", "你好😀"]
+    assert to_hanzi.convert(["", "   ", "😀 123 xyzzy", "ni3 hao3 😀"]) == [
+        "",
+        "   ",
+        "😀 123 xyzzy",
+        "你好😀",
+    ]
     assert len(to_hanzi("shi4 " * 1500)) == 1500
