@@ -3,7 +3,7 @@
     python -m benchmarks.user_words
     python -m benchmarks.user_words --model runs/ngram --text mine.tsv
 
-The words: made-up names of a surname and rare characters, and phrases of pypinyin's with such characters, each
+The words: made-up names of a surname and rare characters, phrases of pypinyin's with such characters, each
 put into sentences. The cost is counted on text without them (--text, by default AISHELL-1's dev transcripts
 beside the project), in characters and in time, with these words and with 10,000 random names.
 """
