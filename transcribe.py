@@ -51,9 +51,9 @@ examples:
 
 Reads WAV, FLAC, OGG, MP3 and what else libsndfile reads, of any length, rate and number of channels. What is
 longer than 20 s is cut where nobody speaks; the text comes line by line, and memory stays flat. Without
---speech and --language the models of the demo are used (runs/demo, made by `make demo`; where it has no
-converter, the one in pretrained/). With --joint, hanzi have a say in what was heard where the acoustic model
-isn't sure. A file that can't be read gives an error line and is named again at the end; the others are
+--speech and --language the models of the demo are used (runs/demo, made by `make demo`); with --speech alone
+the converter that comes with the project. With --joint, hanzi have a say in what was heard where the acoustic
+model isn't sure. A file that can't be read gives an error line and is named again at the end; the others are
 transcribed, and the exit code is 1.
 """
 
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("give recordings, folders, or --list FILE")
     options.beam = beam_of(options)
     jobs = _jobs(_files(options), options)
-    runs = {stage: _run(getattr(options, stage), stage) for stage in ("speech", "language")}
+    runs = {"speech": _speech_run(options.speech), "language": _language_run(options)}
     if options.syllables:
         open_run(options.syllables, "language")
     unfinished = _unfinished(jobs, options, runs)
@@ -281,14 +281,20 @@ def _weights(run: Path) -> list[list[Any]]:
     return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in found]
 
 
-def _run(given: Path | None, stage: str) -> Path:
-    """The run folder of a stage; where none is given the demo's, or the converter that comes with us."""
-    run = given or DEMO / stage
-    if not given and not run.is_dir() and stage == "language" and PRETRAINED.is_dir():
-        run = PRETRAINED
+def _speech_run(given: Path | None) -> Path:
+    """The run folder of the acoustic model; where none is given the demo's."""
+    run = given or DEMO / "speech"
     if not given and not run.is_dir():
-        raise RunError(f"there is no {run}", hint=f"give --{stage} RUN, or make the demo's models: make demo")
-    return open_run(run, stage).path  # a wrong folder is told before models are loaded
+        hint = "give --speech RUN, or make the demo's models: make demo"
+        raise RunError(f"there is no {run}", hint=hint)
+    return open_run(run, "speech").path  # a wrong folder is told before models are loaded
+
+
+def _language_run(options: argparse.Namespace) -> Path:
+    """The run folder of the language model; by default the demo's for the demo's speech, else ours."""
+    demo = DEMO / "language"
+    default = demo if not options.speech and demo.is_dir() else PRETRAINED
+    return open_run(options.language or default, "language").path
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -304,7 +310,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--list", type=Path, metavar="FILE", help="a text file that names more, one a line")
     parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
-    parser.add_argument("--language", type=Path, metavar="RUN", help="run of the language model")
+    parser.add_argument("--language", type=Path, metavar="RUN", help="run of the language model (see above)")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="default: text")
     parser.add_argument(
         "--output",

@@ -205,6 +205,18 @@ def test_without_runs_the_demo_is_needed(talks, tmp_path, monkeypatch, speech_ru
     assert transcribe.main([str(talks / "a.wav")]) == 0
 
 
+def test_with_a_speech_run_alone_our_converter_writes_the_hanzi(
+    talks, tmp_path, monkeypatch, speech_run, language_run
+):
+    monkeypatch.chdir(tmp_path)  # no demo there
+    call = [str(talks / "a.wav"), "--speech", str(speech_run)]
+    monkeypatch.setattr(transcribe, "PRETRAINED", language_run)
+    assert transcribe.main(call) == 0
+    monkeypatch.setattr(transcribe, "PRETRAINED", tmp_path / "none")
+    with pytest.raises(RunError, match="none"):
+        transcribe.main(call)
+
+
 def test_more_readings_than_beam(talks, runs):
     with pytest.raises(ConfigError, match="5 readings from a beam of 1"):
         transcribe.main([str(talks / "a.wav"), *runs, "--n-best", "5"])
