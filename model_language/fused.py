@@ -140,16 +140,24 @@ class FusedConverter:
         pieces = [sentences[index][window.start : window.end] for index, window in cut]
         texts = [""] * len(pieces)
         jobs = list(self._jobs(pieces))
-        # NumPy lets other threads run while it computes.
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            results = pool.map(lambda job: self._converted([pieces[i] for i in job[0]], job[1]), jobs)
-            for (batch, _), found in zip(jobs, results, strict=True):
-                for place, text in zip(batch, found, strict=True):
-                    texts[place] = text
+        for (batch, _), found in zip(jobs, self._results(pieces, jobs), strict=True):
+            for place, text in zip(batch, found, strict=True):
+                texts[place] = text
         result = [""] * len(sentences)
         for (index, window), text in zip(cut, texts, strict=True):
             result[index] += text[window.first - window.start : window.last - window.start]
         return result
+
+    def _results(
+        self, pieces: Sequence[Sequence[str]], jobs: Sequence[tuple[list[int], bool]]
+    ) -> Iterator[list[str]]:
+        """What becomes of the pieces of each job, in threads: NumPy lets others run while it computes."""
+        if len(jobs) == 1:  # starting a thread costs more than a short sentence
+            ((batch, wider),) = jobs
+            yield self._converted([pieces[place] for place in batch], wider)
+            return
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            yield from pool.map(lambda job: self._converted([pieces[i] for i in job[0]], job[1]), jobs)
 
     def _jobs(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[int], bool]]:
         """Batches of sentences of similar length; the second tells those with syllables that have no tone."""
