@@ -15,6 +15,7 @@ from model_language.transformer import TransformerConfig, build_transformer
 @pytest.fixture(scope="module")
 def model() -> keras.Model:
     """One of each kind that our models have, with an inner model and an optimiser."""
+    keras.utils.clear_session()  # else names go on counting after those of other tests
     inner = keras.Sequential(
         [keras.Input((4,)), layers.Dense(4, use_bias=False, name="inner")], name="encoder"
     )
