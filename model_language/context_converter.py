@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from model_language.context_network import ContextNetwork
-from model_language.context_tables import toneless_tokens
-from model_language.decoding import Conversion, Grid, beam_search, length_batches, pad_rows
+from model_language.decoding import Conversion, Grid, length_batches, n_best
 from model_language.scoring import given_scores
 from model_language.symbols import Symbols
+from model_language.token_ids import TokenIds
 
 # Padded syllables in one call of the network.
 _BATCH_SYLLABLES = 4096
@@ -32,7 +32,7 @@ class ContextConverter:
 
     def __init__(self, network: ContextNetwork, symbols: Symbols):
         self._network, self.symbols = network, symbols
-        self._ids = {base: len(symbols.pinyin) + i for i, base in enumerate(toneless_tokens(symbols))}
+        self._tokens = TokenIds(symbols)
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
         """The best hanzi of each sentence, exactly one character a syllable."""
@@ -46,12 +46,7 @@ class ContextConverter:
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
         """Up to ``n`` ways to write one sentence, the most probable first."""
-        if not len(sentence):
-            return [Conversion("", 0.0)]
-        grid = self.grid([sentence])
-        sequences, scores = beam_search(grid.candidates, grid.scores, grid.lengths, beam=n)
-        found = zip(sequences[0, :, : len(sentence)], scores[0], strict=True)
-        return [Conversion(self.symbols.decode(ids), float(score)) for ids, score in found if score > -np.inf]
+        return n_best(self, sentence, n)
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
         """See :class:`model_language.converter.Converter`."""
@@ -59,22 +54,16 @@ class ContextConverter:
 
     def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
         """All candidates of each syllable and their log-probabilities; no sentence may be empty."""
-        syllables = self.encode(sentences)
+        syllables = self._tokens.encode(sentences)
         candidates, scores = self._network.candidates[syllables], self._network.log_probs(syllables)
         return Grid(candidates, scores, np.array([len(sentence) for sentence in sentences]))
 
-    def encode(self, sentences: Sequence[Sequence[str]]) -> np.ndarray:
-        """Tokens of the network, (B, L) int32, filled with 0; never fails."""
-        return pad_rows([self._encode(sentence) for sentence in sentences])
-
-    def _encode(self, sentence: Sequence[str]) -> np.ndarray:
-        known = self._ids.get
-        ids = [known(syllable, -1) for syllable in sentence]
-        tonal = self.symbols.encode(sentence)
-        return np.where(np.array(ids) < 0, tonal, ids)
+    def narrow(self, grid: Grid) -> Grid:
+        """All candidates: its search looks at each."""
+        return grid
 
     def _best(self, sentences: Sequence[Sequence[str]]) -> list[str]:
-        syllables = self.encode(sentences)
+        syllables = self._tokens.encode(sentences)
         best = self._network.log_probs(syllables).argmax(axis=-1)  # (B, L)
         found = self._network.candidates[syllables, best]
         return [

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from model_language.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from model_language.token_ids import toneless_tokens
 from utils.errors import RunError
 from utils.files import read_arrays, replacing
 from utils.noise_statistics import PinyinNoise, is_canonical, shipped_noise, up_to_one
@@ -72,11 +73,6 @@ class ContextTables:
             hint = "copy the run folder again, or train anew"
             raise RunError(f"the network's candidates are no use ({error})", where=path, hint=hint) from error
         return tables
-
-
-def toneless_tokens(symbols: Symbols) -> list[str]:
-    """The syllables without their tones, in the order of their tokens: ``len(symbols.pinyin)`` and on."""
-    return sorted({token[:-1] for token in symbols.pinyin.tokens if token[-1].isdigit()})
 
 
 def build_tables(

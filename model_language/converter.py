@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from model_language.decoding import Conversion, Grid, beam_search, length_batches, pad_rows
+from model_language.decoding import Conversion, Grid, length_batches, n_best, pad_rows
 from model_language.loss import candidate_logits
 from model_language.scoring import given_scores
 from model_language.symbols import Symbols
@@ -93,12 +93,7 @@ class NeuralConverter:
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
         """See :class:`Converter`."""
-        if not len(sentence):
-            return [Conversion("", 0.0)]
-        grid = self.grid([sentence])
-        sequences, scores = beam_search(grid.candidates, grid.scores, grid.lengths, beam=n)
-        found = zip(sequences[0, :, : len(sentence)], scores[0], strict=True)
-        return [Conversion(self.symbols.decode(ids), float(score)) for ids, score in found if score > -np.inf]
+        return n_best(self, sentence, n)
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
         """See :class:`Converter`."""

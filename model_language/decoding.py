@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from model_language.symbols import PAD_ID
+from model_language.symbols import PAD_ID, Symbols
 
 # Odd, its bits well mixed: keeps sequences of ids apart, but for one pair in 2^64.
 _SPREAD = 0x1E3779B97F4A7C15
@@ -62,6 +62,18 @@ class Grid:
     candidates: np.ndarray
     scores: np.ndarray
     lengths: np.ndarray
+
+
+class Searched(Protocol):
+    """A converter as its search sees it."""
+
+    symbols: Symbols
+    history_model: HistoryModel | None
+    batch_syllables: int
+    beam: int
+
+    def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
+        """The candidates of each syllable and their log-scores; no sentence may be empty."""
 
 
 def narrowed(grid: Grid, choices: int, hopeless: float = np.inf, expected: np.ndarray | None = None) -> Grid:
@@ -151,6 +163,19 @@ def beam_search(
         past, totals, *step = _keep_best(past, spread, words, beam, bool(seen * recombine))
         steps.append(tuple(step))
     return _traced(steps)[:, :, :length], totals
+
+
+def n_best(model: Searched, sentence: Sequence[str], n: int) -> list[Conversion]:
+    """Up to ``n`` ways to write one sentence, the most probable first."""
+    if not len(sentence):
+        return [Conversion("", 0.0)]
+    grid, history = model.grid([sentence]), model.history_model
+    beam = max(model.beam, 4 * n) if history else n
+    sequences, scores = beam_search(
+        grid.candidates, grid.scores, grid.lengths, beam, history, recombine=False
+    )
+    found = zip(sequences[0, :n, : len(sentence)], scores[0, :n], strict=True)
+    return [Conversion(model.symbols.decode(ids), float(score)) for ids, score in found if score > -np.inf]
 
 
 def _traced(steps: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

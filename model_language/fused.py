@@ -20,13 +20,13 @@ import numpy as np
 
 from model_language.context_file import load_weights_file
 from model_language.context_network import ContextNetwork
-from model_language.context_tables import toneless_tokens
-from model_language.decoding import Conversion, Grid, beam_search, length_batches, narrowed, pad_rows
+from model_language.decoding import Conversion, Grid, beam_search, length_batches, n_best, narrowed
 from model_language.heard import HEARD_FILE, HeardTables
 from model_language.ngram import READINGS
 from model_language.packed_ngrams import PackedNgrams, read_packed
 from model_language.scoring import given_scores
 from model_language.symbols import PAD_ID, Symbols
+from model_language.token_ids import TokenIds
 from model_language.windows import windows
 from utils.errors import RunError
 from utils.run import RunFolder
@@ -117,7 +117,7 @@ class FusedConverter:
         if config.network:
             self._alone[:, rated:] += config.network * tables.shares[:, rated:]
         self._expected = config.ngram * ngrams.unigrams[tables.candidates]
-        self._ids = {base: len(symbols.pinyin) + i for i, base in enumerate(toneless_tokens(symbols))}
+        self._tokens = TokenIds(symbols)
 
     def counted(self) -> FusedConverter:
         """The same without the network: one that rates hanzi and readings one after the other.
@@ -170,13 +170,7 @@ class FusedConverter:
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
         """Up to ``n`` ways to write one sentence, the most probable first."""
-        if not len(sentence):
-            return [Conversion("", 0.0)]
-        sequences, scores = self._search(self.grid([sentence]), max(self.beam, 4 * n), recombine=False)
-        found = zip(sequences[0, :n], scores[0, :n], strict=True)
-        return [
-            Conversion(self.symbols.decode(best), float(score)) for best, score in found if score > -np.inf
-        ]
+        return n_best(self, sentence, n)
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
         """See :class:`model_language.converter.Converter`."""
@@ -184,7 +178,7 @@ class FusedConverter:
 
     def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
         """All candidates of each syllable and their own part of the score; no sentence may be empty."""
-        syllables = self._encoded(sentences)
+        syllables = self._tokens.encode(sentences)
         return self._grid(syllables, sentences, self._tables.candidates.shape[1])
 
     def narrow(self, grid: Grid) -> Grid:
@@ -201,7 +195,7 @@ class FusedConverter:
 
     def _promising(self, sentences: Sequence[Sequence[str]], choices: int) -> Grid:
         """The most promising candidates, as far as can be told from the likely ones beside them."""
-        syllables = self._encoded(sentences)
+        syllables = self._tokens.encode(sentences)
         grid = self._grid(syllables, sentences, self._tables.searched)
         expected = grid.scores + self._expected[:, : self._tables.searched][syllables]
         near = narrowed(grid, _LOOKED_AT, _HOPELESS, expected)
@@ -237,17 +231,6 @@ class FusedConverter:
             scores[:, :, : self._rated] += self._config.network * logs
         lengths = np.array([len(sentence) for sentence in sentences])
         return Grid(self._tables.candidates[:, :width][syllables], scores, lengths)
-
-    def _encoded(self, sentences: Sequence[Sequence[str]]) -> np.ndarray:
-        """(B, L) int32, filled with 0."""
-        return pad_rows([self._encode(sentence) for sentence in sentences])
-
-    def _encode(self, sentence: Sequence[str]) -> np.ndarray:
-        ids = self._ids
-        for syllable in sentence:
-            if syllable not in ids:
-                ids[syllable] = int(self.symbols.encode([syllable])[0])
-        return np.array([ids[syllable] for syllable in sentence], np.int32)
 
     def _search(self, grid: Grid, beam: int, recombine: bool) -> tuple[np.ndarray, np.ndarray]:
         return beam_search(

@@ -15,7 +15,7 @@ import numpy as np
 
 from model_language.any_tone import ToneTables
 from model_language.backoff import BackoffModel, find, read_arrays, tables_of
-from model_language.decoding import Conversion, Grid, beam_search, length_batches, pad_rows
+from model_language.decoding import Conversion, Grid, beam_search, length_batches, n_best, pad_rows
 from model_language.kneser_ney import BOUNDARY, NgramTable, bits_needed, estimate
 from model_language.scoring import given_scores
 from model_language.symbols import UNKNOWN_ID, Symbols
@@ -140,13 +140,7 @@ class NgramConverter:
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
         """Up to ``n`` ways to write one sentence, the most probable first."""
-        if not len(sentence):
-            return [Conversion("", 0.0)]
-        sequences, scores = self._search([sentence], max(self.beam, 4 * n), recombine=False)
-        found = zip(sequences[0, :n], scores[0, :n], strict=True)
-        return [
-            Conversion(self.symbols.decode(best), float(score)) for best, score in found if score > -np.inf
-        ]
+        return n_best(self, sentence, n)
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
         """See :class:`model_language.converter.Converter`."""

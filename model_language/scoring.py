@@ -7,24 +7,12 @@ search missed it, and no better model was needed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from model_language.decoding import Grid, HistoryModel, length_batches
-from model_language.symbols import PAD_ID, Symbols
-
-
-class Searched(Protocol):
-    """A converter as its search sees it."""
-
-    symbols: Symbols
-    history_model: HistoryModel | None
-    batch_syllables: int
-
-    def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
-        """The candidates of each syllable and their log-scores; no sentence may be empty."""
+from model_language.decoding import HistoryModel, Searched, length_batches
+from model_language.symbols import PAD_ID
 
 
 def given_scores(

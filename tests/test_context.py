@@ -21,9 +21,11 @@ from model_language.context_converter import ContextConverter
 from model_language.context_file import load_weights_file, save_weights_file
 from model_language.context_network import ContextNetwork
 from model_language.context_tables import ContextTables, build_tables, toneless_tokens
+from model_language.guided import GuidedConverter
 from model_language.lexicon import UNREADABLE, Lexicon
 from model_language.registry import load_converter
 from model_language.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from model_language.user_words import UserWord, UserWords
 from tests.scripts import ROOT
 from training.commands import train_from_config
 from training.context import ContextTask, evaluated, reading_matrix, text_rows
@@ -521,3 +523,9 @@ def test_jax_trains_it_and_tensorflow_goes_on_with_it(text, tmp_path):
     counts, loss = evaluated(load_converter(tmp_path / "run"), pinyin, sentences)
     assert counts.rate == pytest.approx(best["dev_character_error_rate"])
     assert loss == pytest.approx(best["dev_loss"], rel=1e-4)
+
+
+def test_user_words_guide_it(run):
+    words = UserWords([UserWord("宫", (frozenset({"gong1"}),), 40.0)])
+    guided = GuidedConverter(load_converter(run.path), words)
+    assert guided.convert([["shu4", "xue2", "gong1", "shi4"]]) == ["数学宫式"]
