@@ -46,7 +46,7 @@ converter: $(READY) $(CLEAN_TEXT)  ## Train the converter on TEXT without the se
 	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/fused $(DATA)
 
 $(CLEAN_TEXT):
-	@$(BIN)/python -m data.text_cleaning $(TEXT) --exclude $(KEEP_OUT) --output $@
+	@$(BIN)/python -m data.text_cleaning $(TEXT) $(if $(KEEP_OUT),--exclude $(KEEP_OUT)) --output $@
 
 clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
 	@rm -rf .pytest_cache .ruff_cache .hypothesis .coverage
