@@ -13,7 +13,18 @@ from training.commands import RECIPES
 from utils.config import load_config
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("analysis", "data", "model_language", "model_speech", "preflight", "training", "utils")
+PACKAGES = (
+    "analysis",
+    "bundle",
+    "data",
+    "model_keyword",
+    "model_language",
+    "model_speech",
+    "preflight",
+    "streaming",
+    "training",
+    "utils",
+)
 # What each part may import of ours, itself apart. Scripts may import everything but scripts.
 ALLOWED = {
     "utils": set(),
@@ -21,7 +32,10 @@ ALLOWED = {
     "model_speech": {"utils"},
     "model_language": {"utils"},
     "analysis": {"data", "utils"},
-    "training": {"data", "model_speech", "model_language", "utils"},
+    "streaming": {"data", "model_keyword", "model_speech", "utils"},
+    "bundle": {"data", "model_keyword", "model_speech", "streaming", "utils"},
+    "model_keyword": {"utils"},
+    "training": {"data", "model_keyword", "model_speech", "model_language", "utils"},
     "pipeline": {"data", "model_speech", "model_language", "utils"},
     "preflight": {"data", "model_speech", "model_language", "training", "utils"},
 }
