@@ -1,4 +1,4 @@
-"""Operating points of a keyword spotter → a table, a picture of the trade-off, and what was heard, in a folder."""
+"""Operating points of a keyword spotter → a table, a picture, and what was heard, in a folder."""
 
 from __future__ import annotations
 

@@ -105,16 +105,17 @@ class KeywordDetector:
             probabilities: (calls, labels), each row sums to 1.
         """
         averaged = self._smoother.feed(probabilities)[:, self._keywords]
-        found = []
-        for row in np.flatnonzero((averaged >= self._config.threshold).any(axis=1)):
-            seconds = (self._calls + row + 1) * self._call_seconds
-            if seconds < self._deaf_until:
-                continue
-            column = int(averaged[row].argmax())
-            keyword = self._labels[self._keywords[column]]
-            found.append(Detection(round(seconds, 6), keyword, float(averaged[row, column])))
-            self._deaf_until = seconds + self._config.refractory_ms / 1000
+        rows = np.flatnonzero((averaged >= self._config.threshold).any(axis=1))
+        seconds = (self._calls + rows + 1) * self._call_seconds
         self._calls += len(probabilities)
+        found, index = [], int(np.searchsorted(seconds, self._deaf_until))
+        while index < len(rows):
+            scores = averaged[rows[index]]
+            best = int(scores.argmax())
+            keyword = self._labels[self._keywords[best]]
+            found.append(Detection(round(float(seconds[index]), 6), keyword, float(scores[best])))
+            self._deaf_until = seconds[index] + self._config.refractory_ms / 1000
+            index = int(np.searchsorted(seconds, self._deaf_until))
         return found
 
 
