@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
+import math
 import os
 import signal
 import subprocess
@@ -21,7 +23,7 @@ from model_speech.normalisation import MaskedBatchNormalization
 from tests.tiny_corpus import write_tiny_corpus
 from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from training.loop import TrainingConfig, train
-from training.optimiser import OptimiserConfig, make_optimizer
+from training.optimiser import OptimiserConfig, Stage, averaged_weights, make_optimizer
 from training.utterance_log import UtteranceLog
 from utils.errors import ConfigError, RunError, TrainingError
 from utils.run import RunFolder, start_run
@@ -190,6 +192,88 @@ def test_the_schedule_warms_up_and_ends_low():
     assert float(constant(50)) == pytest.approx(1.0) == float(constant(100))
     with pytest.raises(ConfigError, match=r"schedule 'linear', one of: cosine"):
         OptimiserConfig(schedule="linear")
+
+
+STAGES = (Stage(10, 1e-2), Stage(20, 1e-3), Stage(30, 1e-4))
+
+
+def test_stages_change_the_rate_after_their_last_step():
+    rate = make_optimizer(OptimiserConfig(schedule="stages", stages=STAGES), 60)._learning_rate
+    values = [float(rate(step)) for step in (0, 9, 10, 29, 30, 59, 70)]
+    assert values == pytest.approx([1e-2, 1e-2, 1e-3, 1e-3, 1e-4, 1e-4, 1e-4])
+    alone = make_optimizer(OptimiserConfig(schedule="stages", stages=STAGES[:1]), 60)._learning_rate
+    assert [float(alone(step)) for step in (0, 9, 10, 99)] == pytest.approx([1e-2] * 4)
+
+
+def test_an_exponential_decay_goes_from_the_first_rate_to_the_last():
+    staged = OptimiserConfig(schedule="exponential", stages=STAGES)
+    plain = OptimiserConfig(schedule="exponential", learning_rate=1e-2, final_fraction=0.01)
+    decay = -math.log(1e-4 / 1e-2) / 60
+    for config in (staged, plain):
+        rate = make_optimizer(config, total_steps=60)._learning_rate
+        assert [float(rate(step)) for step in (0, 1, 30, 60)] == pytest.approx(
+            [1e-2 * math.exp(-decay * step) for step in (0, 1, 30, 60)]
+        )
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"algorithm": "rmsprop"}, "unknown optimiser.algorithm 'rmsprop', one of: adam, momentum"),
+        ({"schedule": "stages"}, "optimiser.stages is empty, stages: "),
+        ({"stages": STAGES}, "optimiser.stages with optimiser.schedule 'cosine', schedule: exponential or"),
+        ({"schedule": "exponential", "final_fraction": 0.0}, "decay from 0.001 to 0, both rates must be"),
+        ({"average": 1.0}, r"optimiser\.average is 1.0, at least 0 and below 1"),
+    ],
+)
+def test_an_optimiser_that_cannot_be_says_why(values, message):
+    with pytest.raises(ConfigError, match=message):
+        OptimiserConfig(**values)
+
+
+def test_momentum_takes_its_steps(tmp_path):
+    config = OptimiserConfig(algorithm="momentum", learning_rate=0.5, schedule="constant", warmup_fraction=0)
+    optimizer = make_optimizer(dataclasses.replace(config, weight_decay=0.0, clip_norm=0.0), 10)
+    value = keras.Variable(np.zeros(1, "float32"))
+    optimizer.build([value])
+    for _ in range(3):
+        optimizer.apply([ops.ones(1)], [value])
+    assert float(value[0]) == pytest.approx(-0.5 * (1 + 1.9 + 2.71))
+
+
+def test_averages_are_those_of_the_weights_after_each_step():
+    config = OptimiserConfig(algorithm="momentum", momentum=0.0, learning_rate=1.0, schedule="constant")
+    config = dataclasses.replace(config, warmup_fraction=0.0, weight_decay=0.0, clip_norm=0.0, average=0.9)
+    value = keras.Variable(np.zeros(1, "float32"))
+    optimizer = make_optimizer(config, 10)
+    optimizer.build([value])
+    for _ in range(3):
+        optimizer.apply([ops.ones(1)], [value])  # -1, -2, -3
+    with averaged_weights(optimizer, [value]):
+        assert float(value[0]) == pytest.approx(0.9 * (0.9 * -1 + 0.1 * -2) + 0.1 * -3)
+    assert float(value[0]) == -3.0
+
+
+def test_averaged_weights_are_judged_and_kept_and_training_goes_on_with_its_own(tmp_path):
+    run, task = run_folder(tmp_path), LineTask()
+    judged, evaluate = [], task.evaluate
+    task.evaluate = lambda: judged.append(task.model.get_weights()[0]) or evaluate()
+    train(task, run, TrainingConfig(epochs=3), OptimiserConfig(learning_rate=0.1, average=0.9))
+    kept = LineTask().model
+    kept.load_weights(run.last_weights)
+    assert kept.get_weights()[0] == judged[-1] != task.model.get_weights()[0]
+
+
+def test_the_weights_of_the_last_epochs_and_of_the_best_are_kept(tmp_path):
+    run, task = run_folder(tmp_path), LineTask()
+    rates = iter([0.5, 0.1, 0.3, 0.4, 0.2])
+    task.evaluate = lambda: {"dev_loss": next(rates)}
+    train(task, run, TrainingConfig(epochs=5, kept_weights=2), OptimiserConfig())
+    assert sorted(path.name for path in run.kept_weights.iterdir()) == [
+        "step_000008_accuracy_0.9000.weights.h5",
+        "step_000016_accuracy_0.6000.weights.h5",
+        "step_000020_accuracy_0.8000.weights.h5",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The one training loop: a task's batches in; weights, checkpoints, history and logs out.
 
-A *task* (speech, language) says what a batch is, what it costs and how it is evaluated. The loop owns
-everything else: order of events, resuming, early stopping, logs. It calls a compiled train step rather
+A *task* (speech, language, keyword) says what a batch is, what it costs and how it is evaluated. The loop
+owns everything else: order of events, resuming, early stopping, logs. It calls a compiled train step rather
 than ``Model.fit``: the step is the one place that a distribution strategy or another backend changes.
 With several processes each of them runs this loop, on its share of every batch.
 """
@@ -25,7 +25,8 @@ from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from training.culprits import broken_rows
 from training.distribution import ALONE, Distribution
 from training.history import HistoryWriter
-from training.optimiser import OptimiserConfig, make_optimizer
+from training.kept_weights import keep_weights
+from training.optimiser import OptimiserConfig, averaged_weights, make_optimizer
 from training.profiling import StepProfiler, check_profile, parse_window
 from training.step import make_deterministic
 from training.utterance_log import UtteranceLog
@@ -49,6 +50,8 @@ class TrainingConfig:
         epochs: passes over the training data; the learning-rate schedule spans them.
         patience: stop after so many epochs without a better dev error; 0 never stops early.
         checkpoint_steps: steps between checkpoints (one is written after every epoch besides).
+        kept_weights: the weights of the last so many epochs stay in ``weights/`` of the run folder, named by
+            step and accuracy, and those of the best one; 0: none but ``best`` and ``last``.
         precision: ``float32``, ``mixed_float16`` or ``mixed_bfloat16``.
         xla: compile the train step with XLA (each new batch shape is compiled anew).
         deterministic: bit-for-bit repeatable, at some cost in speed.
@@ -59,6 +62,7 @@ class TrainingConfig:
     epochs: int = 10
     patience: int = 0
     checkpoint_steps: int = 200
+    kept_weights: int = 0
     precision: str = "float32"
     xla: bool = False
     deterministic: bool = False
@@ -66,7 +70,7 @@ class TrainingConfig:
     log_utterances: bool = False
 
     def __post_init__(self):
-        at_least(self, "training", epochs=1, patience=0, checkpoint_steps=1)
+        at_least(self, "training", epochs=1, patience=0, checkpoint_steps=1, kept_weights=0)
         parse_window(self.profile)
         if self.precision not in PRECISIONS:
             hint = f"one of: {', '.join(PRECISIONS)}"
@@ -74,7 +78,7 @@ class TrainingConfig:
 
 
 class Task(Protocol):
-    """What the loop needs to know of speech or language training."""
+    """What the loop needs to know of speech, language or keyword training."""
 
     model: keras.Model
     metric: str  # the key of evaluate() that picks the best epoch: lower is better
@@ -215,22 +219,25 @@ def _train_epoch(
 
 def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> None:
     task, run = job.task, job.run
-    figures = job.distribution.from_chief(task.evaluate)
-    row = {
-        "epoch": state.epoch,
-        "step": state.step,
-        "learning_rate": float(np.asarray(job.optimizer.learning_rate)),
-        "train_loss": state.epoch_loss / max(state.epoch_utterances, 1),
-        **figures,
-        "seconds": state.epoch_seconds,
-    }
-    result = [figures[task.metric], figures["dev_loss"]]  # the loss decides between equal error rates
-    improved = state.best is None or result < state.best
-    if improved:
-        state.best, state.best_epoch = result, state.epoch
-        _save_weights(job, run.best_weights)
-    _save_weights(job, run.last_weights)
-    state.history.append(row)
+    with averaged_weights(job.optimizer, job.distribution.optimised(task.model)):
+        figures = job.distribution.from_chief(task.evaluate)
+        row = {
+            "epoch": state.epoch,
+            "step": state.step,
+            "learning_rate": float(np.asarray(job.optimizer.learning_rate)),
+            "train_loss": state.epoch_loss / max(state.epoch_utterances, 1),
+            **figures,
+            "seconds": state.epoch_seconds,
+        }
+        result = [figures[task.metric], figures["dev_loss"]]  # the loss decides between equal error rates
+        improved = state.best is None or result < state.best
+        if improved:
+            state.best, state.best_epoch = result, state.epoch
+            _save_weights(job, run.best_weights)
+        _save_weights(job, run.last_weights)
+        state.history.append(row)
+        if job.config.kept_weights and job.distribution.chief:
+            keep_weights(run, task.model, task.metric, state, job.config.kept_weights)
     state.epoch, state.epoch_step = state.epoch + 1, 0
     state.epoch_loss, state.epoch_utterances, state.epoch_seconds = 0.0, 0, 0.0
     _save_checkpoint(job, state)

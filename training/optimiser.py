@@ -1,44 +1,96 @@
-"""Optimiser settings → a Keras optimiser with its learning-rate schedule."""
+"""Optimiser settings → a Keras optimiser with its learning-rate schedule; averages of the weights."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import keras
+from keras.optimizers import schedules
 
-from utils.config import at_least
+from utils.config import at_least, share
 from utils.errors import ConfigError
 
-SCHEDULES = ("cosine", "constant")
+ALGORITHMS = ("adam", "momentum")
+SCHEDULES = ("cosine", "constant", "exponential", "stages")
+STAGED = ("exponential", "stages")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Some steps at one learning rate."""
+
+    steps: int = 1000
+    learning_rate: float = 1e-3
+
+    def __post_init__(self):
+        at_least(self, "optimiser.stages", steps=1, learning_rate=0)
 
 
 @dataclass(frozen=True)
 class OptimiserConfig:
-    """AdamW (Loshchilov & Hutter, 2019) with warm-up, then cosine decay or a constant rate.
+    """Adam or momentum, and how the learning rate goes.
 
     Attributes:
-        learning_rate: the highest rate, reached after the warm-up.
-        schedule: ``cosine`` (down to ``final_fraction`` of it at the last step) or ``constant``.
-        warmup_fraction: share of all steps in which the rate climbs linearly from 0.
+        algorithm: ``adam``, with decoupled weight decay (AdamW; Loshchilov & Hutter, 2019), or ``momentum``.
+        learning_rate: the highest rate: reached after the warm-up, or the first one of ``exponential``.
+        schedule: ``cosine`` (down to ``final_fraction`` of it at the last step), ``constant``, ``stages``
+            (one rate after the other) or ``exponential``: at step t it is first · exp(-r · t), where r is
+            -ln(last / first) / steps; first and last are those of the stages, if there are any, else
+            ``learning_rate`` and ``final_fraction`` of it.
+        stages: of ``stages`` and ``exponential``; after them the last rate stays.
+        warmup_fraction: share of all steps in which the rate climbs linearly from 0, before ``cosine`` and
+            ``constant``; the others start at once: a first stage may be a slow one.
         weight_decay: decoupled decay; biases and the scales and offsets of normalisation are left out.
+        momentum: of the algorithm of that name.
         clip_norm: gradients are scaled down to this global norm; 0 leaves them as they are.
+        average: the dev set is judged with, and the run keeps, weights averaged over the last steps: after
+            each step this share of the average stays; 0 takes the weights as they are.
     """
 
+    algorithm: str = "adam"
     learning_rate: float = 1e-3
     schedule: str = "cosine"
+    stages: tuple[Stage, ...] = ()
     warmup_fraction: float = 0.05
     final_fraction: float = 0.01
     weight_decay: float = 0.01
     beta_1: float = 0.9
     beta_2: float = 0.98
     epsilon: float = 1e-7
+    momentum: float = 0.9
     clip_norm: float = 5.0
+    average: float = 0.0
 
     def __post_init__(self):
         at_least(self, "optimiser", learning_rate=0, warmup_fraction=0, weight_decay=0, clip_norm=0)
-        if self.schedule not in SCHEDULES:
-            hint = f"one of: {', '.join(SCHEDULES)}"
-            raise ConfigError(f"unknown optimiser.schedule '{self.schedule}'", hint=hint)
+        share(self, "optimiser", "momentum", "average")
+        for name, known in (("algorithm", ALGORITHMS), ("schedule", SCHEDULES)):
+            if getattr(self, name) not in known:
+                what = f"unknown optimiser.{name} '{getattr(self, name)}'"
+                raise ConfigError(what, hint=f"one of: {', '.join(known)}")
+        self._check_stages()
+
+    def _check_stages(self) -> None:
+        hint = "stages: [{steps: 10000, learning_rate: 0.0005}, {steps: 5000, learning_rate: 0.0001}]"
+        if self.schedule == "stages" and not self.stages:
+            raise ConfigError("optimiser.schedule is 'stages', and optimiser.stages is empty", hint=hint)
+        if self.stages and self.schedule not in STAGED:
+            what = f"optimiser.stages with optimiser.schedule '{self.schedule}'"
+            raise ConfigError(what, hint=f"schedule: {' or '.join(STAGED)}")
+        if self.schedule == "exponential" and min(self.first_and_last) <= 0:
+            raise ConfigError(
+                f"an exponential decay from {self.first_and_last[0]:g} to {self.first_and_last[1]:g}",
+                hint="both rates must be above 0",
+            )
+
+    @property
+    def first_and_last(self) -> tuple[float, float]:
+        """The rates between which ``exponential`` decays."""
+        if self.stages:
+            return self.stages[0].learning_rate, self.stages[-1].learning_rate
+        return self.learning_rate, self.learning_rate * self.final_fraction
 
 
 def make_optimizer(config: OptimiserConfig, total_steps: int) -> keras.optimizers.Optimizer:
@@ -46,29 +98,67 @@ def make_optimizer(config: OptimiserConfig, total_steps: int) -> keras.optimizer
 
     Under the policy ``mixed_float16`` it scales the loss, so that small gradients don't become zero.
     """
-    optimizer = keras.optimizers.AdamW(
-        learning_rate=_schedule(config, total_steps),
-        weight_decay=config.weight_decay,
-        beta_1=config.beta_1,
-        beta_2=config.beta_2,
-        epsilon=config.epsilon,
-        global_clipnorm=config.clip_norm or None,
-    )
+    common = {
+        "learning_rate": _schedule(config, total_steps),
+        "weight_decay": config.weight_decay,
+        "global_clipnorm": config.clip_norm or None,
+        "use_ema": config.average > 0,
+        "ema_momentum": config.average,
+    }
+    if config.algorithm == "momentum":
+        optimizer = keras.optimizers.SGD(momentum=config.momentum, **common)
+    else:
+        optimizer = keras.optimizers.AdamW(
+            beta_1=config.beta_1, beta_2=config.beta_2, epsilon=config.epsilon, **common
+        )
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "scale"])
     half = keras.config.dtype_policy().compute_dtype == "float16"
     return keras.optimizers.LossScaleOptimizer(optimizer) if half else optimizer
 
 
-def _schedule(config: OptimiserConfig, total_steps: int) -> keras.optimizers.schedules.LearningRateSchedule:
+@contextmanager
+def averaged_weights(
+    optimizer: keras.optimizers.Optimizer, variables: Sequence[keras.Variable]
+) -> Iterator[None]:
+    """Inside, the variables that the optimiser was built on hold their averages, if it keeps any."""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    if not inner.use_ema:
+        yield
+        return
+    raw = [keras.ops.convert_to_numpy(variable) for variable in variables]
+    inner.finalize_variable_values(variables)
+    try:
+        yield
+    finally:
+        for variable, value in zip(variables, raw, strict=True):
+            variable.assign(value)
+
+
+def _schedule(config: OptimiserConfig, total_steps: int) -> schedules.LearningRateSchedule:
+    if config.schedule == "stages":
+        return _staged(config.stages)
+    if config.schedule == "exponential":
+        first, last = config.first_and_last
+        steps = sum(stage.steps for stage in config.stages) or total_steps
+        return schedules.ExponentialDecay(first, decay_steps=steps, decay_rate=last / first)
     warmup = round(config.warmup_fraction * total_steps)
     final_fraction, decay_steps = config.final_fraction, max(total_steps - warmup, 1)
     if config.schedule == "constant":
         # A cosine whose end is as high as its start: the warm-up with nothing after it.
         final_fraction, decay_steps = 1.0, 1
-    return keras.optimizers.schedules.CosineDecay(
+    return schedules.CosineDecay(
         initial_learning_rate=0.0 if warmup else config.learning_rate,
         decay_steps=decay_steps,
         alpha=final_fraction,
         warmup_target=config.learning_rate if warmup else None,
         warmup_steps=warmup,
     )
+
+
+def _staged(stages: Sequence[Stage]) -> schedules.LearningRateSchedule:
+    rates = [stage.learning_rate for stage in stages]
+    if len(stages) == 1:
+        rates, stages = rates * 2, [*stages, *stages]
+    ends = [sum(stage.steps for stage in stages[: number + 1]) for number in range(len(stages) - 1)]
+    # Keras takes the next rate after the step that it is given; steps are counted from 0.
+    return schedules.PiecewiseConstantDecay([end - 1 for end in ends], rates)

@@ -51,6 +51,11 @@ class RunFolder:
         return self.path / "last.weights.h5"
 
     @property
+    def kept_weights(self) -> Path:
+        """Folder of the weights of single epochs, named by step and accuracy."""
+        return self.path / "weights"
+
+    @property
     def checkpoint(self) -> Path:
         """Weights, optimiser, step and data position: where a killed run goes on."""
         return self.path / "checkpoint" / "state.npz"
