@@ -58,6 +58,10 @@ class RunError(UserError):
     """A run folder is missing a part, or can't be used as asked."""
 
 
+class BundleError(UserError):
+    """A model can't be exported, or a part of a bundle is missing, damaged or of another model."""
+
+
 class TrainingError(UserError):
     """Training can't go on: the loss is not finite, no utterance is left, and the like."""
 

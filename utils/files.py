@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import tempfile
 import time
 import zlib
@@ -46,23 +47,53 @@ def replacing(path: str | Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def replacing_folder(path: str | Path) -> Iterator[Path]:
+    """Give a new folder beside ``path``; rename it to ``path`` when the block ends well.
+
+    What stood at ``path`` goes only then. If the block raises, the new folder is removed and ``path`` stays as
+    it was; what a killed process leaves there goes with :func:`remove_left_over` or the next call.
+
+    Raises:
+        OSError: the folder can't be written.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_left_over(path.parent, deep=False)
+    temporary = path.with_name(f".{os.getpid()}-{_MACHINE}.{path.name}")
+    outgoing = path.with_name(f".{os.getpid()}-{_MACHINE}.{path.name}.old")
+    temporary.mkdir()
+    try:
+        yield temporary
+        if path.exists():
+            path.replace(outgoing)
+        temporary.replace(path)
+    finally:
+        for left in (temporary, outgoing):
+            shutil.rmtree(left, ignore_errors=True)
+
+
 def is_file(path: str | Path) -> bool:
     """Whether there is a file; no name that a list may hold is an error (too long, a zero byte)."""
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for such names
 
 
-def remove_left_over(folder: str | Path) -> None:
-    """Remove temporary files below ``folder`` that nobody writes any more: a process was killed.
+def remove_left_over(folder: str | Path, deep: bool = True) -> None:
+    """Remove temporary files and folders in ``folder`` that nobody writes any more: a process was killed.
 
     It may have been one of this machine that is gone, or one of another machine an hour ago.
+
+    Args:
+        folder: where to look.
+        deep: look in its folders too.
     """
-    for path in Path(folder).rglob(".*"):
+    for path in list(Path(folder).rglob(".*") if deep else Path(folder).glob(".*")):
         if not (found := _TEMPORARY.fullmatch(path.name)):
             continue
         with suppress(FileNotFoundError):
             gone = found[2] == _MACHINE and not psutil.pid_exists(int(found[1]))
             if gone or time.time() - path.stat().st_mtime > _LEFT_OVER:
-                path.unlink()
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def reserve(path: str | Path, size: int) -> None:

@@ -1,0 +1,167 @@
+"""An artefact's file in; something that takes clips or a stream's chunks and gives logits, out.
+
+One protocol over four formats. Opening a ``.tflite`` file needs ai-edge-litert and NumPy, a ``.onnx`` file
+onnxruntime and NumPy; TensorFlow is loaded for its own formats only.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from bundle.variants import Format, State
+from utils.errors import BundleError
+
+INPUT, OUTPUT = "input", "output"
+STATE_PREFIX, NEXT_SUFFIX = "state_", "_next"
+"""An external state is the input ``state_00_conv_1`` and comes back as the output ``state_00_conv_1_next``."""
+
+# What runs a format → our module for it. Loaded when it is needed: a device has one of them, not all.
+_BACKENDS = {
+    Format.SAVED_MODEL: "bundle.runtime_tensorflow",
+    Format.LITERT: "bundle.runtime_litert",
+    Format.ONNX: "bundle.runtime_onnx",
+    Format.FROZEN_GRAPH: "bundle.runtime_tensorflow",
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a file says of itself.
+
+    Attributes:
+        state: a clip at a time, or a stream with its state inside or outside.
+        input_shape: of ``input``; None where any size goes.
+        states: name → shape of each external state.
+        operations: how many the runtime carries out a call, by the file's graph.
+        flex: names of TensorFlow operations that LiteRT alone can't run.
+    """
+
+    state: State
+    input_shape: tuple[int | None, ...]
+    states: Mapping[str, tuple[int, ...]]
+    operations: int
+    flex: tuple[str, ...] = ()
+
+
+class Backend(Protocol):
+    """What a runtime has to offer; states are passed on as it gave them, quantised or not."""
+
+    facts: Facts
+
+    def call(self, samples: np.ndarray, states: Mapping[str, np.ndarray]) -> tuple[np.ndarray, dict]:
+        """One call: float32 input and states → float32 output and the next states."""
+
+    def initial_states(self) -> dict[str, np.ndarray]:
+        """The external states at a stream's beginning."""
+
+    def forget(self) -> None:
+        """Begin anew, if the state is inside."""
+
+
+class Artefact:
+    """An exported model, opened.
+
+    Use :meth:`run` for models of clips, :meth:`step` and :meth:`reset` for streams.
+    """
+
+    def __init__(self, backend: Backend, path: Path):
+        self._backend, self.path = backend, path
+        self.facts = backend.facts
+        self._states = backend.initial_states()
+
+    @property
+    def mode(self) -> State:
+        """A clip at a time, or a stream with its state inside or outside."""
+        return self.facts.state
+
+    def run(self, batch: np.ndarray) -> np.ndarray:
+        """Clips → logits.
+
+        Args:
+            batch: (N, frames, values) float32, or (N, samples).
+
+        Raises:
+            BundleError: the artefact is one for streams.
+        """
+        self._check(batch, streams=False)
+        if self.facts.input_shape[0] is None:
+            return self._backend.call(np.asarray(batch, np.float32), {})[0]
+        rows = [self._backend.call(np.asarray(batch[row : row + 1], np.float32), {})[0] for row in range(len(batch))]
+        return np.concatenate(rows)
+
+    def step(self, chunk: np.ndarray) -> np.ndarray:
+        """The next chunk of the stream → the logits of the window that ends with it.
+
+        Args:
+            chunk: (frames a call, values) float32, or (samples a call,); a leading axis of 1 may be there.
+
+        Raises:
+            BundleError: the artefact is one for clips, or the chunk has another size than it takes.
+        """
+        chunk = np.asarray(chunk, np.float32)
+        if chunk.ndim == len(self.facts.input_shape) - 1:
+            chunk = chunk[None]
+        self._check(chunk, streams=True)
+        output, self._states = self._backend.call(chunk, self._states)
+        return output
+
+    def reset(self) -> None:
+        """Forget what was heard: the next chunk begins a new stream."""
+        self._backend.forget()
+        self._states = self._backend.initial_states()
+
+    def _check(self, values: np.ndarray, streams: bool) -> None:
+        if (self.mode is not State.NON_STREAM) != streams:
+            kind, use = ("clips", "run") if streams else ("streams", "step")
+            raise BundleError(f"an artefact for {kind}", where=self.path, hint=f"use .{use}()")
+        wanted = self.facts.input_shape
+        fits = len(wanted) == values.ndim and all(
+            size in (None, found) for size, found in zip(wanted[1:], values.shape[1:], strict=True)
+        )
+        if not fits:
+            shapes = ["(" + ", ".join(str(n or "any") for n in shape[1:]) + ")" for shape in (wanted, values.shape)]
+            what = f"the model takes {shapes[0]} a {'call' if streams else 'clip'}, not {shapes[1]}"
+            raise BundleError(what, where=self.path, hint="feed what the bundle's features settings give")
+
+
+def format_of(path: Path) -> Format:
+    """The format of a file or folder, by its ending.
+
+    Raises:
+        BundleError: it isn't there, or is none of the formats.
+    """
+    suffixes = {".tflite": Format.LITERT, ".onnx": Format.ONNX, ".pb": Format.FROZEN_GRAPH}
+    if not path.exists():
+        raise BundleError("no such artefact", where=path, hint="export.py makes them")
+    if path.is_dir() and (path / "saved_model.pb").is_file():
+        return Format.SAVED_MODEL
+    if path.suffix not in suffixes or path.is_dir():
+        hint = "a .tflite, .onnx or .pb file, or a SavedModel folder"
+        raise BundleError("no artefact of a known format", where=path, hint=hint)
+    return suffixes[path.suffix]
+
+
+def open_artefact(path: str | Path, threads: int = 1) -> Artefact:
+    """Open an exported model through the runtime of its format.
+
+    Args:
+        path: a ``.tflite``, ``.onnx`` or ``.pb`` file, or a SavedModel folder.
+        threads: that the runtime may use.
+
+    Raises:
+        BundleError: no artefact, a damaged one, or its runtime isn't installed.
+    """
+    path = Path(path)
+    module = _BACKENDS[format_of(path)]
+    try:
+        backend = importlib.import_module(module)
+    except ImportError as error:
+        hint = f"pip install {(error.name or 'the runtime').partition('.')[0].replace('_', '-')}"
+        raise BundleError(f"its runtime isn't installed ({error})", where=path, hint=hint) from error
+    return Artefact(backend.open_backend(path, threads), path)
