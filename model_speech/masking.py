@@ -40,27 +40,27 @@ def masked_inputs(
 
 @keras.saving.register_keras_serializable(package="model_speech")
 class PadTime(keras.layers.Layer):
-    """Append zero frames up to a multiple: (B, T, F) → (B, ceil(T / multiple) * multiple, F)."""
+    """Append zero frames up to a multiple: (B, T, F) → (B, ceil(T / multiple) * multiple + more, F)."""
 
-    def __init__(self, multiple: int, **kwargs):
+    def __init__(self, multiple: int, more: int = 0, **kwargs):
         super().__init__(**kwargs)
-        self.multiple = multiple
+        self.multiple, self.more = multiple, more
 
     def call(self, features):
         """Pad the time axis at its end."""
         frames = ops.shape(features)[1]
-        wanted = (frames + self.multiple - 1) // self.multiple * self.multiple
+        wanted = (frames + self.multiple - 1) // self.multiple * self.multiple + self.more
         # A fixed amount, then a cut: padding by a tensor's value doesn't work in every backend.
-        return ops.pad(features, ((0, 0), (0, self.multiple - 1), (0, 0)))[:, :wanted]
+        return ops.pad(features, ((0, 0), (0, self.multiple - 1 + self.more), (0, 0)))[:, :wanted]
 
     def compute_output_shape(self, shape):
         """(B, T, F) → (B, T', F)."""
-        frames = None if shape[1] is None else -(-shape[1] // self.multiple) * self.multiple
+        frames = None if shape[1] is None else -(-shape[1] // self.multiple) * self.multiple + self.more
         return (shape[0], frames, shape[2])
 
     def get_config(self):
         """Return the constructor's arguments."""
-        return {**super().get_config(), "multiple": self.multiple}
+        return {**super().get_config(), "multiple": self.multiple, "more": self.more}
 
 
 @keras.saving.register_keras_serializable(package="model_speech")

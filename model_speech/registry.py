@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import keras
 
 from model_speech.compact import CompactConfig, build_compact
+from model_speech.compact_streaming import CompactStreamingConfig, build_compact_streaming
 from model_speech.conformer import ConformerConfig, build_conformer
 from model_speech.dfcnn import DfcnnConfig, build_dfcnn
 from model_speech.dfsmn import DfsmnConfig, build_dfsmn
@@ -24,6 +25,7 @@ class ModelEntry:
 
 MODELS: dict[str, ModelEntry] = {
     "compact": ModelEntry(CompactConfig, build_compact),
+    "compact_streaming": ModelEntry(CompactStreamingConfig, build_compact_streaming),
     "conformer": ModelEntry(ConformerConfig, build_conformer),
     "dfcnn": ModelEntry(DfcnnConfig, build_dfcnn),
     "dfsmn": ModelEntry(DfsmnConfig, build_dfsmn),

@@ -20,12 +20,13 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from utils.audio import INT16_SCALE, SAMPLE_RATE
 from utils.errors import ConfigError
+from utils.running_normalisation import RunningNormalisation
 
 DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13}
 # As in the reference systems; python_speech_features cuts its frames out without a window.
 DEFAULT_WINDOW = {"spectrogram": "hamming", "filter_bank": "rectangular", "mfcc": "rectangular"}
 WINDOWS = ("rectangular", "hamming")
-NORMALISATIONS = ("none", "utterance")
+NORMALISATIONS = ("none", "utterance", "running")
 
 # Raise it when the same settings give other numbers than before: cached features are then made anew.
 _VERSION = 2
@@ -41,6 +42,8 @@ _BLOCK_FRAMES = 1024  # frames a time: bounds the memory for hour-long recording
 # Normalised features end 80 dB below the utterance's peak: digital silence is log(0), and a recording's
 # own noise is rarely lower (0.4 % of the values of read 16-bit speech).
 _FLOOR = 1e-8
+# A stream knows no peak beforehand: there the floor is the noise of rounding to 16 bits, in a wide mel filter.
+_ROUNDING_ENERGY = 1.0
 _ACTIVE_ENERGY = 1e-3  # 30 dB below the loudest frame
 _SMALLEST_DEVIATION = 1e-3  # below it an utterance is constant (silence): it becomes zeros, not noise
 
@@ -56,7 +59,8 @@ class FeatureConfig:
         hop_ms: from one frame's start to the next one's.
         bins: values a frame; None = the usual 200 / 80 / 13. For ``mfcc`` the coefficients before the
             deltas (a frame then has three times as many values).
-        normalise: ``none`` or ``utterance`` (see :func:`normalise_utterance`).
+        normalise: ``none``, ``utterance`` (see :func:`normalise_utterance`), or ``running``, which a stream
+            can do too: by the frames so far (``filter_bank`` alone, see `utils.running_normalisation`).
         window: ``hamming`` or ``rectangular``; None = the usual of the kind. With a Hamming window of 50 ms
             the harmonics of a voice stand apart, and with them its pitch, which makes the tones.
     """
@@ -77,6 +81,9 @@ class FeatureConfig:
         if self.normalise not in NORMALISATIONS:
             hint = f"one of: {', '.join(NORMALISATIONS)}"
             raise ConfigError(f"unknown features.normalise '{self.normalise}'", hint=hint)
+        if self.normalise == "running" and self.kind != "filter_bank":
+            what = f"features.normalise 'running' is for log mel energies, features.kind is '{self.kind}'"
+            raise ConfigError(what, hint="take features.kind=filter_bank")
         if self.window not in (None, *WINDOWS):
             hint = f"one of: {', '.join(WINDOWS)}"
             raise ConfigError(f"unknown features.window '{self.window}'", hint=hint)
@@ -99,6 +106,11 @@ class FeatureConfig:
     def hop_samples(self) -> int:
         """Samples from one frame to the next: 160 for 10 ms at 16 kHz."""
         return int(self.hop_ms * self.sample_rate / 1000 + 0.5)
+
+    @property
+    def hop_seconds(self) -> float:
+        """Seconds from one frame to the next, as many as its whole samples last."""
+        return self.hop_samples / self.sample_rate
 
     @property
     def fft_size(self) -> int:
@@ -151,10 +163,15 @@ def extract_features(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
     """
     if samples.ndim != 1 or not len(samples):
         raise ValueError(f"expected mono samples, got an array of shape {samples.shape}")
-    compute = {"spectrogram": _log_spectrogram, "filter_bank": _log_filter_bank, "mfcc": _mfcc_with_deltas}
-    features = compute[config.kind](samples.astype(np.float64) * INT16_SCALE, config)
+    compute = {"spectrogram": log_spectrogram, "filter_bank": log_filter_bank, "mfcc": _mfcc_with_deltas}
+    samples = samples.astype(np.float64) * INT16_SCALE
+    if config.kind != "spectrogram":
+        samples = emphasise(samples)
+    features = compute[config.kind](samples, config)
     if config.normalise == "utterance":
         features = normalise_utterance(features, config)
+    elif config.normalise == "running":
+        features = RunningNormalisation(config.base_bins, config.hop_seconds)(features)
     return features.astype(np.float32)
 
 
@@ -187,7 +204,12 @@ def _active_frames(features: np.ndarray, config: FeatureConfig) -> np.ndarray:
     return energy >= _ACTIVE_ENERGY * energy.max()
 
 
-def _log_spectrogram(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
+def emphasise(samples: np.ndarray, before: float = 0.0) -> np.ndarray:
+    """Lift the high frequencies of (samples,) float64; ``before`` is the sample before the first."""
+    return samples - _PREEMPHASIS * np.append(before, samples[:-1])
+
+
+def log_spectrogram(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
     """log(|FFT| + 1) of windowed frames, lowest bins: (frames, bins) float64."""
     spectrogram = np.empty((frame_count(len(samples), config), config.base_bins))
     for rows, power in _power_blocks(samples, config):
@@ -195,16 +217,16 @@ def _log_spectrogram(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
     return spectrogram
 
 
-def _log_filter_bank(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
-    """``python_speech_features.logfbank``: (frames, bins) float64."""
+def log_filter_bank(emphasised: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """``python_speech_features.logfbank`` of samples that are emphasised already: (frames, bins) float64."""
     filters = _mel_filters(config.base_bins, config.fft_size, config.sample_rate)
-    return np.log(_filter_energies(samples, config, filters)[0])
+    return np.log(_filter_energies(emphasised, config, filters)[0])
 
 
-def _mfcc_with_deltas(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
+def _mfcc_with_deltas(emphasised: np.ndarray, config: FeatureConfig) -> np.ndarray:
     """``python_speech_features.mfcc`` with its deltas and their deltas: (frames, 3 × bins) float64."""
     filters = _mel_filters(_MFCC_FILTERS, config.fft_size, config.sample_rate)
-    energies, totals = _filter_energies(samples, config, filters)
+    energies, totals = _filter_energies(emphasised, config, filters)
     cepstra = scipy.fft.dct(np.log(energies), type=2, norm="ortho", axis=1)[:, : config.base_bins]
     cepstra *= 1 + _LIFTER / 2 * np.sin(np.pi * np.arange(config.base_bins) / _LIFTER)
     cepstra[:, 0] = np.log(totals)
@@ -213,17 +235,17 @@ def _mfcc_with_deltas(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
 
 
 def _filter_energies(
-    samples: np.ndarray, config: FeatureConfig, filters: scipy.sparse.csr_array
+    emphasised: np.ndarray, config: FeatureConfig, filters: scipy.sparse.csr_array
 ) -> tuple[np.ndarray, np.ndarray]:
     """Energy in each filter (frames, filters) and in the whole frame (frames,); never zero."""
-    emphasised = np.concatenate([samples[:1], samples[1:] - _PREEMPHASIS * samples[:-1]])
-    frames = frame_count(len(samples), config)
+    frames = frame_count(len(emphasised), config)
     energies, totals = np.empty((frames, filters.shape[1])), np.empty(frames)
     for rows, power in _power_blocks(emphasised, config):
         power /= config.fft_size
         energies[rows] = power @ filters  # (block, fft / 2 + 1) @ (fft / 2 + 1, filters)
         totals[rows] = power.sum(axis=1)
-    floor = _FLOOR * energies.max() if config.normalise == "utterance" else 0.0
+    floors = {"none": 0.0, "utterance": _FLOOR * energies.max(), "running": _ROUNDING_ENERGY}
+    floor = floors[config.normalise]
     for values in (energies, totals):
         np.maximum(values, floor, out=values)
         values[values == 0] = _SMALLEST
