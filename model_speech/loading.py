@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import h5py
 import keras
 import numpy as np
 
 from model_speech.ctc import output_lengths
 from model_speech.registry import MODELS
-from utils.config import build_config
 from utils.errors import RunError
 from utils.features import FeatureConfig, feature_bins
 from utils.prediction import predict, prepare_prediction
 from utils.run import RunFolder, open_run
 from utils.vocabulary import Vocabulary, explain_mismatch, transfer_command
+from utils.weights import another_model, load_weights, other_classes, strange_shapes
 
 PAD_MULTIPLE = 64  # frames: keeps the number of batch shapes small, for backends that compile each one
 
@@ -68,7 +64,7 @@ def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel
         RunError: a part of the folder is missing or damaged, or the weights don't fit the vocabulary.
     """
     folder = open_run(run, "speech")
-    vocabulary = Vocabulary.load(_part(folder, folder.vocabulary("acoustic.txt")))
+    vocabulary = Vocabulary.load(folder.part(folder.vocabulary("acoustic.txt")))
     acoustic = build_acoustic_model(folder, vocabulary)
     _load_weights(acoustic.model, vocabulary, folder, weights)
     return acoustic
@@ -81,45 +77,22 @@ def build_acoustic_model(folder: RunFolder, vocabulary: Vocabulary) -> AcousticM
         RunError: the config lacks a section or names an unknown model.
     """
     config = folder.config()
-    features = _section(FeatureConfig, config, "features", folder)
+    features = folder.section("features", FeatureConfig)
     name = (config.get("model") or {}).get("name")
     if str(name) not in MODELS:
         known = ", ".join(MODELS)
         raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=f"known: {known}")
-    model_config = _section(MODELS[name].config, config, "model", folder)
+    model_config = folder.section("model", MODELS[name].config)
     model = MODELS[name].build(model_config, feature_bins(features), len(vocabulary))
     prepare_prediction(model)
     return AcousticModel(model, features, vocabulary, model_config.time_stride)
 
 
-def _section(schema: type, config: Mapping[str, Any], name: str, folder: RunFolder) -> Any:
-    if name not in config:
-        hint = "copy the whole folder that train.py wrote"
-        raise RunError(f"config.yaml has no section '{name}'", where=folder.path, hint=hint)
-    return build_config(schema, config[name], where=f"{folder.config_file}, {name}")
-
-
-def _part(folder: RunFolder, path: Path) -> Path:
-    if not path.is_file():
-        missing = f"the run folder holds no {path.relative_to(folder.path)}"
-        hint = "copy the whole folder that train.py wrote, or let the training finish an epoch"
-        raise RunError(missing, where=folder.path, hint=hint)
-    return path
-
-
 def _load_weights(model: keras.Model, vocabulary: Vocabulary, folder: RunFolder, weights: str) -> None:
     own = {"best": folder.best_weights, "last": folder.last_weights}
-    path = _part(folder, own[weights]) if weights in own else Path(weights)
+    path = folder.part(own[weights]) if weights in own else Path(weights)
     _check_vocabulary(vocabulary, folder, path)
-    try:
-        with warnings.catch_warnings(action="ignore"):  # Keras warns of what the error below says better
-            model.load_weights(path)
-    except FileNotFoundError as error:
-        raise RunError("no such weights file", where=path, hint="best, last, or a path") from error
-    except ValueError as error:
-        raise _explain_shapes(model, path, vocabulary, folder) from error
-    except OSError as error:
-        raise RunError(f"the weights file is damaged ({error})", where=path, hint="copy it again") from error
+    load_weights(model, path, lambda: _explain_shapes(model, path, vocabulary, folder))
 
 
 def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) -> None:
@@ -144,24 +117,18 @@ def _transfer_command(weights_run: Path, folder: RunFolder) -> str:
 
 def _explain_shapes(model: keras.Model, weights: Path, vocabulary: Vocabulary, folder: RunFolder) -> RunError:
     """Why weights don't fit: another number of classes, or another model altogether."""
-    stored: list[tuple[int, ...]] = []
-    with h5py.File(weights) as file:
-        file.visititems(lambda _, item: stored.append(item.shape) if isinstance(item, h5py.Dataset) else None)
-    wanted = Counter(tuple(weight.shape) for weight in model.weights)
-    strange = Counter(stored) - wanted
-    biases = [shape[0] for shape in strange if len(shape) == 1]
-    # Kernel and bias of the output layer, and nothing else, differ in their last dimension.
-    if len(biases) == 1 and {shape[-1] for shape in strange} == set(biases):
-        what = (
-            f"the weights have {biases[0]} classes, the model has {len(vocabulary)}, the tokens of "
-            "vocabulary/acoustic.txt: they come from a training with another vocabulary (part of a corpus, "
-            "or another one)"
-        )
-        hint = (
-            "which token a class stands for is written in the run folder of that training: take it whole, "
-            "and to move the shared tokens over, put it in place of WEIGHTS_RUN:\n  "
-            f"{_transfer_command(Path('WEIGHTS_RUN'), folder)}"
-        )
-        return RunError(what, where=weights, hint=hint)
-    shown = ", ".join(map(str, list(strange)[:4])) or "fewer arrays"
-    return RunError(f"the weights are of another model than config.yaml says (there: {shown})", where=weights)
+    strange = strange_shapes(model, weights)
+    classes = other_classes(strange)
+    if classes is None:
+        return another_model(strange, weights)
+    what = (
+        f"the weights have {classes} classes, the model has {len(vocabulary)}, the tokens of "
+        "vocabulary/acoustic.txt: they come from a training with another vocabulary (part of a corpus, "
+        "or another one)"
+    )
+    hint = (
+        "which token a class stands for is written in the run folder of that training: take it whole, "
+        "and to move the shared tokens over, put it in place of WEIGHTS_RUN:\n  "
+        f"{_transfer_command(Path('WEIGHTS_RUN'), folder)}"
+    )
+    return RunError(what, where=weights, hint=hint)

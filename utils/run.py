@@ -13,19 +13,21 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 import yaml
 
-from utils.config import flatten, save_yaml
+from utils.config import build_config, flatten, save_yaml
 from utils.errors import RunError
 
 ENVIRONMENT = "environment"
 SECTIONS = ("features", "data", "model", "optimiser", "training", ENVIRONMENT)
 PRETRAINED = Path(__file__).parents[1] / "pretrained" / "pinyin_to_hanzi"
 """The run folder of the converter that comes with this project."""
+Section = TypeVar("Section")
 _AGAIN = "copy the run folder again, or train anew"
+_WHOLE = "copy the whole folder that train.py wrote"
 PACKAGES = ("tensorflow", "jax", "torch", "keras", "numpy", "scipy", "soundfile", "soxr", "pypinyin")
 
 
@@ -84,6 +86,35 @@ class RunFolder:
         """A vocabulary's file: ``acoustic.txt``, ``pinyin.txt``, ``hanzi.txt`` or ``lexicon.tsv``."""
         return self.path / "vocabulary" / name
 
+    @property
+    def labels(self) -> Path:
+        """The labels of a keyword model, one a line, in the order of its outputs."""
+        return self.path / "labels.txt"
+
+    def part(self, path: Path) -> Path:
+        """A file of this folder, given back if it is there.
+
+        Raises:
+            RunError: it isn't.
+        """
+        if not path.is_file():
+            missing = f"the run folder holds no {path.relative_to(self.path)}"
+            hint = f"{_WHOLE}, or let the training finish an epoch"
+            raise RunError(missing, where=self.path, hint=hint)
+        return path
+
+    def section(self, name: str, schema: type[Section]) -> Section:
+        """A section of config.yaml as its data class.
+
+        Raises:
+            RunError: as :meth:`config`, or there is no such section.
+            ConfigError: an option in it is unknown or wrong.
+        """
+        config = self.config()
+        if name not in config:
+            raise RunError(f"config.yaml has no section '{name}'", where=self.path, hint=_WHOLE)
+        return build_config(schema, config[name], where=f"{self.config_file}, {name}")
+
     def record(self, name: str, values: Any) -> None:
         """Write into config.yaml's environment what a training has found out: nested plain values."""
         config = self.config()
@@ -130,7 +161,7 @@ class RunFolder:
 
 
 def open_run(path: str | Path, task: str | None = None) -> RunFolder:
-    """An existing run folder, optionally checked to be of one task (``speech`` or ``language``).
+    """An existing run folder, optionally checked to be of one task (``speech``, ``language``, ``keyword``).
 
     Raises:
         RunError: no such folder, no config in it, or a run of another task.
@@ -138,7 +169,9 @@ def open_run(path: str | Path, task: str | None = None) -> RunFolder:
     run = RunFolder(Path(path))
     found = run.config().get("task")
     if task and found != task:
-        hint = "the speech run comes first, then the language run"
+        hint = f"give a run of train.py {task}"
+        if task != "keyword":
+            hint = "the speech run comes first, then the language run"
         raise RunError(f"this is a run of task '{found}', not '{task}'", where=run.path, hint=hint)
     return run
 
