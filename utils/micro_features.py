@@ -1,0 +1,330 @@
+"""Samples → log mel of microcontrollers, in integers: what TensorFlow's ``microfrontend`` gives, bit for bit.
+
+The chain of ``tensorflow/lite/experimental/microfrontend`` in whole-array NumPy: 12-bit Hann window → 16-bit
+FFT (as kissfft rounds it) → energies of triangular mel filters, square root → noise reduction → PCAN gain
+control (Wang et al., arXiv 1607.05666) → logarithm. Only the estimate of the noise depends on earlier frames.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import scipy.sparse
+from numpy.lib.stride_tricks import sliding_window_view
+
+from utils.audio import INT16_SCALE
+
+# What one step of the output stands for: models for microcontrollers are fed 10 / 256 of it, which brings the
+# usual range (0 to about 670) to 0 … 26 (micro_speech example of tflite-micro; microWakeWord).
+OUTPUT_SCALE = 10 / 256
+
+_WINDOW_BITS = 12
+_FILTER_BITS = 12
+_NOISE_BITS = 14
+_SMOOTHING_BITS = 10
+_SMOOTHING = (0.025, 0.06)  # how fast the estimate of the noise follows, in even and in odd channels
+_LEAST_SIGNAL = 0.05  # share that noise reduction leaves of a channel at least
+_GAIN_BITS = 21
+_GAIN_STRENGTH = np.float32(0.95)
+_GAIN_OFFSET = np.float32(80.0)
+_SNR_BITS = 12
+_SHRUNK_BITS = 6
+_LOG_BITS = 16
+_LOG_SEGMENT_BITS = 7
+_LOG_COEFFICIENT = 45426  # ln 2 in 16 bits
+_LOG_SHIFT = 6
+_LARGEST = np.iinfo(np.int16).max
+_BLOCK_FRAMES = 512  # frames a time, which keeps them in the processor's cache
+
+
+@dataclass(frozen=True)
+class MicroFrontEnd:
+    """Settings, in samples and Hz; the usual ones are 480, 320, 40 channels from 125 to 7500 Hz at 16 kHz."""
+
+    sample_rate: int
+    window: int
+    stride: int
+    channels: int
+    lowest_hz: float
+    highest_hz: float
+
+    @property
+    def fft_size(self) -> int:
+        """The next power of two: 512 for a window of 480 samples."""
+        return 1 << (self.window - 1).bit_length()
+
+    @property
+    def correction_bits(self) -> int:
+        """By how many bits the square root of a filter's energy is scaled up: 3 for 512."""
+        return self.fft_size.bit_length() - 1 - _FILTER_BITS // 2
+
+
+def micro_features(
+    samples: np.ndarray, front_end: MicroFrontEnd, noise: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log mel values of whole windows, and the state to go on with.
+
+    Args:
+        samples: (clips, samples) floats in [-1, 1], at least one window; beyond that they are clipped.
+        front_end: the settings.
+        noise: (clips, channels) uint32, what the last call returned; None at the start of a recording.
+
+    Returns:
+        (clips, frames, channels) float32, and the estimate of the noise (clips, channels) uint32.
+    """
+    pcm = np.clip(np.round(samples * INT16_SCALE), -_LARGEST - 1, _LARGEST).astype(np.int16)
+    framed = sliding_window_view(pcm, front_end.window, axis=1)[:, :: front_end.stride]
+    clips, frames = framed.shape[:2]
+    signal = np.empty((clips, frames, front_end.channels), np.uint32)
+    together = max(1, _BLOCK_FRAMES // frames)
+    for clip in range(0, clips, together):
+        for frame in range(0, frames, _BLOCK_FRAMES):
+            block = slice(clip, clip + together), slice(frame, frame + _BLOCK_FRAMES)
+            signal[block] = _filter_magnitudes(framed[block], front_end)
+    if noise is None:
+        noise = np.zeros((clips, front_end.channels), np.uint32)
+    estimates = _noise_estimates(signal, noise)
+    cleaned = _without_noise(signal, estimates)
+    levels = _logarithm(_gain_control(cleaned, estimates, front_end), front_end)
+    return (levels * OUTPUT_SCALE).astype(np.float32), estimates[:, -1]
+
+
+def _filter_magnitudes(framed: np.ndarray, front_end: MicroFrontEnd) -> np.ndarray:
+    """(clips, frames, window) int16 → root of each filter's energy, (clips, frames, channels) uint32."""
+    windowed = (framed.astype(np.int32) * _window(front_end.window) >> _WINDOW_BITS).astype(np.int16)
+    # Each frame is scaled up as far as 16 bits allow; -32768 counts as negative here, as it does in C.
+    peaks = np.abs(windowed).max(axis=-1, keepdims=True).astype(np.int32)
+    shift = 15 - _bit_length(np.maximum(peaks, 0))  # (clips, frames, 1)
+    padded = np.zeros((*framed.shape[:2], front_end.fft_size), np.int32)
+    padded[..., : front_end.window] = (windowed.astype(np.int32) << shift).astype(np.int16)
+    real, imaginary = _real_fft(padded)
+    energy = real.astype(np.float64) ** 2 + imaginary.astype(np.float64) ** 2  # whole numbers up to 2^31
+    filters = _filters(front_end)
+    # Products and sums of whole numbers below 2^53: double precision is exact, and faster than integers.
+    sums = (energy.reshape(-1, energy.shape[-1]) @ filters).reshape(*energy.shape[:2], -1)
+    return (_rounded_root(sums) >> shift).astype(np.uint32)
+
+
+def _rounded_root(sums: np.ndarray) -> np.ndarray:
+    """Square roots to the nearest whole number, int64; sums of at most 32 bits never give more than 65535."""
+    roots = np.floor(np.sqrt(sums))
+    up = (sums - roots * roots > roots) & ~((sums < 2.0**32) & (roots == 0xFFFF))
+    return (roots + up).astype(np.int64)
+
+
+def _noise_estimates(signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """The noise in each channel, smoothed over time: (clips, frames, channels) uint32."""
+    smoothing = np.resize([int(share * (1 << _NOISE_BITS)) for share in _SMOOTHING], noise.shape[1])
+    smoothing = smoothing.astype(np.uint64)
+    rest = np.uint64(1 << _NOISE_BITS) - smoothing
+    news = (signal << np.uint32(_SMOOTHING_BITS)) * smoothing  # wraps at 32 bits before, as in C
+    estimates = np.empty_like(signal)
+    for frame in range(signal.shape[1]):
+        noise = ((news[:, frame] + noise * rest) >> np.uint64(_NOISE_BITS)).astype(np.uint32)
+        estimates[:, frame] = noise
+    return estimates
+
+
+def _without_noise(signal: np.ndarray, estimates: np.ndarray) -> np.ndarray:
+    """What is left of each channel, at least a twentieth: (clips, frames, channels) uint32."""
+    scaled = signal << np.uint32(_SMOOTHING_BITS)
+    subtracted = (scaled - np.minimum(estimates, scaled)) >> np.uint32(_SMOOTHING_BITS)
+    least = (signal * np.uint64(_LEAST_SIGNAL * (1 << _NOISE_BITS))) >> np.uint64(_NOISE_BITS)
+    return np.maximum(subtracted, least.astype(np.uint32))
+
+
+def _gain_control(signal: np.ndarray, estimates: np.ndarray, front_end: MicroFrontEnd) -> np.ndarray:
+    """Each channel over a power of its noise (PCAN), squeezed near zero: (clips, frames, channels) uint32."""
+    gain = _interpolated_gain(estimates.astype(np.int64), _gain_table(front_end.correction_bits))
+    shift = _GAIN_BITS - front_end.correction_bits - _SNR_BITS
+    ratio = ((signal * gain.astype(np.uint64)) >> np.uint64(shift)).astype(np.uint32).astype(np.int64)
+    squared = ratio * ratio >> (2 + 2 * _SNR_BITS - _SHRUNK_BITS)
+    linear = (ratio >> (_SNR_BITS - _SHRUNK_BITS)) - (1 << _SHRUNK_BITS)
+    return np.where(ratio < 2 << _SNR_BITS, squared, linear).astype(np.uint32)
+
+
+def _interpolated_gain(estimates: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """The gain at each estimate, a parabola between powers of two: int64, same shape."""
+    octave = _bit_length(estimates)
+    start, slope, bend = np.moveaxis(table[octave], -1, 0)
+    place = np.where(
+        octave < 11, estimates << np.maximum(11 - octave, 0), estimates >> np.maximum(octave - 11, 0)
+    )
+    place &= 0x3FF
+    change = ((bend * place >> 5) + (slope << 5)) * place
+    return start + ((change + (1 << 14)) >> 15)
+
+
+def _logarithm(values: np.ndarray, front_end: MicroFrontEnd) -> np.ndarray:
+    """64 times the natural logarithm of the scaled values, 0 for those up to 1: int64, at most 65535."""
+    scaled = (values << np.uint32(front_end.correction_bits)).astype(np.int64)
+    usable = np.maximum(scaled, 1)
+    whole = _bit_length(usable) - 1
+    above = usable - (np.int64(1) << whole)
+    fraction = np.where(
+        whole < _LOG_BITS,
+        above << np.maximum(_LOG_BITS - whole, 0),
+        above >> np.maximum(whole - _LOG_BITS, 0),
+    )
+    table = _log_table()
+    segment = fraction >> (_LOG_BITS - _LOG_SEGMENT_BITS)
+    within = fraction - (segment << (_LOG_BITS - _LOG_SEGMENT_BITS))
+    rise = (table[segment + 1] - table[segment]) * within >> _LOG_BITS
+    base_two = (whole << _LOG_BITS) + fraction + table[segment] + rise
+    half = 1 << (_LOG_BITS - 1)
+    natural = (_LOG_COEFFICIENT * base_two + half) >> _LOG_BITS
+    result = ((natural << _LOG_SHIFT) + half) >> _LOG_BITS
+    return np.where(scaled > 1, np.minimum(result, 0xFFFF), 0)
+
+
+def _real_fft(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(…, n) 16-bit numbers in int32 → real and imaginary part, (…, n / 2) int32, without the highest bin.
+
+    Even samples are the real, odd ones the imaginary part of a complex FFT of half the length, which is then
+    taken apart. All divisions round as kissfft's ``FIXED_POINT=16`` does; the result is the FFT over n.
+    """
+    real, imaginary = _complex_fft(values[..., ::2], values[..., 1::2])
+    half = real.shape[-1]
+    real, imaginary = _divided(real, 2), _divided(imaginary, 2)
+    backward = -np.arange(half) % half
+    even = real + real[..., backward], imaginary - imaginary[..., backward]
+    odd = real - real[..., backward], imaginary + imaginary[..., backward]
+    twisted = _multiplied(odd, _twiddles_of_real(half))
+    # The upper half of kissfft's bins is mirrored from the lower: their rounding goes the other way.
+    lower = np.arange(half) < half // 2
+    mirrored = backward[half // 2 :]
+    result_real = (even[0] + twisted[0]) >> 1
+    result_imaginary = (even[1] + twisted[1]) >> 1
+    result_real[..., ~lower] = (even[0][..., mirrored] - twisted[0][..., mirrored]) >> 1
+    result_imaginary[..., ~lower] = (twisted[1][..., mirrored] - even[1][..., mirrored]) >> 1
+    result_real[..., 0], result_imaginary[..., 0] = real[..., 0] + imaginary[..., 0], 0
+    return result_real, result_imaginary
+
+
+def _complex_fft(real: np.ndarray, imaginary: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Fixed-point FFT over the last axis, a power of two, by decimation in time with radix 4 (2 innermost)."""
+    size = real.shape[-1]
+    if size == 1:
+        return real, imaginary
+    radix = 4 if size % 4 == 0 else 2
+    # (…, size) → (…, size / radix, radix) → (…, radix, size / radix): every radix-th value is a part
+    parts = [part.reshape(*part.shape[:-1], -1, radix).swapaxes(-1, -2) for part in (real, imaginary)]
+    real, imaginary = (_divided(part, radix) for part in _complex_fft(*parts))
+    turned = _multiplied((real[..., 1:, :], imaginary[..., 1:, :]), _twiddles(size, radix))
+    first = real[..., 0, :], imaginary[..., 0, :]
+    others = [(turned[0][..., i, :], turned[1][..., i, :]) for i in range(radix - 1)]
+    joined = _radix_four(first, *others) if radix == 4 else _radix_two(first, *others)
+    return tuple(np.concatenate([part[i] for part in joined], axis=-1) for i in range(2))
+
+
+def _radix_two(a, b):
+    return [(a[0] + b[0], a[1] + b[1]), (a[0] - b[0], a[1] - b[1])]
+
+
+def _radix_four(a, b, c, d):
+    (even, odd), (total, difference) = _radix_two(a, c), _radix_two(b, d)
+    return [
+        (even[0] + total[0], even[1] + total[1]),
+        (odd[0] + difference[1], odd[1] - difference[0]),
+        (even[0] - total[0], even[1] - total[1]),
+        (odd[0] - difference[1], odd[1] + difference[0]),
+    ]
+
+
+def _divided(values: np.ndarray, divisor: int) -> np.ndarray:
+    return _rounded(values * np.int32(_LARGEST // divisor))
+
+
+def _multiplied(values, factors):
+    """Complex product of pairs (real, imaginary), the second with 15 bits after the point."""
+    (a, b), (c, d) = values, factors
+    return _rounded(a * c - b * d), _rounded(a * d + b * c)
+
+
+def _rounded(values: np.ndarray) -> np.ndarray:
+    return (values + np.int32(1 << 14)) >> np.int32(15)
+
+
+def _bit_length(values: np.ndarray) -> np.ndarray:
+    """Bits of each whole number from 0 to 2^32, as ``int.bit_length``: int32."""
+    return np.frexp(values.astype(np.float64))[1]
+
+
+@lru_cache(maxsize=4)
+def _window(samples: int) -> np.ndarray:
+    angle = np.float32(2 * np.pi / samples) * (np.arange(samples) + 0.5)
+    return np.floor((0.5 - 0.5 * np.cos(angle)).astype(np.float32) * (1 << _WINDOW_BITS) + 0.5).astype(
+        np.int32
+    )
+
+
+@lru_cache(maxsize=32)
+def _twiddles(size: int, radix: int) -> tuple[np.ndarray, np.ndarray]:
+    """Factors of the parts but the first: real and imaginary (radix - 1, size / radix) int32."""
+    return _unit_circle(-2 * np.pi / size * np.arange(1, radix)[:, None] * np.arange(size // radix))
+
+
+@lru_cache(maxsize=4)
+def _twiddles_of_real(half: int) -> tuple[np.ndarray, np.ndarray]:
+    return _unit_circle(-np.pi * (np.arange(half) / half + 0.5))
+
+
+def _unit_circle(phase: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return tuple(np.floor(0.5 + _LARGEST * part).astype(np.int32) for part in (np.cos(phase), np.sin(phase)))
+
+
+@lru_cache(maxsize=4)
+def _filters(front_end: MicroFrontEnd) -> scipy.sparse.csr_array:
+    """Filters with 12 bits after the point, in single precision as in C: (fft_size / 2, channels) float64."""
+    bins = front_end.fft_size // 2
+    spacing_hz = np.float32(0.5 * front_end.sample_rate / bins)
+    mel = _mel(np.arange(bins, dtype=np.float32) * spacing_hz)
+    lowest, highest = _mel(np.float32(front_end.lowest_hz)), _mel(np.float32(front_end.highest_hz))
+    bands = front_end.channels + 1
+    steps = (highest - lowest) / np.float32(bands) * np.arange(bands + 1, dtype=np.float32)
+    corners = lowest + steps  # (channels + 2,) float32; the first one is lowest itself
+    weights = np.zeros((bins, bands + 1))
+    first = int(1.5 + front_end.lowest_hz / spacing_hz)
+    for band in range(bands):
+        last = int(np.searchsorted(mel, corners[band + 1], side="right"))
+        inside = slice(first, last)
+        share = (corners[band + 1] - mel[inside]) / (corners[band + 1] - corners[band])
+        # A bin falls off in the channel before and rises in this one.
+        weights[inside, band] += np.floor(share * (1 << _FILTER_BITS) + 0.5)
+        weights[inside, band + 1] += np.floor((1.0 - share.astype(np.float64)) * (1 << _FILTER_BITS) + 0.5)
+        first = max(first, last)
+    return scipy.sparse.csr_array(weights[:, 1:bands])
+
+
+def _mel(hertz: np.ndarray) -> np.ndarray:
+    return (1127.0 * np.log1p(hertz.astype(np.float64) / 700.0)).astype(np.float32)
+
+
+@lru_cache(maxsize=4)
+def _gain_table(correction_bits: int) -> np.ndarray:
+    """Start, slope and bend of the gain in each octave of the estimate: (33, 3) int64, by bit length."""
+    bits = _SMOOTHING_BITS - correction_bits
+
+    def gain(estimate: int) -> int:
+        level = np.float32(estimate) / np.float32(1 << bits) + _GAIN_OFFSET
+        return int(min(np.float32(1 << _GAIN_BITS) * level**-_GAIN_STRENGTH + np.float32(0.5), _LARGEST))
+
+    table = np.zeros((33, 3), np.int64)
+    table[0, 0], table[1, 0] = gain(0), gain(1)
+    for octave in range(2, 33):
+        start = 1 << (octave - 1)
+        end = 2 * start - (octave == 32)
+        low, middle, high = gain(start), gain(start + start // 2), gain(end)
+        slope = 4 * (middle - low) - (high - low)
+        table[octave] = low, slope, high - low - slope
+    return table
+
+
+@lru_cache(maxsize=1)
+def _log_table() -> np.ndarray:
+    """log2(1 + x) - x at 128 places from 0 to 1, with 16 bits after the point: (130,) int64."""
+    places = np.arange((1 << _LOG_SEGMENT_BITS) + 1) / (1 << _LOG_SEGMENT_BITS)
+    table = np.round((np.log2(1 + places) - places) * (1 << _LOG_BITS)).astype(np.int64)
+    return np.append(table, 0)
