@@ -61,7 +61,7 @@ class FeatureStream:
         return frames
 
     def flush(self) -> np.ndarray:
-        """The last frame (1, F), padded, if the end of the sound gives one more, else (0, F); then `reset`."""
+        """The frame that the end of the sound still gives, (1, F), or none, (0, F); then `reset`."""
         missing = self._samples > 0 and frame_count(self._samples, self._config) > self._frames
         frames = self._features(self._held if missing else self._held[:0])
         self.reset()
@@ -79,14 +79,12 @@ class FeatureStream:
 def _check(config: FeatureConfig) -> None:
     """Refuse settings that a stream can't follow, with what to take instead."""
     if config.normalise == "utterance":
+        what = "features.normalise is 'utterance', which has to be heard to its end before its first frame"
         hint = "train a model on features.normalise=running: see configs/speech/compact_streaming.yaml"
-        raise ConfigError(
-            "features.normalise is 'utterance': its end comes before its first frame", hint=hint
-        )
+        raise ConfigError(what, hint=hint)
     if config.kind == "mfcc":
         what = "features.kind is 'mfcc': deltas look at frames to come, which is not done chunk by chunk"
         raise ConfigError(what, hint="train a model on features.kind=filter_bank")
     if config.hop_samples > config.frame_samples:
-        raise ConfigError(
-            "features.hop_ms is longer than frame_ms: no stream skips sound", hint="lower hop_ms"
-        )
+        what = "features.hop_ms is longer than frame_ms: a stream doesn't skip sound"
+        raise ConfigError(what, hint="train a model with a shorter hop")

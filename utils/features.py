@@ -42,7 +42,7 @@ _BLOCK_FRAMES = 1024  # frames a time: bounds the memory for hour-long recording
 # Normalised features end 80 dB below the utterance's peak: digital silence is log(0), and a recording's
 # own noise is rarely lower (0.4 % of the values of read 16-bit speech).
 _FLOOR = 1e-8
-# A stream knows no peak beforehand: there the floor is the noise of rounding to 16 bits, in a wide mel filter.
+# A stream knows no peak beforehand: its floor is the noise of rounding to 16 bits, in a wide mel filter.
 _ROUNDING_ENERGY = 1.0
 _ACTIVE_ENERGY = 1e-3  # 30 dB below the loudest frame
 _SMALLEST_DEVIATION = 1e-3  # below it an utterance is constant (silence): it becomes zeros, not noise
