@@ -6,12 +6,15 @@ import dataclasses
 import hashlib
 import re
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 
+from data.augment import SpecAugmentConfig
+from data.keyword_augment import KeywordAugmentConfig, augment_clips, load_noises, mask_features
 from data.keyword_clips import (
     SILENCE,
     UNKNOWN,
@@ -323,9 +326,9 @@ def test_the_cache_is_used_and_a_changed_file_is_read_anew(folder, tmp_path):
     clips = read_keyword_clips(config(folder))["train"]
     first = load_clips(clips, SAMPLE_RATE, 1600, tmp_path)
     (path,) = tmp_path.glob("*.int16")
-    time = path.stat().st_mtime_ns
+    written = path.stat().st_mtime_ns
     assert np.array_equal(load_clips(clips, SAMPLE_RATE, 1600, tmp_path).samples, first.samples)
-    assert path.stat().st_mtime_ns == time
+    assert path.stat().st_mtime_ns == written
     write_wav(clips[0].audio, tone(0.1, 900.0))
     second = load_clips(clips, SAMPLE_RATE, 1600, tmp_path)
     assert not np.array_equal(second.samples[0], first.samples[0])
@@ -405,3 +408,140 @@ def test_a_damaged_cache_is_named(made, tmp_path):
     path.write_bytes(path.read_bytes()[:-2])
     with pytest.raises(CorpusError, match="the file is damaged: remove it"):
         load_clips(clips, SAMPLE_RATE, 1600, tmp_path)
+
+
+# ------------------------------------------------------------------ waveforms and features altered
+
+NOTHING = KeywordAugmentConfig(shift_ms=0.0, speed_probability=0.0, noise_probability=0.0, gain_db=(0.0, 0.0))
+
+
+def changed(**values) -> KeywordAugmentConfig:
+    return dataclasses.replace(NOTHING, **values)
+
+
+def batch(count: int = 6) -> np.ndarray:
+    """Half a second of a tone in the middle of each second, another one in each clip."""
+    clips = np.zeros((count, SAMPLE_RATE), np.float32)
+    for row in range(count):
+        clips[row, 4000:12000] = tone(0.5, 300 + 40 * row)
+    return clips
+
+
+def altered(config: KeywordAugmentConfig, seed: int = 0, clips: np.ndarray | None = None, noises=()):
+    clips = batch() if clips is None else clips
+    return augment_clips(clips, config, np.random.default_rng(seed), noises)
+
+
+def test_nothing_asked_nothing_done():
+    clips = batch()
+    result = altered(NOTHING, clips=clips)
+    np.testing.assert_array_equal(result, clips)
+    assert result is not clips and result.dtype == np.float32
+
+
+def test_equal_generators_equal_batches():
+    noises = load_noises([])
+    one, same, other = (altered(KeywordAugmentConfig(), seed, noises=noises) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+    assert np.abs(one).max() <= 1.0
+    equal = altered(KeywordAugmentConfig(), clips=batch(1).repeat(6, 0), noises=noises)
+    assert len({row.tobytes() for row in equal}) == 6
+
+
+def test_shifts_move_and_bring_zeros_in():
+    clips = batch(60)
+    result = altered(changed(shift_ms=100.0), clips=clips)
+    starts = np.abs(result).argmax(axis=1) - np.abs(clips).argmax(axis=1)
+    assert np.abs(starts).max() <= 1600 and starts.min() < -800 and starts.max() > 800
+    for row, start in enumerate(starts):
+        np.testing.assert_array_equal(result[row], np.roll(clips[row], start))
+    far = altered(changed(shift_ms=3000.0), clips=clips)  # a clip may leave altogether
+    assert {len(row) for row in far} == {SAMPLE_RATE} and not far.any(axis=1).all()
+
+
+def test_noise_has_the_power_asked_for():
+    noises = load_noises([], seed=3)
+    assert len(noises) == 5 and all(len(noise) == 20 * SAMPLE_RATE for noise in noises)
+    for snr_db in (0.0, 15.0):
+        result = altered(changed(noise_probability=1.0, snr_db=(snr_db, snr_db)), noises=noises)
+        ratio = np.square(batch()).mean(axis=1) / np.square(result - batch()).mean(axis=1)
+        np.testing.assert_allclose(10 * np.log10(ratio), snr_db, atol=0.1)
+    half = altered(changed(noise_probability=0.5), clips=batch(1).repeat(300, 0), noises=noises)
+    assert np.mean((half != batch(1)).any(axis=1)) == pytest.approx(0.5, abs=0.1)
+    silent = altered(KeywordAugmentConfig(), clips=np.zeros((3, 800), np.float32), noises=noises)
+    assert not silent.any()
+    with pytest.raises(ValueError, match="noises are empty"):
+        altered(changed(noise_probability=0.1))
+
+
+def test_noise_shorter_than_a_clip_is_repeated():
+    noise = np.array([0.1, -0.2, 0.3], np.float32)
+    added = altered(changed(noise_probability=1.0), noises=[noise]) - batch()
+    for row in added:
+        np.testing.assert_allclose(row[3:], row[:-3], atol=1e-6)
+
+
+def test_gain_is_in_its_range_and_never_beyond_full_scale():
+    result = altered(changed(gain_db=(-6.0, 6.0)), clips=batch(1).repeat(200, 0))
+    gains = 20 * np.log10(result.max(axis=1) / batch(1).max())
+    assert gains.min() == pytest.approx(-6, abs=0.3) and gains.max() == pytest.approx(6, abs=0.3)
+    assert np.abs(altered(changed(gain_db=(40.0, 40.0)))).max() == 1.0
+
+
+def test_speed_changes_pitch_and_length_together_without_aliases():
+    faster = altered(changed(speed=(1.25, 1.25), speed_probability=1.0))
+    for row, clip in enumerate(faster):
+        assert np.abs(np.fft.rfft(clip)).argmax() == pytest.approx(1.25 * (300 + 40 * row), abs=3)
+        sounding = np.flatnonzero(np.abs(clip) > 0.05)
+        assert sounding[-1] - sounding[0] == pytest.approx(8000 / 1.25, abs=40)
+        assert (sounding[0] + sounding[-1]) / 2 == pytest.approx(8000, abs=40)
+    # 7.5 kHz at 1.25 would be 9.4 kHz, and fold back to 6.6 kHz.
+    high = tone(1.0, 7500.0)[None] * np.hanning(SAMPLE_RATE).astype(np.float32)
+    alias = altered(changed(speed=(1.25, 1.25), speed_probability=1.0), clips=high)
+    assert np.square(alias).sum() < 1e-4 * np.square(high).sum()
+    slower = altered(changed(speed=(0.8, 0.8), speed_probability=1.0))
+    assert slower.shape == (6, SAMPLE_RATE)
+
+
+def test_noise_of_recordings(made):
+    noises = load_noises(noise_recordings(config(made)))
+    assert [len(noise) for noise in noises] == [8 * SAMPLE_RATE, SAMPLE_RATE // 2]
+    assert all(noise.dtype == np.float32 for noise in noises)
+    assert altered(changed(noise_probability=1.0), noises=noises).any()
+
+
+def test_masks_of_features():
+    features = np.random.default_rng(0).normal(size=(20, 49, 40)).astype(np.float32)
+    masks = SpecAugmentConfig(frequency_width=8, time_width=10, time_width_ratio=0.3)
+    masked = mask_features(features, masks, np.random.default_rng(1))
+    np.testing.assert_array_equal(masked, mask_features(features, masks, np.random.default_rng(1)))
+    share = (masked != features).mean(axis=(1, 2))
+    assert masked.shape == features.shape and len(set(share)) > 10 and 0 < share.mean() < 0.5
+    assert not np.array_equal(masked[0] != features[0], masked[1] != features[1])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"speed": [1.1, 0.9]}, r"augment.speed is \[1.1, 0.9\].*the lower value first"),
+        ({"speed": [0.1, 1.0]}, "factors from 0.5 to 2"),
+        ({"snr_db": [5, 0]}, "augment.snr_db"),
+        ({"noise_probability": 2}, "augment.noise_probability is 2"),
+        ({"shift_ms": -1}, "augment.shift_ms is -1"),
+        ({"shift": 3}, "unknown key 'shift'"),
+    ],
+)
+def test_alterations_that_make_no_sense(values, message):
+    with pytest.raises(ConfigError, match=message):
+        build_config(KeywordAugmentConfig, values)
+
+
+def test_a_hundred_clips_are_altered_in_time():
+    clips, noises = batch(100), load_noises([])
+    times = []
+    for seed in range(5):
+        start = time.process_time()
+        altered(KeywordAugmentConfig(), seed, clips, noises)
+        times.append(time.process_time() - start)
+    assert min(times) < 0.2  # 0.03 s on an idle core

@@ -152,11 +152,11 @@ def recordings_in(folder: str | Path) -> list[Path]:
     return found
 
 
-def resample(samples: np.ndarray, from_rate: float, to_rate: float) -> np.ndarray:
-    """Band-limited resampling of (samples,) float32 (soxr, high quality); rates in Hz."""
+def resample(samples: np.ndarray, from_rate: float, to_rate: float, quality: str = "HQ") -> np.ndarray:
+    """Band-limited resampling of (samples,) float32 by soxr; rates in Hz, ``LQ`` takes half the time."""
     if from_rate == to_rate:
         return samples
-    return soxr.resample(samples, from_rate, to_rate)
+    return soxr.resample(samples, from_rate, to_rate, quality)
 
 
 class _Straight(soundfile.SoundFile):
