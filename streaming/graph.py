@@ -1,0 +1,130 @@
+"""A functional Keras model → its layer calls in order, joined by numbered wires; nested models are unfolded.
+
+All that we need of Keras's private attributes is here. A wire is one tensor of one call: a layer that is
+called twice, or a nested model that is, has its own wires each time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from utils.errors import ConfigError
+
+Shape = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a layer (or of an operation of `keras.ops`).
+
+    Attributes:
+        layer: what is called.
+        inputs: wires of all tensors among the arguments, in the order of the arguments.
+        outputs: wires of the results.
+        input_shapes: shapes of ``inputs``, the batch first.
+        output_shapes: shapes of ``outputs``.
+        arguments: the arguments as Keras has noted them.
+    """
+
+    layer: Any
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    input_shapes: tuple[Shape, ...]
+    output_shapes: tuple[Shape, ...]
+    arguments: Any
+
+    def again(self, layer: Any, tensors: Sequence[Any]) -> list[Any]:
+        """Call ``layer`` as this call's was, on other tensors; the list of its results."""
+        given = dict(zip(map(id, self.arguments.keras_tensors), tensors, strict=True))
+        args, kwargs = self.arguments.fill_in(given)
+        kwargs.pop("training", None)  # what is rebuilt here is for inference
+        return keras.tree.flatten(layer(*args, **kwargs))
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A model's calls in an order in which they can be made.
+
+    Attributes:
+        inputs: wires of the model's inputs.
+        outputs: wires of its outputs.
+        calls: its calls.
+        shapes: shape of each wire, the batch first.
+        dtypes: type of each input.
+    """
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    calls: tuple[Call, ...]
+    shapes: dict[int, Shape]
+    dtypes: tuple[str, ...]
+
+
+def read_graph(model: keras.Model) -> Graph:
+    """Walk a functional or sequential model.
+
+    Raises:
+        ConfigError: the model is neither, or isn't built: then there is no graph to walk.
+    """
+    function = _function(model)
+    if function is None:
+        what = f"the model '{model.name}' is no functional model, so its layers can't be followed"
+        raise ConfigError(
+            what, hint="build it as keras.Model(inputs, outputs), or give a Sequential an Input"
+        )
+    numbers = itertools.count()
+    shapes: dict[int, Shape] = {}
+    inputs = _new_wires(function.inputs, numbers, shapes)
+    calls: list[Call] = []
+    outputs = _walk(function, inputs, numbers, shapes, calls)
+    dtypes = tuple(tensor.dtype for tensor in function.inputs)
+    return Graph(inputs, outputs, tuple(calls), shapes, dtypes)
+
+
+def _function(layer: Any) -> keras.Function | None:
+    """The function of a model that has a graph, else None."""
+    if isinstance(layer, keras.Sequential):
+        return layer._functional
+    return layer if isinstance(layer, keras.Function) else None
+
+
+def _new_wires(tensors: Sequence[Any], numbers: Iterator[int], shapes: dict[int, Shape]) -> tuple[int, ...]:
+    wires = tuple(next(numbers) for _ in tensors)
+    shapes.update((wire, tuple(tensor.shape)) for wire, tensor in zip(wires, tensors, strict=True))
+    return wires
+
+
+def _walk(
+    function: keras.Function,
+    inputs: tuple[int, ...],
+    numbers: Iterator[int],
+    shapes: dict[int, Shape],
+    calls: list[Call],
+) -> tuple[int, ...]:
+    """Append the calls of ``function`` on the wires ``inputs``; the wires of its outputs."""
+    wires = dict(zip(map(id, function.inputs), inputs, strict=True))
+    for node in _nodes(function):
+        if node.is_input or not all(id(tensor) in wires for tensor in node.input_tensors):
+            continue
+        given = tuple(wires[id(tensor)] for tensor in node.input_tensors)
+        nested = _function(node.operation)
+        if nested is not None:
+            made = _walk(nested, given, numbers, shapes, calls)
+        else:
+            made = _new_wires(node.outputs, numbers, shapes)
+            input_shapes = tuple(shapes[wire] for wire in given)
+            output_shapes = tuple(shapes[wire] for wire in made)
+            calls.append(Call(node.operation, given, made, input_shapes, output_shapes, node.arguments))
+        wires.update(zip(map(id, node.outputs), made, strict=True))
+    return tuple(wires[id(tensor)] for tensor in function.outputs)
+
+
+def _nodes(function: keras.Function) -> Iterator[Any]:
+    """Nodes from the inputs to the outputs."""
+    for depth in sorted(function._nodes_by_depth, reverse=True):
+        yield from function._nodes_by_depth[depth]
