@@ -1,8 +1,8 @@
 """Samples → frames for keyword models: MFCC, or the log mel of microcontrollers; whole clips or a stream.
 
 A frame depends on its own samples alone (``micro``: and on those before), never on the clip as a whole: there
-is no normalisation of utterances, so that a stream gives what the whole clip gives. ``raw`` leaves the samples
-as they are: a model's first layers (``model_keyword/front_end.py``) make the same MFCC inside the graph.
+is no normalisation of utterances, so that a stream gives what the whole clip gives. ``raw`` leaves the
+samples as they are: a model's first layers (``model_keyword/front_end.py``) make the same MFCC in the graph.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def analysis_window(samples: int) -> np.ndarray:
 
 
 def mel_filters(config: KeywordFeatureConfig) -> np.ndarray:
-    """Triangular filters of equal width and height 1 on HTK's mel scale: (fft_size / 2 + 1, mel_bins) float64.
+    """Triangles of equal width and height 1 on HTK's mel scale: (fft_size / 2 + 1, mel_bins) float64.
 
     Linear in mel, not in Hz, as in ``tf.signal.linear_to_mel_weight_matrix``. The mel scale is that of
     the HTK Book, eq. 5.13: 1127 ln(1 + Hz / 700).
@@ -303,6 +303,9 @@ def _mel(hertz):
 
 
 def _check_times(config: KeywordFeatureConfig) -> None:
+    for name in ("window_ms", "stride_ms", "lowest_hz", "highest_hz"):
+        if not np.isfinite(getattr(config, name)):
+            raise ConfigError(f"features.{name} is {getattr(config, name)}", hint="a finite number")
     if config.sample_rate < 1:
         raise ConfigError(f"features.sample_rate is {config.sample_rate}", hint="above 0 Hz")
     if config.stride_samples < 1:

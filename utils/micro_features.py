@@ -149,9 +149,8 @@ def _interpolated_gain(estimates: np.ndarray, table: np.ndarray) -> np.ndarray:
     """The gain at each estimate, a parabola between powers of two: int64, same shape."""
     octave = _bit_length(estimates)
     start, slope, bend = np.moveaxis(table[octave], -1, 0)
-    place = np.where(
-        octave < 11, estimates << np.maximum(11 - octave, 0), estimates >> np.maximum(octave - 11, 0)
-    )
+    small, large = np.maximum(11 - octave, 0), np.maximum(octave - 11, 0)
+    place = np.where(octave < 11, estimates << small, estimates >> large)
     place &= 0x3FF
     change = ((bend * place >> 5) + (slope << 5)) * place
     return start + ((change + (1 << 14)) >> 15)
@@ -204,7 +203,7 @@ def _real_fft(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _complex_fft(real: np.ndarray, imaginary: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Fixed-point FFT over the last axis, a power of two, by decimation in time with radix 4 (2 innermost)."""
+    """Fixed-point FFT over the last axis, a power of two: decimation in time, radix 4 (2 innermost)."""
     size = real.shape[-1]
     if size == 1:
         return real, imaginary
@@ -254,10 +253,13 @@ def _bit_length(values: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=4)
 def _window(samples: int) -> np.ndarray:
-    angle = np.float32(2 * np.pi / samples) * (np.arange(samples) + 0.5)
-    return np.floor((0.5 - 0.5 * np.cos(angle)).astype(np.float32) * (1 << _WINDOW_BITS) + 0.5).astype(
-        np.int32
-    )
+    """Hann window with 12 bits after the point: (samples,) int32.
+
+    Angle and cosine are rounded to single precision: one coefficient of 480 differs otherwise.
+    """
+    angle = (np.float32(2 * np.pi / samples) * (np.arange(samples) + 0.5)).astype(np.float32)
+    cosine = np.cos(angle.astype(np.float64)).astype(np.float32).astype(np.float64)
+    return np.floor((0.5 - 0.5 * cosine) * (1 << _WINDOW_BITS) + 0.5).astype(np.int32)
 
 
 @lru_cache(maxsize=32)
