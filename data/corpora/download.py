@@ -35,6 +35,8 @@ class Archive:
         folder: the folder inside the archive.
         unpacked: size of what comes out, as a multiple of the archive's (an estimate for the disk check).
         size: bytes; 0 if not known.
+        sha256: 64 hexadecimal digits, checked rather than the MD5 sum; "" if none is known.
+        bare: the archive holds the content of the folder rather than the folder.
     """
 
     url: str
@@ -42,6 +44,8 @@ class Archive:
     folder: str
     unpacked: float
     size: int = 0
+    sha256: str = ""
+    bare: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ def download_corpus(
         archive: what to fetch.
         root: gets ``archive.folder``; the archive itself is removed once unpacked.
         url: a mirror.
-        sha256: the sum to check instead of the archive's MD5 or size.
+        sha256: the sum to check instead of the archive's own sum or size.
         pause: seconds before the first retry; doubled after each.
 
     Returns:
@@ -78,11 +82,12 @@ def download_corpus(
     if not file.is_file():
         size = 0 if sha256 else archive.size
         part = fetch(url or archive.url, file.with_name(f"{file.name}.part"), archive.unpacked, pause, size)
+        sha256 = sha256 or archive.sha256
         if sha256 or archive.md5:
             verify(part, "sha256" if sha256 else "md5", sha256 or archive.md5)
         part.replace(file)
     check_space(root, round(file.stat().st_size * archive.unpacked))
-    unpack(file, folder)
+    unpack(file, folder, archive.bare)
     file.unlink()
     return folder
 
@@ -181,8 +186,13 @@ def verify(path: Path, algorithm: str, expected: str) -> None:
         )
 
 
-def unpack(file: Path, folder: Path) -> None:
+def unpack(file: Path, folder: Path, bare: bool = False) -> None:
     """Unpack ``file``, which holds one folder of ``folder``'s name, to ``folder``, whole or not at all.
+
+    Args:
+        file: a tar archive.
+        folder: what it becomes; must not be there yet.
+        bare: the archive holds the content of the folder instead.
 
     Raises:
         CorpusError: the archive is damaged, has no such folder, or would write outside of it.
@@ -191,7 +201,7 @@ def unpack(file: Path, folder: Path) -> None:
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         extract(file, temporary, progress=True)
-        (temporary / folder.name).replace(folder)
+        (temporary if bare else temporary / folder.name).replace(folder)
     except FileNotFoundError as error:
         raise CorpusError(
             f"no folder {folder.name} inside", where=file, hint="this is another archive"

@@ -1,0 +1,108 @@
+"""An address → Speech Commands unpacked: one-second recordings of English words, a folder for each word.
+
+The corpus (Warden 2018, arXiv:1804.03209; CC BY 4.0) has 35 words by 2,618 speakers in version 2, 30 words in
+version 1, six recordings of noise in ``_background_noise_``, and lists of what is for validation and test.
+``data/keyword_clips.py`` reads the folder as it is; the usual task tells ten words, unknown ones and silence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from data.corpora.download import Archive, download_corpus
+from data.keyword_folders import DEV_LIST, NOISE_FOLDER, SPLITS, TEST_LIST, Recording, read_recordings
+from utils.errors import CorpusError, run_command
+
+_SERVER = "https://storage.googleapis.com/download.tensorflow.org/data"
+# The corpus's authors publish no sums; these are what public recipes check (torchaudio among them).
+ARCHIVES = {
+    1: Archive(
+        url=f"{_SERVER}/speech_commands_v0.01.tar.gz",
+        md5="3cd23799cb2bbdec517f1cc028f8d43c",
+        folder="speech_commands_v0.01",
+        unpacked=1.6,
+        size=1_489_096_277,
+        sha256="743935421bb51cccdb6bdd152e04c5c70274e935c82119ad7faeec31780d811d",
+        bare=True,
+    ),
+    2: Archive(
+        url=f"{_SERVER}/speech_commands_v0.02.tar.gz",
+        md5="6b74f3901214cb2c2934e98196829835",
+        folder="speech_commands_v0.02",
+        unpacked=1.6,
+        size=2_428_923_189,
+        sha256="af14739ee7dc311471de98f5f9d2c9191b18aedfe957f4a6ff791c709868ff58",
+        bare=True,
+    ),
+}
+WORDS = {1: 30, 2: 35}
+SIZES = {
+    1: {"train": 51_088, "dev": 6_798, "test": 6_835},
+    2: {"train": 84_843, "dev": 9_981, "test": 11_005},
+}
+TEN_WORDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
+
+_EXAMPLES = f"""examples:
+  python -m data.corpora.speech_commands --output datasets/speech_commands
+  python -m data.corpora.speech_commands --version 1 --output datasets/speech_commands_1
+  python train.py keyword data.folder=datasets/speech_commands data.words=[{",".join(TEN_WORDS)}]
+"""
+
+
+def read_speech_commands(folder: Path) -> list[Recording]:
+    """The recordings of an unpacked corpus, split by its lists.
+
+    Raises:
+        CorpusError: the folder is something else, or a part of it is missing.
+    """
+    missing = [name for name in (DEV_LIST, TEST_LIST, NOISE_FOLDER) if not (folder / name).exists()]
+    if missing:
+        hint = "remove the folder and download again, or choose another one"
+        raise CorpusError(f"this is no Speech Commands: no {', '.join(missing)}", where=folder, hint=hint)
+    return read_recordings(folder, 10, 10)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command ``python -m data.corpora.speech_commands``."""
+    options = _parser().parse_args(argv)
+    output = Path(options.output)
+    archive = replace(ARCHIVES[options.version], folder=output.name)
+    download_corpus(archive, output.parent, options.url, options.sha256)
+    recordings = read_speech_commands(output)
+    words = {recording.word for recording in recordings}
+    sizes = Counter(recording.split for recording in recordings)
+    print(f"{output}: {len(recordings):,} recordings of {len(words)} words")
+    print("\n".join(f"  {split:5} {sizes[split]:7,}" for split in SPLITS))
+    expected = SIZES[options.version]
+    if sizes == expected and len(words) == WORDS[options.version]:
+        return 0
+    shown = ", ".join(f"{size:,} in {split}" for split, size in expected.items())
+    what = f"version {options.version} has {WORDS[options.version]} words, {shown}"
+    print(f"note: {what}: this is a part of it, or another version", file=sys.stderr)
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m data.corpora.speech_commands",
+        description="Fetch, check and unpack Speech Commands; what is there already is only counted.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument(
+        "--version", type=int, choices=sorted(ARCHIVES), default=2, help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--output", default="datasets/speech_commands", help="folder of the corpus (default: %(default)s)"
+    )
+    parser.add_argument("--url", help="a mirror of the same archive")
+    parser.add_argument("--sha256", help="SHA-256 that the archive must have, if it is another one")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)
