@@ -30,7 +30,7 @@ from utils.audio import audio_blocks
 from utils.confusion_network import ConfusionNetwork
 from utils.errors import AudioError, ConfigError, RunError
 from utils.features import extract_features
-from utils.recognition import Alternative, Ending, Inspection, Recognition, Segment
+from utils.recognition import Alternative, Ending, Inspection, Recognition, Segment, syllable_times
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 from utils.voice_activity import whole_or_stretches
 
@@ -47,8 +47,6 @@ __all__ = [
 LONGEST_PIECE = 20.0  # seconds
 WINDOW_SECONDS = 600.0  # of audio whose features are held at once
 BATCH_FRAMES = 6_000  # feature frames in a batch, padding included
-# CTC marks a syllable by a spike near its middle; most syllables are shorter than twice this.
-REACH_SECONDS = 0.25
 
 # Name; file, mono samples in [-1, 1] at the model's rate, or blocks of such samples.
 Source = tuple[str, str | Path | np.ndarray | Iterator[np.ndarray]]
@@ -329,20 +327,6 @@ def load_fusion(run: str | Path, vocabulary: Vocabulary, weight: float, bonus: f
     ids = model.ids(vocabulary.tokens)
     ids[[token in (SPACE, BLANK) for token in vocabulary.tokens]] = -1
     return Fusion(model, ids, weight, bonus)
-
-
-def syllable_times(frames: Sequence[int], frame_seconds: float, seconds: float) -> list[tuple[float, float]]:
-    """(start, end) of each syllable from the output frame in which CTC puts it.
-
-    CTC says where a syllable is, not where it begins and ends: borders lie half-way between neighbours, but
-    at most 0.25 s from the middle of the syllable's own frame, and within the recording's ``seconds``.
-    """
-    middles = [min((frame + 0.5) * frame_seconds, seconds) for frame in frames]
-    borders = [0.0, *((a + b) / 2 for a, b in itertools.pairwise(middles)), seconds]
-    return [
-        (max(borders[i], middle - REACH_SECONDS), min(borders[i + 1], middle + REACH_SECONDS))
-        for i, middle in enumerate(middles)
-    ]
 
 
 def _blocks(audio: str | Path | np.ndarray | Iterator[np.ndarray], rate: int) -> Iterable[np.ndarray]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import keras
 
 from model_language.ngram import NGRAM_FILE, NgramConfig, NgramModel
 from model_language.symbols import build_symbols
 from model_speech.compact import CompactConfig, build_compact
+from model_speech.loading import AcousticModel
 from tests.tiny_corpus import SYLLABLES
 from utils.config import save_yaml, to_plain
 from utils.features import FeatureConfig, feature_bins
@@ -18,20 +20,28 @@ from utils.vocabulary import acoustic_vocabulary
 
 def write_speech_run(folder: Path, manifest: Path) -> Path:
     """A speech run whose model has random weights: its output means nothing, but is always the same."""
-    run, features = RunFolder(folder), FeatureConfig(bins=16)
-    model_config, vocabulary = CompactConfig(width=8, blocks=1), acoustic_vocabulary()
+    features, vocabulary = FeatureConfig(bins=16), acoustic_vocabulary()
+    model_config = CompactConfig(width=8, blocks=1)
     keras.utils.set_random_seed(1)
     model = build_compact(model_config, feature_bins(features), len(vocabulary))
-    lists = {split: [str(manifest)] for split in ("train", "dev", "test")}
+    acoustic = AcousticModel(model, features, vocabulary, model_config.time_stride)
+    return save_speech_run(folder, acoustic, model_config, manifest)
+
+
+def save_speech_run(
+    folder: Path, acoustic: AcousticModel, model_config: Any, manifest: Path = Path("manifest.tsv")
+) -> Path:
+    """The run folder of a model that is there already."""
+    run = RunFolder(folder)
     config = {
         "task": "speech",
-        "features": to_plain(features),
-        "data": lists,
+        "features": to_plain(acoustic.features),
+        "data": {split: [str(manifest)] for split in ("train", "dev", "test")},
         "model": to_plain(model_config),
     }
     save_yaml(run.config_file, config)
-    vocabulary.save(run.vocabulary("acoustic.txt"))
-    model.save_weights(run.best_weights)
+    acoustic.vocabulary.save(run.vocabulary("acoustic.txt"))
+    acoustic.model.save_weights(run.best_weights)
     return folder
 
 

@@ -79,21 +79,24 @@ def audio_blocks(path: str | Path, sample_rate: int = SAMPLE_RATE) -> Iterator[n
             raise AudioError(what, where=path, hint="leave it out")
 
 
-def pcm_blocks(stream: BinaryIO, rate: int, sample_rate: int = SAMPLE_RATE) -> Iterator[np.ndarray]:
+def pcm_blocks(
+    stream: BinaryIO, rate: int, sample_rate: int = SAMPLE_RATE, seconds: float = 1.0
+) -> Iterator[np.ndarray]:
     """Read headerless mono sound (16-bit integers, little-endian) as it comes, e.g. from a pipe.
 
     Args:
         stream: bytes, read to their end.
         rate: Hz, of the stream.
         sample_rate: Hz, wanted.
+        seconds: that are waited for before a block is given.
 
     Yields:
-        (samples,) float32 in [-1, 1], of a second or less.
+        (samples,) float32 in [-1, 1], of ``seconds`` or less.
 
     Raises:
         AudioError: the stream is empty, or ends within a sample.
     """
-    yield from _at_rate(_pcm_samples(stream, rate), rate, sample_rate)
+    yield from _at_rate(_pcm_samples(stream, max(1, round(seconds * rate))), rate, sample_rate)
 
 
 def read_channels(path: str | Path) -> tuple[np.ndarray, int]:
@@ -233,10 +236,10 @@ def _checked_mono(block: np.ndarray, path: str | Path) -> np.ndarray:
     return np.ascontiguousarray(block[:, 0]) if block.shape[1] == 1 else block.mean(axis=1)
 
 
-def _pcm_samples(stream: BinaryIO, rate: int) -> Iterator[np.ndarray]:
-    """16-bit integers, a second at a time, as (samples,) float32."""
+def _pcm_samples(stream: BinaryIO, size: int) -> Iterator[np.ndarray]:
+    """16-bit integers, ``size`` at a time, as (samples,) float32."""
     seen = 0
-    while data := stream.read(2 * rate):
+    while data := stream.read(2 * size):
         seen += len(data)
         if len(data) % 2:
             hint = "it must be 16-bit mono sound"

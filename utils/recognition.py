@@ -5,11 +5,16 @@ Made by the pipeline; read by the transcript writers and the evaluation, which n
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from utils.errors import AudioError
+
+# CTC marks a syllable by a spike near its middle; most syllables are shorter than twice this.
+REACH_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
@@ -95,3 +100,17 @@ class Inspection:
     posteriors: np.ndarray
     classes: tuple[str, ...]
     frame_seconds: float
+
+
+def syllable_times(frames: Sequence[int], frame_seconds: float, seconds: float) -> list[tuple[float, float]]:
+    """(start, end) of each syllable from the output frame in which CTC puts it.
+
+    CTC says where a syllable is, not where it begins and ends: borders lie half-way between neighbours, but
+    at most 0.25 s from the middle of the syllable's own frame, and within the recording's ``seconds``.
+    """
+    middles = [min((frame + 0.5) * frame_seconds, seconds) for frame in frames]
+    borders = [0.0, *((a + b) / 2 for a, b in itertools.pairwise(middles)), seconds]
+    return [
+        (max(borders[i], middle - REACH_SECONDS), min(borders[i + 1], middle + REACH_SECONDS))
+        for i, middle in enumerate(middles)
+    ]
