@@ -17,13 +17,15 @@ from analysis.evidence import WORST_SHOWN, Evidence
 from analysis.explanation import listened, outcome_of, with_gold_hanzi, with_language_scores
 from analysis.facts_files import write_facts
 from analysis.gathering import SystemOutput, gather_facts
-from analysis.outcomes import HANZI, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Training
+from analysis.keyword_report import keyword_tables, write_keyword_report
+from analysis.keyword_scores import decisions_of, decisions_tsv, keyword_results
+from analysis.outcomes import HANZI, KEYWORD, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Training
 from analysis.report_page import write_report_page
 from analysis.scores import TASK_LEVELS, hypotheses_tsv, score, score_distinct
 from analysis.tables import print_results
 from analysis.training_texts import read_training
-from data.manifest import Transcript, Utterance, read_manifest, read_transcripts
-from data.text import pairs_from_text
+from data.manifest import Transcript, Utterance
+from data.test_sets import lists_of_split, read_test_transcripts, read_test_utterances
 from model_language.symbols import Symbols
 from utils.arguments import (
     add_joint_options,
@@ -36,8 +38,8 @@ from utils.arguments import (
     search_facts,
 )
 from utils.audio import read_audio
-from utils.errors import CorpusError, RunError, run_command
-from utils.files import is_file, remove_left_over, reserve, write_json, write_text
+from utils.errors import run_command
+from utils.files import remove_left_over, reserve, write_json, write_text
 from utils.metrics import count_errors, real_time_factor, total
 from utils.quiet import silence_tensorflow
 from utils.recognition import Inspection
@@ -72,12 +74,15 @@ examples:
   python test.py pipeline runs/compact runs/transformer --manifest datasets/aishell1/test.tsv --json
   python test.py speech runs/compact --syllables runs/syllables --split dev --insertion-bonus 2
   python test.py pipeline runs/demo/speech runs/demo/language --beam 10 --report report
+  python test.py keyword runs/words --split test --report report
+  python test.py keyword runs/words --weights last data.folder=datasets/speech_commands
 
 Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-with-LANGUAGERUN in the
 speech run), or into --output. Rates are true edit distances, not capped; intervals are bootstrapped.
 With --report DIR it also tells why: every error with its kind and the stage to blame, rates by speaker,
 length, position, frequency, speed and noise, and what perfect parts would bring: a page to be opened in
 a browser (report.html, needs nothing else), and the same facts as JSON and CSV files.
+For keyword: accuracy, precision and recall of each word, and which is taken for which (decisions.tsv).
 """
 
 
@@ -100,7 +105,12 @@ class Tested:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, recognise the test set, print and write what came of it."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, options.overrides = parser.parse_known_args(arguments)
+    if wrong := [word for word in options.overrides if options.task != KEYWORD or word.startswith("-")]:
+        parser.error(f"unrecognized arguments: {' '.join(wrong)}")
+    if options.task == KEYWORD:
+        return _test_keyword(options)
     tested = options.test(options)
     results = tested.results
     if options.json:
@@ -117,6 +127,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     written = [folder / "hypotheses.tsv", folder / "results.json"]
     if options.report:
         written += _report(options, tested)
+    if not options.json:
+        print(f"written: {', '.join(map(str, written))}")
+    return 0
+
+
+def _test_keyword(options: argparse.Namespace) -> int:
+    """What a keyword model hears in the clips of a split: printed and written."""
+    _check_folders(options)
+    silence_tensorflow()
+    from training.keyword_evaluation import hear_split  # here: see utils.quiet
+
+    heard = hear_split(
+        options.keyword_run, options.split, options.weights, options.overrides, options.manifest or ()
+    )
+    decisions = decisions_of(heard.clips, heard.probabilities, heard.model.labels)
+    facts = {"task": KEYWORD, "split": _split_name(options), "run": str(options.keyword_run)}
+    facts |= {"weights": options.weights, "parameters": heard.model.model.count_params()}
+    results = {**facts, **keyword_results(decisions, heard.model.labels), "rejected": heard.rejected}
+    print(json.dumps(results, ensure_ascii=False, indent=2) if options.json else keyword_tables(results))
+    folder = _folder(options)
+    (folder / "results.json").unlink(missing_ok=True)
+    write_text(folder / "decisions.tsv", decisions_tsv(decisions))
+    write_json(folder / "results.json", results)
+    written = [folder / "decisions.tsv", folder / "results.json"]
+    if options.report:
+        written.append(write_keyword_report(options.report, results, decisions))
+        write_json(options.report / "results.json", results)
     if not options.json:
         print(f"written: {', '.join(map(str, written))}")
     return 0
@@ -152,7 +189,8 @@ def _evidence(options: argparse.Namespace, tested: Tested) -> dict[str, Evidence
 
 def _test_speech(options: argparse.Namespace) -> Tested:
     run = open_run(options.speech_run, SPEECH)
-    manifests, utterances = _utterances(run, options)
+    manifests = lists_of_split(run, options.split, options.manifest)
+    utterances = read_test_utterances(manifests, options.limit)
     _check_folders(options)
     silence_tensorflow()
     recognizer = _recognizer(options, run)
@@ -165,8 +203,8 @@ def _test_speech(options: argparse.Namespace) -> Tested:
 
 def _test_language(options: argparse.Namespace) -> Tested:
     run = open_run(options.language_run, LANGUAGE)
-    manifests = _manifests(run, options)
-    transcripts = _limited([one for path in manifests for one in _transcripts(path)], manifests, options)
+    manifests = lists_of_split(run, options.split, options.manifest)
+    transcripts = read_test_transcripts(manifests, options.limit)
     _check_folders(options)
     silence_tensorflow()
     from pipeline import load_converter  # here: see utils.quiet
@@ -189,7 +227,8 @@ def _test_language(options: argparse.Namespace) -> Tested:
 
 def _test_pipeline(options: argparse.Namespace) -> Tested:
     speech_run, language_run = open_run(options.speech_run, SPEECH), open_run(options.language_run, LANGUAGE)
-    manifests, utterances = _utterances(speech_run, options)
+    manifests = lists_of_split(speech_run, options.split, options.manifest)
+    utterances = read_test_utterances(manifests, options.limit)
     _check_folders(options)
     silence_tensorflow()
     from pipeline import load_converter  # here: see utils.quiet
@@ -267,47 +306,6 @@ def _results(
     }
 
 
-def _utterances(run: RunFolder, options: argparse.Namespace) -> tuple[list[Path], list[Utterance]]:
-    manifests = _manifests(run, options)
-    utterances = _limited([one for path in manifests for one in read_manifest(path)], manifests, options)
-    gone = [one.audio for one in utterances if not is_file(one.audio)]
-    if gone:
-        what = f"{len(gone)} of {len(utterances)} recordings are not there, e.g. {gone[0]}"
-        raise CorpusError(what, where=manifests[0], hint="prepare the corpus again, or pass --manifest FILE")
-    return manifests, utterances
-
-
-def _transcripts(path: Path) -> list[Transcript]:
-    """Sentences of a manifest, a transcript list, or a text file (whose pinyin is automatic)."""
-    if path.suffix == ".tsv":
-        return [one for one in read_transcripts(path) if one.hanzi]
-    pairs = pairs_from_text(path).pairs
-    return [Transcript(f"{path.stem}:{number}", *pair) for number, pair in enumerate(pairs, start=1)]
-
-
-def _manifests(run: RunFolder, options: argparse.Namespace) -> list[Path]:
-    """The lists given with --manifest, else those of the split in the run's config."""
-    if options.manifest:
-        return options.manifest
-    recorded = run.manifests(options.split)
-    hint = "pass --manifest FILE"
-    if not recorded:
-        raise RunError(f"the run's config names no {options.split} set", where=run.config_file, hint=hint)
-    gone = [str(path) for path in recorded if not path.is_file()]
-    if gone:
-        what = f"the {options.split} set is not there any more: {', '.join(gone)}"
-        raise RunError(what, where=run.config_file, hint=hint)
-    return recorded
-
-
-def _limited(found: list[Any], manifests: list[Path], options: argparse.Namespace) -> list[Any]:
-    if not found:
-        raise CorpusError(
-            "the list holds no utterance", where=manifests[0], hint="give another: --manifest FILE"
-        )
-    return found[: options.limit]
-
-
 def _language_training(run: RunFolder) -> Training:
     """What a language run can write, and what it was trained on as far as its lists are there."""
     symbols = Symbols.load(run.path)
@@ -345,11 +343,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    tasks = parser.add_subparsers(dest="task", required=True, metavar="{speech,language,pipeline}")
+    tasks = parser.add_subparsers(dest="task", required=True, metavar="{speech,language,pipeline,keyword}")
     for task, test, text in (
         (SPEECH, _test_speech, "audio → syllables"),
         (LANGUAGE, _test_language, "true syllables → hanzi; needs no audio"),
         (PIPELINE, _test_pipeline, "audio → syllables → hanzi"),
+        (KEYWORD, _test_keyword, "clips → keywords; data.folder=FOLDER says where they are now"),
     ):
         command = tasks.add_parser(
             task,
@@ -364,22 +363,26 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_options(command: argparse.ArgumentParser, task: str) -> None:
-    if task != LANGUAGE:
+    if task in (SPEECH, PIPELINE):
         command.add_argument("speech_run", type=Path, help="run folder of the acoustic model")
         add_search_options(command)
     if task == PIPELINE:
         add_joint_options(command)
     elif task == LANGUAGE:
         add_word_option(command)
-    if task != SPEECH:
+    if task in (LANGUAGE, PIPELINE):
         command.add_argument("language_run", type=Path, help="run folder of the language model")
+    if task == KEYWORD:
+        command.add_argument("keyword_run", type=Path, help="run folder of the keyword model")
+        command.add_argument("--weights", default="best", help="best (default), last, or a weights file")
+    else:
+        command.add_argument("--limit", type=positive, help="only the first so many utterances")
     command.add_argument("--split", choices=("train", "dev", "test"), default="test", help="default: test")
     command.add_argument("--manifest", type=Path, action="append", help="test on this list; may be repeated")
-    command.add_argument("--limit", type=positive, help="only the first so many utterances")
     command.add_argument("--json", action="store_true", help="print the results as JSON, and nothing else")
-    command.add_argument("--output", type=Path, help="folder for hypotheses.tsv and results.json")
+    command.add_argument("--output", type=Path, help="folder for results.json and what was recognised")
     command.add_argument("--report", type=Path, metavar="DIR", help="explain every error, into this folder")
-    if task != LANGUAGE:
+    if task in (SPEECH, PIPELINE):
         command.add_argument(
             "--examples",
             type=not_negative,

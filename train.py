@@ -21,7 +21,11 @@ examples:
   python train.py speech --config CONFIG training.profile=120-180
   python train.py speech --config CONFIG training.precision=mixed_bfloat16 training.xla=true
   python train.py speech --config CONFIG seed=7 training.deterministic=true
+  python train.py keyword --config configs/keyword/ds_tc_resnet.yaml data.folder=datasets/speech_commands
+  python train.py keyword --config CONFIG "data.train=[train.tsv]" "data.dev=[dev.tsv]" "data.test=[test.tsv]"
 
+keyword: folders named after their words, or manifests whose hanzi are the words. An evaluation comes every
+  training.evaluation_steps; the best weights of all evaluations are kept, and those of the last few.
 data.weights: passes an epoch over each manifest; with 0.25 another quarter in each epoch.
 initialise_from: a run whose weights are taken before the first step, those of the output layer by token.
   Layers go by their names in model_summary.txt; initialise_except and freeze are patterns of such names.
@@ -64,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("task", choices=("speech", "language"), help="which of the two stages")
+    parser.add_argument("task", choices=("speech", "language", "keyword"), help="what to train")
     parser.add_argument("--config", type=Path, required=True, help="YAML file, see configs/")
     parser.add_argument("--run", type=Path, help="the run folder (default: runs/ and the config's name)")
     parser.add_argument(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from utils.pinyin import is_hanzi
 from utils.recognition import Alternative
 
-SPEECH, LANGUAGE, PIPELINE = "speech", "language", "pipeline"
+SPEECH, LANGUAGE, PIPELINE, KEYWORD = "speech", "language", "pipeline", "keyword"
 SYLLABLES, HANZI = "syllables", "hanzi"
 LEVELS = (SYLLABLES, HANZI)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from training import language, speech
+from training import keyword, language, speech
 from training.distribution import distributed, run_path_of
 from training.history import log_to
 from utils.config import load_config, to_plain
@@ -21,6 +21,7 @@ log = logging.getLogger("train")
 RECIPES = {
     "speech": (speech.SpeechConfig, speech.VARIANTS, speech.train_speech),
     "language": (language.LanguageConfig, language.VARIANTS, language.train_language),
+    "keyword": (keyword.KeywordConfig, keyword.VARIANTS, keyword.train_keyword),
 }
 
 
@@ -36,7 +37,7 @@ def train_from_config(
     """Train the recipe in ``config_file`` into ``run_path``; a finished run is left as it is.
 
     Args:
-        task: ``speech`` or ``language``.
+        task: ``speech``, ``language`` or ``keyword``.
         config_file: the recipe.
         overrides: ``key=value``, which win over the file's.
         run_path: the run folder to make, or to go on in.

@@ -47,9 +47,18 @@ def load_config(
         ConfigError: the file is missing or not YAML, a key is unknown (the nearest known one is
             suggested), a value has the wrong type.
     """
-    given = OmegaConf.merge(read_yaml(path) if path else {}, _read_overrides(overrides))
+    given = with_overrides(read_yaml(path) if path else {}, overrides)
     where = " with ".join(filter(None, [str(path or "defaults"), " ".join(overrides)]))
-    return build_config(schema, OmegaConf.to_container(given), variants, where)
+    return build_config(schema, given, variants, where)
+
+
+def with_overrides(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Nested plain values with ``key=value`` put in.
+
+    Raises:
+        ConfigError: an override is not of this form.
+    """
+    return OmegaConf.to_container(OmegaConf.merge(values, _read_overrides(overrides)))
 
 
 def build_config(

@@ -1,0 +1,49 @@
+"""The labels of a keyword model ↔ a text file, one a line in the order of the outputs, and their hash."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from utils.errors import RunError
+from utils.files import write_text
+
+
+def write_labels(path: Path, labels: Sequence[str]) -> None:
+    """Write ``labels.txt``."""
+    write_text(path, "".join(f"{label}\n" for label in labels))
+
+
+def read_labels(path: Path) -> tuple[str, ...]:
+    """The labels in ``labels.txt``.
+
+    Raises:
+        RunError: no such file, no labels in it, or one of them twice.
+    """
+    hint = "copy the file from the run that the weights come from"
+    try:
+        labels = tuple(path.read_text(encoding="utf-8").splitlines())
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"the labels can't be read ({error})", where=path, hint=hint) from error
+    if not labels or len(set(labels)) < len(labels) or "" in labels:
+        what = "no labels" if not labels else "an empty line, or the same label twice"
+        raise RunError(f"the list of labels is damaged ({what})", where=path, hint=hint)
+    return labels
+
+
+def labels_hash(labels: Sequence[str]) -> str:
+    """What tells two lists of labels apart, their order included: 16 hexadecimal digits."""
+    return hashlib.blake2b("\n".join(labels).encode(), digest_size=8).hexdigest()
+
+
+def describe_difference(own: Sequence[str], other: Sequence[str]) -> str:
+    """How another list of labels differs: what it lacks, what it has more, or what is out of order."""
+    missing = [label for label in own if label not in other]
+    more = [label for label in other if label not in own]
+    parts = [f"without {', '.join(missing)}"] if missing else []
+    parts += [f"with {', '.join(more)}"] if more else []
+    if not parts:
+        place = next(i for i, pair in enumerate(zip(own, other, strict=True)) if pair[0] != pair[1])
+        parts = [f"in another order: place {place + 1} is {own[place]}, there {other[place]}"]
+    return " and ".join(parts)

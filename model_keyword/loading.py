@@ -1,0 +1,145 @@
+"""A keyword run's folder → its model with front end settings and labels, ready to recognise clips."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from model_keyword.labels import describe_difference, labels_hash, read_labels
+from model_keyword.registry import MODELS, build_keyword_model
+from utils.errors import ConfigError, RunError
+from utils.keyword_features import KeywordFeatureConfig, describe_mismatch, keyword_features
+from utils.prediction import prepare_prediction
+from utils.run import ENVIRONMENT, RunFolder, open_run
+from utils.weights import another_model, load_weights, other_classes, strange_shapes
+
+BATCH = 128  # clips that go through the model together
+
+LABELS_HASH = "labels_hash"
+"""Where config.yaml's environment says which labels the run was trained with."""
+
+
+@dataclass(frozen=True)
+class KeywordModel:
+    """A keyword model with all that belongs to it.
+
+    Attributes:
+        model: features (B, T, F), or samples (B, S) of the kind ``raw`` → logits (B, labels).
+        features: settings of the front end that it was trained on.
+        labels: of its outputs, in their order.
+        clip_samples: length of a clip at ``features.sample_rate``.
+        config: the run's config.yaml as plain values.
+    """
+
+    model: keras.Model
+    features: KeywordFeatureConfig
+    labels: tuple[str, ...]
+    clip_samples: int
+    config: Mapping[str, Any]
+
+    def logits(self, samples: np.ndarray) -> np.ndarray:
+        """Clips (N, clip_samples), int16 or float32 in [-1, 1] → logits (N, labels) float32."""
+        parts = [
+            logits_of(self.model, keyword_features(as_float(samples[start : start + BATCH]), self.features))
+            for start in range(0, len(samples), BATCH)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, len(self.labels)), np.float32)
+
+
+def load_keyword_model(
+    run: str | Path, weights: str = "best", features: KeywordFeatureConfig | None = None
+) -> KeywordModel:
+    """Build the model of a keyword run and load its weights; needs the run folder and nothing more.
+
+    Args:
+        run: the folder that the training wrote.
+        weights: ``best``, ``last``, or the path of a weights file of the same model and labels.
+        features: the settings of the front end that clips will come from, if they are not the run's own.
+
+    Raises:
+        ConfigError: ``features`` differ from those of the training; each setting is named with both values.
+        RunError: a part of the folder is missing or damaged, or the weights don't fit.
+    """
+    folder = open_run(run, "keyword")
+    trained = folder.section("features", KeywordFeatureConfig)
+    refuse_other_features(trained, features, folder.path)
+    labels = read_labels(folder.part(folder.labels))
+    config = folder.config()
+    if labels_hash(labels) != _recorded_hash(config):
+        hint = "the order of its lines is that of the model's outputs: copy it from the run again"
+        raise RunError("labels.txt is not the one of the training", where=folder.labels, hint=hint)
+    name = str((config.get("model") or {}).get("name"))
+    if name not in MODELS:
+        hint = f"known: {', '.join(MODELS)}"
+        raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=hint)
+    model_config = folder.section("model", MODELS[name].config)
+    clip_samples = samples_of(_clip_ms(folder, config), trained.sample_rate)
+    model = build_keyword_model(model_config, trained, clip_samples, len(labels))
+    prepare_prediction(model)
+    _load_weights(model, labels, folder, weights)
+    return KeywordModel(model, trained, labels, clip_samples, config)
+
+
+def refuse_other_features(
+    trained: KeywordFeatureConfig, asked: KeywordFeatureConfig | None, where: object
+) -> None:
+    """Raise ConfigError, with both values of each setting, if ``asked`` isn't what the training had."""
+    if asked is not None and asked != trained:
+        what = f"the model was trained on other features ({describe_mismatch(trained, asked)})"
+        hint = "leave the setting out, or train a model with it"
+        raise ConfigError(what, where=where, hint=hint)
+
+
+def logits_of(model: keras.Model, features: np.ndarray) -> np.ndarray:
+    """Features of clips (N, T, F), or samples (N, S) → logits (N, labels) float32, a batch at a time."""
+    starts = range(0, len(features), BATCH)
+    return np.concatenate([model.predict_on_batch(features[start : start + BATCH]) for start in starts])
+
+
+def as_float(samples: np.ndarray) -> np.ndarray:
+    """int16 → float32 in [-1, 1); floats stay as they are."""
+    return samples.astype(np.float32) / 32768 if samples.dtype == np.int16 else samples
+
+
+def samples_of(clip_ms: float, sample_rate: int) -> int:
+    """Samples of a clip."""
+    return round(clip_ms * sample_rate / 1000)
+
+
+def _recorded_hash(config: Mapping[str, Any]) -> str:
+    return str((config.get(ENVIRONMENT) or {}).get(LABELS_HASH))
+
+
+def _clip_ms(folder: RunFolder, config: Mapping[str, Any]) -> float:
+    found = (config.get("data") or {}).get("clip_ms")
+    if not isinstance(found, int | float) or found <= 0:
+        what = f"config.yaml is damaged (data.clip_ms is {found})"
+        raise RunError(what, where=folder.path, hint="copy the run folder again")
+    return found
+
+
+def _load_weights(model: keras.Model, labels: Sequence[str], folder: RunFolder, weights: str) -> None:
+    own = {"best": folder.best_weights, "last": folder.last_weights}
+    path = folder.part(own[weights]) if weights in own else Path(weights)
+    # Weights of another run bring their own labels, beside them or (weights of one step) a folder above.
+    theirs = next(
+        (found for above in path.parents[:2] if (found := RunFolder(above).labels).is_file()), folder.labels
+    )
+    if read_labels(theirs) != tuple(labels):
+        what = f"the weights belong to other labels ({describe_difference(labels, read_labels(theirs))})"
+        raise RunError(what, where=path, hint=f"give weights trained with the labels of {folder.labels}")
+    load_weights(model, path, lambda: _explain(model, path, labels))
+
+
+def _explain(model: keras.Model, path: Path, labels: Sequence[str]) -> RunError:
+    strange = strange_shapes(model, path)
+    classes = other_classes(strange)
+    if classes is None:
+        return another_model(strange, path)
+    what = f"the weights have {classes} labels, the model has {len(labels)}"
+    return RunError(what, where=path, hint="take the whole folder of the run that the weights come from")

@@ -1,0 +1,107 @@
+"""A keyword run and a split, or lists → what its model says of each clip: for ``test.py keyword``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from scipy.special import softmax
+
+from data.keyword_clips import SILENCE, SPLITS, UNKNOWN, KeywordClip, KeywordDataConfig, read_keyword_clips
+from data.keyword_store import load_clips
+from model_keyword.loading import KeywordModel, load_keyword_model
+from utils.config import build_config, with_overrides
+from utils.errors import ConfigError, CorpusError
+from utils.keyword_features import KeywordFeatureConfig
+from utils.run import RunFolder, open_run
+
+_SECTIONS = ("features", "data")  # what a test may be asked to take from elsewhere
+
+
+@dataclass(frozen=True)
+class Heard:
+    """Clips with what a model says of them.
+
+    Attributes:
+        model: with its labels.
+        clips: in the order of the rows.
+        probabilities: (clips, labels) float32.
+        rejected: clips that can't be used.
+    """
+
+    model: KeywordModel
+    clips: Sequence[KeywordClip]
+    probabilities: np.ndarray
+    rejected: int
+
+
+def hear_split(
+    run: str | Path,
+    split: str,
+    weights: str = "best",
+    overrides: Sequence[str] = (),
+    manifests: Sequence[Path] = (),
+) -> Heard:
+    """Recognise the clips of a split that the run's config names, or of these manifests.
+
+    Args:
+        run: a keyword run.
+        split: ``train``, ``dev`` or ``test``.
+        weights: ``best``, ``last`` or a path.
+        overrides: ``data.folder=…`` and the like, where the recordings are now; ``features.…``, which must
+            be as they were in the training.
+        manifests: to be heard instead of the split.
+
+    Raises:
+        ConfigError: the features differ from those of the training, or something else is asked for.
+        RunError, CorpusError, AudioError: see the message.
+    """
+    folder = open_run(run, "keyword")
+    for override in overrides:
+        if override.partition(".")[0] not in _SECTIONS:
+            hint = "a test may be given data.* (and features.*, as they were in the training)"
+            raise ConfigError(f"'{override}' can't be changed after the training", hint=hint)
+    model = load_keyword_model(folder.path, weights, _features(folder, overrides))
+    data, rate = _data(folder, overrides), model.features.sample_rate
+    clips = _clips(data, split, manifests, model.labels)
+    store = load_clips(clips, rate, model.clip_samples, data.cache, data.workers)
+    return Heard(model, store.clips, softmax(model.logits(store.samples), axis=1), len(store.rejected))
+
+
+def _features(folder: RunFolder, overrides: Sequence[str]) -> KeywordFeatureConfig:
+    """The settings asked for: the run's own, but for what the overrides say."""
+    own = [override for override in overrides if override.startswith("features.")]
+    trained = folder.config().get("features") or {}
+    if any(override.startswith("features.kind=") for override in own):
+        trained = {}  # another kind has other usual values
+    values = with_overrides({"features": trained}, own)["features"]
+    return build_config(KeywordFeatureConfig, values, where=f"{folder.config_file} with {' '.join(own)}")
+
+
+def _data(folder: RunFolder, overrides: Sequence[str]) -> KeywordDataConfig:
+    own = [override for override in overrides if override.startswith("data.")]
+    values = with_overrides({"data": folder.config().get("data") or {}}, own)["data"]
+    return build_config(KeywordDataConfig, values, where=f"{folder.config_file} with {' '.join(own)}")
+
+
+def _clips(
+    data: KeywordDataConfig, split: str, manifests: Sequence[Path], labels: Sequence[str]
+) -> list[KeywordClip]:
+    """The clips to hear; words that the model doesn't know are ``_unknown_`` to it, if it has that label."""
+    if manifests:
+        lists = tuple(map(str, manifests))
+        data = replace(data, folder="", train=lists, dev=(), test=(), words=())
+    found = read_keyword_clips(data)["train" if manifests else split]
+    where = ", ".join(map(str, manifests)) or f"data.{split}"
+    if not found:
+        splits = ", ".join(name for name in SPLITS if name != split)
+        raise CorpusError("there are no clips", where=where, hint=f"choose another split: {splits}")
+    if SILENCE not in labels:
+        found = [clip for clip in found if clip.label != SILENCE]
+    strange = sorted({clip.label for clip in found} - set(labels))
+    if strange and UNKNOWN not in labels:
+        what = f"the model has no label for {', '.join(strange[:5])}{' …' * (len(strange) > 5)}"
+        raise CorpusError(what, where=where, hint=f"it knows {', '.join(labels)}")
+    return [replace(clip, label=UNKNOWN) if clip.label in strange else clip for clip in found]
