@@ -116,12 +116,22 @@ def _walk(
         if nested is not None:
             made = _walk(nested, given, numbers, shapes, calls)
         else:
-            made = _new_wires(node.outputs, numbers, shapes)
+            made = _new_wires(_results(node, [shapes[wire] for wire in given]), numbers, shapes)
             input_shapes = tuple(shapes[wire] for wire in given)
             output_shapes = tuple(shapes[wire] for wire in made)
             calls.append(Call(node.operation, given, made, input_shapes, output_shapes, node.arguments))
         wires.update(zip(map(id, node.outputs), made, strict=True))
     return tuple(wires[id(tensor)] for tensor in function.outputs)
+
+
+def _results(node: Any, input_shapes: Sequence[Shape]) -> list[Any]:
+    """Results of a call, in shape; a nested model may be called on other clips than it was built on."""
+    given = node.input_tensors
+    if list(input_shapes) == [tuple(tensor.shape) for tensor in given]:
+        return node.outputs
+    tensors = [keras.KerasTensor(shape, x.dtype) for shape, x in zip(input_shapes, given, strict=True)]
+    args, kwargs = node.arguments.fill_in(dict(zip(map(id, given), tensors, strict=True)))
+    return keras.tree.flatten(node.operation.compute_output_spec(*args, **kwargs))
 
 
 def _nodes(function: keras.Function) -> Iterator[Any]:

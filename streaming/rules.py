@@ -18,6 +18,8 @@ from keras import layers
 from streaming.graph import Call
 from streaming.timing import (
     CannotStream,
+    Delay,
+    History,
     PadFrequency,
     Signal,
     Treatment,
@@ -226,7 +228,6 @@ def _recurrent(call: Call, signals: list[Signal], wish: Wish) -> Treatment:
     return Treatment(
         signal if layer.return_sequences else Signal(whole=True),
         before=(parts,),
-        changes={"return_state": True, "unroll": True, "use_cudnn": False},
         recurrent=True,
         warm_up=signal.delay * signal.stride,
         dues=dues,
@@ -254,9 +255,10 @@ def _reshaping(call: Call, signals: list[Signal], wish: Wish) -> Treatment:
 
 
 def _side_by_side(signal: Signal, group: int, shape: tuple[int, ...]) -> Treatment:
-    if group == 1:
-        return Treatment(signal, changes={"target_shape": (-1, *shape)})
+    """``group`` frames become one: a window of as many frames that moves on by as many."""
     parts, output = through_window(signal, group, group)
+    # A Reshape can't leave over the newest frames, as a 'valid' convolution does: they wait.
+    parts = tuple(Delay(part.frames) if isinstance(part, History) else part for part in parts)
     return Treatment(output, before=(parts,), changes={"target_shape": (-1, *shape)})
 
 

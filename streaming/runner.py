@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import keras
 import numpy as np
@@ -36,10 +36,10 @@ class KerasStream:
     def reset(self) -> None:
         """Forget what was heard: all states are zeros again."""
         reset_state(self.model)
-        self.states: dict[str, Any] = {}
+        self.states: dict[str, np.ndarray] = {}
         if self.is_external:
             names = self.model.input.keys() - {"input"}
-            self.states = {name: keras.ops.zeros(self.model.input[name].shape) for name in names}
+            self.states = {name: np.zeros(self.model.input[name].shape, np.float32) for name in names}
 
     def step(self, chunk: np.ndarray) -> np.ndarray:
         """Take the next chunk.
@@ -53,11 +53,10 @@ class KerasStream:
         chunk = np.asarray(chunk, np.float32)
         if chunk.shape != self.chunk_shape:
             raise ValueError(f"a chunk of shape {chunk.shape}, not {self.chunk_shape}")
-        chunk = keras.ops.convert_to_tensor(chunk)
         if not self.is_external:
-            return keras.ops.convert_to_numpy(self.model(chunk, training=False))
-        results = self.model({"input": chunk, **self.states}, training=False)
+            return self.model.predict_on_batch(chunk)
+        results = self.model.predict_on_batch({"input": chunk, **self.states})
         self.states = {name: results[f"{name}_next"] for name in self.states}
-        return keras.ops.convert_to_numpy(results["output"])
+        return results["output"]
 
     __call__ = step

@@ -94,8 +94,10 @@ class FrameIndex(StreamState):
 class RecurrentStream(StreamState):
     """A recurrent layer that goes on where the last chunk ended. Its states are (1, units) each.
 
+    Its cell is called frame by frame: a chunk is short, and a graph without a loop runs in any runtime.
+
     Args:
-        recurrent: the layer, with ``return_state=True``.
+        recurrent: the layer: SimpleRNN, GRU or LSTM.
         warm_up: input frames that it must not hear; then the call needs their numbers.
         stride: input frames of one frame of the chunk.
     """
@@ -111,11 +113,16 @@ class RecurrentStream(StreamState):
 
     def call(self, chunk, index=None, given=None):
         """``index`` (1, input frames) float32 if there is warm-up; ``given``: list of external states."""
-        mask = heard_frames(index, self.warm_up, self.stride) if self.warm_up else None
-        # Not __call__, which would attach the mask to the output: what follows is to hear every frame.
-        past = self.past(given)
-        output, *states = self.recurrent.call(chunk, initial_state=past, mask=mask, training=False)
-        return self.done(output, states)
+        heard = heard_frames(index, self.warm_up, self.stride) if self.warm_up else None  # (1, c)
+        states, outputs = self.past(given), []
+        for frame in range(chunk.shape[1]):
+            output, after = self.recurrent.cell(chunk[:, frame], states, training=False)
+            if heard is not None:
+                now = heard[:, frame : frame + 1]  # (1, 1)
+                after = [ops.where(now, new, old) for new, old in zip(after, states, strict=True)]
+            states = list(after)
+            outputs.append(output)
+        return self.done(ops.stack(outputs, axis=1) if self.recurrent.return_sequences else output, states)
 
     def get_config(self) -> dict[str, Any]:
         """Settings, to build it again."""
