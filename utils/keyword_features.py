@@ -241,7 +241,7 @@ def cosine_basis(mel_bins: int, coefficients: int) -> np.ndarray:
     """The first coefficients of the orthonormal DCT-II: (mel_bins, coefficients) float64."""
     places = (np.arange(mel_bins)[:, None] + 0.5) * np.arange(coefficients) * np.pi / mel_bins
     basis = np.sqrt(2 / mel_bins) * np.cos(places)
-    basis[:, 0] = np.sqrt(1 / mel_bins)
+    basis[:, :1] = np.sqrt(1 / mel_bins)
     return basis
 
 
