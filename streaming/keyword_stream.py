@@ -34,8 +34,7 @@ class KeywordStream:
 
     def __init__(self, model: Stepped, features: KeywordFeatureConfig, chunk: int):
         self._model, self._chunk = model, chunk
-        # Of the kind raw the model takes samples as they are.
-        self._features = None if features.kind == "raw" else FeatureStream(features)
+        self._features = FeatureStream(features)
         hop = 1 if features.kind == "raw" else features.stride_samples
         self.call_seconds = chunk * hop / features.sample_rate
         self._waiting: np.ndarray | None = None
@@ -49,7 +48,7 @@ class KeywordStream:
         Returns:
             (calls, labels) float64, a row for each call that the samples completed; (0, 0) for none.
         """
-        frames = samples.astype(np.float32) if self._features is None else self._features.feed(samples)
+        frames = self._features.feed(samples)
         waiting = frames if self._waiting is None else np.concatenate([self._waiting, frames])
         calls = len(waiting) // self._chunk
         self._waiting = waiting[calls * self._chunk :]
@@ -62,5 +61,4 @@ class KeywordStream:
         """Forget all that was heard."""
         self._model.reset()
         self._waiting = None
-        if self._features is not None:
-            self._features.reset()
+        self._features.reset()
