@@ -46,10 +46,12 @@ SIZES = {
 }
 TEN_WORDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
 
+# In quotes: YAML reads a bare yes, no, on and off as true and false.
+_TEN_WORDS = "'data.words=[{}]'".format(",".join(f'"{word}"' for word in TEN_WORDS))
 _EXAMPLES = f"""examples:
   python -m data.corpora.speech_commands --output datasets/speech_commands
   python -m data.corpora.speech_commands --version 1 --output datasets/speech_commands_1
-  python train.py keyword data.folder=datasets/speech_commands data.words=[{",".join(TEN_WORDS)}]
+  python train.py keyword data.folder=datasets/speech_commands {_TEN_WORDS}
 """
 
 

@@ -26,34 +26,27 @@ from data.corpora.command import corpus_command
 from data.corpora.preparation import Corpus
 from data.corpora.synthesiser import (
     COMMAND,
-    Speech,
     Synthesiser,
     SynthesiserError,
     check_installed,
     in_parallel,
     to_text,
 )
-from data.corpora.synthesiser import SAMPLE_RATE as VOICE_RATE
 from data.corpora.synthetic_acoustics import record
+from data.corpora.synthetic_card import read_card
 from data.corpora.synthetic_plan import VOICES, Cast, CorpusSettings, Planned, cast_splits, plan_corpus
 from data.corpora.synthetic_reading import Sentence, spoken_input, spoken_reading
+from data.corpora.synthetic_speech import speak_text
 from data.corpora.synthetic_text import GRAMMAR_PATH
 from data.corpora.thchs30 import SPLITS, find_utterances
 from utils.arguments import not_negative, positive
-from utils.audio import INT16_SCALE, SAMPLE_RATE, audio_seconds, resample, write_wav
+from utils.audio import SAMPLE_RATE, audio_seconds, write_wav
 from utils.errors import CorpusError, run_command
 from utils.files import write_json, write_text
 from utils.pinyin import split_syllable
 
 RECIPE = 2  # raise it when the sound of a corpus with the same settings changes
 
-_SPEED = (150, 210)  # words a minute, about 3.2 to 4.6 syllables a second
-_PITCH = (30, 70)
-_RANGE = (65, 100)  # espeak's usual 50 moves the pitch by two semitones, less than any speaker of Mandarin
-# A voice comes out of smaller and larger heads: formants and pitch move together, as between people. Few of
-# the voices are high, and without this those never heard go wrong four times as often as the low ones.
-_HEAD_SCALE = (0.87, 1.17)
-_SPEECH_RMS = 0.1  # before the recording; voices differ much in loudness
 _BABBLE_VOICES = 3
 
 # THCHS-30's phones: a dummy initial for each zero initial, a final for each i of zhi and of zi.
@@ -79,13 +72,7 @@ def speak(
     Raises:
         SynthesiserError: this voice can't say it.
     """
-    speed, pitch, pitch_range = (int(rng.integers(low, high + 1)) for low, high in (_SPEED, _PITCH, _RANGE))
-    scale = rng.uniform(*_HEAD_SCALE)
-    text = to_text(spoken_input(sentence), sentence.pauses)
-    # Played faster by the scale afterwards: spoken slower by as much, the speed stays what it was to be.
-    said = synthesiser.say(Speech(voice, text, round(speed / scale), pitch, pitch_range, definition))
-    samples = resample(said.astype(np.float32) / INT16_SCALE, VOICE_RATE * scale, SAMPLE_RATE)
-    return samples * np.float32(_SPEECH_RMS / np.sqrt(np.mean(np.square(samples))))
+    return speak_text(to_text(spoken_input(sentence), sentence.pauses), voice, rng, synthesiser, definition)
 
 
 def make_utterance(
@@ -154,7 +141,7 @@ def generate(
     casts = cast_splits(settings)
     identity = _identity(settings)
     card = root / "corpus.json"
-    if _found(card, identity)["complete"]:
+    if read_card(card, identity)["complete"]:
         return _read_failures(root)
     if tuple(command) == COMMAND:
         check_installed()
@@ -189,26 +176,6 @@ def _identity(settings: CorpusSettings) -> dict:
     parts = [RECIPE, fixed, VOICES, hashlib.sha256(text).hexdigest()]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     return {"corpus": "synthetic", "settings": asdict(settings), "hash": digest}
-
-
-def _found(card: Path, identity: dict) -> dict:
-    """The card of a corpus that is there already, or one that says that there is none."""
-    if not card.exists():
-        if card.parent.is_dir() and any(card.parent.iterdir()):
-            what = "the folder is not empty and holds no synthetic corpus"
-            raise CorpusError(what, where=card.parent, hint="choose another folder")
-        return {"complete": False}
-    try:
-        found = json.loads(card.read_text(encoding="utf-8"))
-        same = found["hash"] == identity["hash"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorpusError(f"not readable: {error}", where=card, hint="delete the folder") from error
-    if not same:
-        hint = "choose another folder, or delete this one"
-        raise CorpusError(
-            "a corpus of other settings or of another version lies here", where=card.parent, hint=hint
-        )
-    return found
 
 
 def _read_failures(root: Path) -> list[Failure]:

@@ -13,7 +13,7 @@ from data.augment import add_noise, add_room, coloured_noise, generated_room
 
 NOISE_PROBABILITY, ROOM_PROBABILITY = 0.6, 0.4
 
-_SILENCE_SECONDS = (0.1, 0.35)  # before the speech, and after it
+_SILENCE_SECONDS = (0.1, 0.35)
 _ROOM_SECONDS = (0.1, 0.45)  # reverberation time (RT60)
 _DIRECT_TO_REVERBERANT_DB = (3.0, 15.0)
 _SNR_DB = {"coloured": (10.0, 35.0), "hum": (10.0, 30.0), "babble": (12.0, 30.0)}
@@ -25,7 +25,13 @@ _PEAK = 0.97
 Babble = Callable[[np.random.Generator, int], np.ndarray]
 
 
-def record(speech: np.ndarray, rng: np.random.Generator, babble: Babble, sample_rate: int) -> np.ndarray:
+def record(
+    speech: np.ndarray,
+    rng: np.random.Generator,
+    babble: Babble,
+    sample_rate: int,
+    silence_seconds: tuple[float, float] = _SILENCE_SECONDS,
+) -> np.ndarray:
     """Put speech before a microphone.
 
     Args:
@@ -33,11 +39,12 @@ def record(speech: np.ndarray, rng: np.random.Generator, babble: Babble, sample_
         rng: where all chance comes from.
         babble: gives (length,) float32 of several voices; called for a part of the recordings only.
         sample_rate: Hz.
+        silence_seconds: range, before the speech and after it.
 
     Returns:
         (samples + silence,) float32 within ±0.97.
     """
-    before, after = (int(seconds * sample_rate) for seconds in rng.uniform(*_SILENCE_SECONDS, size=2))
+    before, after = (int(seconds * sample_rate) for seconds in rng.uniform(*silence_seconds, size=2))
     samples = np.pad(speech, (before, after))
     if rng.random() < ROOM_PROBABILITY:
         seconds, ratio_db = rng.uniform(*_ROOM_SECONDS), rng.uniform(*_DIRECT_TO_REVERBERANT_DB)

@@ -111,17 +111,7 @@ def cast_splits(settings: CorpusSettings) -> dict[str, Cast]:
     if not 3 <= settings.voices <= len(VOICES):
         raise CorpusError(f"{settings.voices} voices", hint=f"3 (one a split) to {len(VOICES)}")
     rng = np.random.default_rng([settings.seed, 1])
-    families = _shuffled_families(rng)
-    dev = max(1, round(settings.voices * _DEV_SHARE))
-    test = max(1, round(settings.voices * _TEST_SHARE))
-    own_voices: dict[str, list[str]] = {"dev": [], "test": [], "train": []}
-    for split, count in (("dev", dev), ("test", test), ("train", settings.voices - dev - test)):
-        while families and len(own_voices[split]) < count:
-            family = families.pop()
-            if split == "train" and settings.voices > len(_DISTINCT):
-                family += tuple(voice for name in family for voice in _ALIKE.get(name, ()))
-            # What is left over of a family is not used at all.
-            own_voices[split] += family[: count - len(own_voices[split])]
+    own_voices = cast_voices(settings.voices, rng)
     sentences = _sentences(settings)
     sentences = [sentences[i] for i in rng.permutation(len(sentences))]
     held_out = settings.dev + settings.test
@@ -137,6 +127,27 @@ def cast_splits(settings: CorpusSettings) -> dict[str, Cast]:
             hint="give more text, or ask for fewer",
         )
     return {split: Cast(tuple(own_voices[split]), tuple(own_sentences[split])) for split in SPLITS}
+
+
+def cast_voices(voices: int, rng: np.random.Generator) -> dict[str, list[str]]:
+    """Deal out so many of ``VOICES`` to train, dev and test; voices that are alike go to one split.
+
+    Args:
+        voices: 3 (one a split) to all; near-duplicates come in last, and only into train.
+        rng: where all chance comes from.
+    """
+    families = _shuffled_families(rng)
+    dev = max(1, round(voices * _DEV_SHARE))
+    test = max(1, round(voices * _TEST_SHARE))
+    own_voices: dict[str, list[str]] = {"dev": [], "test": [], "train": []}
+    for split, count in (("dev", dev), ("test", test), ("train", voices - dev - test)):
+        while families and len(own_voices[split]) < count:
+            family = families.pop()
+            if split == "train" and voices > len(_DISTINCT):
+                family += tuple(voice for name in family for voice in _ALIKE.get(name, ()))
+            # What is left over of a family is not used at all.
+            own_voices[split] += family[: count - len(own_voices[split])]
+    return own_voices
 
 
 def _shuffled_families(rng: np.random.Generator) -> list[tuple[str, ...]]:
