@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from keras import layers
 
 from model_keyword.layer_lists import check_layers, check_value
-from model_keyword.time_layers import Padding, as_image, convolution, hidden_layers, label_logits
+from model_keyword.time_layers import Padding, as_image, hidden_layers, image_convolutions, label_logits
 
 
 @dataclass(frozen=True)
 class CnnConfig:
-    """Geometry of `build_cnn`; the lists of the convolutions have an entry a layer, so have those of `units`.
+    """Geometry of `build_cnn`; lists that go together have an entry a layer.
 
     Attributes:
         filters: channels of each convolution.
@@ -67,19 +67,7 @@ def build_cnn(config: CnnConfig, x, labels: int):
     Raises:
         ConfigError: a kernel is too large for its input.
     """
-    x = as_image(x)  # (B, T, F, 1)
-    lists = (config.filters, config.kernels, config.strides, config.dilations, config.activations)
-    for number, (filters, kernel, stride, dilation, activation) in enumerate(zip(*lists, strict=True), 1):
-        x = convolution(
-            x,
-            filters,
-            kernel,
-            stride=stride,
-            dilation=dilation,
-            padding=config.padding,
-            activation=activation,
-            name=f"conv_{number}",
-        )
-    x = layers.Flatten(name="clip")(x)  # (B, T' · F' · filters)
+    x = image_convolutions(config, as_image(x))  # (B, T', F', C)
+    x = layers.Flatten(name="clip")(x)  # (B, T' · F' · C)
     x = layers.Dropout(config.dropout, name="dropout")(x)
     return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)

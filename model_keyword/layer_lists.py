@@ -20,8 +20,8 @@ def check_layers(config: Any, **kinds: str) -> None:
         config: a model's data class.
         **kinds: the name of a field and the kind of its entries: ``count`` (a whole number of at least 1),
             ``counts`` (a list of those), ``size`` (at least 0), ``pair`` (frames, features: two counts),
-            ``share`` (at least 0, below 1), ``factor`` (above 0), ``flag``, ``activation``, ``padding`` or
-            ``kept_length`` (a padding that keeps the number of frames).
+            ``share`` (at least 0, below 1), ``factor`` (above 0), ``flag``, ``activation``, ``cell``,
+            ``padding`` or ``kept_length`` (one that keeps the number of frames).
 
     Raises:
         ConfigError: a list is none, an entry is of another kind, or the lengths differ. Named are the field,
@@ -146,4 +146,5 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "activation": (f"one of {', '.join(ACTIVATIONS)}", lambda value: value in ACTIVATIONS),
     "padding": ("causal, same or valid", lambda value: value in ("causal", "same", "valid")),
     "kept_length": ("causal or same", lambda value: value in ("causal", "same")),
+    "cell": ("gru or lstm", lambda value: value in ("gru", "lstm")),
 }

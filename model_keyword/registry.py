@@ -11,9 +11,26 @@ from typing import Any
 
 import keras
 
+from model_keyword.att_mh_rnn import AttMhRnnConfig, build_att_mh_rnn
+from model_keyword.att_rnn import AttRnnConfig, build_att_rnn
+from model_keyword.bc_resnet import BcResnetConfig, build_bc_resnet
 from model_keyword.cnn import CnnConfig, build_cnn
+from model_keyword.crnn import CrnnConfig, build_crnn
+from model_keyword.dnn import DnnConfig, build_dnn
+from model_keyword.dnn_raw import DnnRawConfig, build_dnn_raw
 from model_keyword.ds_cnn import DsCnnConfig, build_ds_cnn
 from model_keyword.ds_tc_resnet import DsTcResnetConfig, build_ds_tc_resnet
+from model_keyword.front_end import Frames, front_end
+from model_keyword.gru import GruConfig, build_gru
+from model_keyword.inception import InceptionConfig, build_inception
+from model_keyword.inception_resnet import InceptionResnetConfig, build_inception_resnet
+from model_keyword.lstm import LstmConfig, build_lstm
+from model_keyword.mobilenet import MobilenetConfig, build_mobilenet
+from model_keyword.mobilenet_v2 import MobilenetV2Config, build_mobilenet_v2
+from model_keyword.svdf import SvdfConfig, build_svdf
+from model_keyword.svdf_resnet import SvdfResnetConfig, build_svdf_resnet
+from model_keyword.tc_resnet import TcResnetConfig, build_tc_resnet
+from model_keyword.xception import XceptionConfig, build_xception
 from utils.errors import ConfigError
 from utils.keyword_features import KeywordFeatureConfig, feature_frames, feature_values
 
@@ -36,9 +53,25 @@ class ModelEntry:
 
 
 MODELS: dict[str, ModelEntry] = {
+    "att_mh_rnn": ModelEntry(AttMhRnnConfig, build_att_mh_rnn, streams=True),
+    "att_rnn": ModelEntry(AttRnnConfig, build_att_rnn, streams=False),
+    "bc_resnet": ModelEntry(BcResnetConfig, build_bc_resnet, streams=True),
     "cnn": ModelEntry(CnnConfig, build_cnn, streams=True),
+    "crnn": ModelEntry(CrnnConfig, build_crnn, streams=True),
+    "dnn": ModelEntry(DnnConfig, build_dnn, streams=True),
+    "dnn_raw": ModelEntry(DnnRawConfig, build_dnn_raw, streams=True, samples=True),
     "ds_cnn": ModelEntry(DsCnnConfig, build_ds_cnn, streams=True),
     "ds_tc_resnet": ModelEntry(DsTcResnetConfig, build_ds_tc_resnet, streams=True),
+    "gru": ModelEntry(GruConfig, build_gru, streams=True),
+    "inception": ModelEntry(InceptionConfig, build_inception, streams=True),
+    "inception_resnet": ModelEntry(InceptionResnetConfig, build_inception_resnet, streams=True),
+    "lstm": ModelEntry(LstmConfig, build_lstm, streams=True),
+    "mobilenet": ModelEntry(MobilenetConfig, build_mobilenet, streams=True),
+    "mobilenet_v2": ModelEntry(MobilenetV2Config, build_mobilenet_v2, streams=True),
+    "svdf": ModelEntry(SvdfConfig, build_svdf, streams=True),
+    "svdf_resnet": ModelEntry(SvdfResnetConfig, build_svdf_resnet, streams=True),
+    "tc_resnet": ModelEntry(TcResnetConfig, build_tc_resnet, streams=True),
+    "xception": ModelEntry(XceptionConfig, build_xception, streams=True),
 }
 
 
@@ -72,7 +105,15 @@ def build_keyword_model(
             f"model.name {model_config.name} is fed with samples, and features.kind is {features.kind}",
             hint="features.kind=raw",
         )
-    if features.kind == "raw":
-        raise ConfigError("features.kind raw has no front end yet", hint="features.kind=mfcc")
-    inputs = keras.Input((frames, feature_values(features)), name="features")
-    return keras.Model(inputs, entry.build(model_config, inputs, labels), name=model_config.name)
+    if features.kind != "raw":
+        inputs = keras.Input((frames, feature_values(features)), name="features")
+        x = inputs
+    else:
+        inputs = keras.Input((clip_samples,), name="samples")
+        x = _windows(inputs, features) if entry.samples else front_end(inputs, features)  # (B, T, F)
+    return keras.Model(inputs, entry.build(model_config, x, labels), name=model_config.name)
+
+
+def _windows(samples, features: KeywordFeatureConfig):
+    """Samples (B, S) → the samples of each window (B, T, window)."""
+    return Frames(features.window_samples, features.stride_samples, name="frames")(samples)

@@ -85,11 +85,13 @@ def depthwise(
 
 
 def max_pooling(x, size: int, stride: int, *, name: str, padding: Padding = "causal"):
-    """Largest values of ``size`` frames: (B, T, C) → (B, T', C). What is padded must not be negative.
+    """Largest values of ``size`` frames: (B, T, C), none negative → (B, T', C); the input for a stride of 1.
 
     Raises:
         ConfigError: the window doesn't fit into its input.
     """
+    if stride == 1:
+        return x
     x = _padded(x, (size,), (stride,), (1,), padding, None, name)
     return layers.MaxPooling1D(size, strides=stride, name=name)(x)
 
@@ -105,6 +107,33 @@ def normalised(x, name: str, activation: str | None = "relu", *, scale: bool = T
     """
     x = layers.BatchNormalization(momentum=_MOMENTUM, scale=scale, name=f"{name}_norm")(x)
     return layers.Activation(activation, name=f"{name}_act")(x) if activation else x
+
+
+def image_convolutions(config, x, *, normalise: bool = False):
+    """A config's lists of convolutions, ``filters``, ``kernels`` and so on: (B, T, F, 1) → (B, T', F', C).
+
+    Args:
+        config: with the fields of `model_keyword.crnn.CrnnConfig` that describe convolutions.
+        x: image.
+        normalise: whether batch normalisation follows each activation.
+
+    Raises:
+        ConfigError: a kernel is too large for its input.
+    """
+    lists = (config.filters, config.kernels, config.strides, config.dilations, config.activations)
+    for number, (filters, kernel, stride, dilation, activation) in enumerate(zip(*lists, strict=True), 1):
+        x = convolution(
+            x,
+            filters,
+            kernel,
+            stride=stride,
+            dilation=dilation,
+            padding=config.padding,
+            activation=activation,
+            name=f"conv_{number}",
+        )
+        x = normalised(x, f"conv_{number}", None) if normalise else x
+    return x
 
 
 def hidden_layers(x, units: Sequence[int], activations: Sequence[str], name: str = "dense"):

@@ -1,0 +1,76 @@
+"""Batch normalisation of sub-bands: (B, T, F, C) in, each band of features normalised by itself out.
+
+Chang et al., "SubSpectral Normalization for Neural Audio Data Processing" (2021, arXiv:2103.13620).
+"""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+from utils.errors import ConfigError
+
+
+@keras.saving.register_keras_serializable(package="model_keyword")
+class SubSpectralNorm(keras.layers.Layer):
+    """Batch normalisation with statistics, factor and offset for each channel of each sub-band.
+
+    Outside of training a frame depends on itself alone.
+
+    Args:
+        bands: S, sub-bands of neighbouring features, all of one size.
+        momentum: of the moving statistics.
+        epsilon: added to the variance.
+
+    Call arguments:
+        x: (B, T, F, C), F a multiple of ``bands`` → the same shape.
+    """
+
+    frame_wise = True
+
+    def __init__(self, bands: int, momentum: float = 0.97, epsilon: float = 1e-3, **settings):
+        super().__init__(**settings)
+        self.bands, self.momentum, self.epsilon = bands, momentum, epsilon
+
+    def build(self, input_shape):
+        """Make the weights, (S, C) each.
+
+        Raises:
+            ConfigError: the features can't be shared out among the bands.
+        """
+        features, channels = input_shape[2:]
+        if features % self.bands:
+            raise ConfigError(
+                f"layer {self.name}: {features} features can't be {self.bands} sub-bands of one size",
+                hint=f"a multiple of {self.bands} features, here and after each stride",
+            )
+        self.band_features = features // self.bands
+        shape = (self.bands, channels)
+        self.gamma = self.add_weight(shape, "ones", name="gamma")
+        self.beta = self.add_weight(shape, "zeros", name="beta")
+        self.moving_mean = self.add_weight(shape, "zeros", trainable=False, name="moving_mean")
+        self.moving_variance = self.add_weight(shape, "ones", trainable=False, name="moving_variance")
+
+    def call(self, x, training=False):
+        """Normalise, in training by the batch's own statistics."""
+        mean, variance = self._batch_statistics(x) if training else (self.moving_mean, self.moving_variance)
+        factor = self.gamma * ops.rsqrt(variance + self.epsilon)
+        offset = self.beta - mean * factor  # (S, C)
+        return x * self._per_feature(factor, x.dtype) + self._per_feature(offset, x.dtype)
+
+    def _batch_statistics(self, x):
+        """Mean and variance (S, C) over batch, frames and the features of a band; the moving ones follow."""
+        by_band = ops.reshape(x, (-1, self.bands, self.band_features, x.shape[-1]))  # (B · T, S, F / S, C)
+        mean, variance = ops.moments(ops.cast(by_band, "float32"), axes=(0, 2))
+        for moving, new in ((self.moving_mean, mean), (self.moving_variance, variance)):
+            moving.assign(self.momentum * moving + (1 - self.momentum) * ops.stop_gradient(new))
+        return mean, variance
+
+    def _per_feature(self, values, dtype):
+        """(S, C) → (F, C): a band's values for each of its features."""
+        return ops.cast(ops.repeat(values, self.band_features, axis=0), dtype)
+
+    def get_config(self):
+        """What the constructor takes."""
+        own = {"bands": self.bands, "momentum": self.momentum, "epsilon": self.epsilon}
+        return super().get_config() | own
