@@ -32,6 +32,7 @@ from utils.quiet import silence_tensorflow
 from utils.recognition import Ending, Segment
 from utils.run import PRETRAINED, open_run
 from utils.transcript_formats import FORMATS, Events, as_json_line
+from utils.vocabulary import Vocabulary
 
 DEMO = Path("runs/demo")
 PIPE = Path("-")
@@ -48,13 +49,15 @@ examples:
   python transcribe.py lecture.flac --syllables runs/syllables --workers 1
   ffmpeg -i talk.mkv -f wav - | python transcribe.py -
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000
+  arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream --speech runs/compact_streaming
 
 Reads WAV, FLAC, OGG, MP3 and what else libsndfile reads, of any length, rate and number of channels. What is
 longer than 20 s is cut where nobody speaks; the text comes line by line, and memory stays flat. Without
 --speech and --language the models of the demo are used (runs/demo, made by `make demo`); with --speech alone
 the converter that comes with the project. With --joint, hanzi have a say in what was heard where the acoustic
-model isn't sure. A file that can't be read gives an error line and is named again at the end; the others are
-transcribed, and the exit code is 1.
+model isn't sure. With --stream the syllables come while they are spoken (on standard error), and the text
+when an utterance ends; the speech run must be of compact_streaming. A file that can't be read gives an error
+line and is named again at the end; the others are transcribed, and the exit code is 1.
 """
 
 
@@ -93,55 +96,82 @@ def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[
     """Do the jobs; returns the names of those that failed."""
     recognizer = _recognizer(options, runs)
     failed: list[str] = []
+    block_seconds = options.chunk / 1000 if options.stream else 1.0
     # Without --output the transcripts themselves show how far it is.
     with tqdm(unit=" s of audio", disable=None if options.output else True) as bar:
-        recognised = recognizer.segments(_sources(jobs, options.rate, recognizer.sample_rate))
+        sources = _sources(jobs, options.rate, recognizer.sample_rate, block_seconds)
+        recognised = recognizer.segments(sources)
         for job, (name, events) in zip(jobs, recognised, strict=True):
             try:
                 _write(name, _good(_counted(events, bar)), job.target, options.format, len(jobs) > 1)
             except AudioError as error:
                 failed.append(name)
                 tqdm.write(f"error: {error}", file=sys.stderr)
+    if options.stream:
+        print(recognizer.speed(), file=sys.stderr)
     return failed
 
 
 def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
     silence_tensorflow()
-    from pipeline import (
-        WINDOW_SECONDS,
-        Recognizer,
-        load_acoustic_model,
-        load_converter,
-        load_fusion,
-        load_joint_search,
-    )
+    from pipeline import WINDOW_SECONDS, Recognizer, load_acoustic_model, load_converter, load_joint_search
 
     converter, joint = load_converter(runs["language"], options.words), None
+    if options.stream:
+        return _stream_recognizer(options, runs["speech"], converter)
     if options.joint:
         joint = load_joint_search(converter, **joint_settings(options))
     acoustic = load_acoustic_model(runs["speech"])
-    fusion = None
-    if options.syllables:
-        weights = (options.fusion_weight, options.insertion_bonus)
-        fusion = load_fusion(options.syllables, acoustic.vocabulary, *weights)
     return Recognizer(
         acoustic,
         converter,
         beam=options.beam,
         n_best=options.n_best,
-        fusion=fusion,
+        fusion=_fusion(options, acoustic.vocabulary),
         joint=joint,
         workers=options.workers,
         window_seconds=0.0 if options.rate else WINDOW_SECONDS,  # who pipes raw sound wants text at once
     )
 
 
-def _sources(jobs: Sequence[Job], rate: int | None, wanted_rate: int) -> Iterator[tuple[str, Any]]:
+def _fusion(options: argparse.Namespace, vocabulary: Vocabulary) -> Any:
+    from pipeline import load_fusion
+
+    weights = (options.fusion_weight, options.insertion_bonus)
+    return load_fusion(options.syllables, vocabulary, *weights) if options.syllables else None
+
+
+def _stream_recognizer(options: argparse.Namespace, run: Path, converter: Any) -> Any:
+    from model_speech.causal import load_causal_model
+    from model_speech.decoder import Decoder
+    from streaming.recognizer import StreamRecognizer
+    from streaming.speech import SpeechStream, keras_stream
+
+    if options.joint or options.n_best > options.beam:
+        hint = "leave --joint out, and take a --beam of at least --n-best"
+        raise UserError("--stream can't search syllables and hanzi together, nor more readings", hint=hint)
+    model = load_causal_model(run)
+    frames = max(1, round(options.chunk / 1000 / model.features.hop_seconds))
+    fusion = _fusion(options, model.vocabulary)
+    decoder = Decoder(model.vocabulary.blank_index, options.beam, options.n_best, fusion)
+    stream = SpeechStream(model, keras_stream(model, frames), frames, decoder)
+    return StreamRecognizer(stream, converter.convert, None if options.output else _show_event)
+
+
+def _show_event(event: Any) -> None:
+    """A syllable as soon as it is heard; at an utterance's end a new line."""
+    text, end = ("", "\n") if isinstance(event, Segment) else (event.pinyin, " ")
+    print(text, end=end, file=sys.stderr, flush=True)
+
+
+def _sources(
+    jobs: Sequence[Job], rate: int | None, wanted_rate: int, block_seconds: float
+) -> Iterator[tuple[str, Any]]:
     for job in jobs:
         if job.audio != PIPE:
             yield str(job.audio), job.audio
         elif rate:
-            yield PIPE_NAME, pcm_blocks(sys.stdin.buffer, rate, wanted_rate)
+            yield PIPE_NAME, pcm_blocks(sys.stdin.buffer, rate, wanted_rate, block_seconds)
         else:
             # The readers of sound files go back and forth in them, which a pipe can't.
             with tempfile.NamedTemporaryFile(prefix="standard-input-") as copy:
@@ -272,6 +302,7 @@ def _settings(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str
         **search_facts(options),
         "n_best": options.n_best,
         "words": hashlib.sha256(words.encode()).hexdigest(),
+        **({"stream": True} if options.stream else {}),
         **{stage: _weights(run) for stage, run in used.items()},
     }
 
@@ -323,6 +354,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--rate", type=positive, metavar="HZ", help="standard input is raw mono 16-bit sound of this rate"
+    )
+    parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="go along with the sound, with a model that doesn't wait for its end (compact_streaming)",
+    )
+    parser.add_argument(
+        "--chunk",
+        type=positive,
+        default=80,
+        metavar="MS",
+        help="with --stream: sound that is heard at once, a multiple of what the model's strides need "
+        "(default: %(default)s)",
     )
     add_search_options(parser)
     add_joint_options(parser)

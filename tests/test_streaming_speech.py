@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 
 import keras
 import numpy as np
@@ -21,6 +23,7 @@ from model_speech.decoding import greedy_decode
 from model_speech.greedy_stream import GreedyStream
 from model_speech.loading import AcousticModel
 from model_speech.registry import MODELS
+from streaming.recognizer import StreamRecognizer
 from streaming.speech import LogitStream, SpeechStream, keras_stream
 from streaming.streamability import check_streamable, stream_facts
 from streaming.utterances import LONGEST_SECONDS, Syllable, UtteranceDecoder
@@ -29,12 +32,13 @@ from tests.acoustic_models import (
     assert_survives_keras_files,
     assert_weights_round_trip,
 )
-from tests.tiny_runs import save_speech_run
-from utils.audio import pcm_blocks
-from utils.errors import ConfigError
+from tests.tiny_runs import save_speech_run, write_language_run
+from transcribe import main
+from utils.audio import pcm_blocks, read_audio, write_wav
+from utils.errors import AudioError, ConfigError, UserError
 from utils.feature_stream import FeatureStream
 from utils.features import FeatureConfig, extract_features, feature_bins
-from utils.recognition import Segment
+from utils.recognition import Ending, Segment
 from utils.running_normalisation import USUAL_LEVEL, RunningNormalisation
 from utils.vocabulary import Vocabulary
 
@@ -262,7 +266,7 @@ def test_pinyin_and_times_are_those_of_the_whole(acoustic, streams, beam):
 
 def test_a_chunk_that_does_not_suit_the_stride_is_refused(streams):
     model, networks = streams
-    with pytest.raises(ConfigError, match=r"a chunk of 12 feature frames.*time stride, 8"):
+    with pytest.raises(ConfigError, match=r"a chunk of 12 feature frames.*time stride: 8 frames, 80 ms"):
         LogitStream(model, networks[8], 12)
 
 
@@ -363,3 +367,57 @@ def test_raw_sound_comes_in_blocks_as_short_as_asked_for():
     blocks = list(pcm_blocks(io.BytesIO(integers.tobytes()), 8000, 8000, seconds=0.05))
     assert [len(block) for block in blocks] == [400, 400, 200]
     np.testing.assert_array_equal(np.concatenate(blocks) * 32768, integers)
+
+
+# The command line
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory, acoustic):
+    """A recording and two runs, as arguments of transcribe.py."""
+    folder = tmp_path_factory.mktemp("transcribe")
+    run = save_speech_run(folder / "speech", acoustic, SMALL)
+    language = write_language_run(folder / "language", folder / "manifest.tsv")
+    write_wav(folder / "a.wav", sound(50_000))
+    return [str(folder / "a.wav"), "--speech", str(run), "--language", str(language), "--stream"]
+
+
+def test_transcribe_goes_along_with_the_sound(command, acoustic, capsys):
+    code = main([*command, "--format", "json", "--chunk", "240"])
+    out, err = capsys.readouterr()
+    shown = json.loads(out)
+    logits, lengths = acoustic.logits([extract_features(read_audio(command[0]), acoustic.features)])
+    (expected,) = greedy_decode(logits, lengths, len(TOKENS) - 1)
+    pinyin = " ".join(TOKENS[token] for token in expected.tokens if TOKENS[token] != " ")
+    assert code == 0
+    assert shown["pinyin"] == pinyin
+    assert len(shown["hanzi"]) == len(pinyin.split())
+    assert shown["seconds"] == pytest.approx(3.125)
+    *heard, speed = err.strip().splitlines()
+    assert " ".join(" ".join(heard).split()) == pinyin
+    assert re.fullmatch(
+        r"3\.1 s of sound heard in .* s, looking ahead 175 ms, real-time factor \d\.\d{3}", speed
+    )
+
+
+def test_what_stream_can_not_do_is_refused(command):
+    with pytest.raises(UserError, match="leave --joint out"):
+        main([*command, "--joint"])
+    with pytest.raises(ConfigError, match=r"a chunk of 10 feature frames.*8 frames, 80 ms"):
+        main([*command, "--chunk", "100"])
+
+
+def test_a_recording_that_ends_early_is_heard_so_far(acoustic, streams):
+    def broken():
+        yield sound(20_000)
+        raise AudioError("cut off", where="a.wav")
+
+    model, networks = streams
+    recognizer = StreamRecognizer(SpeechStream(model, networks[8], 8))
+    ((name, events),) = ((name, list(events)) for name, events in recognizer.segments([("a", broken())]))
+    assert name == "a"
+    assert isinstance(events[-1], Ending)
+    assert (events[-1].seconds, events[-1].error.what) == (1.25, "cut off")
+    assert any(isinstance(event, Segment) for event in events)
+    ((_, [ending]),) = ((name, list(events)) for name, events in recognizer.segments([("b", iter([]))]))
+    assert "no samples" in str(ending.error)
