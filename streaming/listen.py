@@ -1,0 +1,220 @@
+"""Sound in (microphone, files, a pipe); each keyword that is heard out, with its time and score.
+
+A LiteRT or ONNX model of a bundle needs neither TensorFlow nor Keras; labels, front end, threshold, smoothing
+and refractory time come from its bundle. Memory doesn't grow with the stream.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import json
+import queue
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bundle.folder import find_bundle, open_bundle
+from bundle.variants import Format, Precision, State
+from streaming.detection import Detection, DetectionConfig, KeywordDetector
+from streaming.keyword_stream import KeywordStream
+from utils.audio import audio_blocks, pcm_blocks
+from utils.config import build_config
+from utils.errors import AudioError, BundleError, run_command
+
+EXAMPLES = """\
+examples:
+  python -m streaming.listen --model runs/commands/export talk.flac
+  python -m streaming.listen --model runs/commands/export/litert/stream_external_float.tflite talk.flac
+  arecord -q -t raw -f S16_LE -r 16000 | python -m streaming.listen --model runs/commands/export -
+  python -m streaming.listen --model runs/commands/export --microphone --threshold 0.9
+
+Of a bundle's folder the LiteRT model with external state is taken, in float where it is there.
+A pipe is read as 16-bit little-endian mono samples of --rate.
+"""
+_BLOCK_SECONDS = 0.1  # of sound that are waited for: a keyword is told at most so late
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A streamed keyword model, ready to listen.
+
+    Attributes:
+        stream: samples → probabilities.
+        labels: of its columns.
+        detection: when a keyword counts as heard.
+        window_seconds: what the model looks back on; until so much was heard nothing fires.
+        sample_rate: Hz, that it wants.
+    """
+
+    stream: KeywordStream
+    labels: tuple[str, ...]
+    detection: DetectionConfig
+    window_seconds: float
+    sample_rate: int
+
+    def detector(self, threshold: float | None = None) -> KeywordDetector:
+        """What turns probabilities into keywords, at the listener's threshold or another."""
+        config = self.detection if threshold is None else replace(self.detection, threshold=threshold)
+        return KeywordDetector(self.labels, config, self.stream.call_seconds, self.window_seconds)
+
+
+def open_listener(model: str | Path, **detection: float | None) -> Listener:
+    """Open a bundle's streamed model.
+
+    Args:
+        model: an artefact's file in its bundle, or the bundle's folder.
+        detection: values of :class:`DetectionConfig` that win over the bundle's; None leaves it.
+
+    Raises:
+        BundleError: no bundle, a damaged one, one of speech, or an artefact that doesn't stream.
+        ConfigError: a value of ``detection`` is out of range.
+    """
+    path = Path(model)
+    if (path / "bundle.json").is_file():
+        bundle = open_bundle(path)
+        name = _stream_of(bundle.artefacts, path)
+    else:
+        bundle, name = find_bundle(path)
+    if bundle.facts["kind"] != "keyword":
+        hint = "python -m streaming.speech listens to speech"
+        raise BundleError("this bundle holds no keyword model", where=bundle.path, hint=hint)
+    artefact = bundle.open(name)
+    if artefact.mode is State.NON_STREAM:
+        hint = "take a stream_internal or stream_external one"
+        raise BundleError("this artefact takes whole clips", where=path, hint=hint)
+    asked = {key: value for key, value in detection.items() if value is not None}
+    config = build_config(DetectionConfig, {**bundle.decoding, **asked}, where=str(bundle.path))
+    features = bundle.features
+    stream = KeywordStream(artefact, features, artefact.facts.input_shape[1])
+    window = bundle.facts["clip_seconds"]
+    return Listener(stream, bundle.labels, config, window, features.sample_rate)
+
+
+def hear(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[Detection]:
+    """The keywords in a stream, as they are heard; a stream begins with nothing heard before.
+
+    Args:
+        listener: the model.
+        blocks: (samples,) floats in [-1, 1] each, at the listener's rate.
+    """
+    listener.stream.reset()
+    detector = listener.detector()
+    for probabilities in probabilities_of(listener, blocks):
+        yield from detector.feed(probabilities)
+
+
+def probabilities_of(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """(calls, labels) for each stretch of sound that completed a call."""
+    size = max(1, round(_BLOCK_SECONDS * listener.sample_rate))
+    for block in blocks:
+        for start in range(0, len(block), size):
+            probabilities = listener.stream.feed(block[start : start + size])
+            if len(probabilities):
+                yield probabilities
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line, listen, print."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not options.audio and not options.microphone:
+        parser.error("nothing to listen to: give recordings, - for a pipe, or --microphone")
+    listener = open_listener(
+        options.model,
+        threshold=options.threshold,
+        smoothing_ms=options.smoothing_ms,
+        refractory_ms=options.refractory_ms,
+    )
+    for source, blocks in _sources(options, listener.sample_rate):
+        for detection in hear(listener, blocks):
+            print(_line(detection, source, options), flush=True)
+    return 0
+
+
+def _stream_of(artefacts: Mapping[str, Mapping[str, Any]], path: Path) -> str:
+    """The artefact of a bundle that a device would take."""
+    wanted = (Format.LITERT, State.EXTERNAL)
+    streams = [name for name, facts in artefacts.items() if (facts["format"], facts["state"]) == wanted]
+    if not streams:
+        hint = "export.py RUN --format litert --mode stream_external"
+        raise BundleError("the bundle holds no streamed LiteRT model", where=path, hint=hint)
+    return min(streams, key=lambda name: artefacts[name]["precision"] != Precision.FLOAT)
+
+
+def _sources(options: argparse.Namespace, sample_rate: int) -> Iterator[tuple[str, Iterator[np.ndarray]]]:
+    if options.microphone:
+        yield "microphone", _microphone_blocks(sample_rate)
+        return
+    for name in options.audio:
+        if name == "-":
+            yield "-", pcm_blocks(sys.stdin.buffer, options.rate, sample_rate, _BLOCK_SECONDS)
+        else:
+            yield name, audio_blocks(name, sample_rate)
+
+
+def _microphone_blocks(sample_rate: int) -> Iterator[np.ndarray]:
+    """What the default microphone hears, until Ctrl-C.
+
+    Raises:
+        AudioError: no sounddevice, no PortAudio, no microphone.
+    """
+    try:
+        sounddevice: Any = importlib.import_module("sounddevice")
+    except (ImportError, OSError) as error:  # OSError: the package is there, the PortAudio library isn't
+        hint = "pip install -r requirements-microphone.txt; on Linux also the package libportaudio2"
+        raise AudioError(f"the microphone can't be opened ({error})", hint=hint) from error
+    heard: queue.Queue[np.ndarray] = queue.Queue()
+    size = round(_BLOCK_SECONDS * sample_rate)
+
+    def keep(samples: np.ndarray, *_: Any) -> None:
+        heard.put(samples[:, 0].copy())
+
+    try:
+        microphone = sounddevice.InputStream(sample_rate, size, channels=1, dtype="float32", callback=keep)
+    except sounddevice.PortAudioError as error:
+        hint = "connect one, or give files or - for a pipe"
+        raise AudioError(f"the microphone can't be opened ({error})", hint=hint) from error
+    with microphone:
+        for _ in itertools.count():
+            yield heard.get()
+
+
+def _line(detection: Detection, source: str, options: argparse.Namespace) -> str:
+    if options.json:
+        facts = {
+            "seconds": round(detection.seconds, 3),
+            "keyword": detection.keyword,
+            "score": round(detection.score, 4),
+            "source": source,
+        }
+        return json.dumps(facts, ensure_ascii=False)
+    origin = f"{source}\t" if len(options.audio) > 1 else ""
+    return f"{origin}{detection.seconds:.2f}\t{detection.keyword}\t{detection.score:.3f}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m streaming.listen",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--model", type=Path, required=True, help="an artefact in its bundle, or the bundle")
+    parser.add_argument("audio", nargs="*", help="recordings; - for samples from a pipe")
+    parser.add_argument("--microphone", action="store_true", help="listen to the default microphone")
+    parser.add_argument("--rate", type=int, default=16_000, metavar="HZ", help="of a pipe (default: 16000)")
+    parser.add_argument("--threshold", type=float, help="probability from which a keyword counts as heard")
+    parser.add_argument("--smoothing-ms", type=float, help="time over which probabilities are averaged")
+    parser.add_argument("--refractory-ms", type=float, help="time after a keyword in which none fires")
+    parser.add_argument("--json", action="store_true", help="a JSON object a keyword")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)
