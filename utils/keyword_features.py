@@ -34,6 +34,7 @@ _USUAL = {
     # TensorFlow's microfrontend as keyword models for microcontrollers use it
     "micro": {"window_ms": 30.0, "mel_bins": 40, "coefficients": 0, "lowest_hz": 125.0, "highest_hz": 7500.0},
 }
+_FLOATS = ("window_ms", "stride_ms", "lowest_hz", "highest_hz")
 _HIGHEST_SHARE = 0.475  # of the sample rate: the usual 7600 Hz at 16 kHz, and 3800 Hz at 8 kHz
 _VERSION = 1  # raise it when the same settings give other numbers than before
 _BLOCK_FRAMES = 256  # frames a time, which keeps them in the processor's cache
@@ -78,6 +79,8 @@ class KeywordFeatureConfig:
                 if name == "highest_hz":
                     value = min(value, _HIGHEST_SHARE * self.sample_rate)
                 object.__setattr__(self, name, value)  # the usual way past a frozen class's own guard
+        for name in _FLOATS:  # 40 and 40.0 are one setting, with one hash
+            object.__setattr__(self, name, float(getattr(self, name)))
         _check_times(self)
         _check_filters(self)
 
@@ -303,7 +306,7 @@ def _mel(hertz):
 
 
 def _check_times(config: KeywordFeatureConfig) -> None:
-    for name in ("window_ms", "stride_ms", "lowest_hz", "highest_hz"):
+    for name in _FLOATS:
         if not np.isfinite(getattr(config, name)):
             raise ConfigError(f"features.{name} is {getattr(config, name)}", hint="a finite number")
     if config.sample_rate < 1:

@@ -36,7 +36,7 @@ _LOG_SEGMENT_BITS = 7
 _LOG_COEFFICIENT = 45426  # ln 2 in 16 bits
 _LOG_SHIFT = 6
 _LARGEST = np.iinfo(np.int16).max
-_BLOCK_FRAMES = 512  # frames a time, which keeps them in the processor's cache
+_BLOCK_FRAMES = 256  # frames a time, which keeps them in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -93,18 +93,20 @@ def micro_features(
 
 def _filter_magnitudes(framed: np.ndarray, front_end: MicroFrontEnd) -> np.ndarray:
     """(clips, frames, window) int16 → root of each filter's energy, (clips, frames, channels) uint32."""
-    windowed = (framed.astype(np.int32) * _window(front_end.window) >> _WINDOW_BITS).astype(np.int16)
+    # Frames lie side by side as columns, (window, n): each step of the FFT then runs over long rows.
+    columns = framed.reshape(-1, front_end.window).T.astype(np.int32)
+    windowed = (columns * _window(front_end.window)[:, None] >> _WINDOW_BITS).astype(np.int16)
     # Each frame is scaled up as far as 16 bits allow; -32768 counts as negative here, as it does in C.
-    peaks = np.abs(windowed).max(axis=-1, keepdims=True).astype(np.int32)
-    shift = 15 - _bit_length(np.maximum(peaks, 0))  # (clips, frames, 1)
-    padded = np.zeros((*framed.shape[:2], front_end.fft_size), np.int32)
-    padded[..., : front_end.window] = (windowed.astype(np.int32) << shift).astype(np.int16)
+    peaks = np.maximum(np.abs(windowed).max(axis=0), 0)
+    shift = 15 - _bit_length(peaks)  # (n,)
+    padded = np.zeros((front_end.fft_size, columns.shape[1]), np.int32)
+    padded[: front_end.window] = (windowed.astype(np.int32) << shift).astype(np.int16)
     real, imaginary = _real_fft(padded)
     energy = real.astype(np.float64) ** 2 + imaginary.astype(np.float64) ** 2  # whole numbers up to 2^31
-    filters = _filters(front_end)
     # Products and sums of whole numbers below 2^53: double precision is exact, and faster than integers.
-    sums = (energy.reshape(-1, energy.shape[-1]) @ filters).reshape(*energy.shape[:2], -1)
-    return (_rounded_root(sums) >> shift).astype(np.uint32)
+    sums = _filters(front_end) @ energy  # (channels, n)
+    magnitudes = (_rounded_root(sums) >> shift).astype(np.uint32)
+    return magnitudes.T.reshape(*framed.shape[:2], -1)
 
 
 def _rounded_root(sums: np.ndarray) -> np.ndarray:
@@ -179,43 +181,47 @@ def _logarithm(values: np.ndarray, front_end: MicroFrontEnd) -> np.ndarray:
 
 
 def _real_fft(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(…, n) 16-bit numbers in int32 → real and imaginary part, (…, n / 2) int32, without the highest bin.
+    """(size, n) 16-bit numbers in int32 → real and imaginary part of the first axis's FFT over ``size``.
 
     Even samples are the real, odd ones the imaginary part of a complex FFT of half the length, which is then
-    taken apart. All divisions round as kissfft's ``FIXED_POINT=16`` does; the result is the FFT over n.
+    taken apart. All divisions round as kissfft's ``FIXED_POINT=16`` does. Both parts are (size / 2, n) int32,
+    without the highest frequency.
     """
-    real, imaginary = _complex_fft(values[..., ::2], values[..., 1::2])
-    half = real.shape[-1]
+    real, imaginary = _complex_fft(values[::2], values[1::2])
+    half = len(real)
+    mirror = -np.arange(half) % half
+    # Halved after the sign has changed: -16384 doesn't round to minus what 16384 rounds to.
+    mirror_imaginary = _divided(-imaginary[mirror], 2)
     real, imaginary = _divided(real, 2), _divided(imaginary, 2)
-    backward = -np.arange(half) % half
-    even = real + real[..., backward], imaginary - imaginary[..., backward]
-    odd = real - real[..., backward], imaginary + imaginary[..., backward]
+    even = real + real[mirror], imaginary + mirror_imaginary
+    odd = real - real[mirror], imaginary - mirror_imaginary
     twisted = _multiplied(odd, _twiddles_of_real(half))
-    # The upper half of kissfft's bins is mirrored from the lower: their rounding goes the other way.
-    lower = np.arange(half) < half // 2
-    mirrored = backward[half // 2 :]
-    result_real = (even[0] + twisted[0]) >> 1
-    result_imaginary = (even[1] + twisted[1]) >> 1
-    result_real[..., ~lower] = (even[0][..., mirrored] - twisted[0][..., mirrored]) >> 1
-    result_imaginary[..., ~lower] = (twisted[1][..., mirrored] - even[1][..., mirrored]) >> 1
-    result_real[..., 0], result_imaginary[..., 0] = real[..., 0] + imaginary[..., 0], 0
-    return result_real, result_imaginary
+    result_real = even[0] + twisted[0]
+    result_imaginary = even[1] + twisted[1]
+    # kissfft takes the upper half of its bins from the lower: rounding goes the other way there.
+    upper = slice(half // 2, None)
+    lower = mirror[upper]
+    result_real[upper] = even[0][lower] - twisted[0][lower]
+    result_imaginary[upper] = twisted[1][lower] - even[1][lower]
+    result_real[0], result_imaginary[0] = 2 * (real[0] + imaginary[0]), 0
+    return result_real >> 1, result_imaginary >> 1
 
 
 def _complex_fft(real: np.ndarray, imaginary: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Fixed-point FFT over the last axis, a power of two: decimation in time, radix 4 (2 innermost)."""
-    size = real.shape[-1]
+    """Fixed-point FFT over the first axis of (size, n), by decimation in time with radix 4 (2 innermost)."""
+    size, columns = real.shape
     if size == 1:
         return real, imaginary
     radix = 4 if size % 4 == 0 else 2
-    # (…, size) → (…, size / radix, radix) → (…, radix, size / radix): every radix-th value is a part
-    parts = [part.reshape(*part.shape[:-1], -1, radix).swapaxes(-1, -2) for part in (real, imaginary)]
-    real, imaginary = (_divided(part, radix) for part in _complex_fft(*parts))
-    turned = _multiplied((real[..., 1:, :], imaginary[..., 1:, :]), _twiddles(size, radix))
-    first = real[..., 0, :], imaginary[..., 0, :]
-    others = [(turned[0][..., i, :], turned[1][..., i, :]) for i in range(radix - 1)]
-    joined = _radix_four(first, *others) if radix == 4 else _radix_two(first, *others)
-    return tuple(np.concatenate([part[i] for part in joined], axis=-1) for i in range(2))
+    # Every radix-th value is a part: (size, n) → (size / radix, radix · n), all parts at once.
+    parts = _complex_fft(*(part.reshape(-1, radix * columns) for part in (real, imaginary)))
+    real, imaginary = (_divided(part, radix).reshape(-1, radix, columns) for part in parts)
+    turned = real[:, 1:], imaginary[:, 1:]
+    if size > radix:  # else all factors are 1, which changes no number below 2^14
+        turned = _multiplied(turned, _twiddles(size, radix))
+    others = [(turned[0][:, i], turned[1][:, i]) for i in range(radix - 1)]
+    joined = (_radix_four if radix == 4 else _radix_two)((real[:, 0], imaginary[:, 0]), *others)
+    return tuple(np.concatenate([part[i] for part in joined]) for i in range(2))
 
 
 def _radix_two(a, b):
@@ -242,8 +248,11 @@ def _multiplied(values, factors):
     return _rounded(a * c - b * d), _rounded(a * d + b * c)
 
 
-def _rounded(values: np.ndarray) -> np.ndarray:
-    return (values + np.int32(1 << 14)) >> np.int32(15)
+def _rounded(products: np.ndarray) -> np.ndarray:
+    """Take 15 bits after the point away, in place."""
+    products += np.int32(1 << 14)
+    products >>= np.int32(15)
+    return products
 
 
 def _bit_length(values: np.ndarray) -> np.ndarray:
@@ -264,13 +273,14 @@ def _window(samples: int) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def _twiddles(size: int, radix: int) -> tuple[np.ndarray, np.ndarray]:
-    """Factors of the parts but the first: real and imaginary (radix - 1, size / radix) int32."""
-    return _unit_circle(-2 * np.pi / size * np.arange(1, radix)[:, None] * np.arange(size // radix))
+    """Factors of the parts but the first: real and imaginary (size / radix, radix - 1, 1) int32."""
+    turns = np.arange(size // radix)[:, None, None] * np.arange(1, radix)[:, None]
+    return _unit_circle(-2 * np.pi / size * turns)
 
 
 @lru_cache(maxsize=4)
 def _twiddles_of_real(half: int) -> tuple[np.ndarray, np.ndarray]:
-    return _unit_circle(-np.pi * (np.arange(half) / half + 0.5))
+    return _unit_circle(-np.pi * (np.arange(half)[:, None] / half + 0.5))
 
 
 def _unit_circle(phase: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -279,7 +289,7 @@ def _unit_circle(phase: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=4)
 def _filters(front_end: MicroFrontEnd) -> scipy.sparse.csr_array:
-    """Filters with 12 bits after the point, in single precision as in C: (fft_size / 2, channels) float64."""
+    """Filters with 12 bits after the point, in single precision as in C: (channels, fft_size / 2) float64."""
     bins = front_end.fft_size // 2
     spacing_hz = np.float32(0.5 * front_end.sample_rate / bins)
     mel = _mel(np.arange(bins, dtype=np.float32) * spacing_hz)
@@ -297,11 +307,15 @@ def _filters(front_end: MicroFrontEnd) -> scipy.sparse.csr_array:
         weights[inside, band] += np.floor(share * (1 << _FILTER_BITS) + 0.5)
         weights[inside, band + 1] += np.floor((1.0 - share.astype(np.float64)) * (1 << _FILTER_BITS) + 0.5)
         first = max(first, last)
-    return scipy.sparse.csr_array(weights[:, 1:bands])
+    return scipy.sparse.csr_array(weights[:, 1:bands].T)
 
 
 def _mel(hertz: np.ndarray) -> np.ndarray:
-    return (1127.0 * np.log1p(hertz.astype(np.float64) / 700.0)).astype(np.float32)
+    """HTK's mel scale with the C library's single-precision ``log1pf``, float32, as in the original.
+
+    Where that function rounds otherwise (glibc's isn't exact), single weights differ by 1 / 4096.
+    """
+    return np.float32(1127.0) * np.log1p(np.float32(hertz) / np.float32(700.0))
 
 
 @lru_cache(maxsize=4)
