@@ -7,7 +7,7 @@ of detection task performance", Eurospeech 1997), on a linear axis of alarms an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -104,34 +104,26 @@ def match(heard: Sequence[Heard], said: Sequence[Spoken], late_seconds: float = 
     return Matched(tuple(hits), tuple(false_alarms))
 
 
-def trade_off(
-    detect: Callable[[float], Sequence[Heard]],
-    said: Sequence[Spoken],
-    hours: float,
-    thresholds: Sequence[float],
-) -> list[OperatingPoint]:
-    """What each threshold brings, in their order.
+def operating_point(
+    threshold: float, heard: Sequence[Heard], said: Sequence[Spoken], hours: float
+) -> OperatingPoint:
+    """What a threshold brings.
 
     Args:
-        detect: what is heard at a threshold.
+        threshold: at which ``heard`` was heard.
+        heard: by the detector.
         said: what was said.
         hours: length of the recording.
-        thresholds: to try.
     """
-    points = []
-    for threshold in thresholds:
-        matched = match(detect(threshold), said)
-        points.append(
-            OperatingPoint(
-                threshold,
-                matched.misses / len(said) if said else 0.0,
-                len(matched.false_alarms) / hours,
-                len(said),
-                matched.misses,
-                len(matched.false_alarms),
-            )
-        )
-    return points
+    matched = match(heard, said)
+    return OperatingPoint(
+        threshold,
+        matched.misses / len(said) if said else 0.0,
+        len(matched.false_alarms) / hours,
+        len(said),
+        matched.misses,
+        len(matched.false_alarms),
+    )
 
 
 def calibrated(points: Sequence[OperatingPoint], alarms_per_hour: float) -> OperatingPoint:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.detection_report import write_detection_report
-from analysis.detections import OperatingPoint, Spoken, calibrated, match, read_spoken, trade_off
+from analysis.detections import OperatingPoint, Spoken, calibrated, match, operating_point, read_spoken
 from streaming.detection import Detection, DetectionConfig, KeywordDetector, Smoother, softmax
 from utils.errors import ConfigError, CorpusError
 
@@ -112,7 +112,7 @@ def test_trade_off_and_calibration(tmp_path: Path):
     def detect(threshold: float) -> list[Detection]:
         return [Detection(*one) for one in scores if one[2] >= threshold]
 
-    points = trade_off(detect, SAID, 0.5, [0.5, 0.65, 0.75, 0.95])
+    points = [operating_point(t, detect(t), SAID, 0.5) for t in (0.5, 0.65, 0.75, 0.95)]
     assert [(p.missed, p.false_alarms) for p in points] == [(0, 1), (1, 1), (1, 0), (3, 0)]
     assert points[0].false_alarms_per_hour == 2 and points[3].false_reject_rate == 1
     assert calibrated(points, 0).threshold == 0.75
