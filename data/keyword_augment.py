@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from data.augment import SpecAugmentConfig, coloured_noise, spec_augment
-from utils.audio import SAMPLE_RATE, audio_blocks, resample
+from data.keyword_clips import NOISE_SHARES
+from utils.audio import SAMPLE_RATE, audio_blocks, audio_seconds, resample
 from utils.config import at_least
 from utils.errors import ConfigError
 
@@ -60,7 +61,8 @@ def load_noises(
 ) -> list[np.ndarray]:
     """Noise for :func:`augment_clips`: (samples,) float32 each, the first minutes of each recording.
 
-    Without recordings it is generated, from white to brown, the same for the same seed.
+    What dev and test cut their silence from is left out. Without recordings noise is generated, from white to
+    brown, the same for the same seed.
 
     Raises:
         AudioError: a recording can't be read.
@@ -155,10 +157,12 @@ def _add_noise(row: np.ndarray, noise: np.ndarray, snr_db: float) -> None:
 
 
 def _beginning(path: Path, sample_rate: int) -> np.ndarray:
-    length, blocks = _NOISE_SECONDS * sample_rate, []
+    seconds = min(_NOISE_SECONDS, NOISE_SHARES["train"][1] * audio_seconds(path))
+    length = max(1, round(seconds * sample_rate))
+    blocks, have = [], 0
     for block in audio_blocks(path, sample_rate):
         blocks.append(block)
-        length -= len(block)
-        if length <= 0:
+        have += len(block)
+        if have >= length:
             break
-    return np.concatenate(blocks)[: _NOISE_SECONDS * sample_rate]
+    return np.concatenate(blocks)[:length]

@@ -6,6 +6,9 @@ import dataclasses
 import hashlib
 import re
 import shutil
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -31,6 +34,7 @@ from utils.audio import SAMPLE_RATE, write_wav
 from utils.config import build_config, to_plain
 from utils.errors import AudioError, ConfigError, CorpusError
 
+ROOT = Path(__file__).parents[1]
 WORDS = ("down", "go", "stop", "yes")
 SPEAKERS = [f"{number:08x}" for number in range(40)]
 # From the lists that come with Speech Commands 0.02.
@@ -410,6 +414,36 @@ def test_a_damaged_cache_is_named(made, tmp_path):
         load_clips(clips, SAMPLE_RATE, 1600, tmp_path)
 
 
+KILLED = """
+import os, signal, sys
+from data import keyword_store
+from data.keyword_clips import KeywordDataConfig, read_keyword_clips
+
+read = keyword_store.read_audio
+seen = []
+
+def dying(path, rate):
+    seen.append(path)
+    if len(seen) == 20:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return read(path, rate)
+
+keyword_store.read_audio = dying
+clips = read_keyword_clips(KeywordDataConfig(folder=sys.argv[1]))["train"]
+keyword_store.load_clips(clips, 16000, 1600, sys.argv[2])
+"""
+
+
+def test_a_killed_run_leaves_nothing_that_counts(made, tmp_path):
+    done = subprocess.run([sys.executable, "-c", KILLED, made, tmp_path], cwd=ROOT, check=False)
+    assert done.returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".") and left.suffix == ".int16"
+    clips = [clip for clip in read_keyword_clips(config(made))["train"] if clip.label in WORDS]
+    assert load_clips(clips, SAMPLE_RATE, 1600, tmp_path).samples.any(axis=1).all()
+    assert not left.exists() and len(list(tmp_path.iterdir())) == 2
+
+
 # ------------------------------------------------------------------ waveforms and features altered
 
 NOTHING = KeywordAugmentConfig(shift_ms=0.0, speed_probability=0.0, noise_probability=0.0, gain_db=(0.0, 0.0))
@@ -506,7 +540,7 @@ def test_speed_changes_pitch_and_length_together_without_aliases():
 
 def test_noise_of_recordings(made):
     noises = load_noises(noise_recordings(config(made)))
-    assert [len(noise) for noise in noises] == [8 * SAMPLE_RATE, SAMPLE_RATE // 2]
+    assert [len(noise) for noise in noises] == [round(6.4 * SAMPLE_RATE), round(0.4 * SAMPLE_RATE)]
     assert all(noise.dtype == np.float32 for noise in noises)
     assert altered(changed(noise_probability=1.0), noises=noises).any()
 
