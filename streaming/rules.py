@@ -32,7 +32,7 @@ from streaming.timing import (
 )
 
 FRAME_WISE_HINT = (
-    "a layer of keras.layers that streams, or declare a layer that treats each frame alone: frame_wise = True"
+    "a layer that streams; one of your own that treats each frame alone says so: frame_wise = True"
 )
 
 
@@ -76,7 +76,12 @@ def _rule_of(layer) -> Rule:
     for types, rule in _RULES:
         if isinstance(layer, types):
             return rule
-    raise CannotStream(f"is of a type that isn't known to stream ({type(layer).__name__})", FRAME_WISE_HINT)
+    kind = type(layer).__name__
+    if not isinstance(layer, layers.Layer):
+        raise CannotStream(
+            f"is an operation outside of any layer ({kind})", f"a layer, such as layers.{kind}"
+        )
+    raise CannotStream(f"is of a type that isn't known to stream ({kind})", FRAME_WISE_HINT)
 
 
 def _vanishes(call: Call, signals: list[Signal], wish: Wish) -> Treatment:
