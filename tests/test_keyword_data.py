@@ -31,7 +31,7 @@ from data.keyword_folders import read_recordings, split_of_name
 from data.keyword_store import fit_clip, load_clips
 from data.manifest import Utterance, write_manifest
 from utils.audio import SAMPLE_RATE, write_wav
-from utils.config import build_config, to_plain
+from utils.config import build_config, load_config, to_plain
 from utils.errors import AudioError, ConfigError, CorpusError
 
 ROOT = Path(__file__).parents[1]
@@ -259,6 +259,14 @@ def test_words_that_no_folder_has(made, words, message):
 def test_settings_that_make_no_sense(values, message):
     with pytest.raises(ConfigError, match=message):
         build_config(KeywordDataConfig, {**to_plain(KeywordDataConfig()), **values})
+
+
+def test_words_that_yaml_reads_as_true_and_false():
+    with pytest.raises(
+        ConfigError, match=r"'words\[0\]' must be text \(in quotes, if .* yes, no, on, off\), not True"
+    ):
+        load_config(KeywordDataConfig, overrides=["words=[yes,no]"])
+    assert load_config(KeywordDataConfig, overrides=['words=["yes","off"]']).words == ("yes", "off")
 
 
 def test_nothing_to_read(folder, tmp_path):

@@ -303,6 +303,6 @@ _LEAVES: dict[Any, tuple[str, Callable[[Any], Any]]] = {
     int: ("a whole number", _whole_number),
     float: ("a number", _number),
     bool: ("true or false", _instance_of(bool)),
-    str: ("text (in quotes, if it looks like a number)", _instance_of(str)),
+    str: ("text (in quotes, if it looks like a number or is yes, no, on, off)", _instance_of(str)),
     Path: ("a path", lambda value: Path(value) if isinstance(value, str | Path) else None),
 }
