@@ -19,7 +19,7 @@ from streaming.detection import Detection
 from streaming.listen import Listener, open_listener, probabilities_of
 from utils.audio import audio_blocks, audio_seconds
 
-THRESHOLDS = tuple(np.round(np.arange(0.05, 1.0, 0.05), 2)) + (0.97, 0.98, 0.99, 0.995, 0.999)
+THRESHOLDS = (*(percent / 100 for percent in range(5, 100, 5)), 0.97, 0.98, 0.99, 0.995, 0.999)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def measure(listener: Listener, audio: Path, said: Sequence[Spoken]) -> StreamRe
     probabilities = _probabilities(listener, audio, seconds)
     factor = (time.perf_counter() - began) / seconds
     own = listener.detection.threshold
-    tried = sorted({*map(float, THRESHOLDS), own})
+    tried = sorted({*THRESHOLDS, own})
     heard = {threshold: listener.detector(threshold).feed(probabilities) for threshold in tried}
     points = [operating_point(one, found, said, seconds / 3600) for one, found in heard.items()]
     return StreamResult(
