@@ -84,7 +84,7 @@ def build_att_rnn(config: AttRnnConfig, x, labels: int):
         logits (B, L) float32.
     """
     x = image_convolutions(config, as_image(x), normalise=True)  # (B, T', F', C)
-    x = layers.Reshape((-1, x.shape[2] * x.shape[3]), name="frames")(x)
+    x = layers.Reshape((-1, x.shape[2] * x.shape[3]), name="all_channels")(x)
     for number, units in enumerate(config.recurrent_units, 1):
         recurrent = _CELLS[config.cell](units, return_sequences=True, name=f"{config.cell}_{number}")
         if config.bidirectional:

@@ -71,7 +71,7 @@ def build_crnn(config: CrnnConfig, x, labels: int):
         ConfigError: a kernel is too large for its input.
     """
     x = image_convolutions(config, as_image(x))  # (B, T', F', C)
-    x = layers.Reshape((-1, x.shape[2] * x.shape[3]), name="frames")(x)  # (B, T', F' · C)
+    x = layers.Reshape((-1, x.shape[2] * x.shape[3]), name="all_channels")(x)  # (B, T', F' · C)
     last = len(config.recurrent_units)
     for number, units in enumerate(config.recurrent_units, 1):
         x = layers.GRU(units, return_sequences=number < last, name=f"gru_{number}")(x)
