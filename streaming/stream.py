@@ -47,7 +47,7 @@ class StreamState(keras.layers.Layer):
     def reset(self) -> None:
         """Forget what was heard (internal states)."""
         for kept in self.kept:
-            kept.assign(ops.zeros_like(kept))
+            kept.assign(ops.zeros(kept.shape))
 
     def get_config(self) -> dict[str, Any]:
         """Settings, to build it again."""

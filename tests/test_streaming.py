@@ -327,6 +327,14 @@ def test_a_streamed_model_survives_keras_files(long_memory, tmp_path):
         assert np.abs(np.concatenate(first) - np.concatenate(second)).max() <= TOLERANCE
 
 
+def test_the_frame_counter_stops_so_that_a_stream_may_go_on_for_ever():
+    inputs = keras.Input((FRAMES, BINS))
+    model = model_of(inputs, layers.Conv1D(3, 3, padding="causal")(layers.Conv1D(3, 4)(inputs)))
+    stream = KerasStream(to_mode(model, EXTERNAL, 2))
+    run(stream, noise((1, 40, BINS)), 2)
+    assert stream.states["state_00_frame_index"] == 3  # the warm-up; it stopped there
+
+
 def test_a_stream_without_end_equals_the_plain_model_on_a_long_recording():
     """The frame counter has stopped long ago, and nothing drifts."""
     inputs = keras.Input((200, BINS))
