@@ -27,7 +27,8 @@ class ContextConverter:
 
     grid_part = "network"
     batch_syllables = _BATCH_SYLLABLES
-    history_model = None  # it rates no hanzi by those before it
+    history_model = path_model = None  # it rates no hanzi by those before it
+    margin = None
     beam = 8  # enough for user words: all else is decided place by place
 
     def __init__(self, network: ContextNetwork, symbols: Symbols):

@@ -69,7 +69,8 @@ class NeuralConverter:
 
     grid_part = "network"  # what the scores of its grids are
     batch_syllables = _BATCH_SYLLABLES
-    history_model = None  # it rates no hanzi by those before it
+    history_model = path_model = None  # it rates no hanzi by those before it
+    margin = None
     beam = 8  # enough for user words: all else is decided place by place
 
     def __init__(self, model: keras.Model, symbols: Symbols):

@@ -40,13 +40,43 @@ class HistoryModel(Protocol):
         """histories (N, history) int, oldest first, words (N, K) int → (N, K); id 0 is the boundary."""
 
 
-class PathBonus(Protocol):
-    """Rates whole words on a path: what is added when a hypothesis takes a hanzi."""
+class PathModel(Protocol):
+    """Scores what the hanzi of a path make up, with a state that each path carries along."""
 
     reach: int  # how many hanzi back it looks
 
-    def gains(self, place: int, past: np.ndarray, words: np.ndarray) -> np.ndarray | None:
-        """past (B, W, n) hanzi before ``place``, n ≥ reach, words (B, K) → (B, W, K); None: nothing there."""
+    def begin(self, paths: int) -> np.ndarray:
+        """The state of so many paths without a hanzi, (paths, S)."""
+
+    def gains(self, past: np.ndarray, state: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """past (N, n ≥ reach), state (N, S), rows (E,) of these, words (E,) → log-scores (E,), 0 for id 0."""
+
+    def follow(self, state: np.ndarray, gained: np.ndarray) -> np.ndarray:
+        """States (N, S) → those after one hanzi more, for which (N,) was gained."""
+
+    def worth(self, sequences: np.ndarray) -> np.ndarray:
+        """What whole paths gain: (N, L) ids, 0 beyond a path's end → (N,)."""
+
+
+class PathBonus(Protocol):
+    """Rates user words on a path: what is added when a hypothesis takes a hanzi."""
+
+    reach: int  # how many hanzi back it looks
+
+    def gains(
+        self, place: int, row: np.ndarray, past: np.ndarray, rows: np.ndarray, words: np.ndarray
+    ) -> np.ndarray | None:
+        """What hypotheses gain by a hanzi at ``place``.
+
+        Args:
+            row: (N,) int, rising: of each hypothesis its sentence.
+            past: (N, n) hanzi before ``place``, n ≥ reach.
+            rows: (E,) int, rising: which hypothesis goes on.
+            words: (E,) with which hanzi.
+
+        Returns:
+            (E,); None: there is nothing to gain.
+        """
 
 
 @dataclass(frozen=True)
@@ -69,6 +99,7 @@ class Searched(Protocol):
 
     symbols: Symbols
     history_model: HistoryModel | None
+    path_model: PathModel | None
     batch_syllables: int
     beam: int
 
@@ -127,6 +158,7 @@ def beam_search(
     model: HistoryModel | None = None,
     recombine: bool = True,
     bonus: PathBonus | None = None,
+    paths: PathModel | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The best sequences of candidates.
 
@@ -138,8 +170,9 @@ def beam_search(
         model: adds log P(hanzi | hanzi before) and the end of the sentence.
         recombine: of hypotheses that ``model`` and ``bonus`` can't tell apart any more keep the best. It
             makes room in the beam (with a wide enough one the search is Viterbi's, exact) but hides
-            alternatives.
-        bonus: adds what whole words are worth.
+            alternatives. What ``paths`` knows of hanzi beyond its reach is neglected.
+        bonus: adds what user words are worth.
+        paths: adds what it makes of whole paths.
 
     Returns:
         sequences (B, W, L) int32, 0 beyond a sentence's length, and their scores (B, W) float64, best
@@ -148,20 +181,30 @@ def beam_search(
     lengths = np.asarray(lengths)
     batch, length, _ = candidates.shape
     history = model.history if model else 0
-    seen = max(history, bonus.reach if bonus else 0)  # hanzi back that can still matter
+    # Hanzi back that can still matter.
+    seen = max(history, bonus.reach if bonus else 0, paths.reach if paths else 0)
     end = 1 if model else 0  # one place more: the model scores the end of the sentence there
     past = np.full((batch, 1, seen), PAD_ID, np.int32)  # 0s: the beginning
     totals = np.zeros((batch, 1))
+    state = paths.begin(batch)[:, None] if paths else None
     steps: list[tuple[np.ndarray, np.ndarray]] = []  # hanzi and origin of each hypothesis, (B, W)
     for place in range(length + end):
         words, gains = _options(candidates, scores, lengths, place)  # (B, K)
         spread = totals[:, :, None] + gains[:, None, :]  # (B, W, K)
         if model:
             spread += _history_scores(model, past[:, :, seen - history :], words, scored=place <= lengths)
-        if bonus and (added := bonus.gains(place, past, words)) is not None:
-            spread += added
-        past, totals, *step = _keep_best(past, spread, words, beam, bool(seen * recombine))
-        steps.append(tuple(step))
+        flat = _flat(past, words) if bonus or paths else ()
+        if bonus and (earned := bonus.gains(place, *flat)) is not None:
+            spread += earned.reshape(spread.shape)
+        if paths:
+            gained = paths.gains(flat[1], state.reshape(len(flat[1]), -1), *flat[2:]).reshape(spread.shape)
+            spread += gained
+        past, totals, added, origins, chosen = _keep_best(past, spread, words, beam, bool(seen * recombine))
+        if paths:
+            gained = np.take_along_axis(gained.reshape(batch, -1), chosen, axis=1)
+            state = np.take_along_axis(state, origins[:, :, None], axis=1)
+            state = paths.follow(state.reshape(-1, state.shape[2]), gained.ravel()).reshape(state.shape)
+        steps.append((added, origins))
     return _traced(steps)[:, :, :length], totals
 
 
@@ -172,7 +215,7 @@ def n_best(model: Searched, sentence: Sequence[str], n: int) -> list[Conversion]
     grid, history = model.grid([sentence]), model.history_model
     beam = max(model.beam, 4 * n) if history else n
     sequences, scores = beam_search(
-        grid.candidates, grid.scores, grid.lengths, beam, history, recombine=False
+        grid.candidates, grid.scores, grid.lengths, beam, history, recombine=False, paths=model.path_model
     )
     found = zip(sequences[0, :n, : len(sentence)], scores[0, :n], strict=True)
     return [Conversion(model.symbols.decode(ids), float(score)) for ids, score in found if score > -np.inf]
@@ -215,14 +258,22 @@ def _history_scores(
     return result
 
 
+def _flat(past: np.ndarray, words: np.ndarray) -> tuple[np.ndarray, ...]:
+    """past (B, W, n), words (B, K) → row, past, rows, words of :class:`PathBonus`, N = B · W, E = N · K."""
+    batch, width, seen = past.shape
+    rows = np.repeat(np.arange(batch * width), words.shape[1])
+    followers = np.repeat(words, width, axis=0).ravel()
+    return np.repeat(np.arange(batch), width), past.reshape(-1, seen), rows, followers
+
+
 def _keep_best(
     past: np.ndarray, spread: np.ndarray, words: np.ndarray, beam: int, recombine: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, ...]:
     """Extend by the best of (B, W, K); with ``recombine``, of those with the same past only the best.
 
     Returns:
         the last hanzi of each hypothesis kept, as many as in ``past`` (B, W, n), and, all (B, W'), its score,
-        its new hanzi, and which one it extends.
+        its new hanzi, which one it extends, and its place in (B, W · K).
     """
     batch, width, count = spread.shape
     flat = spread.reshape(batch, width * count)
@@ -238,9 +289,11 @@ def _keep_best(
     if recombine:
         values = _drop_twins(extended, values)
         order = np.argsort(-values, axis=1, kind="stable")[:, :beam]
-        values, origins, added = (np.take_along_axis(one, order, axis=1) for one in (values, origins, added))
+        values, origins, added, chosen = (
+            np.take_along_axis(one, order, axis=1) for one in (values, origins, added, chosen)
+        )
         extended = np.take_along_axis(extended, order[:, :, None], axis=1)
-    return extended, values, added, origins
+    return extended, values, added, origins, chosen
 
 
 def _highest(spread: np.ndarray, keep: int) -> np.ndarray:
@@ -259,9 +312,15 @@ def _highest(spread: np.ndarray, keep: int) -> np.ndarray:
 
 def _drop_twins(states: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Set to -inf the values (B, W), best first, of states (B, W, n) that a better one has already."""
-    keys = states[:, :, 0].astype(np.int64)
-    for column in range(1, states.shape[2]):  # one number each: of long states, a hash
-        keys = keys * _SPREAD + states[:, :, column]
+    keys = hashed_rows(states)
     same = keys[:, :, None] == keys[:, None, :]  # (B, W, W)
     same &= np.tri(keys.shape[1], k=-1, dtype=bool)
     return np.where(same.any(axis=2), -np.inf, values)
+
+
+def hashed_rows(states: np.ndarray) -> np.ndarray:
+    """One number for each row of states (…, n) int: of long ones, a hash. (…,) int64."""
+    keys = states[..., 0].astype(np.int64)
+    for column in range(1, states.shape[-1]):
+        keys = keys * _SPREAD + states[..., column]
+    return keys

@@ -1,12 +1,13 @@
 """The converter that comes with this project: a network of the whole sentence and an n-gram model, together.
 
-    score = ngram · Σ log P(hanzi | hanzi before) + heard · Σ log P(syllable heard | hanzi)
-          + network · Σ log P(hanzi | all syllables)
+    score = ngram · Σ log P(hanzi | hanzi before) + words · Σ log P(word)
+          + heard · Σ log P(syllable heard | hanzi) + network · Σ log P(hanzi | all syllables)
 
-The n-gram model knows most; the network sees both sides of a syllable. Both may write hanzi whose syllables
-an acoustic model mistakes for those given. The weights (log-linear, Och and Ney 2002, "Discriminative
-Training and Maximum Entropy Models for Statistical Machine Translation") were tuned on held-out text. All of
-it is NumPy: it starts in two seconds.
+The n-gram model knows most; a dictionary's words say what belongs together, also where the texts never had
+it; the network sees both sides of a syllable. Hanzi may be written whose syllables an acoustic model mistakes
+for those given. The weights (log-linear, Och and Ney 2002, "Discriminative Training and Maximum Entropy
+Models for Statistical Machine Translation") were tuned on held-out text. All of it is NumPy: it starts in
+seconds.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ import numpy as np
 
 from model_language.context_file import load_weights_file
 from model_language.context_network import ContextNetwork
-from model_language.decoding import Conversion, Grid, beam_search, length_batches, n_best, narrowed
+from model_language.decoding import Conversion, Grid, length_batches, n_best, narrowed
 from model_language.heard import HEARD_FILE, HeardTables
 from model_language.ngram import READINGS
 from model_language.packed_ngrams import PackedNgrams, read_packed
+from model_language.ragged_search import best_paths
 from model_language.scoring import given_scores
 from model_language.symbols import PAD_ID, Symbols
 from model_language.token_ids import TokenIds
 from model_language.windows import windows
+from model_language.word_unigram import WORDS_FILE, WordUnigram, read_words
 from utils.errors import RunError
 from utils.run import RunFolder
 
@@ -36,8 +39,9 @@ NETWORK_PART = "network"
 NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"
 # Padded syllables in one call of the search.
 _BATCH_SYLLABLES = 4096
-# What is so much less promising than the best candidate (natural logarithm) isn't searched.
-_HOPELESS = 12.0
+# What is so much less promising than the best candidate (natural logarithm) isn't looked at; less promising
+# by so much when its neighbours are known, isn't searched; a hypothesis so far behind the best is dropped.
+_HOPELESS, _UNLIKELY, _MARGIN = 12.0, 7.0, 8.0
 # Syllables of a window that is searched by itself, and how many of them are seen twice on each side.
 _LONGEST, _CONTEXT = 192, 32
 # Factor of beam and choices for sentences with syllables that have no tone.
@@ -57,7 +61,7 @@ class FusedConfig:
         dictionary: words drawn from a dictionary and added to the text; 0: none.
         error_rate: share of the syllables that are expected to be heard wrongly.
         others: candidates of each syllable beyond the network's that are searched too.
-        network, ngram, heard: factors of the three log-probabilities.
+        network, ngram, words, heard: factors of the log-probabilities; words 0: none are made or loaded.
         beam: hypotheses kept after each syllable.
         choices: candidates of each syllable that are searched, the most promising ones.
     """
@@ -71,6 +75,7 @@ class FusedConfig:
     others: int = 64
     network: float = 0.2
     ngram: float = 1.0
+    words: float = 0.0
     heard: float = 1.0
     beam: int = 16
     choices: int = 8
@@ -87,12 +92,14 @@ class FusedConverter:
         tables: all candidates.
         symbols: their vocabularies; ids beyond the syllables are syllables in any tone, sorted.
         config: weights and widths.
+        words: rates hanzi as words, its weight included.
 
     Raises:
         RunError: the parts don't belong together.
     """
 
     grid_part = NETWORK_PART
+    margin = _MARGIN
     batch_syllables = _BATCH_SYLLABLES
 
     def __init__(
@@ -102,21 +109,21 @@ class FusedConverter:
         tables: HeardTables,
         symbols: Symbols,
         config: FusedConfig,
+        words: WordUnigram | None = None,
     ):
         tokens, rated = network.rated_candidates.shape
-        if ngrams.size != len(symbols.hanzi) or not np.array_equal(
-            tables.candidates[:tokens, :rated], network.rated_candidates
-        ):
+        sizes = {ngrams.size, len(symbols.hanzi), words.size if words else ngrams.size}
+        if len(sizes) > 1 or not np.array_equal(tables.candidates[:tokens, :rated], network.rated_candidates):
             hint = "copy the whole run folder again, or train it again"
-            raise RunError("network, n-grams and candidates are of different trainings", hint=hint)
+            raise RunError("network, n-grams, words and candidates are of different trainings", hint=hint)
         self._network, self.symbols, self._config, self.beam = network, symbols, config, config.beam
-        self.history_model = WeightedHistory(ngrams, config.ngram)
+        self.history_model, self.path_model = WeightedHistory(ngrams, config.ngram), words
         self._tables, self._ngrams, self._rated = tables, ngrams, rated
         # What is known of a candidate without its neighbours, all but what the network says of it.
         self._alone = config.heard * tables.heard
         if config.network:
             self._alone[:, rated:] += config.network * tables.shares[:, rated:]
-        self._expected = config.ngram * ngrams.unigrams[tables.candidates]
+        self._expected = config.ngram * ngrams.unigrams
         self._tokens = TokenIds(symbols)
 
     def counted(self) -> FusedConverter:
@@ -126,7 +133,9 @@ class FusedConverter:
         sentence doesn't allow.
         """
         config = replace(self._config, network=0.0)
-        found = FusedConverter(self._network, self._ngrams, self._tables, self.symbols, config)
+        found = FusedConverter(
+            self._network, self._ngrams, self._tables, self.symbols, config, self.path_model
+        )
         found.grid_part = READINGS
         return found
 
@@ -183,23 +192,22 @@ class FusedConverter:
 
     def narrow(self, grid: Grid) -> Grid:
         """The candidates of a grid that a search has to look at."""
-        return narrowed(grid, self._config.choices, _HOPELESS)
+        return self._promising(grid, self._config.choices)
 
     def _converted(self, sentences: Sequence[Sequence[str]], wider: bool) -> list[str]:
         """The best hanzi of some sentences; what has no tone may be so much that the search is wider."""
         factor = _WIDER if wider else 1
-        grid = self._promising(sentences, factor * self._config.choices)
-        found, _ = self._search(grid, factor * self.beam, recombine=True)
-        rows = zip(found[:, 0], grid.lengths, strict=True)
-        return [self.symbols.decode(row[:length]) for row, length in rows]
-
-    def _promising(self, sentences: Sequence[Sequence[str]], choices: int) -> Grid:
-        """The most promising candidates, as far as can be told from the likely ones beside them."""
         syllables = self._tokens.encode(sentences)
         grid = self._grid(syllables, sentences, self._tables.searched)
-        expected = grid.scores + self._expected[:, : self._tables.searched][syllables]
-        near = narrowed(grid, _LOOKED_AT, _HOPELESS, expected)
-        return narrowed(near, choices, _HOPELESS, near.scores + self._beside(near))
+        grid = self._promising(grid, factor * self._config.choices)
+        found, _ = best_paths(grid, factor * self.beam, self.margin, self.history_model, self.path_model)
+        rows = zip(found, grid.lengths, strict=True)
+        return [self.symbols.decode(row[:length]) for row, length in rows]
+
+    def _promising(self, grid: Grid, choices: int) -> Grid:
+        """The most promising candidates, as far as can be told from the likely ones beside them."""
+        near = narrowed(grid, _LOOKED_AT, _HOPELESS, grid.scores + self._expected.take(grid.candidates))
+        return narrowed(near, choices, _UNLIKELY, near.scores + self._beside(near))
 
     def _beside(self, grid: Grid) -> np.ndarray:
         """What the best few candidates before and after leave a candidate to expect, (B, L, K).
@@ -232,11 +240,6 @@ class FusedConverter:
         lengths = np.array([len(sentence) for sentence in sentences])
         return Grid(self._tables.candidates[:, :width][syllables], scores, lengths)
 
-    def _search(self, grid: Grid, beam: int, recombine: bool) -> tuple[np.ndarray, np.ndarray]:
-        return beam_search(
-            grid.candidates, grid.scores, grid.lengths, beam, self.history_model, recombine=recombine
-        )
-
 
 class WeightedHistory:
     """A history model whose log-probabilities count this much."""
@@ -248,6 +251,10 @@ class WeightedHistory:
         """See :class:`model_language.decoding.HistoryModel`."""
         return self._weight * self._model.log_probs(histories, words)
 
+    def rated(self, histories: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """See :class:`model_language.ragged_search.RaggedHistory`."""
+        return self._weight * self._model.rated(histories, rows, words)
+
 
 def load_fused_converter(run: RunFolder, config: FusedConfig) -> FusedConverter:
     """The converter of a finished run: it takes no framework.
@@ -257,4 +264,5 @@ def load_fused_converter(run: RunFolder, config: FusedConfig) -> FusedConverter:
     """
     network = ContextNetwork(load_weights_file(run.path / NETWORK_FILE))
     tables, symbols = HeardTables.load(run.path / HEARD_FILE), Symbols.load(run.path)
-    return FusedConverter(network, read_packed(run.path / NGRAMS_FILE), tables, symbols, config)
+    words = read_words(run.path / WORDS_FILE, config.words) if config.words else None
+    return FusedConverter(network, read_packed(run.path / NGRAMS_FILE), tables, symbols, config, words)

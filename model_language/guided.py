@@ -3,7 +3,8 @@
 Of each character two estimates are made, of which both err to the high side; the lower one is its confidence:
 the share of the n best paths (by probability) that have it, and its probability if all other characters are
 taken for granted. The second also tells the runner-up, and how the winner's lead over it is made up: what the
-network (or the readings), the n-gram model and the user words would lose by the exchange.
+network (or the readings), the n-gram model, the words of a dictionary and the user words would lose by the
+exchange.
 """
 
 from __future__ import annotations
@@ -14,12 +15,20 @@ from typing import Protocol
 
 import numpy as np
 
-from model_language.decoding import Conversion, Grid, HistoryModel, beam_search, length_batches
+from model_language.decoding import (
+    Conversion,
+    Grid,
+    HistoryModel,
+    PathModel,
+    beam_search,
+    length_batches,
+)
+from model_language.ragged_search import best_paths
 from model_language.symbols import PAD_ID, Symbols
 from model_language.user_words import Span, UserWords, fired
-from model_language.word_search import KnownHistory, WordSearch
+from model_language.word_search import KnownHistory, KnownPaths, WordSearch
 
-NGRAM_PART, WORDS_PART = "n-gram", "user words"
+NGRAM_PART, DICTIONARY_PART, WORDS_PART = "n-gram", "words", "user words"
 _PATHS = 16  # that confidences are estimated from, at least
 
 
@@ -28,6 +37,8 @@ class GridConverter(Protocol):
 
     symbols: Symbols
     history_model: HistoryModel | None  # rates a hanzi by those before it
+    path_model: PathModel | None  # rates what hanzi make up together
+    margin: float | None  # how far behind the best one a hypothesis may be; None: the beam alone counts
     grid_part: str  # what the scores of its grids are
     beam: int
     batch_syllables: int  # padded syllables in a batch
@@ -157,6 +168,7 @@ class _Paths:
     converter: GridConverter
     search: WordSearch
     history: KnownHistory | None
+    paths: KnownPaths | None
     sequences: np.ndarray
     scores: np.ndarray
 
@@ -179,14 +191,18 @@ def _find(
     whole = converter.grid(sentences)
     grid = whole if paths else converter.narrow(whole)
     search = WordSearch(grid, spans, converter.symbols, whole)
-    model = converter.history_model
+    model, rating = converter.history_model, converter.path_model
     history = KnownHistory(model, search) if model else None
-    beam = max(converter.beam, 4 * paths if model else paths)
+    known = KnownPaths(rating, search) if rating else None
     grid, bonus = search.grid, search if search.reach or any(spans) else None
+    if converter.margin is not None and not paths:
+        sequences, scores = best_paths(grid, converter.beam, converter.margin, history, known, bonus)
+        return _Paths(converter, search, history, known, sequences[:, None], scores[:, None])
+    beam = max(converter.beam, 4 * paths if model else paths)
     sequences, scores = beam_search(
-        grid.candidates, grid.scores, grid.lengths, beam, history, recombine=not paths, bonus=bonus
+        grid.candidates, grid.scores, grid.lengths, beam, history, not paths, bonus, known
     )
-    return _Paths(converter, search, history, sequences, scores)
+    return _Paths(converter, search, history, known, sequences, scores)
 
 
 def _explained(found: _Paths, row: int, sentence: Sequence[str], spans: Sequence[Span], n: int) -> Explained:
@@ -224,6 +240,8 @@ def _leads(found: _Paths, row: int) -> list[tuple[float, str, dict[str, float]]]
         parts = {found.converter.grid_part: own.astype(np.float64)}
         if found.history:
             parts[NGRAM_PART] = _history_around(found.history, changed, place)
+        if found.paths:
+            parts[DICTIONARY_PART] = found.paths.worth(changed)
         parts[WORDS_PART] = found.search.earned(row, changed)
         result.append(_lead(parts, words, int(best[place]), found))
     return result

@@ -136,7 +136,7 @@ class JointSearch:
         paths = search_network(
             network,
             rows,
-            RatedModel(converter.history_model, weights.language, weights.bonus, size),
+            RatedModel(converter.history_model, weights.language, weights.bonus, size, converter.path_model),
             steps,
             self._beam if n == 1 else max(self._beam, 4 * n),
             recombine=n == 1,

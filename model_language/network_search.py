@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from model_language.decoding import HistoryModel
+from model_language.decoding import HistoryModel, PathModel
 from model_language.symbols import UNKNOWN_ID
 from model_language.user_words import UserWord
 from utils.confusion_network import NOTHING, ConfusionNetwork
@@ -26,12 +26,25 @@ class RatedModel:
         weight: factor of its log-probabilities, and of the tokens' own scores.
         bonus: for each token.
         size: ids from here on are unknown to it.
+        paths: rates what tokens make up together, if there is such a model; it counts as much.
     """
 
     model: HistoryModel
     weight: float
     bonus: float
     size: int
+    paths: PathModel | None = None
+
+    @property
+    def seen(self) -> int:
+        """How many tokens back matter."""
+        return max(self.model.history, self.paths.reach if self.paths else 0)
+
+    def gains(self, past: np.ndarray, states: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """What paths gain by a token, not weighted: past (N, seen), states (N, S), words (K,) → (N, K)."""
+        rows = np.repeat(np.arange(len(past)), len(words))
+        known = self._known(np.tile(words, len(past)))
+        return self.paths.gains(self._known(past), states, rows, known).reshape(len(past), -1)
 
     def log_probs(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Weighted: histories (N, history), words (N, K) → (N, K)."""
@@ -58,6 +71,7 @@ class Hypothesis:
         score: all that counts, ``paid`` included.
         active: user words under way.
         paid: for the characters of words that aren't complete.
+        state: (S,), of the model of paths, if there is one.
     """
 
     tokens: tuple[int, ...]
@@ -66,6 +80,7 @@ class Hypothesis:
     score: float
     active: _Active
     paid: float
+    state: np.ndarray | None = None
 
 
 def search_network(
@@ -90,7 +105,8 @@ def search_network(
         the best, best first.
     """
     history = model.model.history
-    kept = [Hypothesis((), (), (), 0.0, frozenset(), 0.0)]
+    state = model.paths.begin(1)[0] if model.paths else None
+    kept = [Hypothesis((), (), (), 0.0, frozenset(), 0.0, state)]
     for place, slot in enumerate(network.slots):
         options = [
             (syllable, log, *rows(place, syllable))
@@ -103,7 +119,7 @@ def search_network(
             grown += [replace(one, score=one.score + log) for one in kept]
         if options:
             grown += _extended(kept, place, options, model, steps, 2 * beam)
-        kept = _best(grown, beam, history if recombine else None)
+        kept = _best(grown, beam, model.seen if recombine else None)
     ends = model.log_probs(_histories(kept, history), np.zeros((len(kept), 1), int))[:, 0]
     finished = [
         replace(one, score=one.score + float(end) - one.paid) for one, end in zip(kept, ends, strict=True)
@@ -123,8 +139,14 @@ def _extended(
     ids = np.concatenate([found for _, _, found, _ in options])  # (C,)
     own = np.concatenate([log + model.weight * scores for _, log, _, scores in options]) + model.bonus
     source = np.repeat(np.arange(len(options)), [len(found) for _, _, found, _ in options])
-    past = _histories(kept, model.model.history)
-    rated = model.log_probs(past, np.broadcast_to(ids, (len(kept), len(ids))))  # (W, C)
+    past = _histories(kept, model.seen)
+    rated = model.log_probs(
+        past[:, model.seen - model.model.history :], np.broadcast_to(ids, (len(kept), len(ids)))
+    )  # (W, C)
+    if model.paths:
+        before = np.stack([one.state for one in kept])  # (W, S)
+        gained = model.gains(past, before, ids)
+        rated = rated + model.weight * gained
     paid = np.array([one.paid for one in kept])
     spread = np.array([one.score for one in kept])[:, None] - paid[:, None] + own + rated
     states: dict[tuple[int, int], tuple[_Active, float]] = {}
@@ -143,17 +165,20 @@ def _extended(
         else np.argpartition(-flat, count)[:count]
     )
     result = []
-    for row, column in zip(*np.unravel_index(chosen, spread.shape), strict=True):
-        before, syllable = kept[row], options[source[column]][0]
+    rows, columns = np.unravel_index(chosen, spread.shape)
+    after = model.paths.follow(before[rows], gained[rows, columns]) if model.paths else [None] * len(rows)
+    for row, column, state in zip(rows, columns, after, strict=True):
+        extended, syllable = kept[row], options[source[column]][0]
         active, owed = states.get((int(row), int(column)), (frozenset(), 0.0))
         result.append(
             Hypothesis(
-                (*before.tokens, int(ids[column])),
-                (*before.syllables, syllable),
-                (*before.slots, place),
+                (*extended.tokens, int(ids[column])),
+                (*extended.syllables, syllable),
+                (*extended.slots, place),
                 float(spread[row, column]),
                 active,
                 owed,
+                state,
             )
         )
     return result

@@ -112,6 +112,8 @@ class NgramConverter:
     """
 
     grid_part = READINGS  # what the scores of its grids are
+    path_model = None  # it rates no words
+    margin = None
     batch_syllables = _BATCH_SYLLABLES
 
     def __init__(self, model: NgramModel, symbols: Symbols, beam: int):

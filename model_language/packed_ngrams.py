@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from model_language.code_book import LEVELS, code_book
 from model_language.code_table import VALUE_BITS, CodeTable, extended
 from model_language.kneser_ney import NgramTable, bits_needed
 from utils import files
@@ -24,10 +25,7 @@ from utils.errors import RunError
 from utils.files import replacing
 
 _CODE_BITS = VALUE_BITS // 2  # an entry's value: code of the probability, code of the back-off weight
-LEVELS = 1 << _CODE_BITS  # of a code book; level 0 is nothing
 _CODE = np.uint32(LEVELS - 1)
-_HISTOGRAM, _LLOYD_ROUNDS = 4096, 40
-_LOWEST = -30.0  # of log-probabilities and weights; a weight of 0 has none
 
 
 class PackedNgrams:
@@ -71,23 +69,27 @@ class PackedNgrams:
         Returns:
             (N, K) float32.
         """
+        rows = np.repeat(np.arange(len(words)), words.shape[1])
+        return self.rated(histories, rows, words.ravel()).reshape(words.shape)
+
+    def rated(self, histories: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """The same of single words (E,), where rows (E,) tells which history each follows: (E,) float32."""
         last = histories[:, -1].astype(np.int64)
-        codes = self._bigrams.take((last * self.size)[:, None] + words)  # (N, K)
-        lower = self.unigrams.take(words) + self._backoffs.take(last)[:, None]
-        result = np.ascontiguousarray(np.where(codes, self._books[0].take(codes), lower))
-        flat, choices = result.reshape(-1), words.reshape(-1)  # the first one shows into the result
-        known = np.flatnonzero(codes)  # places in ``flat`` of the n-grams of the order below
+        codes = self._bigrams.take((last * self.size).take(rows) + words)
+        lower = self.unigrams.take(words) + self._backoffs.take(last).take(rows)
+        result = np.where(codes, self._books[0].take(codes), lower)
+        known = np.flatnonzero(codes)  # places of the n-grams of the order below
         for order in range(3, self.history + 2):
             context, weights = self._contexts(histories[:, self.history + 1 - order :])
-            result += self._weights[order - 2].take(weights)[:, None]
-            rows = known // words.shape[1]
-            followed = np.flatnonzero(weights.take(rows))
-            known, rows = known.take(followed), rows.take(followed)
-            hashes = extended(context.take(rows), choices.take(known))
+            result += self._weights[order - 2].take(weights).take(rows)
+            after = rows.take(known)
+            followed = np.flatnonzero(weights.take(after))
+            known, after = known.take(followed), after.take(followed)
+            hashes = extended(context.take(after), words.take(known))
             found = self._tables[order - 2].find(hashes) >> _CODE_BITS
             there = np.flatnonzero(found)
             known = known.take(there)
-            flat[known] = self._books[order - 2].take(found.take(there))
+            result[known] = self._books[order - 2].take(found.take(there))
         return result
 
     def after(self, previous: np.ndarray, words: np.ndarray) -> np.ndarray:
@@ -171,7 +173,7 @@ def pack(tables: Sequence[NgramTable]) -> dict[str, np.ndarray]:
         end = np.searchsorted(below.keys, table.keys & ((1 << bits * (order - 1)) - 1))
         position = np.empty(len(disk), np.int64)
         position[disk] = np.arange(len(disk))
-        book, codes = _code_book(table.log_probs)
+        book, codes = code_book(table.log_probs)
         books.append(book)
         ranks = sibling[end]
         by_place = np.lexsort((ranks, -codes.astype(np.int64), position[context]))
@@ -206,34 +208,9 @@ def _rising(steps: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.uint8(LEVELS - 1) - (fallen - np.repeat(before, counts))
 
 
-def _code_book(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """LEVELS levels (the first isn't used) that lie as near to the values as Lloyd's algorithm brings them.
-
-    Lloyd, "Least squares quantization in PCM" (IEEE Transactions on Information Theory 28, 1982).
-
-    Returns:
-        the levels, ascending, (LEVELS,) float32, and the number of each value's, (n,) uint8.
-    """
-    if not len(values):
-        return np.zeros(LEVELS, np.float32), np.zeros(0, np.uint8)
-    values = np.maximum(values, _LOWEST)
-    counts, edges = np.histogram(values, _HISTOGRAM)
-    centres = (edges[:-1] + edges[1:]) / 2
-    levels = np.linspace(edges[0], edges[-1], LEVELS - 1)
-    for _ in range(_LLOYD_ROUNDS):
-        nearest = np.searchsorted((levels[:-1] + levels[1:]) / 2, centres)
-        mass = np.bincount(nearest, counts, minlength=len(levels))
-        sums = np.bincount(nearest, counts * centres, minlength=len(levels))
-        levels = np.where(mass > 0, sums / np.maximum(mass, 1), levels)
-    codes = np.searchsorted((levels[:-1] + levels[1:]) / 2, values)
-    mass, sums = (np.bincount(codes, weights, minlength=len(levels)) for weights in (None, values))
-    levels = np.where(mass > 0, sums / np.maximum(mass, 1), levels)  # of the values, not of bins
-    return np.append(0.0, levels).astype(np.float32), (codes + 1).astype(np.uint8)
-
-
 def _weight_book(backoffs: np.ndarray, followed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The same for the weights of contexts; level 0 stands for log 1, of those that nothing follows."""
-    book, found = _code_book(backoffs[followed])
+    book, found = code_book(backoffs[followed])
     codes = np.zeros(len(backoffs), np.uint8)
     codes[followed] = found
     return book, codes

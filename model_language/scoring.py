@@ -36,6 +36,8 @@ def given_scores(
             candidates, scores = grid.candidates[row, : len(ids)], grid.scores[row, : len(ids)]  # (L, K)
             own = np.where(candidates == ids[:, None], scores, -np.inf).max(axis=1)
             result[i] = float(own.sum(dtype=np.float64)) + _history_score(model.history_model, ids)
+            if model.path_model:
+                result[i] += float(model.path_model.worth(ids[None])[0])
     return result
 
 

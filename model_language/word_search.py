@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from model_language.decoding import Grid, HistoryModel
+from model_language.decoding import Grid, HistoryModel, PathModel
 from model_language.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from model_language.user_words import Span
 
@@ -58,23 +58,18 @@ class WordSearch:
         self.reach = max((len(span.word.hanzi) - 1 for found in spans for span in found), default=0)
         self.grid = _with_candidates(grid, wanted, all_candidates or grid)
 
-    def gains(self, place: int, past: np.ndarray, words: np.ndarray) -> np.ndarray | None:
+    def gains(
+        self, place: int, row: np.ndarray, past: np.ndarray, rows: np.ndarray, words: np.ndarray
+    ) -> np.ndarray | None:
         """See :class:`model_language.decoding.PathBonus`."""
         if place not in self._at:
             return None
-        result = np.zeros((*past.shape[:2], words.shape[1]))
-        for row, covering in self._at[place].items():
-            paid = np.zeros(past.shape[1])  # (W,) for characters of words that aren't complete yet
-            owed = np.zeros(result.shape[1:])  # (W, K)
-            for before, ids, weight in covering:
-                begun = (past[row, :, past.shape[2] - before :] == ids[:before]).all(axis=1)  # (W,)
-                paid = np.maximum(paid, np.where(begun, weight * before, 0.0))
-                goes_on = begun[:, None] & (words[row] == ids[before])  # (W, K)
-                if before + 1 < len(ids):
-                    owed = np.maximum(owed, np.where(goes_on, weight * (before + 1), 0.0))
-                else:
-                    result[row] += np.where(goes_on, weight * len(ids), 0.0)
-            result[row] += owed - paid[:, None]
+        result = np.zeros(len(words))
+        for sentence, covering in self._at[place].items():
+            first, last = np.searchsorted(row, [sentence, sentence + 1])  # its hypotheses
+            begin, end = np.searchsorted(rows, [first, last])  # and what they may go on with
+            found = _gains(covering, past[first:last], rows[begin:end] - first, words[begin:end])
+            result[begin:end] = found
         return result
 
     def earned(self, row: int, sequences: np.ndarray) -> np.ndarray:
@@ -99,6 +94,23 @@ class WordSearch:
         return self._added.setdefault(character, self._size + len(self._added))
 
 
+def _gains(
+    covering: Sequence[tuple[int, np.ndarray, float]], past: np.ndarray, rows: np.ndarray, words: np.ndarray
+) -> np.ndarray:
+    """What the words on a place of one sentence pay: past (N, n), rows (E,) of these, words (E,) → (E,)."""
+    paid = np.zeros(len(past))  # for characters of words that aren't complete yet
+    owed, earned = np.zeros(len(words)), np.zeros(len(words))
+    for before, ids, weight in covering:
+        begun = (past[:, past.shape[1] - before :] == ids[:before]).all(axis=1)  # (N,)
+        paid = np.maximum(paid, np.where(begun, weight * before, 0.0))
+        goes_on = begun.take(rows) & (words == ids[before])
+        if before + 1 < len(ids):
+            owed = np.maximum(owed, np.where(goes_on, weight * (before + 1), 0.0))
+        else:
+            earned += np.where(goes_on, weight * len(ids), 0.0)
+    return earned + owed - paid.take(rows)
+
+
 class KnownHistory:
     """A model of hanzi that bears ids it doesn't know (see :class:`model_language.decoding.HistoryModel`)."""
 
@@ -108,6 +120,26 @@ class KnownHistory:
     def log_probs(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
         """See the protocol."""
         return self._model.log_probs(self._words.known(histories), self._words.known(words))
+
+    def rated(self, histories: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """See :class:`model_language.ragged_search.RaggedHistory`."""
+        return self._model.rated(self._words.known(histories), rows, self._words.known(words))
+
+
+class KnownPaths:
+    """The same of a model of paths (see :class:`model_language.decoding.PathModel`)."""
+
+    def __init__(self, model: PathModel, words: WordSearch):
+        self.reach, self.begin, self.follow = model.reach, model.begin, model.follow
+        self._model, self._words = model, words
+
+    def gains(self, past: np.ndarray, state: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """See the protocol."""
+        return self._model.gains(self._words.known(past), state, rows, self._words.known(words))
+
+    def worth(self, sequences: np.ndarray) -> np.ndarray:
+        """See the protocol."""
+        return self._model.worth(self._words.known(sequences))
 
 
 def _with_candidates(grid: Grid, wanted: Mapping[tuple[int, int], Sequence[int]], whole: Grid) -> Grid:

@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from model_language.registry import load_converter
 from model_language.symbols import Symbols
 from model_language.to_hanzi import PinyinToHanzi
 from model_language.user_words import UserWord, UserWords
+from model_language.word_unigram import WORDS_FILE
 from tests.scripts import ROOT
 from training.commands import train_from_config
 from utils.errors import ConfigError, RunError
@@ -33,7 +35,12 @@ NETWORK = (
     "data.batch_syllables=512", "data.batch_sentences=32", "training.epochs=1",
     "optimiser.learning_rate=0.02",
 )  # fmt: skip
-FUSED = ("model.name=fused", "model.dictionary=0", "model.ngrams=500", "model.order=3")
+FUSED = (
+    "model.name=fused", "model.dictionary=0", "model.ngrams=500", "model.order=3", "model.ngram=0.6",
+    "model.words=0.4",
+)  # fmt: skip
+# 攻式 is in none of the lines.
+DICTIONARY = {"公式": 50, "公事": 40, "攻势": 30, "数学": 90, "背景": 60, "北京": 90, "慢慢地": 5, "攻式": 1}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +51,9 @@ def folder(tmp_path_factory) -> Path:
     text.write_text("\n".join(np.random.default_rng(0).choice(LINES, 300)) + "\n", encoding="utf-8")
     (folder / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
     train(folder, "network", *NETWORK)
-    train(folder, "fused", *FUSED, f"model.network_run={folder / 'network'}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("training.fused.read_dictionary", lambda: DICTIONARY)
+        train(folder, "fused", *FUSED, f"model.network_run={folder / 'network'}")
     return folder
 
 
@@ -117,6 +126,39 @@ def test_user_words_win_and_reasons_add_up(converter):
     assert sum(character.lead.values()) > 0
 
 
+def test_what_words_say_is_a_part_of_scores_and_reasons(folder, converter):
+    sentence = hanzi_to_pinyin("办理公事")
+    config = replace(FusedConfig(), words=0.0, ngram=0.6)
+    without = load_fused_converter(RunFolder(folder / "fused"), config)
+    assert without.path_model is None
+    texts = ["办理公事", "办理攻势", "办理攻式"]
+    ids = np.stack([converter.symbols.encode_hanzi(text) for text in texts])
+    gained = np.subtract(converter.scores([sentence] * 3, texts), without.scores([sentence] * 3, texts))
+    assert gained == pytest.approx(converter.path_model.worth(ids), abs=1e-3)
+    assert gained[1] > gained[2]
+    explained = GuidedConverter(converter, UserWords()).explain([sentence])[0]
+    assert {"words", "n-gram"} <= explained.characters[3].lead.keys()
+
+
+def test_a_run_folder_without_words_still_loads(folder, tmp_path):
+    shutil.copytree(folder / "fused", tmp_path / "run")
+    (tmp_path / "run" / WORDS_FILE).unlink()
+    with pytest.raises(RunError, match=WORDS_FILE):
+        PinyinToHanzi(tmp_path / "run")
+    config = tmp_path / "run" / "config.yaml"
+    kept = [row for row in config.read_text(encoding="utf-8").splitlines() if "words: 0.4" not in row]
+    config.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    assert PinyinToHanzi(tmp_path / "run")("shu4 xue2 gong1 shi4") == "数学公式"
+
+
+def test_a_search_with_user_words_that_never_come_finds_what_it_finds_without(converter):
+    sentences = [hanzi_to_pinyin(a + b) for a, b in itertools.product(LINES, repeat=2)]
+    words = UserWords([UserWord("很急", (frozenset({"hen3"}), frozenset({"ji2"})), 5.0)])
+    guided = GuidedConverter(converter, words)
+    assert guided.convert(sentences) == converter.convert(sentences)
+    assert [one.hanzi for one in guided.best(sentences)] == converter.convert(sentences)
+
+
 def test_a_hanzi_is_heard_as_something_with_probability_one_at_most(folder):
     symbols, tables = Symbols.load(folder / "fused"), HeardTables.load(folder / "fused" / HEARD_FILE)
     tonal = len(symbols.pinyin)
@@ -150,13 +192,13 @@ def test_parts_of_different_trainings_are_refused(folder, tmp_path):
         PinyinToHanzi(tmp_path / "run")
 
 
-@pytest.mark.parametrize("name", [NETWORK_FILE, NGRAMS_FILE, HEARD_FILE])
+@pytest.mark.parametrize("name", [NETWORK_FILE, NGRAMS_FILE, HEARD_FILE, WORDS_FILE])
 def test_a_damaged_part_is_named(folder, tmp_path, name):
     shutil.copytree(folder / "fused", tmp_path / "run")
     path = tmp_path / "run" / name
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(RunError) as caught:
-        load_fused_converter(RunFolder(tmp_path / "run"), FusedConfig())
+        load_fused_converter(RunFolder(tmp_path / "run"), FusedConfig(words=0.4))
     assert name in str(caught.value)
 
 

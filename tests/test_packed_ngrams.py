@@ -10,7 +10,8 @@ import pytest
 from model_language.backoff import BackoffModel
 from model_language.code_table import CodeTable, extended
 from model_language.kneser_ney import NgramTable, count_ngrams, estimate_counted, occurrences
-from model_language.packed_ngrams import LEVELS, PackedNgrams, pack, read_packed, save_packed
+from model_language.code_book import LEVELS
+from model_language.packed_ngrams import PackedNgrams, pack, read_packed, save_packed
 from model_language.pruning import prune_to
 from tests.made_up_text import made_up_text
 from utils.errors import RunError

@@ -21,7 +21,8 @@ from utils.errors import CorpusError
 class Positions:
     """Stands for a network: every place by itself, with scores from the syllables' ids."""
 
-    history_model, grid_part, beam, batch_syllables = None, "network", 8, 400
+    history_model, path_model, margin = None, None, None
+    grid_part, beam, batch_syllables = "network", 8, 400
 
     def __init__(self, symbols: Symbols):
         self.symbols = symbols

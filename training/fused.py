@@ -21,6 +21,7 @@ from model_language.ngram_building import build_packed
 from model_language.packed_ngrams import save_packed
 from model_language.registry import load_network, read_model_config
 from model_language.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from model_language.word_unigram import WORDS_FILE, pack_words, save_words
 from training.context import reading_matrix
 from utils.errors import ConfigError
 from utils.files import write_json, write_text
@@ -74,8 +75,12 @@ def make_fused(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
     if not (run.path / NGRAMS_FILE).is_file():
         ids = np.concatenate(list(_token_ids(shards, symbols, model, config.seed)))
         save_packed(run.path / NGRAMS_FILE, build_packed(ids, len(symbols.hanzi), model.order, model.ngrams))
-    size = sum((run.path / name).stat().st_size for name in (NETWORK_FILE, NGRAMS_FILE, HEARD_FILE))
-    write_text(run.path / "model_summary.txt", f"context network and packed n-grams, {size / 1e6:.1f} MB\n")
+    parts = [NETWORK_FILE, NGRAMS_FILE, HEARD_FILE]
+    if model.words:
+        save_words(run.path / WORDS_FILE, pack_words(read_dictionary(), symbols))
+        parts.append(WORDS_FILE)
+    size = sum((run.path / name).stat().st_size for name in parts)
+    write_text(run.path / "model_summary.txt", f"{', '.join(parts)}: {size / 1e6:.1f} MB\n")
     return _evaluate(config, run)
 
 
