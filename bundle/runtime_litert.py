@@ -29,7 +29,9 @@ def open_backend(path: Path, threads: int) -> LiteRTBackend:
         return LiteRTBackend(content, threads)
     except (ValueError, RuntimeError) as error:
         flex = flex_operations(content) if content[4:8] == b"TFL3" else ()
-        what = f"needs TensorFlow's operations {', '.join(flex)}" if flex else "is damaged or of another version"
+        what = (
+            f"needs TensorFlow's operations {', '.join(flex)}" if flex else "is damaged or of another version"
+        )
         hint = "export it without --allow-flex" if flex else "export it again, or copy it again"
         raise BundleError(f"the .tflite file {what} ({error})", where=path, hint=hint) from error
 
@@ -60,7 +62,9 @@ class LiteRTBackend:
     def _signature(self) -> str:
         names = list(self._interpreter.get_signature_list())
         if len(names) != 1 or names[0] not in tuple(State):
-            raise ValueError(f"its signatures are {', '.join(names) or 'none'}, not one of {', '.join(State)}")
+            raise ValueError(
+                f"its signatures are {', '.join(names) or 'none'}, not one of {', '.join(State)}"
+            )
         return names[0]
 
     def _state(self) -> State:
@@ -69,7 +73,7 @@ class LiteRTBackend:
     def call(
         self, samples: np.ndarray, states: Mapping[str, np.ndarray]
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """See :class:`bundle.runtimes.Backend`. The states keep the file's type: no rounding between calls."""
+        """See :class:`bundle.runtimes.Backend`. States keep the file's type: none is rounded."""
         interpreter = self._interpreter
         if tuple(self._inputs[INPUT]["shape"]) != samples.shape:
             interpreter.resize_tensor_input(self._inputs[INPUT]["index"], samples.shape)
@@ -127,7 +131,9 @@ def quantised(values: np.ndarray, details: Mapping) -> np.ndarray:
 def dequantised(values: np.ndarray, details: Mapping) -> np.ndarray:
     """The tensor's type → float32."""
     scale, zero_point = details["quantization"]
-    return (values.astype(np.float32) - zero_point) * np.float32(scale) if scale else values.astype(np.float32)
+    return (
+        (values.astype(np.float32) - zero_point) * np.float32(scale) if scale else values.astype(np.float32)
+    )
 
 
 def operation_names(content: bytes) -> list[str]:

@@ -13,7 +13,7 @@ from bundle.variants import State
 from utils.errors import BundleError
 
 MODE, OPERATIONS = "mode", "operations"
-"""Keys of a file's metadata: the mode, and how many operations the graph had before onnxruntime fuses them."""
+"""Keys of a file's metadata: the mode, and the operations of the graph before onnxruntime fuses them."""
 
 
 def open_backend(path: Path, threads: int) -> OnnxBackend:

@@ -19,7 +19,7 @@ from utils.errors import BundleError
 
 INPUT, OUTPUT = "input", "output"
 STATE_PREFIX, NEXT_SUFFIX = "state_", "_next"
-"""An external state is the input ``state_00_conv_1`` and comes back as the output ``state_00_conv_1_next``."""
+"""An external state is the input ``state_00_conv`` and comes back as the output ``state_00_conv_next``."""
 
 # What runs a format → our module for it. Loaded when it is needed: a device has one of them, not all.
 _BACKENDS = {
@@ -71,7 +71,7 @@ class Artefact:
     """
 
     def __init__(self, backend: Backend, path: Path):
-        self._backend, self.path = backend, path
+        self.backend, self.path = backend, path
         self.facts = backend.facts
         self._states = backend.initial_states()
 
@@ -91,8 +91,11 @@ class Artefact:
         """
         self._check(batch, streams=False)
         if self.facts.input_shape[0] is None:
-            return self._backend.call(np.asarray(batch, np.float32), {})[0]
-        rows = [self._backend.call(np.asarray(batch[row : row + 1], np.float32), {})[0] for row in range(len(batch))]
+            return self.backend.call(np.asarray(batch, np.float32), {})[0]
+        rows = [
+            self.backend.call(np.asarray(batch[row : row + 1], np.float32), {})[0]
+            for row in range(len(batch))
+        ]
         return np.concatenate(rows)
 
     def step(self, chunk: np.ndarray) -> np.ndarray:
@@ -108,13 +111,13 @@ class Artefact:
         if chunk.ndim == len(self.facts.input_shape) - 1:
             chunk = chunk[None]
         self._check(chunk, streams=True)
-        output, self._states = self._backend.call(chunk, self._states)
+        output, self._states = self.backend.call(chunk, self._states)
         return output
 
     def reset(self) -> None:
         """Forget what was heard: the next chunk begins a new stream."""
-        self._backend.forget()
-        self._states = self._backend.initial_states()
+        self.backend.forget()
+        self._states = self.backend.initial_states()
 
     def _check(self, values: np.ndarray, streams: bool) -> None:
         if (self.mode is not State.NON_STREAM) != streams:
@@ -125,7 +128,9 @@ class Artefact:
             size in (None, found) for size, found in zip(wanted[1:], values.shape[1:], strict=True)
         )
         if not fits:
-            shapes = ["(" + ", ".join(str(n or "any") for n in shape[1:]) + ")" for shape in (wanted, values.shape)]
+            shapes = [
+                "(" + ", ".join(str(n or "any") for n in shape[1:]) + ")" for shape in (wanted, values.shape)
+            ]
             what = f"the model takes {shapes[0]} a {'call' if streams else 'clip'}, not {shapes[1]}"
             raise BundleError(what, where=self.path, hint="feed what the bundle's features settings give")
 

@@ -36,7 +36,12 @@ class Precision(StrEnum):
     INT8 = "int8"
 
 
-SUFFIXES = {Format.SAVED_MODEL: "", Format.LITERT: ".tflite", Format.ONNX: ".onnx", Format.FROZEN_GRAPH: ".pb"}
+SUFFIXES = {
+    Format.SAVED_MODEL: "",
+    Format.LITERT: ".tflite",
+    Format.ONNX: ".onnx",
+    Format.FROZEN_GRAPH: ".pb",
+}
 RUNTIMES = {
     Format.SAVED_MODEL: "tensorflow",
     Format.LITERT: "ai_edge_litert",
@@ -96,7 +101,7 @@ _FROZEN_STATE = Refusal(
     "frozen_graph stream_external, or saved_model stream_internal",
 )
 _DROPPED_STATE = Refusal(
-    "ONNX has no variables: the conversion drops every update of the state, silently (measured: outputs off by 16)",
+    "ONNX has no variables: the conversion drops all updates of the state, silently (outputs off by 16)",
     "onnx stream_external",
 )
 _RAW_IN_INT8 = Refusal(
@@ -141,7 +146,10 @@ def offered(raw: bool = False, streams: bool = True) -> list[Variant]:
 def matrix_text() -> str:
     """The matrix of what is offered, and below it each reason for what isn't, as Markdown."""
     refusals: dict[Refusal, int] = {}
-    lines = ["| format | state | " + " | ".join(Precision) + " |", "| --- | --- |" + " --- |" * len(Precision)]
+    lines = [
+        "| format | state | " + " | ".join(Precision) + " |",
+        "| --- | --- |" + " --- |" * len(Precision),
+    ]
     for format_ in Format:
         for state in State:
             cells = [_cell(Variant(format_, state, precision), refusals) for precision in Precision]

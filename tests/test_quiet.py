@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from utils.quiet import _without_native_notes, silence_tensorflow
+from utils.quiet import without_native_notes, silence_tensorflow
 
 NOTES = (
     "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
@@ -18,14 +18,14 @@ NOTES = (
 
 
 def test_notes_are_held_back_and_the_rest_is_passed_on(capfd):
-    with _without_native_notes():
+    with without_native_notes():
         os.write(2, NOTES.encode())
         os.write(2, "Illegal instruction 中文\n".encode())
     assert capfd.readouterr().err == "Illegal instruction 中文\n"
 
 
 def test_an_error_while_loading_gets_through(capfd):
-    with pytest.raises(ImportError), _without_native_notes():
+    with pytest.raises(ImportError), without_native_notes():
         os.write(2, b"a reason\n")
         raise ImportError("no TensorFlow")
     os.write(2, b"afterwards\n")

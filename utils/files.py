@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -51,8 +52,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
 def replacing_folder(path: str | Path) -> Iterator[Path]:
     """Give a new folder beside ``path``; rename it to ``path`` when the block ends well.
 
-    What stood at ``path`` goes only then. If the block raises, the new folder is removed and ``path`` stays as
-    it was; what a killed process leaves there goes with :func:`remove_left_over` or the next call.
+    What stood at ``path`` goes only then. If the block raises, the new folder is removed and ``path`` stays
+    as it was; what a killed process leaves there goes with :func:`remove_left_over` or the next call.
 
     Raises:
         OSError: the folder can't be written.
@@ -94,6 +95,12 @@ def remove_left_over(folder: str | Path, deep: bool = True) -> None:
             gone = found[2] == _MACHINE and not psutil.pid_exists(int(found[1]))
             if gone or time.time() - path.stat().st_mtime > _LEFT_OVER:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def file_hash(path: str | Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def reserve(path: str | Path, size: int) -> None:

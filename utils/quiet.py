@@ -18,9 +18,11 @@ from types import ModuleType
 from utils.devices import grow_gpu_memory
 from utils.errors import ConfigError
 
-# Lines that the C++ side writes past its own log level, before its logging is set up (TensorFlow 2.21).
+# Lines that the C++ side writes past its own log level: before its logging is set up (TensorFlow 2.21), and
+# by LiteRT and its converter at any time.
 NATIVE_NOTE = re.compile(
     rb"[IWE]\d{4} \d\d:\d\d|\d{4}-\d\d-\d\d .*: [IWE] |WARNING: All log messages|To enable the following"
+    rb"|INFO: Created TensorFlow Lite|fully_quantize: "
 )
 
 
@@ -37,7 +39,7 @@ def silence_tensorflow() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if "keras" in sys.modules:
         return
-    with _without_native_notes():
+    with without_native_notes():
         keras = _import_keras()
         if keras.backend.backend() == "tensorflow":
             grow_gpu_memory()  # looking for a GPU complains if there is none: have that happen here
@@ -58,7 +60,7 @@ def _import_keras() -> ModuleType:
 
 
 @contextmanager
-def _without_native_notes() -> Iterator[None]:
+def without_native_notes() -> Iterator[None]:
     """Hold back file descriptor 2 (C++ doesn't write through sys.stderr); then pass on all but the notes."""
     sys.stderr.flush()
     kept = os.dup(2)

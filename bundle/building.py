@@ -1,0 +1,195 @@
+"""An export source and the variants asked for in; a bundle's folder, proven and whole, out."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from tqdm import tqdm
+
+from bundle.costs import multiply_accumulates
+from bundle.folder import ANSWERS, CLIPS, FACTS, FORMAT, LABELS, STREAM, files_in
+from bundle.measuring import measure, runtime_version, verdict
+from bundle.report import accuracy_text, report_json, report_text
+from bundle.source import ExportSource
+from bundle.variants import State, Variant
+from bundle.writing import Workshop
+from model_keyword.labels import labels_hash, write_labels
+from streaming.streamability import check_streamable
+from utils.errors import BundleError
+from utils.files import replacing_folder, write_json, write_text
+
+_PACKAGES = ("tensorflow", "keras", "numpy", "ai-edge-litert", "onnx", "onnxruntime", "tf2onnx")
+
+
+@dataclass(frozen=True)
+class Made:
+    """One artefact: what was measured of it, or why it wasn't made.
+
+    Attributes:
+        variant: which.
+        found: measurements; empty if it wasn't made.
+        problems: why it fails; empty: it passes.
+    """
+
+    variant: Variant
+    found: Mapping[str, Any]
+    problems: Sequence[str]
+
+
+def export_bundle(
+    source: ExportSource,
+    variants: Sequence[Variant],
+    output: Path,
+    *,
+    frames_per_call: int = 0,
+    force: bool = False,
+    allow_flex: bool = False,
+) -> list[Made]:
+    """Write a bundle with these artefacts, each measured in a fresh process.
+
+    Args:
+        source: what is exported.
+        variants: at least one; all are to be ones that are offered (`bundle.variants`).
+        output: the folder; it appears when all is done.
+        frames_per_call: of streams; 0: the fewest that the model's strides allow.
+        force: replace a folder that is there.
+        allow_flex: let LiteRT files need TensorFlow's operations.
+
+    Returns:
+        What was made, and what is wrong with it. An artefact that can't be made among several is a problem
+        in the list; alone it is an error.
+
+    Raises:
+        ConfigError: the model can't stream and only streams are asked for; each layer in the way is named.
+        BundleError: the folder is there, or the only variant can't be made.
+    """
+    if output.exists() and not force:
+        hint = "--force replaces it, --output names another folder"
+        raise BundleError("there is something already", where=output, hint=hint)
+    streams = any(variant.streams for variant in variants)
+    with Workshop(source, frames_per_call, allow_flex) as workshop, replacing_folder(output) as folder:
+        _write_parts(workshop, folder, streams)
+        accuracy = workshop.accuracies(streams) if len(source.tests) else None
+        with tempfile.TemporaryDirectory() as temporary:
+            tests = Path(temporary) / "tests.npz"
+            np.savez(tests, inputs=source.tests.inputs, references=source.tests.references)
+            made, answers = _make_all(workshop, variants, folder, tests, accuracy)
+        np.savez(folder / ANSWERS, **answers)
+        states = list(dict.fromkeys(variant.state for variant in variants))
+        costs = {state: multiply_accumulates(workshop.stage(state).model) for state in states}
+        _write_report(workshop, folder, made, accuracy, costs)
+    return made
+
+
+def can_stream(source: ExportSource) -> list[str]:
+    """What keeps the source from streaming, a line a layer; empty: it streams."""
+    return [str(obstacle) for obstacle in check_streamable(source.model)]
+
+
+def _write_parts(workshop: Workshop, folder: Path, streams: bool) -> None:
+    """Labels, golden clips, summaries and drawings."""
+    write_labels(folder / LABELS, workshop.source.labels)
+    (folder / CLIPS).parent.mkdir()
+    np.savez(folder / CLIPS, **workshop.golden(streams))
+    facts = {"due": workshop.due, "delay": workshop.delay, "chunk": workshop.chunk} if streams else {}
+    write_json(folder / STREAM, {"due": 0, "delay": 0, **facts})
+    states = list(State) if streams else [State.NON_STREAM]
+    workshop.describe(states, folder / "models")
+
+
+def _make_all(
+    workshop: Workshop, variants: Sequence[Variant], folder: Path, tests: Path, accuracy: Mapping | None
+) -> tuple[list[Made], dict[str, np.ndarray]]:
+    made, answers = [], {}
+    for variant in (bar := tqdm(variants, unit="artefact", disable=None)):
+        bar.set_description(str(variant))
+        try:
+            start = time.perf_counter()
+            workshop.write(variant, folder / variant.path)
+            seconds = time.perf_counter() - start
+            found, own = measure(folder, variant, tests if accuracy else None)
+        except BundleError as error:
+            if len(variants) == 1:
+                raise
+            _remove(folder / variant.path)
+            made.append(Made(variant, {}, [f"not made: {error.what}"]))
+            continue
+        found |= {"bytes": _size(folder / variant.path), "seconds_to_make": round(seconds, 2)}
+        found["runtime"] = runtime_version(variant)
+        made.append(Made(variant, found, verdict(variant, found, accuracy)))
+        answers |= {f"{variant.path}:{name}": values for name, values in own.items()}
+        write_text(folder / f"{variant.path}.accuracy.txt", accuracy_text(made[-1]))
+    return made, answers
+
+
+def _write_report(
+    workshop: Workshop, folder: Path, made: Sequence[Made], accuracy: Mapping | None, costs: Mapping
+) -> None:
+    source = workshop.source
+    written = [one for one in made if one.found]
+    about = {
+        "model": source.model.name,
+        "parameters": source.model.count_params(),
+        "accuracy": accuracy,
+        "test_clips": len(source.tests),
+        "multiply_accumulates": costs,
+        "hop_seconds": _hop_seconds(workshop) if any(one.variant.streams for one in made) else None,
+        "chunk": workshop.chunk if any(one.variant.streams for one in made) else None,
+    }
+    write_json(folder / "export.json", report_json(about, made))
+    write_text(folder / "export.md", report_text(about, made, source.raw))
+    facts = {
+        "format": FORMAT,
+        "kind": source.kind,
+        "features": dict(source.features),
+        "features_hash": source.features_hash,
+        "labels_hash": labels_hash(source.labels),
+        "decoding": dict(source.decoding),
+        "source": {"config_hash": source.config_hash, **about},
+        "packages": _versions(),
+        "artefacts": {one.variant.path: _artefact_facts(workshop, one) for one in written},
+        "files": files_in(folder),
+    }
+    write_json(folder / FACTS, facts)
+
+
+def _artefact_facts(workshop: Workshop, one: Made) -> dict[str, Any]:
+    variant = one.variant
+    first = (workshop.chunk,) if variant.streams else workshop.source.model.inputs[0].shape[1:2]
+    batch = 1 if variant.streams or variant.format == "litert" else None
+    return {
+        "format": variant.format,
+        "state": variant.state,
+        "precision": variant.precision,
+        "input_shape": [batch, *first, *workshop.source.model.inputs[0].shape[2:]],
+        "passed": not one.problems,
+        "flex": one.found["flex"],
+    }
+
+
+def _hop_seconds(workshop: Workshop) -> float:
+    return workshop.chunk / workshop.stream.hop * workshop.source.frame_seconds
+
+
+def _versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in _PACKAGES} | {
+        "backend": keras.backend.backend()
+    }
+
+
+def _size(path: Path) -> int:
+    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+    return sum(one.stat().st_size for one in files)
+
+
+def _remove(path: Path) -> None:
+    if path.is_file():
+        path.unlink()

@@ -1,0 +1,112 @@
+"""A keyword run's folder → what its export begins with: the model, its labels, and clips to prove it on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+
+from bundle.source import Clips, ExportSource
+from data.keyword_clips import UNKNOWN, KeywordClip, KeywordDataConfig, read_keyword_clips
+from data.keyword_store import load_clips
+from model_keyword.loading import KeywordModel, as_float, load_keyword_model
+from streaming.detection import DetectionConfig
+from utils.config import build_config, with_overrides
+from utils.errors import ConfigError, UserError
+from utils.files import file_hash
+from utils.keyword_features import features_hash, keyword_features
+from utils.run import open_run
+
+CALIBRATION_CLIPS = 200
+GOLDEN_CLIPS = 24
+_LOUDNESS = 0.05  # of the noise that stands in for golden clips where there are no recordings
+
+
+def keyword_source(
+    run: str | Path,
+    weights: str = "best",
+    overrides: Sequence[str] = (),
+    most_tests: int = 1000,
+    detection: DetectionConfig | None = None,
+) -> ExportSource:
+    """Read a keyword run and its recordings.
+
+    Without recordings the golden clips are noise, no accuracy is measured and there is nothing to calibrate
+    int8 with; a note says so.
+
+    Args:
+        run: the folder that the training wrote.
+        weights: ``best``, ``last`` or a path.
+        overrides: ``data.folder=…`` and the like: where the recordings are now.
+        most_tests: test clips that accuracies are measured on, spread evenly over the split.
+        detection: when a keyword counts as heard; saved with the bundle.
+
+    Raises:
+        RunError: a part of the run is missing or damaged.
+        ConfigError: an override isn't about the data.
+    """
+    folder = open_run(run, "keyword")
+    keyword = load_keyword_model(folder.path, weights)
+    data = _data(folder.config().get("data") or {}, overrides, str(folder.config_file))
+    nothing = Clips(np.zeros((0, *keyword.model.inputs[0].shape[1:]), np.float32), np.zeros(0, np.int32))
+    try:
+        found = read_keyword_clips(data)
+        tests = _clips(keyword, data, found["test"] or found["dev"], most_tests)
+        calibration = _clips(keyword, data, found["train"], CALIBRATION_CLIPS)
+    except (UserError, OSError) as error:
+        print(f"note: no accuracy and no int8, the recordings can't be read: {error}", file=sys.stderr)
+        tests = calibration = nothing
+    features = keyword.features
+    return ExportSource(
+        kind="keyword",
+        model=keyword.model,
+        features=asdict(features),
+        features_hash=features_hash(features),
+        labels=keyword.labels,
+        decoding=asdict(detection or DetectionConfig()),
+        config_hash=file_hash(folder.config_file),
+        frame_seconds=features.stride_samples / features.sample_rate,
+        calibration=calibration,
+        tests=tests,
+        golden=_spread(tests, GOLDEN_CLIPS) if len(tests) else _noise(keyword),
+    )
+
+
+def _data(values: dict, overrides: Sequence[str], where: str) -> KeywordDataConfig:
+    for override in overrides:
+        if not override.startswith("data."):
+            hint = "an export may be given data.*: where the recordings are now"
+            raise ConfigError(f"'{override}' can't be changed after the training", hint=hint)
+    values = with_overrides({"data": values}, overrides)["data"]
+    return build_config(KeywordDataConfig, values, where=where)
+
+
+def _clips(keyword: KeywordModel, data: KeywordDataConfig, clips: Sequence[KeywordClip], most: int) -> Clips:
+    """The whole split is read, as training and test do, so that the store they made is found again."""
+    known = set(keyword.labels)
+    clips = [clip if clip.label in known else replace(clip, label=UNKNOWN) for clip in clips]
+    clips = [clip for clip in clips if clip.label in known]
+    rate = keyword.features.sample_rate
+    store = load_clips(clips, rate, keyword.clip_samples, data.cache, data.workers)
+    rows = _evenly(len(store.clips), most)
+    inputs = keyword_features(as_float(store.samples[rows]), keyword.features)
+    references = [keyword.labels.index(store.clips[row].label) for row in rows]
+    return Clips(inputs, np.array(references, np.int32))
+
+
+def _evenly(available: int, wanted: int) -> np.ndarray:
+    return np.unique(np.linspace(0, available - 1, min(available, wanted)).round().astype(int))
+
+
+def _spread(clips: Clips, count: int) -> Clips:
+    rows = _evenly(len(clips), count)
+    return Clips(clips.inputs[rows], clips.references[rows])
+
+
+def _noise(keyword: KeywordModel) -> Clips:
+    rng = np.random.default_rng(0)
+    samples = rng.normal(0, _LOUDNESS, (GOLDEN_CLIPS, keyword.clip_samples)).astype(np.float32)
+    return Clips(keyword_features(samples, keyword.features), np.zeros(GOLDEN_CLIPS, np.int32))

@@ -1,0 +1,103 @@
+"""A SavedModel of one mode in; the bytes of ``.tflite`` files, one a precision, out.
+
+Conversion goes through a SavedModel for a reason: the converter's ``from_concrete_functions`` reports success
+and writes a file without the weights. External states are calibrated by name: by position the converter
+feeds them in another order than the model has them.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from bundle.runtime_litert import flex_operations, operation_names
+from bundle.variants import Precision, State
+from utils.errors import BundleError
+from utils.quiet import without_native_notes
+
+Samples = Iterable[dict[str, np.ndarray]]
+"""Inputs by name, one dictionary a call."""
+
+
+def litert_file(
+    saved_model: Path,
+    state: State,
+    precision: Precision,
+    samples: Callable[[], Samples],
+    allow_flex: bool = False,
+) -> bytes:
+    """Convert one mode to one precision.
+
+    Args:
+        saved_model: the folder, with a batch of 1.
+        state: its mode, and the name of its signature.
+        precision: wanted.
+        samples: gives typical calls, for int8: values of all inputs by name.
+        allow_flex: let operations in that LiteRT alone can't run.
+
+    Raises:
+        BundleError: it needs TensorFlow's operations, which are named, or the converter fails.
+    """
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(saved_model), signature_keys=[str(state)])
+    converter.experimental_enable_resource_variables = True
+    _set_precision(converter, precision, lambda: ((str(state), sample) for sample in samples()))
+    if allow_flex:
+        converter.target_spec.supported_ops = [
+            *converter.target_spec.supported_ops,
+            tf.lite.OpsSet.SELECT_TF_OPS,
+        ]
+    if precision is Precision.INT8:
+        _refuse_loops(saved_model, state)
+    try:
+        # The calibration opens an interpreter that warns of its own end.
+        with without_native_notes(), warnings.catch_warnings(action="ignore"):
+            content = converter.convert()
+    except Exception as error:  # the converter's own class isn't public
+        raise _explained(error, f"litert {state} {precision}") from error
+    if (flex := flex_operations(content)) and not allow_flex:
+        raise _needs_flex(flex, f"litert {state} {precision}")
+    return content
+
+
+def _set_precision(converter: tf.lite.TFLiteConverter, precision: Precision, samples: Callable) -> None:
+    if precision is not Precision.FLOAT:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if precision is Precision.FLOAT16:
+        converter.target_spec.supported_types = [tf.float16]
+    if precision is Precision.INT8:
+        converter.representative_dataset = samples
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+        converter.inference_input_type = converter.inference_output_type = tf.int8
+        # State inside is then int8 too: without it each read and write converts, with the same outputs.
+        converter._experimental_variable_quantization = True
+
+
+def _refuse_loops(saved_model: Path, state: State) -> None:
+    """Raise BundleError if there is a loop in the graph: to calibrate one ends the process (a crash)."""
+    if "WHILE" in operation_names(litert_file(saved_model, state, Precision.FLOAT, list, allow_flex=True)):
+        what = (
+            "the converter can't quantise a loop: a recurrent layer over too many frames, or of its own kind"
+        )
+        hint = "precision dynamic, or a stream, which takes one frame at a time"
+        raise BundleError(what, where=f"litert {state} {Precision.INT8}", hint=hint)
+
+
+def _explained(error: Exception, what: str) -> BundleError:
+    text = str(error)
+    if found := re.search(r"(?:Select TF|Flex) ops: ([\w, ]+)", text):
+        return _needs_flex(found[1].split(", "), what)
+    first = next((line for line in text.splitlines() if "error" in line.lower()), text)[:400]
+    return BundleError(f"the converter fails: {first}", where=what, hint="export another precision or format")
+
+
+def _needs_flex(operations: Iterable[str], what: str) -> BundleError:
+    names = ", ".join(sorted({name.strip().removeprefix("Flex") for name in operations}))
+    hint = (
+        "change the layers that use them, or --allow-flex: the device then needs TensorFlow's operations too"
+    )
+    return BundleError(f"LiteRT has no operation for {names}", where=what, hint=hint)

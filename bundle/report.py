@@ -1,0 +1,100 @@
+"""What was measured of each artefact in; the table of an export, and an accuracy file each, out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bundle.measuring import POINT, TOLERANCE
+from bundle.variants import Precision, matrix_text, offered
+
+if TYPE_CHECKING:
+    from bundle.building import Made
+
+HEADER = (
+    "artefact", "passed", "largest difference", "same label", "accuracy", "reset1", "reset0",
+    "kB", "operations", "µs a call", "real-time factor", "runtime",
+)  # fmt: skip
+
+
+def report_text(about: Mapping[str, Any], made: Sequence[Made], raw: bool) -> str:
+    """The contents of ``export.md``.
+
+    Args:
+        about: of the source: name, parameters, accuracy, cost.
+        made: the artefacts.
+        raw: whether the model takes samples.
+    """
+    asked = {one.variant for one in made}
+    missing = [str(variant) for variant in offered(raw) if variant not in asked]
+    lines = [f"# Export of {about['model']}", "", *_about(about), "", *_table(about, made), "", _LEGEND]
+    lines += ["", "## What is offered", "", matrix_text()]
+    if missing:
+        lines += [f"Not asked for here: {', '.join(missing)}.", ""]
+    return "\n".join(lines)
+
+
+def report_json(about: Mapping[str, Any], made: Sequence[Made]) -> dict[str, Any]:
+    """The contents of ``export.json``."""
+    artefacts = {
+        one.variant.path: {"passed": not one.problems, "problems": list(one.problems), **one.found}
+        for one in made
+    }
+    return {**about, "artefacts": artefacts}
+
+
+def accuracy_text(one: Made) -> str:
+    """The accuracy file beside an artefact: a line a way of measuring."""
+    accuracy, clips = one.found.get("accuracy"), one.found.get("clips")
+    if not accuracy:
+        return "not measured: there was no test set\n"
+    return "".join(f"{name} {100 * value:.2f} % (N = {clips})\n" for name, value in accuracy.items())
+
+
+def _about(about: Mapping[str, Any]) -> list[str]:
+    lines = [f"- {about['parameters']:,} parameters"]
+    for state, count in about["multiply_accumulates"].items():
+        lines.append(
+            f"- {state}: {f'{count:,}' if count is not None else 'unknown'} multiply-accumulates a call"
+        )
+    if about["accuracy"]:
+        shown = ", ".join(f"{name} {100 * value:.2f} %" for name, value in about["accuracy"].items())
+        lines.append(f"- the source model's accuracy on {about['test_clips']} test clips: {shown}")
+    else:
+        lines.append("- accuracy not measured: the test recordings aren't where the run's config.yaml says")
+    if about["hop_seconds"]:
+        lines.append(f"- a stream's call takes {1000 * about['hop_seconds']:g} ms of sound")
+    return lines
+
+
+def _table(about: Mapping[str, Any], made: Sequence[Made]) -> list[str]:
+    rows = [_row(one, about["hop_seconds"]) for one in made]
+    ruler = "| --- | --- |" + " ---: |" * (len(HEADER) - 3) + " --- |"
+    return ["| " + " | ".join(HEADER) + " |", ruler, *("| " + " | ".join(row) + " |" for row in rows)]
+
+
+def _row(one: Made, hop_seconds: float | None) -> list[str]:
+    found, passed = one.found, "yes" if not one.problems else "**no**: " + "; ".join(one.problems)
+    if not found:
+        return [str(one.variant), passed, *[""] * (len(HEADER) - 2)]
+    accuracy = found.get("accuracy", {})
+    shares = [f"{100 * accuracy[name]:.2f} %" if name in accuracy else "" for name in _ACCURACIES]
+    factor = f"{found['latency_us'] / 1e6 / hop_seconds:.4f}" if one.variant.streams and hop_seconds else ""
+    largest = max(found["difference"].values())
+    cells = [str(one.variant), passed, f"{largest:.1e}", f"{100 * found['agreement']:.0f} %", *shares]
+    cells += [f"{found['bytes'] / 1000:.1f}", str(found["operations"]), f"{found['latency_us']:.0f}", factor]
+    return [*cells, found["runtime"] or ""]
+
+
+_ACCURACIES = ("non_stream", "reset1", "reset0")
+
+
+_POINT = f"{100 * POINT:g} point"
+_FLOAT, _FLOAT16 = (f"{TOLERANCE[one]:g} ({one})" for one in (Precision.FLOAT, Precision.FLOAT16))
+_LEGEND = f"""\
+Each artefact was opened in a fresh process by its own runtime, on one thread, and heard the golden clips:
+whole, or chunk by chunk with the state reset before each clip, then all of them as one stream. Passed: a
+difference to the source model's logits of at most {_FLOAT} or {_FLOAT16}, times the largest
+logit if that is above 1; dynamic and int8: at most {_POINT} of accuracy lost on the test clips. reset1:
+streamed, the state reset before each clip; reset0: never reset. A call is a whole clip, or one chunk of a
+stream; the time is the median, with what Python adds."""

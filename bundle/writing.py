@@ -1,0 +1,191 @@
+"""An export source and variants in; the artefacts of a bundle, its golden clips and drawings, out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from bundle.clips import chunks_of, streamed
+from bundle.drawing import graph_svg
+from bundle.frozen_graphs import write_frozen_graph
+from bundle.litert_files import litert_file
+from bundle.onnx_files import onnx_model, write_onnx
+from bundle.runtimes import INPUT
+from bundle.scoring import final_answers, score
+from bundle.source import Clips, ExportSource
+from bundle.stages import Stage, StreamReference, unroll_recurrences, write_saved_model
+from bundle.variants import Format, Precision, State, Variant
+from streaming.convert import to_mode
+from streaming.modes import Mode
+from streaming.streamability import StreamFacts, stream_facts
+from utils.errors import BundleError
+from utils.files import write_text
+
+CALIBRATION_CLIPS = {State.NON_STREAM: 200, State.INTERNAL: 40, State.EXTERNAL: 40}
+"""Clips of the training split that int8 is calibrated with; of a stream, each gives a call a chunk."""
+_CLIPS_A_STREAM = 4  # that a calibration hears before the state is reset: both are typical of the use
+BATCH = 64
+MOST_UNROLLED = 200  # frames of a clip that a recurrent layer is written out for
+
+
+@dataclass
+class Workshop:
+    """Makes the artefacts of one source; what several of them need is made once.
+
+    Attributes:
+        source: what is exported.
+        frames_per_call: of the streams; 0: the fewest that the model's strides allow.
+        allow_flex: let LiteRT files need TensorFlow's operations.
+    """
+
+    source: ExportSource
+    frames_per_call: int = 0
+    allow_flex: bool = False
+    _folder: tempfile.TemporaryDirectory = field(default_factory=tempfile.TemporaryDirectory)
+    _stages: dict[State, Stage] = field(default_factory=dict)
+    _saved: dict[tuple[State, bool], Path] = field(default_factory=dict)
+    _onnx: dict = field(default_factory=dict)
+
+    def __enter__(self) -> Workshop:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._folder.cleanup()
+
+    @cached_property
+    def stream(self) -> StreamFacts:
+        """What the source's stream is like.
+
+        Raises:
+            ConfigError: it can't stream; each layer in the way is named, with what to use instead.
+        """
+        return stream_facts(self.source.model)
+
+    @property
+    def chunk(self) -> int:
+        """Input frames (or samples) a call."""
+        return (self.frames_per_call or self.stream.frames_per_call) * self.stream.hop
+
+    @property
+    def due(self) -> int:
+        """Input frames until the answer to a golden clip is there."""
+        if self.stream.window:
+            return self.stream.window
+        return self.source.golden.inputs.shape[1] + self.stream.delay * self.stream.stride
+
+    @property
+    def delay(self) -> int:
+        """Rows of CTC at a stream's beginning that stand for no sound."""
+        return self.stream.delay or 0
+
+    def stage(self, state: State) -> Stage:
+        """The model in one mode."""
+        if state not in self._stages:
+            frames = 1 if state is State.NON_STREAM else self.chunk // self.stream.hop
+            self._stages[state] = Stage(state, to_mode(self.source.model, Mode(str(state)), frames))
+        return self._stages[state]
+
+    @cached_property
+    def reference(self) -> StreamReference:
+        """The source's stream, which those of the artefacts are compared with."""
+        return StreamReference(self.stage(State.EXTERNAL))
+
+    def write(self, variant: Variant, path: Path) -> None:
+        """Make one artefact.
+
+        Raises:
+            BundleError: the converter fails, or needs TensorFlow's operations; they are named.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stage = self.stage(variant.state)
+        match variant.format:
+            case Format.SAVED_MODEL:
+                write_saved_model(stage, path)
+            case Format.FROZEN_GRAPH:
+                write_frozen_graph(stage, path)
+            case Format.LITERT:
+                content = litert_file(
+                    self._saved_model(variant.state, variant.precision), variant.state, variant.precision,
+                    lambda: self.samples(variant.state), self.allow_flex,
+                )  # fmt: skip
+                path.write_bytes(content)
+            case Format.ONNX:
+                if variant.state not in self._onnx:
+                    self._onnx[variant.state] = onnx_model(stage)
+                write_onnx(self._onnx[variant.state], variant.precision, path, self.samples(variant.state))
+
+    def _saved_model(self, state: State, precision: Precision) -> Path:
+        """A SavedModel with a batch of 1, which LiteRT is converted from; for int8 without loops."""
+        unrolled = state is State.NON_STREAM and precision is Precision.INT8
+        if (state, unrolled) not in self._saved:
+            stage = self.stage(state)
+            if unrolled:
+                stage = Stage(state, to_mode(self.source.model, Mode.NON_STREAM_INFERENCE))
+                unroll_recurrences(stage.model, MOST_UNROLLED)
+            path = Path(self._folder.name) / f"{state}_{unrolled}"
+            write_saved_model(stage, path, batch=1)
+            self._saved[state, unrolled] = path
+        return self._saved[state, unrolled]
+
+    def samples(self, state: State) -> Iterator[dict[str, np.ndarray]]:
+        """Typical calls: values of all inputs by name.
+
+        Raises:
+            BundleError: there are no clips to calibrate with.
+        """
+        clips = self.source.calibration.inputs[: CALIBRATION_CLIPS[state]]
+        if not len(clips):
+            hint = "int8 needs recordings of the training split: put them where the run's config.yaml says"
+            raise BundleError("no clips to calibrate int8 with", hint=hint)
+        if state is State.NON_STREAM:
+            yield from ({INPUT: clip[None]} for clip in clips)
+            return
+        for number, clip in enumerate(clips):
+            if number % _CLIPS_A_STREAM == 0:
+                self.reference.reset()
+            for chunk in chunks_of(clip, self.chunk, self.due):
+                yield {INPUT: chunk, **(self.reference.states if state is State.EXTERNAL else {})}
+                self.reference.step(chunk)
+
+    def answers(self, clips: np.ndarray, how: str) -> np.ndarray:
+        """The source's answers: ``non_stream``, ``reset`` (state reset before each clip) or ``running``."""
+        if how != "non_stream":
+            return streamed(self.reference, clips, self.chunk, self.due, reset=how == "reset")
+        starts = range(0, len(clips), BATCH)
+        parts = [self.source.model(clips[start : start + BATCH], training=False) for start in starts]
+        return np.concatenate([keras.ops.convert_to_numpy(part) for part in parts])
+
+    def golden(self, streams: bool) -> dict[str, np.ndarray]:
+        """Inputs and references of the golden clips, and the source's answers to them."""
+        clips = self.source.golden
+        names = ["non_stream", *(["reset", "running"] if streams else [])]
+        answers = {name: self.answers(clips.inputs, name) for name in names}
+        return {"inputs": clips.inputs, "references": clips.references, **answers}
+
+    def accuracies(self, streams: bool) -> dict[str, float]:
+        """The source's own accuracy on the test clips: ``non_stream``, ``reset1``, ``reset0``."""
+        tests: Clips = self.source.tests
+        found = {"non_stream": score(self.answers(tests.inputs, "non_stream"), tests.references)}
+        for name, how in {"reset1": "reset", "reset0": "running"}.items() if streams else ():
+            found[name] = score(final_answers(self.answers(tests.inputs, how), self.delay), tests.references)
+        return found
+
+    def describe(self, states: Sequence[State], folder: Path) -> None:
+        """Write summary and drawing of each mode."""
+        for state in states:
+            model = self.stage(state).model
+            write_text(folder / state / "model_summary.txt", summary_text(model))
+            write_text(folder / state / "graph.svg", graph_svg(model, f"{model.name}, {state}"))
+
+
+def summary_text(model: keras.Model) -> str:
+    """Layers, output shapes and parameter counts, as ``model.summary()`` prints them."""
+    lines: list[str] = []
+    model.summary(print_fn=lines.append, line_length=110)
+    return "\n".join(lines) + "\n"
