@@ -19,7 +19,6 @@ from streaming.stream import FrameIndex, History, RecurrentStream, TakeFrames, W
 from streaming.streamability import require_streamable
 from streaming.timing import Delay, Mask, PadFrequency, Skip, Window
 from streaming.timing import History as HistoryPart
-from utils.errors import ConfigError
 
 _ONLY_IN_TRAINING = (
     keras.layers.Dropout,
@@ -53,7 +52,9 @@ def to_mode(
         ``(1, frames_per_call · hop, …)`` → output; `reset_state` makes it forget. External state:
         ``{"input": chunk, "state_00_…": …}`` → ``{"output": …, "state_00_…_next": …}``; all states begin with
         zeros. A per-frame output is ``(1, chunk / stride, …)``, `stream_facts(model).delay` frames late;
-        one for the whole clip as ``(1, …)``, for the window that ends with the newest frame.
+        one for the whole clip is ``(1, …)``, for a window of the clip's length that ends with the newest
+        frame. Where a clip is no whole number of calls it ends up to ``frames_per_call - 1`` frames earlier,
+        so that one call answers for exactly the clip (`stream_facts(model, …).window`).
 
     Raises:
         ConfigError: the model can't stream (each obstacle is named), or the chunk doesn't suit its strides.
@@ -63,26 +64,9 @@ def to_mode(
         return model
     if not mode.streams:
         return _plain_copy(model, batch)
-    program = require_streamable(model, look_ahead)
-    chunk = _chunk_frames(model, program, frames_per_call)
+    program = require_streamable(model, look_ahead, frames_per_call)
     external = mode is Mode.STREAM_EXTERNAL_STATE_INFERENCE
-    return _StreamBuilder(model.name, program, external).build(chunk)
-
-
-def _chunk_frames(model: keras.Model, program: Program, frames_per_call: int) -> int:
-    """Input frames of a chunk.
-
-    Raises:
-        ConfigError: the model's strides don't allow this many.
-    """
-    chunk = frames_per_call * program.hop
-    if chunk < 1 or chunk % program.step:
-        allowed = f"a multiple of {program.step}"
-        if program.hop > 1:
-            allowed += f" samples; a frame is {program.hop} samples"
-        what = f"frames_per_call is {frames_per_call}, but the strides of '{model.name}' need {allowed}"
-        raise ConfigError(what, hint=f"for example frames_per_call={max(1, program.step // program.hop)}")
-    return chunk
+    return _StreamBuilder(model.name, program, external).build(chunk=frames_per_call * program.hop)
 
 
 def _plain_copy(model: keras.Model, batch: int | None) -> keras.Model:
@@ -97,10 +81,9 @@ def _plain_copy(model: keras.Model, batch: int | None) -> keras.Model:
     tensors = dict(zip(graph.inputs, inputs, strict=True))
     for call in graph.calls:
         given = [tensors[wire] for wire in call.inputs]
-        made = (
-            given if isinstance(call.layer, _ONLY_IN_TRAINING) else call.again(copies.of(call.layer), given)
-        )
-        tensors.update(zip(call.outputs, made, strict=True))
+        if not isinstance(call.layer, _ONLY_IN_TRAINING):
+            given = call.again(copies.of(call.layer), given)
+        tensors.update(zip(call.outputs, given, strict=True))
     outputs = [tensors[wire] for wire in graph.outputs]
     return _finished(_alone(inputs), _alone(outputs), model.name, copies)
 

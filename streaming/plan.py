@@ -11,7 +11,18 @@ import keras
 
 from streaming.graph import Call, Graph, Shape, read_graph
 from streaming.rules import Wish, treat
-from streaming.timing import CannotStream, Delay, History, Mask, PadFrequency, Part, Signal, Treatment, Window
+from streaming.timing import (
+    CannotStream,
+    Delay,
+    History,
+    Mask,
+    PadFrequency,
+    Part,
+    Signal,
+    Treatment,
+    Window,
+    round_up,
+)
 
 
 @dataclass(frozen=True)
@@ -90,8 +101,14 @@ class Program:
         return (*clock, *(state for item in self.items for state in item.states))
 
 
-def plan_stream(model: keras.Model, look_ahead: bool = False) -> Program:
+def plan_stream(model: keras.Model, look_ahead: bool = False, chunk: int = 0) -> Program:
     """Plan the stream of a plain model; obstacles are noted, not raised.
+
+    Args:
+        model: the plain model.
+        look_ahead: whether answers may come later, for the sake of 'same' padding.
+        chunk: input frames a call, a multiple of the program's ``step``: the clip's answer has to fall to the
+            end of a call; 0: the smallest.
 
     Raises:
         ConfigError: the model has no graph to walk.
@@ -99,7 +116,8 @@ def plan_stream(model: keras.Model, look_ahead: bool = False) -> Program:
     graph = read_graph(model)
     program = _Planner(graph, Wish(look_ahead)).program()
     if program.due:  # windows that are complete earlier have to wait: plan again, now that the time is known
-        program = _Planner(graph, Wish(look_ahead, program.due)).program()
+        due = round_up(program.due, chunk or program.step)
+        program = _Planner(graph, Wish(look_ahead, due)).program()
     return program
 
 
@@ -135,7 +153,7 @@ class _Planner:
                 Obstacle("output", "begins with padding", "no padding at the end of the model")
             )
         step = math.lcm(*(signal.stride for signal in self.signals.values()))
-        due = -(-max(self.dues, default=0) // step) * step or None
+        due = (self.wish.due or round_up(max(self.dues), step)) if self.dues else None
         items, clock = _named(self.items, self.warm_up > 0)
         obstacles = tuple(self.obstacles)
         return Program(

@@ -2,7 +2,7 @@
 
 A layer of one's own takes part through a class attribute or property, without knowing of streaming:
 
-- ``frame_wise = True``: each output frame depends on the same input frame alone (axis 1 is time);
+- ``frame_wise = True``: an output frame depends on the same frame of its inputs alone (axis 1 is time);
 - ``streaming_window = (window, stride)``: it looks through a window of input frames and moves on by
   ``stride`` frames, on whole windows only ('valid'); it must take inputs of any length.
 """
@@ -61,8 +61,7 @@ def treat(call: Call, signals: list[Signal], wish: Wish) -> Treatment:
         raise CannotStream("has its channels first: axis 1 isn't time", 'data_format="channels_last"')
     if any(signal.whole for signal in signals):
         return _whole_clip(call, signals, wish)
-    rule = _rule_of(call.layer)
-    return rule(call, signals, wish)
+    return _rule_of(call.layer)(call, signals, wish)
 
 
 Rule = Callable[[Call, list[Signal], Wish], Treatment]
@@ -99,7 +98,9 @@ def _frame_wise(call: Call, signals: list[Signal], wish: Wish) -> Treatment:
 
 
 def _declared_frame_wise(call: Call, signals: list[Signal], wish: Wish) -> Treatment:
-    return Treatment(_unpadded(signals[0]))
+    _refuse_unequal_strides(signals)
+    parts, output = aligned([_unpadded(signal) for signal in signals])
+    return Treatment(output, before=parts)
 
 
 def _unpadded(signal: Signal) -> Signal:
@@ -117,6 +118,8 @@ def _unpadded(signal: Signal) -> Signal:
 
 
 def _declared_window(call: Call, signals: list[Signal], wish: Wish) -> Treatment:
+    if len(signals) > 1:
+        raise CannotStream("has a window over several inputs", "a layer with one input")
     parts, output = through_window(signals[0], *call.layer.streaming_window)
     return Treatment(output, before=(parts,))
 
@@ -204,12 +207,16 @@ def _both_axes(setting, call: Call) -> tuple[tuple[int, int], tuple[int, int]]:
     return tuple(time), tuple(frequency)
 
 
-def _merging(call: Call, signals: list[Signal], wish: Wish) -> Treatment:
+def _refuse_unequal_strides(signals: list[Signal]) -> None:
     strides = sorted({signal.stride for signal in signals})
     if len(strides) > 1:
         raise CannotStream(
             f"merges branches of unequal strides ({', '.join(map(str, strides))})", "the same strides in both"
         )
+
+
+def _merging(call: Call, signals: list[Signal], wish: Wish) -> Treatment:
+    _refuse_unequal_strides(signals)
     if len({len(shape) for shape in call.input_shapes}) > 1 or len({s[1] for s in call.input_shapes}) > 1:
         raise CannotStream("merges branches of unequal length", "Cropping1D or Cropping2D in the longer one")
     if isinstance(call.layer, layers.Concatenate) and call.layer.axis % len(call.input_shapes[0]) == 1:

@@ -20,8 +20,8 @@ class StreamFacts:
         hop: input frames that ``frames_per_call`` counts as one: 1, or the samples between two windows.
         stride: input frames of an output frame; None: one answer a call, for the newest window.
         delay: output frames until the plain model's first one; None: one answer a call.
-        window: input frames from the reset until the answer is that of the plain model's clip; None: per
-            frame.
+        window: input frames from the reset until the answer is the plain model's for its clip, at the end of
+            a call; None: per frame.
         states: what is carried from call to call.
     """
 
@@ -53,26 +53,53 @@ def check_streamable(model: keras.Model, look_ahead: bool = False) -> list[Obsta
     return list(plan_stream(model, look_ahead).obstacles)
 
 
-def require_streamable(model: keras.Model, look_ahead: bool = False) -> Program:
-    """The program of the model's stream.
+def require_streamable(
+    model: keras.Model, look_ahead: bool = False, frames_per_call: int | None = None
+) -> Program:
+    """The program of the model's stream; for the arguments see `stream_facts`.
 
     Raises:
-        ConfigError: it can't stream; each obstacle is named.
+        ConfigError: it can't stream (each obstacle is named), or not with so many frames a call.
     """
     program = plan_stream(model, look_ahead)
     if program.obstacles:
         what = "can't stream: " + "; ".join(map(str, program.obstacles))
         raise ConfigError(what, where=f"model '{model.name}'")
-    return program
+    if frames_per_call is None:
+        return program
+    return plan_stream(model, look_ahead, chunk_frames(model.name, program, frames_per_call))
 
 
-def stream_facts(model: keras.Model, look_ahead: bool = False) -> StreamFacts:
-    """What the model's stream will be like.
+def chunk_frames(name: str, program: Program, frames_per_call: int) -> int:
+    """Input frames (samples, where the model takes samples) of a chunk.
 
     Raises:
-        ConfigError: it can't stream; each obstacle is named.
+        ConfigError: the model's strides don't allow this many.
     """
-    program = require_streamable(model, look_ahead)
+    chunk = frames_per_call * program.hop
+    if chunk < 1 or chunk % program.step:
+        allowed = f"a multiple of {program.step}"
+        if program.hop > 1:
+            allowed += f" samples; a frame is {program.hop} samples"
+        what = f"frames_per_call is {frames_per_call}, but the strides of '{name}' need {allowed}"
+        raise ConfigError(what, hint=f"for example frames_per_call={max(1, program.step // program.hop)}")
+    return chunk
+
+
+def stream_facts(
+    model: keras.Model, look_ahead: bool = False, frames_per_call: int | None = None
+) -> StreamFacts:
+    """What the model's stream will be like.
+
+    Args:
+        model: the plain model.
+        look_ahead: whether answers may come later, for the sake of 'same' padding.
+        frames_per_call: as `to_mode` takes it; None: the fewest possible.
+
+    Raises:
+        ConfigError: it can't stream (each obstacle is named), or not with so many frames a call.
+    """
+    program = require_streamable(model, look_ahead, frames_per_call)
     signal = program.signal
     return StreamFacts(
         step=program.step,

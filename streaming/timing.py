@@ -34,7 +34,8 @@ in the plain model, B = -delay (mod s). One B does both::
 - A layer that needs the whole clip of T frames (flatten, global pooling, attention) gets a `Window(T)`: the
   newest T frames. What follows runs as in the plain model, once a call. The clip's answer is *due* once
   (T + delay) · stride input frames are in; where several such windows are due at unequal times, all wait for
-  the last one.
+  the last one, and that one for the end of the call that it is due in: so a clip is answered exactly,
+  however many frames a call takes.
 
 A stream without end agrees with the plain model on a recording without end; on the plain model's *clips* it
 agrees from a reset state, because padding stands at the beginning of each clip and of no second one.
@@ -145,6 +146,11 @@ class Treatment:
     recurrent: bool = False
     warm_up: int = 0
     dues: tuple[int, ...] = ()
+
+
+def round_up(frames: int, step: int) -> int:
+    """The next multiple of ``step``."""
+    return -(-frames // step) * step
 
 
 def through_window(signal: Signal, window: int, stride: int) -> tuple[tuple[Part, ...], Signal]:

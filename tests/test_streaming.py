@@ -47,6 +47,16 @@ class Logarithm(keras.layers.Layer):
         return keras.ops.log(keras.ops.abs(x) + 0.1)
 
 
+@keras.saving.register_keras_serializable(package="test_streaming")
+class Gate(keras.layers.Layer):
+    """Another one, of two inputs."""
+
+    frame_wise = True
+
+    def call(self, x, gate):
+        return x * keras.ops.sigmoid(gate) + 1.0
+
+
 # What a layer alone costs in frames of delay is known: (layers, delay, stride) of 12 frames of 4 values.
 ONE_DIMENSION = {
     "conv_valid": ([lambda: layers.Conv1D(3, 3)], 2, 1),
@@ -159,14 +169,15 @@ WHOLE_CLIP = {
 def test_an_answer_for_the_whole_clip(case):
     inputs = keras.Input((FRAMES, BINS))
     model = model_of(inputs, WHOLE_CLIP[case](inputs))
-    facts = assert_streams(model, (INTERNAL, 1), (EXTERNAL, 4))
+    facts = assert_streams(model, (INTERNAL, 1), (EXTERNAL, 5))
     assert (facts.delay, facts.stride, facts.window) == (None, None, FRAMES)
+    assert stream_facts(model, frames_per_call=5).window == 15
 
 
 def test_a_chunk_may_be_longer_than_the_window():
     inputs = keras.Input((FRAMES, BINS))
     x = layers.Flatten()(layers.Cropping1D((5, 0))(layers.Conv1D(3, 3)(inputs)))  # a window of 5 frames
-    assert_streams(model_of(inputs, x), (INTERNAL, FRAMES), (EXTERNAL, FRAMES))
+    assert_streams(model_of(inputs, x), (INTERNAL, FRAMES), (EXTERNAL, FRAMES + 3))
 
 
 def test_windows_behind_unequal_strides_wait_for_each_other():
@@ -206,6 +217,21 @@ def test_branches_of_unequal_delay_are_aligned():
     x = layers.Multiply()([layers.Subtract()([late, early]), layers.Maximum()([early, padded])])
     model = model_of(inputs, layers.Average()([x, late]))
     assert assert_streams(model, (INTERNAL, 1), (EXTERNAL, 2)).delay == 4
+
+
+def test_padding_passes_through_a_merge():
+    inputs = keras.Input((FRAMES, BINS))
+    shifted = layers.ZeroPadding1D((2, 0))(layers.Cropping1D((0, 2))(inputs))  # beside what isn't padded
+    both = layers.Subtract()([layers.ZeroPadding1D((2, 0))(x) for x in (inputs, layers.Dense(BINS)(inputs))])
+    x = layers.Add()([layers.Conv1D(3, 3)(both), layers.Conv1D(3, 1)(layers.Maximum()([inputs, shifted]))])
+    assert assert_streams(model_of(inputs, x), (INTERNAL, 1), (EXTERNAL, 4)).delay == 0
+
+
+def test_inputs_of_a_layer_of_ones_own_are_aligned():
+    inputs = keras.Input((FRAMES, BINS))
+    gate = layers.Conv1D(BINS, 3)(inputs)
+    model = model_of(inputs, layers.Conv1D(3, 2)(Gate()(layers.Cropping1D((0, 2))(inputs), gate)))
+    assert_streams(model, (INTERNAL, 1), (EXTERNAL, 3))
 
 
 def test_look_ahead_on_request():
