@@ -13,36 +13,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import psutil
 import soundfile
 
+from benchmarks.shared_parts.watched import Measured, watched
 from data.manifest import read_manifest
 from utils.audio import SAMPLE_RATE, read_audio
-from utils.errors import RunError, run_command
+from utils.errors import run_command
 from utils.metrics import count_errors
 
-ROOT = Path(__file__).resolve().parent.parent
 PAUSE_SECONDS = (0.7, 3.0)
 NOISE = 10 ** (-65 / 20)
-SAMPLED_EVERY = 0.2  # seconds
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Memory of a process in bytes, sampled evenly from its first output on, its highest, and its seconds."""
-
-    memory: np.ndarray
-    peak: int
-    seconds: float
 
 
 def main() -> int:
@@ -90,39 +76,20 @@ def _transcribe(audio: Path, output: Path, options: argparse.Namespace) -> Measu
     """Run transcribe.py and watch it from outside."""
     command = [sys.executable, "transcribe.py", str(audio), "--format", "json", "--output", str(output)]
     command += ["--speech", str(options.speech), "--language", str(options.language), *options.options]
-    print("$ python", *command[1:], flush=True)
-    began, memory, peak = time.monotonic(), [], 0
-    with subprocess.Popen(command, cwd=ROOT) as process:
-        watched = psutil.Process(process.pid)
-        while process.poll() is None:
-            used = _memory(watched)
-            peak = max(peak, used)
-            # The file under its temporary name: from its first segment on, memory should not grow any more.
-            if used and any(path.stat().st_size > 1000 for path in output.glob(".*.long.json")):
-                memory.append(used)
-            time.sleep(SAMPLED_EVERY)
-    if process.returncode:
-        raise RunError(f"transcribe.py ended with exit code {process.returncode}")
-    return Measured(np.array(memory), peak, time.monotonic() - began)
 
+    def at_work() -> bool:
+        # The file under its temporary name: from its first segment on, memory should not grow any more.
+        return any(path.stat().st_size > 1000 for path in output.glob(".*.long.json"))
 
-def _memory(process: psutil.Process) -> int:
-    """Resident bytes of a process and its children; 0 when it has gone."""
-    try:
-        return sum(one.memory_info().rss for one in [process, *process.children(recursive=True)])
-    except psutil.NoSuchProcess:
-        return 0
+    return watched(command, at_work)
 
 
 def _report(measured: Measured, seconds: float, said: list[str], heard: dict) -> None:
-    tenth = max(len(measured.memory) // 10, 1)
-    first, last = measured.memory[:tenth].mean(), measured.memory[-tenth:].mean()
     spoken = sum(one["end"] - one["start"] for one in heard["segments"])
     times = [one["start"] for segment in heard["segments"] for one in segment["syllables"]]
     errors = count_errors(said, heard["pinyin"].split())
     print(f"peak memory        {measured.peak / 2**20:8.0f} MiB")
-    growth = f"{first / 2**20:8.0f} MiB, {last / 2**20:.0f} MiB: grown by {last / first - 1:.1%}"
-    print(f"first, last tenth  {growth}")
+    print(f"first, last tenth  {measured.growth()}")
     print(f"time               {measured.seconds:8.0f} s, {seconds / measured.seconds:.0f} x real time")
     print(f"segments           {len(heard['segments']):8,}, {spoken / seconds:.0%} of the recording")
     print(f"syllables          {len(times):8,}, the last at {times[-1]:.1f} of {seconds:.1f} s")

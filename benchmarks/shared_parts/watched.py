@@ -1,0 +1,70 @@
+"""A command run in a process of its own and watched from outside: its memory over time, its seconds."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from utils.errors import RunError
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLED_EVERY = 0.2  # seconds
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Memory of a process in bytes, sampled evenly from its first output on, its highest, and its seconds."""
+
+    memory: np.ndarray
+    peak: int
+    seconds: float
+
+    def growth(self) -> str:
+        """Mean memory in the first and the last tenth of the samples, and how much lies between."""
+        tenth = max(len(self.memory) // 10, 1)
+        first, last = self.memory[:tenth].mean(), self.memory[-tenth:].mean()
+        return f"{first / 2**20:8.0f} MiB, {last / 2**20:.0f} MiB: grown by {last / first - 1:.1%}"
+
+
+def watched(command: Sequence[str], at_work: Callable[[], bool], output: Path | None = None) -> Measured:
+    """Run a command in the project's folder.
+
+    Args:
+        command: program and arguments.
+        at_work: whether it has given its first output: its memory counts from then on.
+        output: file that gets what it prints; None leaves it on the terminal.
+
+    Raises:
+        RunError: it failed.
+    """
+    print("$ python", *command[1:], flush=True)
+    began, memory, peak = time.monotonic(), [], 0
+    with (
+        output.open("wb") if output else nullcontext() as file,
+        subprocess.Popen(command, cwd=ROOT, stdout=file) as process,
+    ):
+        child = psutil.Process(process.pid)
+        while process.poll() is None:
+            used = _memory(child)
+            peak = max(peak, used)
+            if used and at_work():
+                memory.append(used)
+            time.sleep(SAMPLED_EVERY)
+    if process.returncode:
+        raise RunError(f"{command[1]} ended with exit code {process.returncode}")
+    return Measured(np.array(memory), peak, time.monotonic() - began)
+
+
+def _memory(process: psutil.Process) -> int:
+    """Resident bytes of a process and its children; 0 when it has gone."""
+    try:
+        return sum(one.memory_info().rss for one in [process, *process.children(recursive=True)])
+    except psutil.NoSuchProcess:
+        return 0
