@@ -13,8 +13,10 @@ from typing import Any
 from rich.console import Console
 from tqdm import tqdm
 
+from analysis.detection_report import recording_table
 from analysis.evidence import WORST_SHOWN, Evidence
 from analysis.explanation import listened, outcome_of, with_gold_hanzi, with_language_scores
+from analysis.facts import REPORTED
 from analysis.facts_files import write_facts
 from analysis.gathering import SystemOutput, gather_facts
 from analysis.keyword_report import keyword_tables, write_keyword_report
@@ -46,25 +48,6 @@ from utils.recognition import Inspection
 from utils.run import RunFolder, open_run
 
 RESULTS_BYTES = 1 << 16
-# What of results.json a report says of the test beside its own figures.
-REPORTED = (
-    "split",
-    "manifests",
-    "speech_run",
-    "language_run",
-    "beam",
-    "syllables_run",
-    "fusion_weight",
-    "insertion_bonus",
-    "joint",
-    "language_weight",
-    "joint_bonus",
-    "words",
-    "audio_seconds",
-    "seconds",
-    "real_time_factor",
-    "seen_in_training",
-)
 Known = Mapping[str, Training]  # by level, of the model that writes it
 EXAMPLES = """\
 examples:
@@ -76,13 +59,15 @@ examples:
   python test.py pipeline runs/demo/speech runs/demo/language --beam 10 --report report
   python test.py keyword runs/words --split test --report report
   python test.py keyword runs/words --weights last data.folder=datasets/speech_commands
+  python test.py keyword runs/words --recording day.flac --said said.tsv --report report
 
 Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-with-LANGUAGERUN in the
 speech run), or into --output. Rates are true edit distances, not capped; intervals are bootstrapped.
 With --report DIR it also tells why: every error with its kind and the stage to blame, rates by speaker,
 length, position, frequency, speed and noise, and what perfect parts would bring: a page to be opened in
 a browser (report.html, needs nothing else), and the same facts as JSON and CSV files.
-For keyword: accuracy, precision and recall of each word, and which is taken for which (decisions.tsv).
+For keyword: accuracy, precision and recall of each word, and which is taken for which (decisions.tsv); with
+--recording what its exported stream makes of a long recording: misses and false alarms at each threshold.
 """
 
 
@@ -133,8 +118,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _test_keyword(options: argparse.Namespace) -> int:
-    """What a keyword model hears in the clips of a split: printed and written."""
+    """What a keyword model hears in the clips of a split, or in a long recording: printed and written."""
     _check_folders(options)
+    if options.recording:
+        from streaming.long_audio import recording_results  # here: see utils.quiet
+
+        folder = options.report or options.keyword_run / "test" / options.recording.stem
+        results = recording_results(options.keyword_run / "export", options.recording, options.said, folder)
+        print(json.dumps(results, ensure_ascii=False, indent=2) if options.json else recording_table(results))
+        return 0
     silence_tensorflow()
     from training.keyword_evaluation import hear_split  # here: see utils.quiet
 
@@ -375,6 +367,10 @@ def _add_options(command: argparse.ArgumentParser, task: str) -> None:
     if task == KEYWORD:
         command.add_argument("keyword_run", type=Path, help="run folder of the keyword model")
         command.add_argument("--weights", default="best", help="best (default), last, or a weights file")
+        command.add_argument("--recording", type=Path, help="a long one; the run's export listens to it")
+        command.add_argument(
+            "--said", type=Path, help="its keywords: start, end, keyword; none: all is alarm"
+        )
     else:
         command.add_argument("--limit", type=positive, help="only the first so many utterances")
     command.add_argument("--split", choices=("train", "dev", "test"), default="test", help="default: test")

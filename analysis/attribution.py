@@ -34,9 +34,10 @@ from functools import lru_cache
 
 from analysis.alignment import Pair
 from analysis.outcomes import Outcome, Scores
-from analysis.phonology import NEUTRAL, parts, readings
+from analysis.phonology import readings
 from utils.errors import CorpusError
 from utils.pinyin import hanzi_to_pinyin
+from utils.syllable_distance import NEUTRAL, parts
 
 ACOUSTIC, LANGUAGE, BOTH, SEARCH, LABEL = "acoustic", "language", "both", "search", "label"
 REPAIRED = "repaired"

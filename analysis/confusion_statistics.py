@@ -9,11 +9,11 @@ from itertools import chain
 from pathlib import Path
 
 from analysis.alignment import align
-from analysis.phonology import syllable_distance
 from analysis.text_files import OURS
 from data.manifest import read_rows, read_transcripts
 from utils.errors import CorpusError, run_command
 from utils.noise_statistics import PinyinNoise
+from utils.syllable_distance import syllable_distance
 
 EXAMPLES = """\
 examples:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from analysis.alignment import Pair
-from analysis.phonology import FINAL_CONFUSIONS, INITIAL_CONFUSIONS, NEUTRAL, parts
 from utils.pinyin import Syllable
+from utils.syllable_distance import FINAL_CONFUSIONS, INITIAL_CONFUSIONS, NEUTRAL, parts
 
 TONES_2_3 = "tone 2–3"
 THIRD_TONE_SANDHI, YI_BU_SANDHI = "third-tone sandhi", "一/不 sandhi"

@@ -10,16 +10,9 @@ import unicodedata
 
 from analysis.alignment import Pair
 from analysis.outcomes import Training
-from analysis.phonology import (
-    NEAR,
-    differs_by_tone_only,
-    is_polyphone,
-    parts,
-    readings,
-    readings_in_use,
-    syllable_distance,
-)
+from analysis.phonology import differs_by_tone_only, is_polyphone, readings, readings_in_use
 from utils.pinyin import is_hanzi
+from utils.syllable_distance import NEAR, parts, syllable_distance
 
 INSERTION, DELETION = "insertion", "deletion"
 # Which of a syllable's (initial, final, tone) are wrong in a substitution.

@@ -12,7 +12,6 @@ from analysis.data_addresses import PLAYED_RATE, sound_address
 from analysis.evidence import WORST_SHOWN, Evidence
 from analysis.examples import with_tone_mark
 from analysis.outcomes import Outcome, tokens_of
-from analysis.phonology import syllable_distance
 from analysis.posterior_picture import (
     MISSED,
     RIGHT,
@@ -26,6 +25,7 @@ from utils.audio import read_audio
 from utils.files import is_file
 from utils.metrics import count_errors
 from utils.recognition import Inspection
+from utils.syllable_distance import syllable_distance
 
 LONGEST_SOUND = 120.0  # seconds; a page with hours of sound opens nowhere
 NOT_THERE = ("no sound", "The recording is gone.")

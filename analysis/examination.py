@@ -15,8 +15,9 @@ from analysis.attribution import Blame, attribute, blame_of
 from analysis.confusions import named_confusions
 from analysis.error_types import hanzi_error, syllable_difference, syllable_error
 from analysis.outcomes import HANZI, SYLLABLES, Outcome, Training, tokens_of
-from analysis.phonology import hanzi_distance, syllable_distance
+from analysis.phonology import hanzi_distance
 from utils.metrics import ErrorCounts
+from utils.syllable_distance import syllable_distance
 
 
 @dataclass(frozen=True, slots=True)

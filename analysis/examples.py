@@ -11,8 +11,8 @@ from pathlib import Path
 from pypinyin.contrib.tone_convert import to_tone
 
 from analysis.alignment import Pair, align
-from analysis.phonology import syllable_distance
 from utils.errors import CorpusError
+from utils.syllable_distance import syllable_distance
 
 RIGHT, MISHEARD, MISWRITTEN = "right", "misheard", "miswritten"
 TEXTS = ("id", "reference_pinyin", "pinyin", "reference_hanzi", "hanzi")

@@ -17,6 +17,25 @@ from analysis.text_files import Problem
 from utils.metrics import ErrorCounts
 
 VERSION = 1
+# What of results.json a report says of the test beside its own figures.
+REPORTED = (
+    "split",
+    "manifests",
+    "speech_run",
+    "language_run",
+    "beam",
+    "syllables_run",
+    "fusion_weight",
+    "insertion_bonus",
+    "joint",
+    "language_weight",
+    "joint_bonus",
+    "words",
+    "audio_seconds",
+    "seconds",
+    "real_time_factor",
+    "seen_in_training",
+)
 
 
 @dataclass(frozen=True)

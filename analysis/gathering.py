@@ -22,9 +22,9 @@ from analysis.examination import Examined, Place, examine, flat
 from analysis.facts import VERSION, Facts, Flow, Normalisation, Rate, System, UtteranceFacts
 from analysis.oracles import find_oracles
 from analysis.outcomes import HANZI, SYLLABLES, Outcome, Training, as_text, resampled_by, tokens_of
-from analysis.phonology import parts
 from analysis.text_files import Problem
 from utils.metrics import ErrorCounts, count_errors, count_sentence_errors, total
+from utils.syllable_distance import parts
 
 KINDS = {SYLLABLES: SYLLABLE_ERRORS, HANZI: HANZI_ERRORS}
 CONFUSIONS_KEPT = 100

@@ -90,9 +90,9 @@ def open_listener(model: str | Path, **detection: float | None) -> Listener:
         raise BundleError("this artefact takes whole clips", where=path, hint=hint)
     asked = {key: value for key, value in detection.items() if value is not None}
     config = build_config(DetectionConfig, {**bundle.decoding, **asked}, where=str(bundle.path))
-    features = bundle.features
-    stream = KeywordStream(artefact, features, artefact.facts.input_shape[1])
-    window = bundle.facts["clip_seconds"]
+    features, geometry = bundle.features, bundle.stream
+    stream = KeywordStream(artefact, features, geometry["chunk"])
+    window = geometry["due"] / geometry["chunk"] * geometry["seconds"]
     return Listener(stream, bundle.labels, config, window, features.sample_rate)
 
 

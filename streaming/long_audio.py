@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -45,26 +46,33 @@ class StreamResult:
     real_time_factor: float
 
 
-def try_stream(model: str | Path, audio: Path, said: Path | None, report: Path | None = None) -> StreamResult:
+def recording_results(model: Path, audio: Path, said: Path | None, folder: Path) -> dict[str, Any]:
     """Let a bundle's streamed model listen to a recording.
 
     Args:
         model: see :func:`streaming.listen.open_listener`.
         audio: a recording of any length.
         said: list of the keywords in it (``start end keyword``); None: there are none, all is false alarm.
-        report: folder for table, picture and what was heard.
+        folder: gets table, picture and what was heard.
+
+    Returns:
+        The figures of the model's own threshold, as plain values.
 
     Raises:
         BundleError, AudioError, CorpusError: see the message.
     """
-    listener = open_listener(model)
     spoken = read_spoken(said) if said else []
-    result = measure(listener, audio, spoken)
-    if report:
-        write_detection_report(
-            report, result.points, result.chosen, result.heard, spoken, result.matched, result.seconds
-        )
-    return result
+    result = measure(open_listener(model), audio, spoken)
+    write_detection_report(
+        folder, result.points, result.chosen, result.heard, spoken, result.matched, result.seconds
+    )
+    return {
+        "recording": str(audio),
+        "hours": result.seconds / 3600,
+        **asdict(result.chosen),
+        "real_time_factor": result.real_time_factor,
+        "report": str(folder),
+    }
 
 
 def measure(listener: Listener, audio: Path, said: Sequence[Spoken]) -> StreamResult:
