@@ -26,7 +26,7 @@ class CrnnConfig:
         filters: channels of each convolution.
         kernels: frames and features that it sees.
         dilations: distance between those frames, and between those features.
-        strides: its steps over frames and features; streaming wants ``padding: causal`` with them.
+        strides: its steps over frames and features.
         activations: after each convolution.
         padding: around the clip; see `model_keyword.time_layers`.
         recurrent_units: sizes of the GRUs, at least one.

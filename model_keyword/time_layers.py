@@ -5,7 +5,7 @@ Time is axis 1. ``padding`` says what lies outside of the clip:
 * ``causal``: zeros before the first frame, as many as the window reaches back: no frame sees a later
   one, and the model streams. Over the features as ``same``.
 * ``same``: zeros on both sides. Frames see later ones: such a model doesn't stream.
-* ``valid``: nothing; the output is shorter by what the window reaches back. Streams, with strides of 1.
+* ``valid``: nothing; the output is shorter by what the window reaches back. Streams too.
 
 Padding is a layer of its own before a ``valid`` convolution: that is the form that the conversion for
 streaming knows. With a stride of s the output frames end at the input frames 0, s, 2s, …, as those of
