@@ -11,15 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.alignment import align
-from analysis.phonology import (
-    FARTHEST,
-    hanzi_distance,
-    is_polyphone,
-    readings,
-    readings_in_use,
-    syllable_distance,
-)
+from analysis.phonology import hanzi_distance, is_polyphone, readings, readings_in_use
 from utils.metrics import count_errors
+from utils.syllable_distance import FARTHEST, syllable_distance
 
 SYLLABLES = ["zhi1", "zi1", "zi4", "zhang1", "zang4", "an1", "ang1", "ni3", "li3", "er2"]
 HANZI = "是事时十氏好号的地得a"

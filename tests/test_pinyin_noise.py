@@ -10,12 +10,12 @@ import pytest
 
 from analysis.alignment import align
 from analysis.confusion_statistics import aligned_syllables, main
-from analysis.phonology import syllable_distance
 from utils.errors import CorpusError
 from utils.noise_statistics import DELETION, INSERTION, PinyinNoise, shipped_noise
 from utils.pinyin import full_inventory
 from utils.pinyin_noise import corrupted, corrupted_pairs
 from utils.substitutions import CHANGES, changed_parts
+from utils.syllable_distance import syllable_distance
 
 SENTENCE = "zhong1 guo2 ren2 shuo1 zhong1 wen2 zan4 san1 min2 shan1 shi2 jin1 tian1 tian1 qi4 hen3 hao3 de5"
 TEXT = SENTENCE.split()
