@@ -9,6 +9,8 @@ A slot keeps 20 bits of the hash, so what isn't there is taken for something els
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 VALUE_BITS = 12
@@ -24,22 +26,22 @@ class CodeTable:
     """Finds numbers by hashes.
 
     Args:
-        hashes: (n,) uint64, of :func:`extended`, all different.
-        values: (n,) uint32, from 1 to below ``2 ** VALUE_BITS``.
+        size: how many there are.
+        parts: of all, one after the other: hashes (n,) uint64, of :func:`extended`, all different, and values
+            (n,) unsigned, from 1 to below ``2 ** VALUE_BITS``. Small parts take little memory.
     """
 
-    def __init__(self, hashes: np.ndarray, values: np.ndarray):
+    def __init__(self, size: int, parts: Iterable[tuple[np.ndarray, np.ndarray]]):
         self._levels: list[tuple[np.ndarray, np.uint64]] = []  # slots, and the shift that leaves their number
-        self._size = len(hashes)
-        entries = _marks(hashes) | values
-        while len(entries):
-            bits = int(_ROOM * len(entries) - 1).bit_length()
+        self._size = size
+        parts = ((hashes, _marks(hashes) | values) for hashes, values in parts)
+        while size:
+            bits = int(_ROOM * size - 1).bit_length()
             slots, shift = np.zeros(1 << bits, np.uint32), np.uint64(64 - bits)
-            place = (hashes >> shift).astype(np.int64)
-            slots[place] = entries  # the last one stays
+            left = [_put(slots, shift, hashes, entries) for hashes, entries in parts]
             self._levels.append((slots, shift))
-            left = np.flatnonzero(slots.take(place) != entries)
-            hashes, entries = hashes.take(left) * _SPREAD, entries.take(left)
+            parts = [part for part in left if len(part[0])]
+            size = sum(len(entries) for _, entries in parts)
 
     def __len__(self) -> int:
         return self._size
@@ -58,12 +60,23 @@ class CodeTable:
                 result = values
             else:
                 result[asked] = values
-            left = np.flatnonzero((entries > 0) & ~found)
+            left = (~found & (entries > 0)).nonzero()[0]
             if not len(left):
                 break
             asked = left if asked is None else asked.take(left)
             hashes, marks = hashes.take(left) * _SPREAD, marks.take(left)
         return result
+
+
+def _put(
+    slots: np.ndarray, shift: np.uint64, hashes: np.ndarray, entries: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Put entries into the slots that are free; those for which there is none, with hashes for the next."""
+    place = (hashes >> shift).view(np.int64)
+    free = (slots.take(place) == 0).nonzero()[0]
+    slots[place.take(free)] = entries.take(free)  # the last one stays
+    left = (slots.take(place) != entries).nonzero()[0]
+    return hashes.take(left) * _SPREAD, entries.take(left)
 
 
 def extended(hashed: np.ndarray, words: np.ndarray) -> np.ndarray:

@@ -318,9 +318,9 @@ def _drop_twins(states: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.where(same.any(axis=2), -np.inf, values)
 
 
-def hashed_rows(states: np.ndarray) -> np.ndarray:
-    """One number for each row of states (…, n) int: of long ones, a hash. (…,) int64."""
-    keys = states[..., 0].astype(np.int64)
-    for column in range(1, states.shape[-1]):
+def hashed_rows(states: np.ndarray, first: np.ndarray | int = 0) -> np.ndarray:
+    """One number for each row of states (…, n ≥ 1) int, with ``first`` (…,) before it: a hash, (…,) int64."""
+    keys = np.zeros(states.shape[:-1], np.int64) + first
+    for column in range(states.shape[-1]):
         keys = keys * _SPREAD + states[..., column]
     return keys

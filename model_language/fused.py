@@ -38,7 +38,7 @@ NAME = "fused"
 NETWORK_PART = "network"
 NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"
 # Padded syllables in one call of the search.
-_BATCH_SYLLABLES = 4096
+_BATCH_SYLLABLES = 2048
 # What is so much less promising than the best candidate (natural logarithm) isn't looked at; less promising
 # by so much when its neighbours are known, isn't searched; a hypothesis so far behind the best is dropped.
 _HOPELESS, _UNLIKELY, _MARGIN = 12.0, 7.0, 8.0

@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from pypinyin.constants import PHRASES_DICT, PINYIN_DICT
-
 from utils.errors import RunError
 from utils.files import write_text
 from utils.pinyin import is_syllable, normalise_syllable, tone_of, without_tone
+from utils.pypinyin_data import characters, phrases
 
 UNREADABLE = "□"
 """Stands for a syllable that no hanzi is known for; one character, so hanzi and syllables stay aligned."""
@@ -129,13 +128,13 @@ def gb2312_hanzi() -> tuple[str, ...]:
 def _dictionary_readings() -> Iterator[tuple[str, str]]:
     wanted = frozenset(gb2312_hanzi())
     for character in wanted:
-        for reading in PINYIN_DICT[ord(character)].split(","):
+        for reading in characters()[ord(character)].split(","):
             if is_syllable(reading):
                 yield normalise_syllable(reading), character
     # Phrases add readings that occur only in company, most of them neutral: the 西 of 东西.
     in_company = {
         (reading[0], character)
-        for phrase, phrase_readings in PHRASES_DICT.items()
+        for phrase, phrase_readings in phrases().items()
         if len(phrase) == len(phrase_readings)
         for character, reading in zip(phrase, phrase_readings, strict=True)
     }

@@ -11,7 +11,8 @@ of words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from utils.files import replacing
 
 _CODE_BITS = VALUE_BITS // 2  # an entry's value: code of the probability, code of the back-off weight
 _CODE = np.uint32(LEVELS - 1)
+_PART = 1 << 19  # n-grams that are unpacked at a time: memory
 
 
 class PackedNgrams:
@@ -33,6 +35,10 @@ class PackedNgrams:
 
     Args:
         arrays: of :func:`pack`.
+
+    Attributes:
+        size: ids are below it.
+        ngrams: how many of two words and more.
 
     Raises:
         KeyError, IndexError, ValueError: they aren't; :func:`read_packed` tells the user.
@@ -47,17 +53,13 @@ class PackedNgrams:
         if len(self._backoffs) != self.size:
             raise ValueError(f"{len(self._backoffs)} back-off weights of {self.size} words")
         self._bigrams = np.zeros(self.size * self.size, np.uint8)
-        self._tables = [CodeTable(*entries) for entries in self._unpack(arrays)]  # from 2-grams on
+        self._tables = list(self._unpacked(arrays))  # from 2-grams on
+        self.ngrams = sum(len(arrays[f"steps_{order}"]) for order in range(2, self.history + 2))
 
     @property
     def history(self) -> int:
         """How many words back the model looks."""
         return len(self._books)
-
-    @property
-    def ngrams(self) -> int:
-        """How many of two words and more."""
-        return sum(map(len, self._tables))
 
     def log_probs(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Log-probabilities of words after histories.
@@ -78,16 +80,16 @@ class PackedNgrams:
         codes = self._bigrams.take((last * self.size).take(rows) + words)
         lower = self.unigrams.take(words) + self._backoffs.take(last).take(rows)
         result = np.where(codes, self._books[0].take(codes), lower)
-        known = np.flatnonzero(codes)  # places of the n-grams of the order below
+        known = codes.nonzero()[0]  # places of the n-grams of the order below
         for order in range(3, self.history + 2):
             context, weights = self._contexts(histories[:, self.history + 1 - order :])
             result += self._weights[order - 2].take(weights).take(rows)
             after = rows.take(known)
-            followed = np.flatnonzero(weights.take(after))
+            followed = weights.take(after).nonzero()[0]
             known, after = known.take(followed), after.take(followed)
             hashes = extended(context.take(after), words.take(known))
             found = self._tables[order - 2].find(hashes) >> _CODE_BITS
-            there = np.flatnonzero(found)
+            there = found.nonzero()[0]
             known = known.take(there)
             result[known] = self._books[order - 2].take(found.take(there))
         return result
@@ -105,29 +107,79 @@ class PackedNgrams:
             hashes = extended(hashes, following)
         return hashes, self._tables[words.shape[1] - 2].find(hashes) & _CODE
 
-    def _unpack(self, arrays: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Fill the open bigrams; give hashes and values of all n-grams, order by order."""
+    def _unpacked(self, arrays: Mapping[str, np.ndarray]) -> Iterator[CodeTable]:
+        """Fill the open bigrams; give the look-up of the n-grams of each order, from 2 on."""
         by_rank = arrays["by_rank"].astype(np.int32)  # words, the most probable first
-        # Of each n-gram of the order below: its hash, its last word, the place of its end in the order below
-        # that, and where its followers begin.
-        hashes, last, ends, firsts = np.arange(self.size), None, None, None
-        for order in range(2, self.history + 2):
-            counts = arrays[f"counts_{order}"]
-            rank = arrays[f"ranks_high_{order}"].astype(np.int32) << 8
-            rank |= arrays[f"ranks_low_{order}"]
-            codes = _rising(arrays[f"steps_{order}"], counts)
-            weights = arrays[f"weights_{order}"] if order <= self.history else np.zeros(len(rank), np.uint8)
-            if order == 2:
-                last = ends = by_rank.take(rank)
-                self._bigrams[np.repeat(np.arange(self.size) * self.size, counts) + last] = codes
-            else:
-                ends = np.repeat(firsts.take(ends), counts) + rank  # of the n-gram without its first word
-                last = last.take(ends)
-            if max(codes.max(initial=0), weights.max(initial=0)) >= LEVELS:
-                raise ValueError(f"a code of order {order} is in no code book")
-            hashes = extended(np.repeat(hashes, counts), last)
-            yield hashes, (codes.astype(np.uint32) << _CODE_BITS) | weights
-            firsts = np.cumsum(counts, dtype=np.int32) - counts
+        counts, rank, codes, weights = self._stored(arrays, 2)
+        words = _Known(np.arange(self.size), by_rank, np.zeros(self.size, np.int32), np.zeros(1, np.int32))
+        hashes, last, _ = (np.concatenate(one) for one in zip(*_followers(words, counts, rank), strict=True))
+        known = _Known(hashes, last, last, np.cumsum(counts, dtype=np.int32) - counts)
+        for previous, (first, count) in enumerate(zip(known.firsts.tolist(), counts.tolist(), strict=True)):
+            here = slice(first, first + count)
+            self._bigrams[previous * self.size + last[here]] = codes[here]
+        followed = weights.nonzero()[0]  # all else is found in the open ones
+        parts = np.array_split(followed, len(followed) // _PART + 1)
+        yield CodeTable(len(followed), ((hashes.take(one), weights.take(one)) for one in parts))
+        for order in range(3, self.history + 2):
+            counts, rank, codes, weights = self._stored(arrays, order)
+            values = (codes.astype(np.uint16) << _CODE_BITS) | weights
+            parts = _followers(known, counts, rank)
+            if order <= self.history:
+                found = [np.concatenate(one) for one in zip(*parts, strict=True)]
+                known = _Known(*found, np.cumsum(counts, dtype=np.int32) - counts)
+                parts = iter([(known.hashes, known.last, known.ends)])
+            yield CodeTable(len(rank), _with_values(parts, values))
+
+    def _stored(self, arrays: Mapping[str, np.ndarray], order: int) -> tuple[np.ndarray, ...]:
+        """Of an order: how many n-grams follow each of the one below; ranks, codes, codes of weights."""
+        counts = arrays[f"counts_{order}"]
+        rank = arrays[f"ranks_high_{order}"].astype(np.uint16) << 8
+        rank |= arrays[f"ranks_low_{order}"]
+        codes = _rising(arrays[f"steps_{order}"], counts)
+        weights = arrays[f"weights_{order}"] if order <= self.history else np.zeros(len(rank), np.uint8)
+        if max(codes.max(initial=0), weights.max(initial=0)) >= LEVELS:
+            raise ValueError(f"a code of order {order} is in no code book")
+        return counts, rank, codes, weights
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The n-grams of an order while the next one is unpacked, all (N,) in the order of the file.
+
+    Attributes:
+        hashes: see :func:`model_language.code_table.extended`.
+        last: their last words.
+        ends: places of their ends, without the first word, in the order below; of bigrams the last words.
+        firsts: where their followers begin.
+    """
+
+    hashes: np.ndarray
+    last: np.ndarray
+    ends: np.ndarray
+    firsts: np.ndarray
+
+
+def _followers(
+    known: _Known, counts: np.ndarray, rank: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Hashes, last words and ends of the n-grams one word longer, some contexts after the other."""
+    begins = np.append(0, np.cumsum(counts, dtype=np.int64))
+    cuts = np.searchsorted(begins, np.arange(0, len(rank) + _PART, _PART))
+    for start, stop in pairwise(np.unique(np.minimum(cuts, len(counts)))):
+        here = counts[start:stop]
+        ends = np.repeat(known.firsts.take(known.ends[start:stop]), here) + rank[begins[start] : begins[stop]]
+        last = known.last.take(ends)
+        yield extended(np.repeat(known.hashes[start:stop], here), last), last, ends
+
+
+def _with_values(
+    parts: Iterable[tuple[np.ndarray, ...]], values: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Hashes of each part beside its share of the values."""
+    at = 0
+    for hashes, *_ in parts:
+        yield hashes, values[at : at + len(hashes)]
+        at += len(hashes)
 
 
 def read_packed(path: str | Path) -> PackedNgrams:

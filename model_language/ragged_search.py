@@ -44,7 +44,7 @@ def best_paths(
         bonus: adds what user words are worth.
 
     Returns:
-        sequences (B, L) int32, 0 beyond a sentence's length, and their scores (B,) float64.
+        sequences (B, longest) int32, 0 beyond a sentence's length, and their scores (B,) float64.
     """
     counts, words_at, scores_at = _ended(grid)
     batch, places = counts.shape
@@ -83,19 +83,21 @@ def best_paths(
 
 
 def _ended(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How many candidates there are, (B, L + 1), and these with their scores, (L + 1, B, K).
+    """How many candidates there are, (B, longest + 1), and these with their scores, (longest + 1, B, K).
 
     Behind its last syllable a sentence has one, the boundary; then none.
     """
-    batch, length, width = grid.candidates.shape
+    batch, _, width = grid.candidates.shape
     lengths = np.asarray(grid.lengths)
+    length = lengths.max()
     counts = np.zeros((batch, length + 1), np.int64)
-    counts[:, :length] = (grid.candidates > PAD_ID).sum(axis=2)
+    counts[:, :length] = (grid.candidates[:, :length] > PAD_ID).sum(axis=2)
     counts[np.arange(length + 1) >= lengths[:, None]] = 0
     counts[np.arange(batch), lengths] = 1
     words = np.zeros((length + 1, batch, width), np.int64)
     scores = np.zeros((length + 1, batch, width), np.float64)
-    words[:length], scores[:length] = grid.candidates.swapaxes(0, 1), grid.scores.swapaxes(0, 1)
+    words[:length] = grid.candidates[:, :length].swapaxes(0, 1)
+    scores[:length] = grid.scores[:, :length].swapaxes(0, 1)
     words[lengths, np.arange(batch), 0] = PAD_ID
     scores[lengths, np.arange(batch), 0] = 0.0
     return counts, words, scores
@@ -103,19 +105,34 @@ def _ended(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _promising(rows: np.ndarray, score: np.ndarray, margin: float) -> np.ndarray:
     """Places of scores (E,) not further than the margin behind the best of their row (rising)."""
-    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    starts, sizes = _groups(rows)
     best = np.maximum.reduceat(score, starts)
-    return np.flatnonzero(score >= np.repeat(best - margin, np.diff(starts, append=len(rows))))
+    return (score >= np.repeat(best - margin, sizes)).nonzero()[0]
 
 
 def _first_of_twins(rows: np.ndarray, states: np.ndarray, beam: int) -> np.ndarray:
     """Places of the first ``beam`` different states (N, n) of each row (rising)."""
-    keys = hashed_rows(np.column_stack([rows, states]))
-    first = np.sort(np.unique(keys, return_index=True)[1])
+    keys = hashed_rows(states, rows)
+    order = keys.argsort(kind="stable")
+    first = np.sort(order.take(_groups(keys.take(order))[0]))
     left = rows.take(first)
-    starts = np.flatnonzero(np.diff(left, prepend=-1))
-    rank = np.arange(len(left)) - np.repeat(starts, np.diff(starts, append=len(left)))
+    starts, sizes = _groups(left)
+    if sizes.max() <= beam:
+        return first
+    rank = np.arange(len(left)) - np.repeat(starts, sizes)
     return first[rank < beam]
+
+
+def _groups(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where runs of equal values (n ≥ 1,) begin, and how long each is."""
+    begins = np.empty(len(values), bool)
+    begins[0] = True
+    np.not_equal(values[1:], values[:-1], out=begins[1:])
+    starts = begins.nonzero()[0]
+    sizes = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=sizes[:-1])
+    sizes[-1] = len(values) - starts[-1]
+    return starts, sizes
 
 
 def _traced(

@@ -14,11 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pypinyin import Style, pinyin
-
 from utils.errors import CorpusError
 from utils.pinyin import is_hanzi, is_syllable, normalise_syllable
 from utils.pinyin_input import read_syllables
+from utils.pypinyin_data import possible_readings
 
 WEIGHT = 6.0
 """For each character, where a line gives no weight: makes the word e⁶ ≈ 400 times as probable a character."""
@@ -152,11 +151,8 @@ def _given(hanzi: str, written: str, where: str) -> tuple[frozenset[str], ...]:
 
 def _looked_up(hanzi: str, where: str) -> tuple[frozenset[str], ...]:
     """Readings by the dictionary of phrases; each character's own where it hasn't the word."""
-    read = pinyin(
-        hanzi, style=Style.TONE3, heteronym=True, neutral_tone_with_five=True, errors=lambda _: [""]
-    )
     readings = []
-    for character, found in zip(hanzi, read, strict=True):
+    for character, found in zip(hanzi, possible_readings(hanzi), strict=True):
         known = frozenset(normalise_syllable(one) for one in found if is_syllable(one))
         if not known:
             what = f"'{hanzi}' can't be read: no syllable is known for '{character}'"

@@ -55,9 +55,11 @@ class WordUnigram:
         self.size = len(self._alone)
         nodes = list(_nodes(arrays))
         self.reach = len(nodes)
-        hashes, values = (np.concatenate(parts) for parts in zip(*nodes, strict=True))
-        self._table = CodeTable(hashes, values)
-        self._pairs = _marked(arrays, self.size)
+        self._table = CodeTable(sum(len(values) for _, values in nodes), nodes)
+        by_rank, counts = arrays["by_rank"].astype(np.int64), arrays["counts_2"]
+        pairs = np.repeat(by_rank * self.size, counts) + by_rank.take(_ranks(arrays, 2))
+        self._begin = _Pairs(pairs, self.size)
+        self._go_on = _Pairs(pairs[nodes[0][1] & _GOES_ON > 0], self.size)
 
     def begin(self, paths: int) -> np.ndarray:
         """The state of so many paths without a hanzi: (paths, reach + 1) float32."""
@@ -78,24 +80,35 @@ class WordUnigram:
             (E,) float32.
         """
         result = self._alone.take(words)
-        # Most pairs begin no word: of all that are asked these are the most.
-        pairs = (past[:, -1].astype(np.int64) * self.size).take(rows) + words
-        asked = np.flatnonzero(self._pairs.take(pairs >> 3) & _BITS.take(pairs & 7))
-        hashed = past[:, -1]
-        for length in range(2, self.reach + 2):
-            if length > 2:
-                hashed = past[:, 1 - length]
-                for place in range(2 - length, 0):
-                    hashed = extended(hashed, past[:, place])
-                goes_on = self._table.find(hashed) & _GOES_ON
-                asked = np.flatnonzero(goes_on.take(rows))
+        last = past[:, -1].astype(np.int64)
+        asked = self._begin.find((last * self.size).take(rows) + words).nonzero()[0]
+        row = rows.take(asked)
+        places, sources, hashes = [asked], [row], [last.take(row).astype(np.uint64)]
+        for length in range(3, self.reach + 2):
+            hashed, goes_on = self._prefixes(past[:, 1 - length :])
+            asked = goes_on.take(rows).nonzero()[0]
             row = rows.take(asked)
-            codes = self._table.find(extended(hashed.take(row), words.take(asked))) >> _GOES_ON
-            found = np.flatnonzero(codes)
-            place = asked.take(found)
-            worth = self._book.take(codes.take(found)) + state[row.take(found), length - 1]
-            result[place] = np.maximum(result.take(place), worth)
+            places, sources, hashes = [*places, asked], [*sources, row], [*hashes, hashed.take(row)]
+        # One look-up for words of all lengths.
+        before = np.repeat(np.arange(1, self.reach + 1), [len(one) for one in places])
+        place, source, hashed = (np.concatenate(parts) for parts in (places, sources, hashes))
+        codes = self._table.find(extended(hashed, words.take(place))) >> _GOES_ON
+        found = codes.nonzero()[0]
+        worth = self._book.take(codes.take(found)) + state[source.take(found), before.take(found)]
+        np.maximum.at(result, place.take(found), worth)
         return result
+
+    def _prefixes(self, past: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Hashes of hanzi side by side (N, length ≥ 2), and whether longer words begin with them."""
+        goes_on = self._go_on.find(past[:, 0].astype(np.int64) * self.size + past[:, 1])
+        paths = goes_on.nonzero()[0]
+        hashed, hashes = past[:, 0].take(paths), np.zeros(len(past), np.uint64)
+        for place in range(1, past.shape[1]):
+            hashed = extended(hashed, past[:, place].take(paths))
+        hashes[paths] = hashed
+        if past.shape[1] > 2:
+            goes_on[paths] = self._table.find(hashed) & _GOES_ON
+        return hashes, goes_on
 
     def follow(self, state: np.ndarray, gained: np.ndarray) -> np.ndarray:
         """The states (N, reach + 1) of paths that were in a state and gained (N,) by a hanzi more."""
@@ -190,13 +203,16 @@ def _steps(ranks: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return steps
 
 
-def _marked(arrays: Mapping[str, np.ndarray], size: int) -> np.ndarray:
-    """A bit for each pair of hanzi, eight a byte: whether a word begins with it."""
-    by_rank = arrays["by_rank"].astype(np.int64)
-    pairs = np.repeat(by_rank * size, arrays["counts_2"]) + by_rank.take(_ranks(arrays, 2))
-    result = np.zeros(size * size // 8 + 1, np.uint8)
-    np.bitwise_or.at(result, pairs >> 3, _BITS.take(pairs & 7))
-    return result
+class _Pairs:
+    """A bit for each pair of hanzi, eight a byte: most pairs begin no word, and are asked for most."""
+
+    def __init__(self, numbers: np.ndarray, size: int):
+        self._bytes = np.zeros(size * size // 8 + 1, np.uint8)
+        np.bitwise_or.at(self._bytes, numbers >> 3, _BITS.take(numbers & 7))
+
+    def find(self, numbers: np.ndarray) -> np.ndarray:
+        """Of pairs (n,), first · size + second: whether their bit is set, (n,) uint8, 0 if not."""
+        return self._bytes.take(numbers >> 3) & _BITS.take(numbers & 7)
 
 
 def _nodes(arrays: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -62,6 +62,7 @@ LATE_IMPORTS = {
     "training/profiling.py": {"tensorflow"},
     "utils/devices.py": {"tensorflow"},
     "model_language/to_hanzi.py": {"model_language"},
+    "utils/pypinyin_data.py": {"pypinyin"},
 }
 ENTRIES = {"__name__ == '__main__'", "TYPE_CHECKING"}
 LONGEST = 400

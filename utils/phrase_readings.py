@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cache
 
-from pypinyin.constants import PHRASES_DICT, PINYIN_DICT
-
 from utils.errors import CorpusError
+from utils.pypinyin_data import characters, phrases
 
 
 def phrase_readings(text: str) -> list[str]:
@@ -23,14 +22,14 @@ def phrase_readings(text: str) -> list[str]:
     Raises:
         CorpusError: a character has no reading.
     """
-    phrases = _phrases_by_beginning()
+    beginnings, known_readings = _phrases_by_beginning(), phrases()
     readings: list[str] = []
     place = 0
     while place < len(text):
-        known = phrases.get(text[place : place + 2], ())
+        known = beginnings.get(text[place : place + 2], ())
         for phrase in known:
             if text.startswith(phrase, place):
-                readings += [one[0] for one in PHRASES_DICT[phrase]]
+                readings += [one[0] for one in known_readings[phrase]]
                 place += len(phrase)
                 break
         else:
@@ -45,15 +44,15 @@ def phrase_readings(text: str) -> list[str]:
 @cache
 def _phrases_by_beginning() -> dict[str, tuple[str, ...]]:
     """Two characters to all phrases that begin with them, the longest first."""
-    phrases: dict[str, list[str]] = defaultdict(list)
-    for phrase in sorted(PHRASES_DICT, key=len, reverse=True):
-        phrases[phrase[:2]].append(phrase)
-    return {beginning: tuple(found) for beginning, found in phrases.items()}
+    found: dict[str, list[str]] = defaultdict(list)
+    for phrase in sorted(phrases(), key=len, reverse=True):
+        found[phrase[:2]].append(phrase)
+    return {beginning: tuple(longest_first) for beginning, longest_first in found.items()}
 
 
 @cache
 def _lone_reading(character: str) -> str:
-    readings = PINYIN_DICT.get(ord(character))
+    readings = characters().get(ord(character))
     if not readings:
         raise CorpusError(f"'{character}' has no Mandarin reading", hint="write it out in hanzi")
     return readings.split(",")[0]

@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-import pypinyin
-
 from utils.errors import CorpusError
 from utils.phrase_readings import phrase_readings
 from utils.polyphones import RULES_PATH, corrected
+from utils.pypinyin_data import version
 
 TONES = (1, 2, 3, 4, 5)
 
@@ -257,7 +256,7 @@ def hanzi_to_pinyin(text: str, words: Sequence[str] | None = None) -> list[str]:
 @cache
 def reading_version() -> str:
     """16 hexadecimal digits that change with whatever decides how :func:`hanzi_to_pinyin` reads."""
-    key = f"{_READING} {pypinyin.__version__} ".encode() + RULES_PATH.read_bytes()
+    key = f"{_READING} {version()} ".encode() + RULES_PATH.read_bytes()
     return hashlib.sha256(key).hexdigest()[:16]
 
 
