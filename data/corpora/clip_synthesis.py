@@ -8,7 +8,7 @@ not made again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -57,6 +57,7 @@ class SpokenClip:
         voice: who says it.
         number: of the clips of this voice and label.
         seconds: its length; 0 before it is made.
+        pauses: numbers of syllables after which the speaker pauses.
     """
 
     label: str
@@ -64,6 +65,7 @@ class SpokenClip:
     voice: Voice
     number: int
     seconds: float = 0.0
+    pauses: tuple[int, ...] = ()
 
     @property
     def path(self) -> str:
@@ -176,7 +178,7 @@ def background_babble(
         for _ in range(voices):
             said, voice = cast[rng.integers(len(cast))], cast[rng.integers(len(cast))].voice
             try:
-                speech = _speak(said.syllables, voice, rng, synthesiser)
+                speech = _speak(said, voice, rng, synthesiser)
             except SynthesiserError:
                 continue  # one voice less in the background
             total += np.take(speech, np.arange(length) + rng.integers(len(speech)), mode="wrap")
@@ -192,19 +194,19 @@ def _make_clip(
     if not path.is_file():
         rng = np.random.default_rng([seed, *clip.path.encode(), *" ".join(clip.syllables).encode()])
         try:
-            speech = _speak(clip.syllables, clip.voice, rng, synthesiser)
+            speech = _speak(clip, clip.voice, rng, synthesiser)
             babble = background_babble(cast, synthesiser)
             samples = record(speech, rng, babble, SAMPLE_RATE, _SILENCE_SECONDS)
         except SynthesiserError as error:
             return Unspoken(clip, error.what)
         write_wav(path, samples)
-    return SpokenClip(clip.label, clip.syllables, clip.voice, clip.number, seconds_and_rate(path)[0])
+    return replace(clip, seconds=seconds_and_rate(path)[0])
 
 
-def _speak(
-    syllables: Sequence[str], voice: Voice, rng: np.random.Generator, synthesiser: Synthesiser
-) -> np.ndarray:
-    return speak_text(to_text(syllables), voice.variant, rng, synthesiser, voice.definition, _SPEEDS)
+def _speak(clip: SpokenClip, voice: Voice, rng: np.random.Generator, synthesiser: Synthesiser) -> np.ndarray:
+    return speak_text(
+        to_text(clip.syllables, clip.pauses), voice.variant, rng, synthesiser, voice.definition, _SPEEDS
+    )
 
 
 def _path(clip: SpokenClip) -> str:

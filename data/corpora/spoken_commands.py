@@ -122,7 +122,7 @@ def generate(
         made[split], failed = make_clips(plan[split], root, settings.seed, workers, command)
         unspoken += failed
     with Synthesiser(command) as synthesiser:
-        _write_noises(root / NOISE_FOLDER, plan["train"], settings.seed, synthesiser)
+        write_noises(root / NOISE_FOLDER, plan["train"], settings.seed, synthesiser)
     for split, name in (("dev", DEV_LIST), ("test", TEST_LIST)):
         write_text(root / name, "".join(f"{clip.path}\n" for clip in made[split]))
     write_manifest(root / "manifest.tsv", [_utterance(root, c) for split in SPLITS for c in made[split]])
@@ -159,8 +159,15 @@ def _utterance(root: Path, clip: SpokenClip) -> Utterance:
     )
 
 
-def _write_noises(folder: Path, cast: Sequence[SpokenClip], seed: int, synthesiser: Synthesiser) -> None:
-    """A minute each of hiss, rumble, mains hum, steps in a room, and voices that say no command."""
+def write_noises(folder: Path, cast: Sequence[SpokenClip], seed: int, synthesiser: Synthesiser) -> None:
+    """A minute each of hiss, rumble, mains hum, steps in a room, and voices.
+
+    Args:
+        folder: gets a WAV of each.
+        cast: clips whose words the voices say; of these only ``_unknown_`` ones, if there are any.
+        seed: of all chance.
+        synthesiser: who speaks.
+    """
     length = _NOISE_SECONDS * SAMPLE_RATE
     rng = np.random.default_rng([seed, _NOISE_KEY])
     others = [clip for clip in cast if clip.label == UNKNOWN] or list(cast)
