@@ -75,13 +75,6 @@ class PairPart:
         """(positions,) uint16: code points; ``HANZI_LINE_END`` ends a line."""
         return self._mapped("hanzi")
 
-    def line_starts(self) -> np.ndarray:
-        """Where each line begins, and last the number of positions: (lines + 1,) int64.
-
-        The hanzi of line i are at ``starts[i] : starts[i + 1] - 1``.
-        """
-        return np.concatenate([[0], np.flatnonzero(self.characters == HANZI_LINE_END) + 1])
-
     def encoded(
         self, syllable_ids: np.ndarray, hanzi_ids: np.ndarray, start: int = 0, stop: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:

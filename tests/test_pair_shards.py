@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from data import pair_shards, text_sources
-from data.pair_part import PairPart, hanzi_table, syllable_table
+from data.pair_part import HANZI_LINE_END, PairPart, hanzi_table, syllable_table
 from data.pair_pieces import BEYOND_BMP, NOT_HANZI, NOT_UTF8, UNREAD, PairReader
 from data.pair_shards import PairShards, prepare_pairs
 from data.text import pairs_from_text
@@ -64,9 +64,14 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(text_sources, "PIECE", SMALL)
 
 
+def line_starts(part: PairPart) -> np.ndarray:
+    """Where each line begins, and last the number of positions."""
+    return np.concatenate([[0], np.flatnonzero(part.characters == HANZI_LINE_END) + 1])
+
+
 def read_back(part: PairPart) -> list[tuple[tuple[str, ...], str]]:
     inventory = full_inventory()
-    starts = part.line_starts()
+    starts = line_starts(part)
     return [
         (
             tuple(inventory[place - 1] for place in part.syllables[a : b - 1]),
@@ -172,7 +177,7 @@ def test_tables_map_to_a_models_ids(text, tmp_path):
     tokens = ["<pad>", "<unk>", *sorted(set("".join(h for _, h in read_back(part))))[:-1]]
     syllables, hanzi = part.encoded(syllable_table(np.array(ids), end=0), hanzi_table(tokens, 0, 1))
     assert syllables.dtype == hanzi.dtype == np.int16
-    starts = part.line_starts()
+    starts = line_starts(part)
     assert (syllables[starts[1:] - 1] == 0).all() and (hanzi[starts[1:] - 1] == 0).all()
     by_syllable = dict(zip(inventory, ids, strict=True))
     for (pinyin, line), start in zip(read_back(part), starts, strict=False):

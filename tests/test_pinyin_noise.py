@@ -1,4 +1,4 @@
-"""Statistics of an acoustic model's mistakes: counted by hand, drawn as counted, and as a channel."""
+"""Statistics of an acoustic model's mistakes: counted by hand, and drawn as counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from analysis.confusion_statistics import aligned_syllables, main
 from utils.errors import CorpusError
 from utils.noise_statistics import DELETION, INSERTION, PinyinNoise, shipped_noise
 from utils.pinyin import full_inventory
-from utils.pinyin_noise import corrupted, corrupted_pairs
+from utils.pinyin_noise import corrupted
 from utils.substitutions import CHANGES, changed_parts
 from utils.syllable_distance import syllable_distance
 
@@ -157,13 +157,6 @@ def test_rate_zero_and_nothing_to_hit(sentences):
     assert corrupted([[], []], 1.0, seed=7) == [[], []]
 
 
-def test_the_hanzi_stay_with_their_sentences():
-    pairs = [(["ni3", "hao3"], "你好"), ([], ""), (["zai4", "jian4"], "再见")] * 20
-    found = corrupted_pairs(pairs, 0.5, seed=8)
-    assert [hanzi for _, hanzi in found] == [hanzi for _, hanzi in pairs]
-    assert [heard for heard, _ in found] == corrupted([said for said, _ in pairs], 0.5, seed=8)
-
-
 @pytest.mark.parametrize("word", ["zhong", "Zhong1", "zhōng", "xyz1", "_", "好"])
 def test_what_is_not_canonical_is_named(word):
     with pytest.raises(CorpusError, match=f"'{word}' is no canonical syllable"):
@@ -201,63 +194,6 @@ def test_what_was_planted_comes_first(planted):
     assert shi["shi3"] > shi["shi4"] > shi["shi5"]
     fan = dict(zip(names, planted.matrix(["fan1"])[0].tolist(), strict=True))
     assert fan["fang1"] > fan["fa1"] > fan["fu1"]  # never counted with this initial
-
-
-def test_the_channel_holds_the_matrix():
-    noise, tokens = shipped_noise(), [*full_inventory(), " ", "_"]
-    channel = noise.log_channel(tokens, best=40)
-    assert channel.said.shape == channel.log_probs.shape == (len(tokens), 40)
-    assert (channel.said.dtype, channel.log_probs.dtype) == (np.int32, np.float32)
-    assert np.isneginf(channel.log_probs[-2:]).all()
-    matrix = noise.matrix(full_inventory())
-    heard = np.arange(len(full_inventory()))
-    np.testing.assert_allclose(
-        np.exp(channel.log_probs[:-2]), matrix[channel.said[:-2], heard[:, None]], rtol=1e-4
-    )
-    assert (channel.said[:-2] != heard[:, None]).all()
-    assert all(len(set(row)) == 40 for row in channel.said[:-2].tolist())
-    total = np.zeros(len(tokens))
-    np.add.at(total, channel.said, np.exp(channel.log_probs))
-    assert total.max() <= 1 + 1e-5
-    # The best 40 hold most of what is said, as texts say it.
-    prior = np.array([noise.frequencies.get(one, 0) + 0.1 for one in full_inventory()])
-    kept = (matrix[channel.said[:-2], heard[:, None]] * prior[channel.said[:-2]]).sum()
-    assert kept > 0.75 * (matrix * prior[:, None]).sum()
-
-
-def test_the_channel_ranks_as_counted(planted):
-    tokens = [
-        "zong1",
-        "zhong1",
-        "chong1",
-        "shi2",
-        "shi3",
-        "shi4",
-        "shan1",
-        "shang1",
-        "sha1",
-        "<pad>",
-        "zhong",
-    ]
-    channel = planted.log_channel(tokens, best=12)
-    assert np.isneginf(channel.log_probs[9:]).all()
-    assert np.isneginf(channel.log_probs[:, 8:]).all()  # 9 syllables: 8 others
-    best = {heard: tokens[row[0]] for heard, row in zip(tokens[:9], channel.said.tolist(), strict=False)}
-    assert best["zong1"] == best["chong1"] == "zhong1"
-    assert best["shi3"] == best["shi4"] == "shi2"
-    assert best["shang1"] == best["sha1"] == "shan1"
-
-
-def test_a_vocabulary_without_syllables_has_an_empty_channel():
-    channel = shipped_noise().log_channel(["<pad>", "_"], best=3)
-    assert channel.said.shape == (2, 3) and np.isneginf(channel.log_probs).all()
-
-
-def test_what_the_inventory_lacks_may_be_said_but_is_not_heard():
-    tokens = ["ban1", "banr1", "bianr1"]
-    channel = shipped_noise().log_channel(tokens, best=2)
-    assert np.isneginf(channel.log_probs[1]).all()
-    assert sorted(channel.said[2].tolist()) == [0, 1] and np.isfinite(channel.log_probs[2]).all()
 
 
 def test_the_command_counts_hypotheses(tmp_path, capsys):

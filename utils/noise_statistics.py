@@ -1,8 +1,7 @@
 """Aligned syllables in; statistics of what an acoustic model mistakes, as a file and as probabilities, out.
 
 Shipped are the statistics of our own acoustic models (``pinyin_noise.tsv``, whose head says how they were
-counted). :mod:`utils.pinyin_noise` makes pinyin wrong by them; the channel tells a search what may have been
-said.
+counted). :mod:`utils.pinyin_noise` makes pinyin wrong by them.
 """
 
 from __future__ import annotations
@@ -19,38 +18,21 @@ from utils.errors import CorpusError
 from utils.files import write_text
 from utils.pinyin import full_inventory, is_syllable, normalise_syllable
 from utils.substitutions import (
-    BLOCK,
     CHANGES,
     PARTS,
     PartCounts,
     changed_parts,
-    relative_frequencies,
     split_parts,
     substitution_matrix,
 )
 
 STATISTICS = Path(__file__).with_name("pinyin_noise.tsv")
 DELETION, INSERTION = "deletion", "insertion"
-BEST = 40  # true syllables that the channel keeps for each one heard
 
 # Rows of the file: what is counted, said, heard, count.
 SYLLABLES, CHANGED, FREQUENCY = "syllables", "changed", "frequency"
 COLUMNS = ("what", "said", "heard", "count")
 NOTHING, ZERO_INITIAL = "-", "∅"
-
-
-@dataclass(frozen=True)
-class Channel:
-    """What may have been said where a syllable was heard wrongly.
-
-    Attributes:
-        said: (heard, best) int32, tokens' ids, the most probable first.
-        log_probs: (heard, best) float32, log P(heard | said, another syllable than said is heard); -inf where
-            there is no further one, and for tokens that aren't canonical syllables.
-    """
-
-    said: np.ndarray
-    log_probs: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -176,37 +158,6 @@ class PinyinNoise:
             parts={part: tables[part] for part in PARTS},
             frequencies=tables[FREQUENCY],
         )
-
-    def log_channel(self, tokens: Sequence[str], best: int = BEST) -> Channel:
-        """What may have been said for each token heard: of the ``best`` ones, log P(heard | said).
-
-        The best are those with the highest P(heard | said) · P(said). The probabilities are given that a
-        substitution happens: times its probability, they stand beside that of hearing what was said.
-
-        Args:
-            tokens: of a vocabulary; those that aren't canonical syllables (blank, padding) have no row.
-            best: how many.
-        """
-        ids = np.array([place for place, one in enumerate(tokens) if is_canonical(one)], np.int32)
-        names = [tokens[place] for place in ids]
-        prior = np.log(relative_frequencies(self.frequencies, names)) if names else np.zeros(0)
-        inventory = {name: place for place, name in enumerate(full_inventory())}
-        columns = [inventory.get(name, -1) for name in names]
-        channel = Channel(
-            np.zeros((len(tokens), best), np.int32), np.full((len(tokens), best), -np.inf, np.float32)
-        )
-        if not names:
-            return channel
-        with np.errstate(divide="ignore"):  # a syllable for itself, or one outside the inventory: log 0
-            logs = np.log(self.matrix(names)).T  # (inventory, said)
-        kept = min(best, len(names))
-        for start in range(0, len(names), BLOCK):
-            heard = slice(start, start + BLOCK)
-            found = np.where(np.array(columns[heard])[:, None] >= 0, logs[columns[heard]], -np.inf)
-            order = np.argsort(-(found + prior), axis=1, kind="stable")[:, :kept]  # (block, kept)
-            channel.said[ids[heard], :kept] = ids[order]
-            channel.log_probs[ids[heard], :kept] = np.take_along_axis(found, order, axis=1)
-        return channel
 
     @cached_property
     def cumulated(self) -> np.ndarray:

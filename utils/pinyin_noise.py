@@ -55,17 +55,6 @@ def corrupted(
     return [heard[start:end] for start, end in pairwise(bounds)]
 
 
-def corrupted_pairs(
-    pairs: Sequence[tuple[Sequence[str], str]], rate: float, seed: int, noise: PinyinNoise | None = None
-) -> list[tuple[list[str], str]]:
-    """(syllables, hanzi) for an evaluation: the syllables with mistakes (:func:`corrupted`), the hanzi true.
-
-    Where syllables were left out there are more hanzi than syllables: a converter can but miss them.
-    """
-    heard = corrupted([syllables for syllables, _ in pairs], rate, seed, noise)
-    return [(syllables, hanzi) for syllables, (_, hanzi) in zip(heard, pairs, strict=True)]
-
-
 def _drawn_errors(noise: PinyinNoise, count: int, random: np.random.Generator) -> np.ndarray:
     """So many kinds of error, as often as counted."""
     shares = up_to_one(np.array([noise.substitutions, noise.deletions, noise.insertions]))

@@ -27,7 +27,7 @@ UNSEEN = 0.1  # occurrences, of a syllable that no text has
 OPPOSITE = 0.5  # of a count: z for zh tells something of zh for z
 SMOOTHING = 10.0  # counts, of each part
 CHANGE_SMOOTHING = 0.5  # counts, of each set of changed parts
-BLOCK = 256  # rows at once: keeps the work arrays small
+_BLOCK = 256  # rows at once: keeps the work arrays small
 
 PartCounts = Mapping[tuple[str, str], int]
 
@@ -77,14 +77,14 @@ def substitution_matrix(
     ]
     wanted = np.array([changes.get(name, 0) + CHANGE_SMOOTHING for name in CHANGES])
     matrix = np.empty((len(said), len(heard)), np.float32)
-    for start in range(0, len(said), BLOCK):
-        block = rows[:, start : start + BLOCK, None]  # (3, block, 1)
+    for start in range(0, len(said), _BLOCK):
+        block = rows[:, start : start + _BLOCK, None]  # (3, block, 1)
         weights = np.broadcast_to(share**SHARPNESS, (block.shape[1], len(heard))).copy()
         code = np.zeros(weights.shape, np.int8)
         for bit, table in enumerate(tables):
             weights *= table[block[bit], columns[bit]]
             code |= (block[bit] != columns[bit]).astype(np.int8) << bit
-        matrix[start : start + BLOCK] = _with_shares(weights, code, wanted)
+        matrix[start : start + _BLOCK] = _with_shares(weights, code, wanted)
     return matrix
 
 
