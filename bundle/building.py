@@ -99,8 +99,7 @@ def _write_parts(workshop: Workshop, folder: Path, streams: bool) -> None:
     write_labels(folder / LABELS, workshop.source.labels)
     (folder / CLIPS).parent.mkdir()
     np.savez(folder / CLIPS, **workshop.golden(streams))
-    facts = {"due": workshop.due, "delay": workshop.delay, "chunk": workshop.chunk} if streams else {}
-    write_json(folder / STREAM, {"due": 0, "delay": 0, **facts})
+    write_json(folder / STREAM, workshop.geometry if streams else {"due": 0, "delay": 0})
     states = list(State) if streams else [State.NON_STREAM]
     workshop.describe(states, folder / "models")
 
@@ -141,8 +140,7 @@ def _write_report(
         "accuracy": accuracy,
         "test_clips": len(source.tests),
         "multiply_accumulates": costs,
-        "hop_seconds": _hop_seconds(workshop) if any(one.variant.streams for one in made) else None,
-        "chunk": workshop.chunk if any(one.variant.streams for one in made) else None,
+        "stream": workshop.geometry if any(one.variant.streams for one in made) else None,
     }
     write_json(folder / "export.json", report_json(about, made))
     write_text(folder / "export.md", report_text(about, made, source.raw))
@@ -153,6 +151,7 @@ def _write_report(
         "features_hash": source.features_hash,
         "labels_hash": labels_hash(source.labels),
         "decoding": dict(source.decoding),
+        "stream": about.pop("stream"),
         "source": {"config_hash": source.config_hash, **about},
         "packages": _versions(),
         "artefacts": {one.variant.path: _artefact_facts(workshop, one) for one in written},
@@ -173,10 +172,6 @@ def _artefact_facts(workshop: Workshop, one: Made) -> dict[str, Any]:
         "passed": not one.problems,
         "flex": one.found["flex"],
     }
-
-
-def _hop_seconds(workshop: Workshop) -> float:
-    return workshop.chunk / workshop.stream.hop * workshop.source.frame_seconds
 
 
 def _versions() -> dict[str, str]:

@@ -61,6 +61,18 @@ class Bundle:
         """How logits become keywords: smoothing, threshold, refractory time."""
         return self.facts["decoding"]
 
+    @property
+    def stream(self) -> Mapping[str, float]:
+        """``chunk``, ``seconds`` and ``due`` of its streams (see `bundle.writing.Workshop.geometry`).
+
+        Raises:
+            BundleError: it holds none.
+        """
+        if not self.facts["stream"]:
+            hint = "export.py RUN --mode stream_external adds one"
+            raise BundleError("the bundle holds no stream", where=self.path, hint=hint)
+        return self.facts["stream"]
+
     def open(self, artefact: str, threads: int = 1) -> Artefact:
         """Open one artefact, by its path in the bundle.
 
@@ -171,7 +183,7 @@ def _read_facts(path: Path) -> dict[str, Any]:
     return facts
 
 
-_PARTS = ("kind", "features", "features_hash", "labels_hash", "decoding", "artefacts", "files")
+_PARTS = ("kind", "features", "features_hash", "labels_hash", "decoding", "stream", "artefacts", "files")
 
 
 def _check_features(facts: Mapping[str, Any], path: Path, asked: KeywordFeatureConfig | None) -> None:

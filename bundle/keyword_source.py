@@ -91,18 +91,19 @@ def _clips(keyword: KeywordModel, data: KeywordDataConfig, clips: Sequence[Keywo
     clips = [clip for clip in clips if clip.label in known]
     rate = keyword.features.sample_rate
     store = load_clips(clips, rate, keyword.clip_samples, data.cache, data.workers)
-    rows = _evenly(len(store.clips), most)
+    rows = evenly(len(store.clips), most)
     inputs = keyword_features(as_float(store.samples[rows]), keyword.features)
     references = [keyword.labels.index(store.clips[row].label) for row in rows]
     return Clips(inputs, np.array(references, np.int32))
 
 
-def _evenly(available: int, wanted: int) -> np.ndarray:
+def evenly(available: int, wanted: int) -> np.ndarray:
+    """At most ``wanted`` of so many rows, spread evenly: (n,) int."""
     return np.unique(np.linspace(0, available - 1, min(available, wanted)).round().astype(int))
 
 
 def _spread(clips: Clips, count: int) -> Clips:
-    rows = _evenly(len(clips), count)
+    rows = evenly(len(clips), count)
     return Clips(clips.inputs[rows], clips.references[rows])
 
 

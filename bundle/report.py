@@ -62,24 +62,24 @@ def _about(about: Mapping[str, Any]) -> list[str]:
         lines.append(f"- the source model's accuracy on {about['test_clips']} test clips: {shown}")
     else:
         lines.append("- accuracy not measured: the test recordings aren't where the run's config.yaml says")
-    if about["hop_seconds"]:
-        lines.append(f"- a stream's call takes {1000 * about['hop_seconds']:g} ms of sound")
+    if about["stream"]:
+        lines.append(f"- a stream's call takes {1000 * about['stream']['seconds']:g} ms of sound")
     return lines
 
 
 def _table(about: Mapping[str, Any], made: Sequence[Made]) -> list[str]:
-    rows = [_row(one, about["hop_seconds"]) for one in made]
+    rows = [_row(one, about["stream"]) for one in made]
     ruler = "| --- | --- |" + " ---: |" * (len(HEADER) - 3) + " --- |"
     return ["| " + " | ".join(HEADER) + " |", ruler, *("| " + " | ".join(row) + " |" for row in rows)]
 
 
-def _row(one: Made, hop_seconds: float | None) -> list[str]:
+def _row(one: Made, stream: Mapping[str, float] | None) -> list[str]:
     found, passed = one.found, "yes" if not one.problems else "**no**: " + "; ".join(one.problems)
     if not found:
         return [str(one.variant), passed, *[""] * (len(HEADER) - 2)]
     accuracy = found.get("accuracy", {})
     shares = [f"{100 * accuracy[name]:.2f} %" if name in accuracy else "" for name in _ACCURACIES]
-    factor = f"{found['latency_us'] / 1e6 / hop_seconds:.4f}" if one.variant.streams and hop_seconds else ""
+    factor = f"{found['latency_us'] / 1e6 / stream['seconds']:.4f}" if one.variant.streams and stream else ""
     largest = max(found["difference"].values())
     cells = [str(one.variant), passed, f"{largest:.1e}", f"{100 * found['agreement']:.0f} %", *shares]
     cells += [f"{found['bytes'] / 1000:.1f}", str(found["operations"]), f"{found['latency_us']:.0f}", factor]

@@ -105,7 +105,8 @@ _DROPPED_STATE = Refusal(
     "onnx stream_external",
 )
 _RAW_IN_INT8 = Refusal(
-    "the model begins with samples: power spectra span nine decades, which 256 steps can't hold",
+    "the model begins with samples: power spectra span nine decades, which 256 steps can't hold (the "
+    "features come out with errors as large as they are themselves)",
     "this precision from a model of mfcc or micro features, or precision dynamic",
 )
 

@@ -84,6 +84,16 @@ class Workshop:
         """Rows of CTC at a stream's beginning that stand for no sound."""
         return self.stream.delay or 0
 
+    @property
+    def geometry(self) -> dict[str, float]:
+        """What who feeds a stream has to know: sizes in input frames (samples, where the model takes them).
+
+        ``chunk``: of a call. ``seconds``: of sound in a call. ``due``: until the first answer that counts.
+        ``delay``: rows of CTC at a stream's beginning that stand for no sound.
+        """
+        seconds = self.chunk / self.stream.hop * self.source.frame_seconds
+        return {"chunk": self.chunk, "seconds": seconds, "due": self.due, "delay": self.delay}
+
     def stage(self, state: State) -> Stage:
         """The model in one mode."""
         if state not in self._stages:
