@@ -15,6 +15,7 @@ from model_language.ngram import NgramConfig, NgramConverter, NgramModel
 from model_language.syllable_ngram import SyllableNgram, SyllableNgramConfig
 from model_language.symbols import build_symbols
 from model_language.user_words import UserWord, UserWords
+from model_language.word_unigram import WordUnigram, pack_words
 from tests.music_pairs import PAIRS
 from utils.confusion_network import NOTHING, ConfusionNetwork, Slot
 
@@ -25,6 +26,15 @@ WEIGHTS = JointWeights(language=0.7, syllables=0.4, bonus=0.9)
 def ngram() -> NgramConverter:
     symbols = build_symbols(PAIRS)
     return NgramConverter(NgramModel.train(PAIRS, NgramConfig(), symbols), symbols, beam=16)
+
+
+@pytest.fixture(scope="module")
+def rates_words(ngram) -> NgramConverter:
+    """The same, and rates words on top."""
+    uses = {"音乐": 90, "他们": 50, "大门": 9, "去音": 3, "因": 7, "他们去因": 2, "的": 80, "月": 5}
+    found = NgramConverter(ngram.history_model, ngram.symbols, beam=16)
+    found.path_model = WordUnigram(pack_words(uses, ngram.symbols), weight=0.6)
+    return found
 
 
 def network(*slots: dict[str, float]) -> ConfusionNetwork:
@@ -85,7 +95,9 @@ def _nothing(ngram: NgramConverter) -> Conversion:
 
 @pytest.mark.parametrize("words", [UserWords(), WORDS], ids=["plain", "words"])
 @pytest.mark.parametrize("net", NETWORKS)
-def test_through_a_network_equals_brute_force(ngram, net, words):
+@pytest.mark.parametrize("model", ["ngram", "rates_words"])
+def test_through_a_network_equals_brute_force(request, model, net, words):
+    ngram = request.getfixturevalue(model)
     search = JointSearch(GuidedConverter(ngram, words), WEIGHTS, beam=400)
     (found,) = search.read([net], n=6)
     expected = brute_force(net, ngram, words, 6)
