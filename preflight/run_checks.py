@@ -16,6 +16,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from model_keyword.loading import load_keyword_model
 from model_language.ngram import NGRAM_FILE
 from model_language.registry import load_converter
 from model_speech.loading import load_acoustic_model
@@ -27,6 +28,7 @@ from utils.run import ENVIRONMENT, RunFolder
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 _VOCABULARIES = {"speech": ("acoustic.txt",), "language": ("pinyin.txt", "hanzi.txt", "lexicon.tsv")}
+_LOADERS = {"speech": load_acoustic_model, "language": load_converter, "keyword": load_keyword_model}
 _NOT_FALLING = 0.98  # of the first epoch's training loss
 _COLLAPSED = 0.99  # a dev error from here on is that of a model that outputs blanks
 _EPOCHS_TO_JUDGE, _STEPS_TO_JUDGE = 3, 1000
@@ -48,6 +50,7 @@ def missing_part(run: RunFolder) -> Iterator[Finding]:
     """Files that a run folder needs and lacks."""
     config = run.config()
     needed = [run.vocabulary(name) for name in _VOCABULARIES.get(config.get("task"), ())]
+    needed += [run.labels] if config.get("task") == "keyword" else []
     trained = run.history.is_file() or run.metrics.is_file() or not run.checkpoint.is_file()
     weights = run.path / NGRAM_FILE if _is_ngram(config) else run.best_weights
     needed += [weights] if trained else []
@@ -137,7 +140,7 @@ def odd_vocabulary(run: RunFolder) -> Iterator[Finding]:
 
 def unfit_weights(run: RunFolder) -> Iterator[Finding]:
     """Weights of another size than config and vocabulary say."""
-    load = load_acoustic_model if run.config().get("task") == "speech" else load_converter
+    load = _LOADERS.get(run.config().get("task"), load_converter)
     if not _is_ngram(run.config()) and not run.best_weights.is_file():
         return
     try:

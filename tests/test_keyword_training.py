@@ -19,6 +19,7 @@ from data.keyword_clips import KeywordClip, KeywordDataConfig, read_keyword_clip
 from data.keyword_store import ClipStore, load_clips
 from model_keyword.labels import labels_hash, write_labels
 from model_keyword.loading import LABELS_HASH, load_keyword_model
+from preflight.recipes import examine_run
 from tests.corpus_files import write
 from tests.tiny_commands import state_of, temporary_files, weights_of
 from tests.tiny_words import settings, write_keyword_run, write_tiny_words
@@ -336,6 +337,11 @@ def test_a_missing_part_is_named(run, part):
     (run.path / part).unlink()
     with pytest.raises(RunError, match=part):
         load_keyword_model(run.path)
+    assert any(part in f"{one.where} {one.item}" for one in examine_run(run)), "doctor.py names it too"
+
+
+def test_doctor_finds_nothing_wrong_with_a_run(run):
+    assert examine_run(run) == []
 
 
 def test_labels_in_another_order_are_refused(run):

@@ -37,7 +37,7 @@ ALLOWED = {
     "model_keyword": {"utils"},
     "training": {"data", "model_keyword", "model_speech", "model_language", "utils"},
     "pipeline": {"data", "model_speech", "model_language", "utils"},
-    "preflight": {"data", "model_speech", "model_language", "training", "utils"},
+    "preflight": {"data", "model_keyword", "model_speech", "model_language", "training", "utils"},
 }
 # Commands that lie in the package that a user looks for them in, and join what lies above it.
 COMMANDS = {
@@ -62,6 +62,7 @@ LATE_IMPORTS = {
     "training/profiling.py": {"tensorflow"},
     "utils/devices.py": {"tensorflow"},
     "model_language/to_hanzi.py": {"model_language"},
+    "model_keyword/wake_word.py": {"bundle", "training"},  # as a script: a wrong word is told at once
     "utils/pypinyin_data.py": {"pypinyin"},
 }
 ENTRIES = {"__name__ == '__main__'", "TYPE_CHECKING"}
