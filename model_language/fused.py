@@ -15,9 +15,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from model_language.context_file import load_weights_file
 from model_language.context_network import ContextNetwork
@@ -124,7 +126,7 @@ class FusedConverter:
         if config.network:
             self._alone[:, rated:] += config.network * tables.shares[:, rated:]
         self._expected = config.ngram * ngrams.unigrams
-        self._tokens = TokenIds(symbols)
+        self._tokens, self._blas = TokenIds(symbols), ThreadpoolController()
 
     def counted(self) -> FusedConverter:
         """The same without the network: one that rates hanzi and readings one after the other.
@@ -149,9 +151,10 @@ class FusedConverter:
         pieces = [sentences[index][window.start : window.end] for index, window in cut]
         texts = [""] * len(pieces)
         jobs = list(self._jobs(pieces))
-        for (batch, _), found in zip(jobs, self._results(pieces, jobs), strict=True):
-            for place, text in zip(batch, found, strict=True):
-                texts[place] = text
+        with self._alone_in_blas():
+            for (batch, _), found in zip(jobs, self._results(pieces, jobs), strict=True):
+                for place, text in zip(batch, found, strict=True):
+                    texts[place] = text
         result = [""] * len(sentences)
         for (index, window), text in zip(cut, texts, strict=True):
             result[index] += text[window.first - window.start : window.last - window.start]
@@ -188,7 +191,13 @@ class FusedConverter:
     def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
         """All candidates of each syllable and their own part of the score; no sentence may be empty."""
         syllables = self._tokens.encode(sentences)
-        return self._grid(syllables, sentences, self._tables.candidates.shape[1])
+        with self._alone_in_blas():
+            return self._grid(syllables, sentences, self._tables.candidates.shape[1])
+
+    def _alone_in_blas(self) -> AbstractContextManager:
+        """One thread for each matrix product: more, for products as small as these, mostly wait for each
+        other, and batches have threads of their own."""
+        return self._blas.limit(limits=1, user_api="blas")
 
     def narrow(self, grid: Grid) -> Grid:
         """The candidates of a grid that a search has to look at."""
