@@ -201,7 +201,9 @@ class FusedConverter:
 
     def narrow(self, grid: Grid) -> Grid:
         """The candidates of a grid that a search has to look at."""
-        return self._promising(grid, self._config.choices)
+        width = self._tables.searched
+        first = Grid(grid.candidates[:, :, :width], grid.scores[:, :, :width], grid.lengths)
+        return self._promising(first, self._config.choices)
 
     def _converted(self, sentences: Sequence[Sequence[str]], wider: bool) -> list[str]:
         """The best hanzi of some sentences; what has no tone may be so much that the search is wider."""
