@@ -19,7 +19,7 @@ from bundle.folder import ANSWERS, CLIPS, FACTS, FORMAT, LABELS, STREAM, files_i
 from bundle.measuring import measure, runtime_version, verdict
 from bundle.report import accuracy_text, report_json, report_text
 from bundle.source import ExportSource
-from bundle.variants import State, Variant
+from bundle.variants import Format, Variant
 from bundle.writing import Workshop
 from model_keyword.labels import labels_hash, write_labels
 from streaming.streamability import check_streamable
@@ -74,16 +74,17 @@ def export_bundle(
     if output.exists() and not force:
         hint = "--force replaces it, --output names another folder"
         raise BundleError("there is something already", where=output, hint=hint)
+    states = list(dict.fromkeys(variant.state for variant in variants))
     streams = any(variant.streams for variant in variants)
     with Workshop(source, frames_per_call, allow_flex) as workshop, replacing_folder(output) as folder:
         _write_parts(workshop, folder, streams)
+        workshop.describe(states, folder / "models")
         accuracy = workshop.accuracies(streams) if len(source.tests) else None
         with tempfile.TemporaryDirectory() as temporary:
             tests = Path(temporary) / "tests.npz"
             np.savez(tests, inputs=source.tests.inputs, references=source.tests.references)
             made, answers = _make_all(workshop, variants, folder, tests, accuracy)
         np.savez(folder / ANSWERS, **answers)
-        states = list(dict.fromkeys(variant.state for variant in variants))
         costs = {state: multiply_accumulates(workshop.stage(state).model) for state in states}
         _write_report(workshop, folder, made, accuracy, costs)
     return made
@@ -95,13 +96,11 @@ def can_stream(source: ExportSource) -> list[str]:
 
 
 def _write_parts(workshop: Workshop, folder: Path, streams: bool) -> None:
-    """Labels, golden clips, summaries and drawings."""
+    """Labels, golden clips, and what a stream is like."""
     write_labels(folder / LABELS, workshop.source.labels)
     (folder / CLIPS).parent.mkdir()
     np.savez(folder / CLIPS, **workshop.golden(streams))
     write_json(folder / STREAM, workshop.geometry if streams else {"due": 0, "delay": 0})
-    states = list(State) if streams else [State.NON_STREAM]
-    workshop.describe(states, folder / "models")
 
 
 def _make_all(
@@ -162,13 +161,15 @@ def _write_report(
 
 def _artefact_facts(workshop: Workshop, one: Made) -> dict[str, Any]:
     variant = one.variant
-    first = (workshop.chunk,) if variant.streams else workshop.source.model.inputs[0].shape[1:2]
-    batch = 1 if variant.streams or variant.format == "litert" else None
+    first = workshop.chunk if variant.streams else workshop.source.model.inputs[0].shape[1]
+    batch = 1 if variant.streams or variant.format is Format.LITERT else None
+    if first is None and variant.format is Format.LITERT:
+        first = workshop.source.golden.inputs.shape[1]
     return {
         "format": variant.format,
         "state": variant.state,
         "precision": variant.precision,
-        "input_shape": [batch, *first, *workshop.source.model.inputs[0].shape[2:]],
+        "input_shape": [batch, first, *workshop.source.model.inputs[0].shape[2:]],
         "passed": not one.problems,
         "flex": one.found["flex"],
     }

@@ -31,7 +31,7 @@ def graph_svg(model: keras.Model, title: str) -> str:
     parents = _parents(model)
     rows = _rows(parents)
     places = _places(rows)
-    width = max(x for x, _ in places.values()) + _WIDTH + _MARGIN
+    width = max(x for x, _ in places.values()) + _WIDTH + 2 * _MARGIN + _GAP_X
     height = max(y for _, y in places.values()) + _HEIGHT + _MARGIN
     layers = {layer.name: layer for layer in model.layers}
     parts = [
@@ -93,8 +93,10 @@ def _places(rows: Sequence[Sequence[str]]) -> dict[str, tuple[int, int]]:
 
 def _arrow(start: tuple[int, int], end: tuple[int, int]) -> str:
     x1, y1, x2, y2 = start[0] + _WIDTH // 2, start[1] + _HEIGHT, end[0] + _WIDTH // 2, end[1]
+    # What passes a row goes round the boxes there.
+    side = (_WIDTH * 2) // 3 if y2 - y1 > _GAP_Y else 0
     middle = (y1 + y2) // 2
-    curve = f"M{x1},{y1} C{x1},{middle} {x2},{middle} {x2},{y2 - 1}"
+    curve = f"M{x1},{y1} C{x1 + side},{middle} {x2 + side},{middle} {x2},{y2 - 1}"
     return f'<path d="{curve}" fill="none" stroke="#555" marker-end="url(#a)"/>'
 
 

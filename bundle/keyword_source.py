@@ -12,12 +12,12 @@ import numpy as np
 from bundle.source import Clips, ExportSource
 from data.keyword_clips import UNKNOWN, KeywordClip, KeywordDataConfig, read_keyword_clips
 from data.keyword_store import load_clips
-from model_keyword.loading import KeywordModel, as_float, load_keyword_model
+from model_keyword.loading import KeywordModel, load_keyword_model
 from streaming.detection import DetectionConfig
 from utils.config import build_config, with_overrides
 from utils.errors import ConfigError, UserError
 from utils.files import file_hash
-from utils.keyword_features import features_hash, keyword_features
+from utils.keyword_features import features_hash
 from utils.run import open_run
 
 CALIBRATION_CLIPS = 200
@@ -92,7 +92,7 @@ def _clips(keyword: KeywordModel, data: KeywordDataConfig, clips: Sequence[Keywo
     rate = keyword.features.sample_rate
     store = load_clips(clips, rate, keyword.clip_samples, data.cache, data.workers)
     rows = evenly(len(store.clips), most)
-    inputs = keyword_features(as_float(store.samples[rows]), keyword.features)
+    inputs = keyword.inputs(store.samples[rows])
     references = [keyword.labels.index(store.clips[row].label) for row in rows]
     return Clips(inputs, np.array(references, np.int32))
 
@@ -110,4 +110,4 @@ def _spread(clips: Clips, count: int) -> Clips:
 def _noise(keyword: KeywordModel) -> Clips:
     rng = np.random.default_rng(0)
     samples = rng.normal(0, _LOUDNESS, (GOLDEN_CLIPS, keyword.clip_samples)).astype(np.float32)
-    return Clips(keyword_features(samples, keyword.features), np.zeros(GOLDEN_CLIPS, np.int32))
+    return Clips(keyword.inputs(samples), np.zeros(GOLDEN_CLIPS, np.int32))

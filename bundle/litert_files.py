@@ -89,11 +89,8 @@ def _refuse_loops(saved_model: Path, state: State) -> None:
 
 def _explained(error: Exception, what: str) -> BundleError:
     text = str(error)
-    if found := re.search(r"(?:Select TF|Flex) ops: ([\w, ]+)", text):
-        return _needs_flex(found[1].split(", "), what)
-    if found := re.search(r"'tf\.(\w+)' op is neither a custom op nor a flex op", text):
-        hint = "change the layers that use it, or take another format"
-        return BundleError(f"LiteRT has no operation for {found[1]}", where=what, hint=hint)
+    if found := set(re.findall(r"'tf\.(\w+)' op is neither a custom op nor a flex op", text)):
+        return _needs_flex(found, what)
     first = next((line for line in text.splitlines() if "error" in line.lower()), text)[:400]
     return BundleError(f"the converter fails: {first}", where=what, hint="export another precision or format")
 

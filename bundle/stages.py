@@ -28,10 +28,12 @@ class Stage:
         state: the mode.
         model: one input ``(batch, …)``; streams: batch 1; external: ``{"input", states}`` →
             ``{"output", next states}``.
+        frames: of a clip, where the model takes any number and a format doesn't; 0: as the model has it.
     """
 
     state: State
     model: keras.Model
+    frames: int = 0
 
     @property
     def state_names(self) -> list[str]:
@@ -42,7 +44,9 @@ class Stage:
         """Of each input by name; ``batch`` is that of a model of clips, streams take one."""
         batch = batch if self.state is State.NON_STREAM else 1
         return {
-            name: tf.TensorSpec((batch, *tensor.shape[1:]), tf.float32, name=name)
+            name: tf.TensorSpec(
+                (batch, tensor.shape[1] or self.frames or None, *tensor.shape[2:]), tf.float32, name=name
+            )
             for name, tensor in self._inputs().items()
         }
 
