@@ -130,7 +130,7 @@ def calibrated(points: Sequence[OperatingPoint], alarms_per_hour: float) -> Oper
     """The lowest threshold above which no point has more than so many false alarms an hour.
 
     Raises:
-        CorpusError: even the highest threshold has more.
+        CorpusError: even the highest threshold has more; what can be reached is said.
     """
     allowed = None
     for point in sorted(points, key=lambda point: -point.threshold):
@@ -138,7 +138,11 @@ def calibrated(points: Sequence[OperatingPoint], alarms_per_hour: float) -> Oper
             break
         allowed = point
     if allowed is None:
-        what = f"no threshold keeps to {alarms_per_hour:g} false alarms an hour"
+        best = min(points, key=lambda point: point.false_alarms_per_hour)
+        what = (
+            f"no threshold keeps to {alarms_per_hour:g} false alarms an hour: at {best.threshold:g} there "
+            f"are {best.false_alarms_per_hour:.2f}"
+        )
         raise CorpusError(what, hint="train on more negatives, or allow more alarms")
     return allowed
 

@@ -43,6 +43,7 @@ ALLOWED = {
 COMMANDS = {
     "streaming/listen.py": {"bundle"},
     "streaming/long_audio.py": {"analysis"},
+    "streaming/calibration.py": {"analysis"},
     "model_keyword/wake_word.py": {"analysis", "bundle", "data", "streaming", "training"},
 }
 MODULES = sorted(

@@ -32,7 +32,7 @@ from data.corpora.wake_words import (
     parts_of,
     sounds_like,
 )
-from data.keyword_clips import UNKNOWN
+from data.keyword_clips import UNKNOWN, KeywordClip
 from data.keyword_folders import DEV_LIST, NOISE_FOLDER, SPLITS, TEST_LIST
 from utils.config import at_least
 from utils.files import write_json, write_text
@@ -44,7 +44,11 @@ _SENTENCES = 900  # of which a split has its share: no sentence is in two
 _SENTENCE_SHARES = {"train": (0.0, 0.6), "dev": (0.6, 0.75), "test": (0.75, 1.0)}
 _MEASURED = 3  # times as many sentences a voice where alarms are counted as where it trains
 _PAUSED_SYLLABLES = 4  # words so long are also said with a pause in the middle: 你好，小明
-_PICK_KEY = 13  # purpose of a random generator
+_PICK_KEY, _STREAM_KEY = 13, 14  # purposes of random generators
+# Of a hundred things said in a long recording: mostly ordinary speech, now and then something near the word.
+_HEARD = {SENTENCE: 60, WORD: 10, PARTS: 10, NEAR: 5}
+_HEARD_WORD = 15
+_SECONDS_A_PIECE = 4.0  # with the pause after it
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,34 @@ def generate(
     write_text(root / "negatives.tsv", _negatives_tsv(negatives))
     write_json(card, identity | {"complete": True, "clips": {split: len(made[split]) for split in SPLITS}})
     return made
+
+
+def hour_of_speech(
+    root: Path, word: WakeWord, settings: WakeWordSettings, clips: Sequence[SpokenClip], seconds: int
+) -> list[KeywordClip]:
+    """What may be said in a long recording: the word, and other things whose label is their kind.
+
+    Args:
+        root: folder of the clips.
+        word: the wake word.
+        settings: of the clips.
+        clips: of one split.
+        seconds: length of the recording; clips come again where there are fewer than it takes.
+    """
+    negatives = negatives_of(word, settings.seed)
+    groups: dict[str, list[KeywordClip]] = {}
+    for clip in clips:
+        label = word.hanzi if clip.label == word.hanzi else negatives[clip.number].kind
+        group = label if clip.label == word.hanzi else group_of(label)
+        groups.setdefault(group, []).append(KeywordClip(clip.path, root / clip.path, label, clip.voice.name))
+    rng = np.random.default_rng([settings.seed, _STREAM_KEY])
+    said = []
+    for group, share in {word.hanzi: _HEARD_WORD, **_HEARD}.items():
+        if found := groups.get(group):
+            count = max(1, round(share / 100 * seconds / _SECONDS_A_PIECE))
+            order = np.resize(rng.permutation(len(found)), count)
+            said += [found[int(place)] for place in order]
+    return said
 
 
 def _positives(word: WakeWord, voice: Voice, settings: WakeWordSettings) -> list[SpokenClip]:

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice, product
 
-from pypinyin.constants import PHRASES_DICT
-
 from data.corpora.synthetic_reading import word_reading
 from utils.errors import CorpusError
 from utils.pinyin import full_inventory, is_hanzi, tone_of
 from utils.pinyin_input import read_syllables
+from utils.pypinyin_data import phrases
 from utils.sandhi import said_third, spoken_variants
 from utils.substitutions import split_parts
 from utils.syllable_distance import NEAR, NEUTRAL, phrase_distance, syllable_distance
@@ -218,7 +217,7 @@ def _dealt_out(negatives: Iterable[Negative], word: WakeWord, most: int) -> list
 @cache
 def _dictionary() -> tuple[tuple[str, tuple[str, ...]], ...]:
     """pypinyin's phrases of 2 to 6 hanzi with their readings, those that can be said."""
-    found = ((hanzi, word_reading(hanzi)) for hanzi in sorted(PHRASES_DICT) if _usable(hanzi))
+    found = ((hanzi, word_reading(hanzi)) for hanzi in sorted(phrases()) if _usable(hanzi))
     return tuple(entry for entry in found if all(_VOWEL.search(one) for one in entry[1]))
 
 

@@ -1,0 +1,388 @@
+"""A wake word typed in hanzi in; a small model that hears it in a stream, with a calibrated threshold, out.
+
+    clips/       the word in many voices, what sounds nearly like it, ordinary speech, noise (negatives.tsv)
+    run/         the training, as train.py keyword leaves it
+    streams/     long recordings of voices that trained nothing, with the word at known times
+    export/      the bundle for streaming.listen; it appears when its threshold is known
+    trade_off/   misses against false alarms at each threshold, as a table and a picture
+    report.md    what to expect of it; report.json: the same
+
+Each stage is left as it is once it is there, and goes on where it was killed: give the same command again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.detection_report import write_detection_report
+from analysis.detections import match
+from analysis.wake_word_report import (
+    SYNTHETIC,
+    WakeWordFacts,
+    report_text,
+    summary_lines,
+    warnings_of,
+    woken_by_kind,
+)
+from data.corpora.clip_synthesis import SpokenClip
+from data.corpora.wake_word_clips import SMALL, WakeWordSettings, generate, hour_of_speech
+from data.corpora.wake_words import WakeWord, read_wake_word
+from data.keyword_folders import NOISE_FOLDER
+from data.keyword_streams import Material, write_stream
+from streaming.backgrounds import recordings_of
+from streaming.calibration import Calibration, calibrate
+from streaming.detection import DetectionConfig
+from streaming.listen import Listener, open_listener
+from utils.arguments import not_negative, positive
+from utils.audio import recordings_in
+from utils.errors import BundleError, ConfigError, CorpusError, run_command
+from utils.files import remove_left_over, write_json, write_text
+from utils.pinyin import without_tone
+from utils.quiet import silence_tensorflow
+
+EXAMPLES = """\
+examples:
+  python -m model_keyword.wake_word "你好小明" --background MY_RECORDINGS --alarms-per-hour 1
+  python -m model_keyword.wake_word "你好小明" --output runs/wake_words/ni_hao_xiao_ming
+  python -m model_keyword.wake_word "重庆重庆" --pinyin "chong2 qing4 chong2 qing4"
+  python -m model_keyword.wake_word "小明小明" --small
+  python -m model_keyword.wake_word "你好小明" --alarms-per-hour 0.5   # again: only calibrates anew
+
+MY_RECORDINGS are hours of what the microphone will hear all day (talk, television, the kitchen), without the
+wake word: one half chooses the threshold, false alarms are counted on the other. Without them synthesised
+speech of other voices stands in, which tells less.
+Values of the recipe can be overridden as key=value (model.dropout=0.2).
+"""
+RECIPE = Path(__file__).parents[1] / "configs" / "keyword" / "wake_word.yaml"
+# The word is in its window for a few tenths of a second, and said once.
+DETECTION = DetectionConfig(smoothing_ms=200.0, refractory_ms=1500.0)
+SMALL_STEPS, SMALL_HOURS = 150, 0.1
+_STEPS_BETWEEN = 200  # evaluations
+_CLIP_MS = (1000, 2500)  # shortest and longest clip
+_CLIP_QUANTILE = 0.95  # of the word's recordings are no longer than a clip
+_TEST_CLIPS = 200  # that the exported model is compared with the source on
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for.
+
+    Attributes:
+        word: to be heard.
+        output: folder of everything.
+        settings: of the clips.
+        config: recipe of the training; ``overrides`` win over its values.
+        backgrounds: recordings without the word.
+        alarms_per_hour: allowed false alarms.
+        hours: of synthesised speech that is listened to.
+        workers: synthesisers, and processes that read clips.
+    """
+
+    word: WakeWord
+    output: Path
+    settings: WakeWordSettings = field(default_factory=WakeWordSettings)
+    config: Path = RECIPE
+    overrides: tuple[str, ...] = ()
+    backgrounds: tuple[Path, ...] = ()
+    alarms_per_hour: float = 1.0
+    hours: float = 1.0
+    workers: int = 2
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """What a calibration depends on, beside the model."""
+        recordings = [[str(path), path.stat().st_size] for path in self.backgrounds]
+        return {"background": recordings, "alarms_per_hour": self.alarms_per_hour, "hours": self.hours}
+
+
+def make_wake_word(request: Request) -> list[str]:
+    """Do all stages, or those that are left.
+
+    Returns:
+        What to tell the user: the figures, and warnings.
+
+    Raises:
+        CorpusError: the clips can't be made, or no threshold keeps to the false alarms allowed.
+        AudioError, ConfigError, RunError, BundleError: see the message.
+    """
+    output = request.output
+    output.mkdir(parents=True, exist_ok=True)
+    remove_left_over(output, deep=False)
+    with _stage(output, 1, "clips", "speaking the word and what sounds nearly like it"):
+        clips = generate(output / "clips", request.word, request.settings, request.workers)
+    if (told := _finished(request)) is not None:
+        return told
+    with _stage(output, 2, "training", "training"):
+        _train(request, clips)
+    with _stage(output, 3, "export", "exporting the model"):
+        bundle = _export(output)
+    with _stage(output, 4, "streams", "putting test voices into a long recording"):
+        streams = {
+            split: _stream(request, clips[split], split)
+            for split in (("test",) if request.backgrounds else ("dev", "test"))
+        }
+    with _stage(output, 5, "calibration", "listening"):
+        return _calibrate(request, clips, streams, bundle)
+
+
+@contextmanager
+def _stage(output: Path, number: int, name: str, text: str) -> Iterator[None]:
+    """Tell what begins, and note how long it took when it ended well (0 s: it was there already)."""
+    print(f"{number}/5 {text}", file=sys.stderr, flush=True)
+    began, cpu = time.monotonic(), sum(os.times()[:4])
+    yield
+    path = output / "stages.json"
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    spent = [round(time.monotonic() - began, 1), round(sum(os.times()[:4]) - cpu, 1)]
+    if name not in before or spent[0] > before[name][0]:  # a stage that was there already takes no time
+        write_json(path, before | {name: spent})
+
+
+def _finished(request: Request) -> list[str] | None:
+    """What was told when this very request was finished; None if it isn't."""
+    path = request.output / "report.json"
+    if not path.is_file() or not (request.output / "export").is_dir():
+        return None
+    report = json.loads(path.read_text(encoding="utf-8"))
+    return report["told"] if report["key"] == json.loads(json.dumps(request.key)) else None
+
+
+def _train(request: Request, clips: Mapping[str, Sequence[SpokenClip]]) -> None:
+    silence_tensorflow()
+    from training.commands import train_from_config  # here: see utils.quiet
+
+    output = request.output
+    own = [clip.seconds for clip in clips["train"] if clip.label == request.word.hanzi]
+    if not own:
+        raise CorpusError("the synthesiser can't say this word", where=output / "clips" / "unspoken.tsv")
+    overrides = [
+        f"data.folder={output / 'clips'}",
+        f"data.cache={output / 'clip_store'}",
+        f"data.clip_ms={clip_ms(own)}",
+        f"data.workers={request.workers}",
+        *request.overrides,
+    ]
+    train_from_config("keyword", request.config, overrides, output / "run")
+
+
+def clip_ms(seconds: Sequence[float]) -> int:
+    """Length of a clip that nearly all recordings of the word fit in, a multiple of 100 ms."""
+    length = 100 * int(np.ceil(10 * np.quantile(seconds, _CLIP_QUANTILE)))
+    return min(max(length, _CLIP_MS[0]), _CLIP_MS[1])
+
+
+def _export(output: Path) -> Path:
+    """The bundle: the finished one, or one whose threshold is still to be chosen."""
+    for name in ("export", "uncalibrated"):
+        if (output / name).is_dir():
+            return output / name
+    silence_tensorflow()
+    from bundle.building import export_bundle
+    from bundle.keyword_source import keyword_source
+    from bundle.variants import Format, Precision, State, Variant
+
+    source = keyword_source(output / "run", most_tests=_TEST_CLIPS, detection=DETECTION)
+    stream = Variant(Format.LITERT, State.EXTERNAL, Precision.FLOAT)
+    (made,) = export_bundle(source, [stream], output / "uncalibrated")
+    if made.problems:
+        raise BundleError(f"the exported model fails: {'; '.join(made.problems)}", where=output)
+    return output / "uncalibrated"
+
+
+def _stream(request: Request, clips: Sequence[SpokenClip], split: str) -> Path:
+    """A folder with a long recording of a split's voices, and the list of what is said in it."""
+    folder = request.output / "streams" / f"{split}_{request.hours:g}h"
+    if (folder / "said.tsv").is_file():
+        return folder
+    root, settings = request.output / "clips", request.settings
+    seconds = request.hours * 3600
+    said = hour_of_speech(root, request.word, settings, clips, round(seconds))
+    noises = recordings_in(root / NOISE_FOLDER)
+    write_stream(folder, Material(said, said, noises), seconds, keyword_share=1.0, seed=settings.seed)
+    return folder
+
+
+def _calibrate(
+    request: Request,
+    clips: Mapping[str, Sequence[SpokenClip]],
+    streams: Mapping[str, Path],
+    bundle: Path,
+) -> list[str]:
+    """Choose the threshold, count on other sound, write the report, and let the bundle appear."""
+    from bundle.decoding import write_decoding
+
+    word, listener = request.word.hanzi, open_listener(bundle)
+    found = calibrate(
+        listener,
+        word,
+        request.alarms_per_hour,
+        streams["test"],
+        streams.get("dev"),
+        request.backgrounds,
+    )
+    own = found.said_only(word)
+    matched = match(found.heard, own)
+    write_detection_report(
+        request.output / "trade_off",
+        found.points,
+        found.judged,
+        found.heard,
+        own,
+        matched,
+        found.stream_hours * 3600,
+    )
+    facts = _facts(request, clips, bundle, listener, found)
+    write_decoding(bundle, replace(DETECTION, threshold=found.chosen.threshold))
+    return _finish(request, facts, bundle)
+
+
+def _finish(request: Request, facts: WakeWordFacts, bundle: Path) -> list[str]:
+    """Write the report; the bundle gets its name last but for the note that all is done."""
+    final = request.output / "export"
+    command = f"python -m streaming.listen --model {final} --microphone"
+    warnings = [f"note: {warning}" for warning in warnings_of(facts)]
+    told = [*summary_lines(facts), *warnings, f"listen: {command}"]
+    write_text(request.output / "report.md", report_text(facts, command))
+    if bundle != final:
+        bundle.rename(final)
+    report = {"key": request.key, "told": told, **asdict(facts)}
+    write_json(request.output / "report.json", report)
+    return told
+
+
+def _facts(
+    request: Request,
+    clips: Mapping[str, Sequence[SpokenClip]],
+    bundle: Path,
+    listener: Listener,
+    found: Calibration,
+) -> WakeWordFacts:
+    word = request.word
+    exported = json.loads((bundle / "export.json").read_text(encoding="utf-8"))
+    (artefact,) = exported["artefacts"].values()
+    matched = match(found.heard, found.said_only(word.hanzi))
+    return WakeWordFacts(
+        word=word.hanzi,
+        pinyin=" ".join(word.syllables),
+        forms=[" ".join(form) for form in word.forms],
+        voices={split: len({clip.voice.name for clip in made}) for split, made in clips.items()},
+        clips={split: len(made) for split, made in clips.items()},
+        background="the user's recordings" if request.backgrounds else SYNTHETIC,
+        asked=request.alarms_per_hour,
+        calibrated=found.chosen,
+        calibration_hours=found.chosen_hours,
+        chosen=found.judged,
+        hours=found.hours,
+        stream=found.stream_hours,
+        stream_alarms=len(matched.false_alarms),
+        by_kind=woken_by_kind(found.heard, found.said, word.hanzi),
+        parameters=exported["parameters"],
+        artefact={
+            "bytes": artefact["bytes"],
+            "latency_us": artefact["latency_us"],
+            "call_seconds": listener.stream.call_seconds,
+        },
+        stages=json.loads((request.output / "stages.json").read_text(encoding="utf-8")),
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command ``python -m model_keyword.wake_word``."""
+    options = _parser().parse_intermixed_args(arguments)
+    word = read_wake_word(options.word, options.pinyin)
+    if len(word.syllables) == 1:
+        text = "half of all sentences hold something that sounds like it; three or four syllables are usual"
+        print(f"note: '{word.hanzi}' is one syllable: {text}", file=sys.stderr)
+    told = make_wake_word(_request(options, word))
+    print(f"{word.hanzi} ({' '.join(word.syllables)})")
+    print("\n".join(told))
+    return 0
+
+
+def _request(options: argparse.Namespace, word: WakeWord) -> Request:
+    if not options.alarms_per_hour > 0 or not options.hours > 0:
+        what = f"--alarms-per-hour {options.alarms_per_hour:g}, --hours {options.hours:g}"
+        raise ConfigError(what, hint="above 0; 0.1 is one in ten hours")
+    usual = SMALL if options.small else WakeWordSettings()
+    given = {name: getattr(options, name) for name in asdict(usual) if getattr(options, name) is not None}
+    steps = options.steps or (SMALL_STEPS if options.small else 0)
+    name = "_".join(without_tone(syllable) for syllable in word.syllables)
+    return Request(
+        word,
+        options.output or Path("runs") / "wake_words" / name,
+        WakeWordSettings(**{**asdict(usual), **given}),
+        options.config,
+        (*_of_steps(steps), *options.overrides),
+        tuple(recordings_of(options.background)),
+        options.alarms_per_hour,
+        min(options.hours, SMALL_HOURS) if options.small else options.hours,
+        options.workers,
+    )
+
+
+def _of_steps(steps: int) -> list[str]:
+    """Overrides that train for so many steps; for 0 the recipe says how many."""
+    if not steps:
+        return []
+    between = min(steps, _STEPS_BETWEEN)
+    return [f"training.evaluation_steps={between}", f"training.epochs={-(-steps // between)}"]
+
+
+def _parser() -> argparse.ArgumentParser:
+    usual = WakeWordSettings()
+    parser = argparse.ArgumentParser(
+        prog="python -m model_keyword.wake_word",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("word", help="in hanzi, 1 to 6 of them; three or four are usual")
+    parser.add_argument("--pinyin", default="", help="its reading, where another than the dictionary's")
+    parser.add_argument("--output", type=Path, help="folder (default: runs/wake_words/ and the reading)")
+    parser.add_argument(
+        "--background",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a folder of recordings without the word, or a recording; may be repeated",
+    )
+    parser.add_argument(
+        "--alarms-per-hour", type=float, default=1.0, metavar="N", help="allowed false alarms (default: 1)"
+    )
+    parser.add_argument("--hours", type=float, default=1.0, help="of synthesised speech to test on (1)")
+    parser.add_argument("--config", type=Path, default=RECIPE, help="the recipe of the training")
+    parser.add_argument("--steps", type=positive, help="of the training (default: the recipe's)")
+    parser.add_argument("--small", action="store_true", help="few voices and steps, to try it out")
+    texts = {
+        "voices": "of all splits together",
+        "takes": "clips of the word in each voice",
+        "near": "phrases with one other sound, in each voice",
+        "parts": "parts of the word, in each voice",
+        "words": "similar words, in each voice",
+        "sentences": "in each voice",
+        "seed": "of voices and of chance",
+    }
+    for name, text in texts.items():
+        kind = positive if name in ("voices", "takes", "sentences") else not_negative
+        parser.add_argument(f"--{name}", type=kind, help=f"{text} (default: {getattr(usual, name)})")
+    parser.add_argument(
+        "--workers", type=positive, default=os.cpu_count() or 1, help="(default: %(default)s)"
+    )
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="values that win over the recipe's")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)
