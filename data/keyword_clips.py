@@ -65,6 +65,8 @@ class KeywordDataConfig:
         unknown_share: most clips of other words for each clip of a word, in each split; 0 for none.
         noise_folder: recordings without words; by default ``_background_noise_`` in ``folder``, if there.
         clip_ms: length of a clip.
+        context_ms: sound before the clip that the model hears too: in a stream a causal model always heard
+            something. A clip alone has silence there; in training it has the end of another clip, mostly.
         dev_percentage: of the speakers, where the names of the files decide; ``test_percentage`` likewise.
         seed: picks the unknown words and the stretches of noise.
         cache: folder of the clips as they were read; may be shared by all corpora, settings and runs.
@@ -80,6 +82,7 @@ class KeywordDataConfig:
     unknown_share: float = 0.1
     noise_folder: str = ""
     clip_ms: int = 1000
+    context_ms: int = 0
     dev_percentage: float = 10.0
     test_percentage: float = 10.0
     seed: int = 0
@@ -87,7 +90,7 @@ class KeywordDataConfig:
     workers: int = 2
 
     def __post_init__(self):
-        at_least(self, "data", silence_share=0, unknown_share=0, clip_ms=1, seed=0, workers=1)
+        at_least(self, "data", silence_share=0, unknown_share=0, clip_ms=1, context_ms=0, seed=0, workers=1)
         at_least(self, "data", dev_percentage=0, test_percentage=0)
         if self.dev_percentage + self.test_percentage >= 100:
             what = (

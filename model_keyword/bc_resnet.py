@@ -20,6 +20,7 @@ from model_keyword.sub_spectral_norm import SubSpectralNorm
 from model_keyword.time_layers import (
     KeptLength,
     as_image,
+    clip_mean,
     convolution,
     depthwise,
     label_logits,
@@ -66,13 +67,14 @@ class BcResnetConfig:
         return max(1, int(channels * self.scale))
 
 
-def build_bc_resnet(config: BcResnetConfig, x, labels: int):
+def build_bc_resnet(config: BcResnetConfig, x, labels: int, clip_share: float = 1.0):
     """Build the network.
 
     Args:
         config: geometry.
         x: features (B, T, F), log-mel rather than MFCC: neighbours have to be neighbours in frequency.
         labels: L.
+        clip_share: of the frames, how many make the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
@@ -99,7 +101,7 @@ def build_bc_resnet(config: BcResnetConfig, x, labels: int):
     x = depthwise(x, (5, 5), feature_padding="valid", name="last_depthwise", **settings)
     x = layers.AveragePooling2D((1, x.shape[2]), name="all_features")(x)  # (B, T, 1, C)
     x = convolution(x, config.scaled(config.last_filters), 1, use_bias=False, name="last_mix")
-    x = layers.GlobalAveragePooling2D(name="clip")(normalised(x, "last_mix"))  # (B, C)
+    x = clip_mean(normalised(x, "last_mix"), clip_share)  # (B, C)
     return label_logits(x, labels)
 
 

@@ -20,6 +20,7 @@ from model_keyword.layer_lists import check_layers, check_value
 from model_keyword.time_layers import (
     Padding,
     as_image,
+    clip_mean,
     convolution,
     depthwise,
     label_logits,
@@ -62,13 +63,14 @@ class DsCnnConfig:
         check_layers(self, filters="count", kernels="pair", strides="pair", dilations="pair")
 
 
-def build_ds_cnn(config: DsCnnConfig, x, labels: int):
+def build_ds_cnn(config: DsCnnConfig, x, labels: int, clip_share: float = 1.0):
     """Build the network.
 
     Args:
         config: geometry.
         x: features (B, T, F).
         labels: L.
+        clip_share: of the frames, how many make the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
@@ -93,5 +95,5 @@ def build_ds_cnn(config: DsCnnConfig, x, labels: int):
         x = normalised(x, name)
         x = convolution(x, filters, 1, name=f"pointwise_{number}")
         x = normalised(x, f"pointwise_{number}")
-    x = layers.GlobalAveragePooling2D(name="clip")(x)  # (B, filters)
+    x = clip_mean(x, clip_share)  # (B, filters)
     return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)

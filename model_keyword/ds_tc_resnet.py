@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from keras import layers
 
 from model_keyword.layer_lists import check_layers, check_value
-from model_keyword.time_layers import KeptLength, convolution, depthwise, label_logits, normalised
+from model_keyword.time_layers import KeptLength, clip_mean, convolution, depthwise, label_logits, normalised
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,21 @@ class DsTcResnetConfig:
         check_value(self, padding="kept_length", dropout="share")
 
 
-def build_ds_tc_resnet(config: DsTcResnetConfig, x, labels: int):
+def build_ds_tc_resnet(config: DsTcResnetConfig, x, labels: int, clip_share: float = 1.0):
     """Build the network.
 
     Args:
         config: geometry.
         x: features (B, T, F).
         labels: L.
+        clip_share: of the frames, how many make the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
     """
     for index in range(len(config.filters)):
         x = _block(x, config, index)
-    x = layers.GlobalAveragePooling1D(name="clip")(x)  # (B, filters)
+    x = clip_mean(x, clip_share)  # (B, filters)
     return label_logits(x, labels)
 
 

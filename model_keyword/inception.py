@@ -16,7 +16,14 @@ from dataclasses import dataclass
 from keras import layers
 
 from model_keyword.layer_lists import check_layers, check_value
-from model_keyword.time_layers import KeptLength, convolution, label_logits, max_pooling, normalised
+from model_keyword.time_layers import (
+    KeptLength,
+    clip_mean,
+    convolution,
+    label_logits,
+    max_pooling,
+    normalised,
+)
 
 _POOL = 3  # frames of which the largest is kept, as in the papers
 
@@ -54,13 +61,14 @@ class InceptionConfig:
         check_value(self, padding="kept_length", dropout="share")
 
 
-def build_inception(config: InceptionConfig, x, labels: int):
+def build_inception(config: InceptionConfig, x, labels: int, clip_share: float = 1.0):
     """Build the network.
 
     Args:
         config: geometry.
         x: features (B, T, F).
         labels: L.
+        clip_share: of the frames, how many make the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
@@ -73,7 +81,7 @@ def build_inception(config: InceptionConfig, x, labels: int):
     for number, (branch, filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
         x = _block(x, branch, filters, kernel, config, f"block_{number}")
         x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"block_{number}_pool")
-    x = layers.GlobalAveragePooling1D(name="clip")(x)  # (B, filters)
+    x = clip_mean(x, clip_share)  # (B, filters)
     return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
 
 

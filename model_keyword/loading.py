@@ -33,6 +33,7 @@ class KeywordModel:
         features: settings of the front end that it was trained on.
         labels: of its outputs, in their order.
         clip_samples: length of a clip at ``features.sample_rate``.
+        context_samples: sound before a clip that the model hears too.
         config: the run's config.yaml as plain values.
     """
 
@@ -40,15 +41,20 @@ class KeywordModel:
     features: KeywordFeatureConfig
     labels: tuple[str, ...]
     clip_samples: int
+    context_samples: int
     config: Mapping[str, Any]
 
     def logits(self, samples: np.ndarray) -> np.ndarray:
         """Clips (N, clip_samples), int16 or float32 in [-1, 1] → logits (N, labels) float32."""
         parts = [
-            logits_of(self.model, keyword_features(as_float(samples[start : start + BATCH]), self.features))
+            logits_of(self.model, self.inputs(samples[start : start + BATCH]))
             for start in range(0, len(samples), BATCH)
         ]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.labels)), np.float32)
+
+    def inputs(self, samples: np.ndarray) -> np.ndarray:
+        """Clips (N, clip_samples) → what the model takes: (N, T, F), or samples of the kind ``raw``."""
+        return keyword_features(after_silence(as_float(samples), self.context_samples), self.features)
 
 
 def load_keyword_model(
@@ -78,11 +84,11 @@ def load_keyword_model(
         hint = f"known: {', '.join(MODELS)}"
         raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=hint)
     model_config = folder.section("model", MODELS[name].config)
-    clip_samples = samples_of(_clip_ms(folder, config), trained.sample_rate)
-    model = build_keyword_model(model_config, trained, clip_samples, len(labels))
+    clip_samples, context_samples = _lengths(folder, config, trained.sample_rate)
+    model = build_keyword_model(model_config, trained, clip_samples, len(labels), context_samples)
     prepare_prediction(model)
     _load_weights(model, labels, folder, weights)
-    return KeywordModel(model, trained, labels, clip_samples, config)
+    return KeywordModel(model, trained, labels, clip_samples, context_samples, config)
 
 
 def refuse_other_features(
@@ -106,6 +112,11 @@ def as_float(samples: np.ndarray) -> np.ndarray:
     return samples.astype(np.float32) / 32768 if samples.dtype == np.int16 else samples
 
 
+def after_silence(samples: np.ndarray, context_samples: int) -> np.ndarray:
+    """Clips (N, S) with digital silence before them, where the model hears more than the clip."""
+    return np.pad(samples, ((0, 0), (context_samples, 0)))
+
+
 def samples_of(clip_ms: float, sample_rate: int) -> int:
     """Samples of a clip."""
     return round(clip_ms * sample_rate / 1000)
@@ -115,12 +126,17 @@ def _recorded_hash(config: Mapping[str, Any]) -> str:
     return str((config.get(ENVIRONMENT) or {}).get(LABELS_HASH))
 
 
-def _clip_ms(folder: RunFolder, config: Mapping[str, Any]) -> float:
-    found = (config.get("data") or {}).get("clip_ms")
-    if not isinstance(found, int | float) or found <= 0:
-        what = f"config.yaml is damaged (data.clip_ms is {found})"
-        raise RunError(what, where=folder.path, hint="copy the run folder again")
-    return found
+def _lengths(folder: RunFolder, config: Mapping[str, Any], sample_rate: int) -> tuple[int, int]:
+    """Samples of a clip, and of what is heard before it."""
+    data = config.get("data") or {}
+    lengths = []
+    for name, least in (("clip_ms", 1), ("context_ms", 0)):
+        found = data.get(name, 0)
+        if not isinstance(found, int | float) or found < least:
+            what = f"config.yaml is damaged (data.{name} is {found})"
+            raise RunError(what, where=folder.path, hint="copy the run folder again")
+        lengths.append(samples_of(found, sample_rate))
+    return lengths[0], lengths[1]
 
 
 def _load_weights(model: keras.Model, labels: Sequence[str], folder: RunFolder, weights: str) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from keras import layers
 
 from model_keyword.layer_lists import check_layers, check_value
-from model_keyword.time_layers import Padding, convolution, depthwise, label_logits, normalised
+from model_keyword.time_layers import Padding, clip_mean, convolution, depthwise, label_logits, normalised
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,14 @@ class MobilenetConfig:
         check_layers(self, filters="count", kernels="count", strides="count")
 
 
-def build_mobilenet(config: MobilenetConfig, x, labels: int):
+def build_mobilenet(config: MobilenetConfig, x, labels: int, clip_share: float = 1.0):
     """Build the network.
 
     Args:
         config: geometry.
         x: features (B, T, F).
         labels: L.
+        clip_share: of the frames, how many make the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
@@ -81,5 +82,5 @@ def build_mobilenet(config: MobilenetConfig, x, labels: int):
         x = normalised(x, name, "relu6")
         x = layers.Dense(filters, use_bias=False, name=f"block_{number}_mix")(x)
         x = normalised(x, f"block_{number}_mix", "relu6")
-    x = layers.GlobalAveragePooling1D(name="clip")(x)  # (B, filters)
+    x = clip_mean(x, clip_share)  # (B, filters)
     return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from keras import layers
 
 from model_keyword.layer_lists import check_layers, check_value
-from model_keyword.time_layers import KeptLength, convolution, depthwise, label_logits, normalised
+from model_keyword.time_layers import KeptLength, clip_mean, convolution, depthwise, label_logits, normalised
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,14 @@ class MobilenetV2Config:
         check_layers(self, filters="count", kernels="count", strides="count", expansions="factor")
 
 
-def build_mobilenet_v2(config: MobilenetV2Config, x, labels: int):
+def build_mobilenet_v2(config: MobilenetV2Config, x, labels: int, clip_share: float = 1.0):
     """Build the network.
 
     Args:
         config: geometry.
         x: features (B, T, F).
         labels: L.
+        clip_share: of the frames, how many make the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
@@ -75,7 +76,7 @@ def build_mobilenet_v2(config: MobilenetV2Config, x, labels: int):
     x = normalised(x, "conv", "relu6", scale=False)  # (B, T', first_filters)
     for index in range(len(config.filters)):
         x = _block(x, config, index)
-    x = layers.GlobalAveragePooling1D(name="clip")(x)  # (B, filters)
+    x = clip_mean(x, clip_share)  # (B, filters)
     return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
 
 

@@ -44,39 +44,45 @@ class ModelEntry:
         build: ``build(config, x, labels)``: features (B, T, F) → logits (B, labels).
         streams: whether it streams with its default settings.
         samples: whether its features are the samples of each window themselves.
+        context: whether it can be given sound before the clip: ``build`` then takes ``clip_share``.
     """
 
     config: type
     build: Callable[..., Any]
     streams: bool
     samples: bool = False
+    context: bool = False
 
 
 MODELS: dict[str, ModelEntry] = {
     "att_mh_rnn": ModelEntry(AttMhRnnConfig, build_att_mh_rnn, streams=True),
     "att_rnn": ModelEntry(AttRnnConfig, build_att_rnn, streams=False),
-    "bc_resnet": ModelEntry(BcResnetConfig, build_bc_resnet, streams=True),
+    "bc_resnet": ModelEntry(BcResnetConfig, build_bc_resnet, streams=True, context=True),
     "cnn": ModelEntry(CnnConfig, build_cnn, streams=True),
     "crnn": ModelEntry(CrnnConfig, build_crnn, streams=True),
     "dnn": ModelEntry(DnnConfig, build_dnn, streams=True),
     "dnn_raw": ModelEntry(DnnRawConfig, build_dnn_raw, streams=True, samples=True),
-    "ds_cnn": ModelEntry(DsCnnConfig, build_ds_cnn, streams=True),
-    "ds_tc_resnet": ModelEntry(DsTcResnetConfig, build_ds_tc_resnet, streams=True),
+    "ds_cnn": ModelEntry(DsCnnConfig, build_ds_cnn, streams=True, context=True),
+    "ds_tc_resnet": ModelEntry(DsTcResnetConfig, build_ds_tc_resnet, streams=True, context=True),
     "gru": ModelEntry(GruConfig, build_gru, streams=True),
-    "inception": ModelEntry(InceptionConfig, build_inception, streams=True),
-    "inception_resnet": ModelEntry(InceptionResnetConfig, build_inception_resnet, streams=True),
+    "inception": ModelEntry(InceptionConfig, build_inception, streams=True, context=True),
+    "inception_resnet": ModelEntry(InceptionResnetConfig, build_inception_resnet, streams=True, context=True),
     "lstm": ModelEntry(LstmConfig, build_lstm, streams=True),
-    "mobilenet": ModelEntry(MobilenetConfig, build_mobilenet, streams=True),
-    "mobilenet_v2": ModelEntry(MobilenetV2Config, build_mobilenet_v2, streams=True),
+    "mobilenet": ModelEntry(MobilenetConfig, build_mobilenet, streams=True, context=True),
+    "mobilenet_v2": ModelEntry(MobilenetV2Config, build_mobilenet_v2, streams=True, context=True),
     "svdf": ModelEntry(SvdfConfig, build_svdf, streams=True),
-    "svdf_resnet": ModelEntry(SvdfResnetConfig, build_svdf_resnet, streams=True),
-    "tc_resnet": ModelEntry(TcResnetConfig, build_tc_resnet, streams=True),
-    "xception": ModelEntry(XceptionConfig, build_xception, streams=True),
+    "svdf_resnet": ModelEntry(SvdfResnetConfig, build_svdf_resnet, streams=True, context=True),
+    "tc_resnet": ModelEntry(TcResnetConfig, build_tc_resnet, streams=True, context=True),
+    "xception": ModelEntry(XceptionConfig, build_xception, streams=True, context=True),
 }
 
 
 def build_keyword_model(
-    model_config: Any, features: KeywordFeatureConfig, clip_samples: int, labels: int
+    model_config: Any,
+    features: KeywordFeatureConfig,
+    clip_samples: int,
+    labels: int,
+    context_samples: int = 0,
 ) -> keras.Model:
     """Build a model for clips of one length.
 
@@ -85,17 +91,19 @@ def build_keyword_model(
         features: settings of the front end.
         clip_samples: samples a clip at ``features.sample_rate``.
         labels: L, the silence and the unknown words included.
+        context_samples: sound before the clip that the model hears too.
 
     Returns:
-        model of one input, features (B, T, F) float32, or samples (B, clip_samples) float32 in [-1, 1] where
-        ``features.kind`` is ``raw`` → logits (B, L) float32.
+        model of one input, features (B, T, F) float32 of context and clip, or samples (B, context_samples +
+        clip_samples) float32 in [-1, 1] where ``features.kind`` is ``raw`` → logits (B, L) float32.
 
     Raises:
         ConfigError: the clip holds no frame, a setting doesn't fit it, or the model wants samples.
     """
     entry = MODELS[model_config.name]
-    frames = feature_frames(clip_samples, features)
-    if frames < 1:
+    samples = context_samples + clip_samples
+    frames, clip_frames = (feature_frames(length, features) for length in (samples, clip_samples))
+    if clip_frames < 1:
         raise ConfigError(
             f"a clip of {clip_samples} samples is shorter than one window of {features.window_ms:g} ms",
             hint="a longer data.clip_ms, or a smaller features.window_ms",
@@ -105,13 +113,18 @@ def build_keyword_model(
             f"model.name {model_config.name} is fed with samples, and features.kind is {features.kind}",
             hint="features.kind=raw",
         )
+    if context_samples and not entry.context:
+        able = ", ".join(name for name, one in MODELS.items() if one.context)
+        what = f"model.name {model_config.name} takes nothing but the clip, and data.context_ms is not 0"
+        raise ConfigError(what, hint=f"data.context_ms=0, or one of: {able}")
     if features.kind != "raw":
         inputs = keras.Input((frames, feature_values(features)), name="features")
         x = inputs
     else:
-        inputs = keras.Input((clip_samples,), name="samples")
+        inputs = keras.Input((samples,), name="samples")
         x = _windows(inputs, features) if entry.samples else front_end(inputs, features)  # (B, T, F)
-    return keras.Model(inputs, entry.build(model_config, x, labels), name=model_config.name)
+    more = {"clip_share": clip_frames / frames} if entry.context else {}
+    return keras.Model(inputs, entry.build(model_config, x, labels, **more), name=model_config.name)
 
 
 def _windows(samples, features: KeywordFeatureConfig):

@@ -16,7 +16,14 @@ from keras import layers
 
 from model_keyword.layer_lists import check_equal_lengths, check_layers, check_value
 from model_keyword.svdf import svdf_layer
-from model_keyword.time_layers import KeptLength, hidden_layers, label_logits, max_pooling, normalised
+from model_keyword.time_layers import (
+    KeptLength,
+    clip_mean,
+    hidden_layers,
+    label_logits,
+    max_pooling,
+    normalised,
+)
 
 
 @dataclass(frozen=True)
@@ -49,13 +56,14 @@ class SvdfResnetConfig:
         check_value(self, padding="kept_length", dropout="share")
 
 
-def build_svdf_resnet(config: SvdfResnetConfig, x, labels: int):
+def build_svdf_resnet(config: SvdfResnetConfig, x, labels: int, clip_share: float = 1.0):
     """Build the network.
 
     Args:
         config: geometry.
         x: features (B, T, F).
         labels: L.
+        clip_share: of the frames, how many make the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
@@ -67,7 +75,7 @@ def build_svdf_resnet(config: SvdfResnetConfig, x, labels: int):
     for number, (filters, memory, pool) in enumerate(zip(*lists, strict=True), 1):
         x = _block(x, filters, memory, config.padding, f"block_{number}")
         x = max_pooling(x, pool, pool, padding="valid", name=f"pool_{number}")
-    x = layers.GlobalAveragePooling1D(name="clip")(x)  # (B, filters)
+    x = clip_mean(x, clip_share)  # (B, filters)
     x = layers.Dropout(config.dropout, name="dropout")(x)
     return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from keras import layers
 
 from model_keyword.layer_lists import check_layers, check_value
-from model_keyword.time_layers import KeptLength, convolution, label_logits, normalised
+from model_keyword.time_layers import KeptLength, clip_mean, convolution, label_logits, normalised
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,14 @@ class TcResnetConfig:
         check_value(self, padding="kept_length", dropout="share")
 
 
-def build_tc_resnet(config: TcResnetConfig, x, labels: int):
+def build_tc_resnet(config: TcResnetConfig, x, labels: int, clip_share: float = 1.0):
     """Build the network.
 
     Args:
         config: geometry.
         x: features (B, T, F).
         labels: L.
+        clip_share: of the frames, how many make the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
@@ -59,7 +60,7 @@ def build_tc_resnet(config: TcResnetConfig, x, labels: int):
     x = normalised(_convolution(x, first, config.first_kernel, 1, config, "conv"), "conv")  # (B, T, first)
     for number, channels in enumerate(blocks, 1):
         x = _block(x, channels, config, f"block_{number}")
-    x = layers.GlobalAveragePooling1D(name="clip")(x)  # (B, channels)
+    x = clip_mean(x, clip_share)  # (B, channels)
     return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
 
 

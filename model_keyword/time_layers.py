@@ -15,6 +15,7 @@ Keras's causal convolutions. Every layer is named, its helpers after it: ``conv_
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -27,6 +28,25 @@ Padding = Literal["causal", "same", "valid"]
 KeptLength = Literal["causal", "same"]
 # Runs are short, some thousand steps: Keras's usual 0.99 would still remember the first epochs.
 _MOMENTUM = 0.97
+_ROUNDING = 1e-6  # of a share of frames
+
+
+def clip_mean(x, clip_share: float = 1.0):
+    """Mean over the clip's frames: (B, T, C) or (B, T, F, C) → (B, C).
+
+    A causal model that streams hears what was before the clip, where a clip alone has the padding's zeros.
+    Given sound before the clip (``data.context_ms``), its layers get used to that; only the clip counts here.
+
+    Args:
+        x: frames; the sound before the clip first.
+        clip_share: of the frames, the last ones, that the clip itself is.
+    """
+    before = x.shape[1] - math.ceil(x.shape[1] * clip_share - _ROUNDING)
+    if len(x.shape) == 4:
+        x = layers.Cropping2D(((before, 0), (0, 0)), name="newest")(x) if before else x
+        return layers.GlobalAveragePooling2D(name="clip")(x)
+    x = layers.Cropping1D((before, 0), name="newest")(x) if before else x
+    return layers.GlobalAveragePooling1D(name="clip")(x)
 
 
 def convolution(

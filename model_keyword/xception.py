@@ -18,6 +18,7 @@ from keras import layers
 from model_keyword.layer_lists import check_equal_lengths, check_layers, check_value
 from model_keyword.time_layers import (
     KeptLength,
+    clip_mean,
     convolution,
     depthwise,
     label_logits,
@@ -63,13 +64,14 @@ class XceptionConfig:
         check_value(self, first_stride="count", padding="kept_length", dropout="share")
 
 
-def build_xception(config: XceptionConfig, x, labels: int):
+def build_xception(config: XceptionConfig, x, labels: int, clip_share: float = 1.0):
     """Build the network.
 
     Args:
         config: geometry.
         x: features (B, T, F).
         labels: L.
+        clip_share: of the frames, how many make the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
@@ -84,7 +86,7 @@ def build_xception(config: XceptionConfig, x, labels: int):
     for number, (filters, kernels, stride) in enumerate(zip(*lists, strict=True), 1):
         x = _block(x, filters, kernels, config, f"block_{number}")
         x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"block_{number}_pool")
-    x = layers.GlobalAveragePooling1D(name="clip")(x)  # (B, filters)
+    x = clip_mean(x, clip_share)  # (B, filters)
     x = layers.Dropout(config.dropout, name="dropout")(x)
     for number, units in enumerate(config.units, 1):
         x = layers.Dense(units, use_bias=False, name=f"dense_{number}")(x)

@@ -108,6 +108,11 @@ class KeywordConfig:
         """Samples of a clip."""
         return samples_of(self.data.clip_ms, self.features.sample_rate)
 
+    @property
+    def context_samples(self) -> int:
+        """Samples before a clip that the model hears too."""
+        return samples_of(self.data.context_ms, self.features.sample_rate)
+
 
 VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()}}
 
@@ -173,9 +178,10 @@ class KeywordTask:
     def _cut(self, features: Any) -> Any:
         """The step may have lengthened axis 1, or have forgotten its length: (batch, T, F) or (batch, S)."""
         config = self._config
+        samples = config.context_samples + config.clip_samples
         if config.features.kind == "raw":
-            return ops.reshape(features[:, : config.clip_samples], (-1, config.clip_samples))
-        frames = feature_frames(config.clip_samples, config.features)
+            return ops.reshape(features[:, :samples], (-1, samples))
+        frames = feature_frames(samples, config.features)
         return ops.reshape(features[:, :frames], (-1, frames, feature_values(config.features)))
 
 
@@ -214,7 +220,9 @@ def train_keyword(
     _write_labels(run, labels)
     _write_flags(run, config)
     model = distribution.build(
-        lambda: build_keyword_model(config.model, config.features, config.clip_samples, len(labels))
+        lambda: build_keyword_model(
+            config.model, config.features, config.clip_samples, len(labels), config.context_samples
+        )
     )
     write_text(run.path / "model_summary.txt", summary_text(model))
     train_store, dev_store = (_load(config, clips[split]) for split in ("train", "dev"))
@@ -236,8 +244,10 @@ def train_keyword(
         load_noises(noise_recordings(config.data), config.features.sample_rate, config.seed),
         config.seed,
         distribution.share,
+        config.context_samples,
     )
-    dev, dev_targets = features_of(dev_store, config.features), targets_of(dev_store.clips, labels)
+    dev = features_of(dev_store, config.features, config.context_samples)
+    dev_targets = targets_of(dev_store.clips, labels)
     task = KeywordTask(model, config, batches, dev, dev_targets, run.path / "accuracy_last.txt")
     return train(task, run, config.training, config.optimiser, distribution)
 

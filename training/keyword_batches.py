@@ -15,12 +15,13 @@ from data.augment import SpecAugmentConfig
 from data.batching import prefetch
 from data.keyword_augment import KeywordAugmentConfig, augment_clips, mask_features
 from data.keyword_store import ClipStore
-from model_keyword.loading import BATCH, as_float
+from model_keyword.loading import BATCH, after_silence, as_float
 from utils.keyword_features import KeywordFeatureConfig, keyword_features
 
 _PREFETCHED = 4
 # What a generator is for.
 _ORDER, _ALTERATION = 1, 2
+_SILENT_CONTEXTS = 0.3  # share of the clips that come after digital silence, the others after another clip
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class KeywordBatches:
         noises: of :func:`data.keyword_augment.load_noises`.
         seed: of all chance.
         share: (index, count): row i of a batch is in share i % count.
+        context_samples: sound before each clip: the end of another one, or silence.
     """
 
     store: ClipStore
@@ -63,6 +65,7 @@ class KeywordBatches:
     noises: Sequence[np.ndarray] = ()
     seed: int = 0
     share: tuple[int, int] = (0, 1)
+    context_samples: int = 0
 
     def between(self, first: int, last: int) -> Iterator[KeywordBatch]:
         """The batches of the steps from ``first`` up to ``last``, made in a thread of their own."""
@@ -74,12 +77,25 @@ class KeywordBatches:
         rows = self._rows(step)
         own = rows[index::count]
         rng = np.random.default_rng([self.seed, _ALTERATION, step, index])
-        samples, rate = as_float(self.store.samples[own]), self.features.sample_rate
-        samples = augment_clips(samples, self.augment, rng, self.noises, rate)
+        samples = np.concatenate([self._contexts(len(own), rng), self._altered(own, rng)], axis=1)
         features = keyword_features(samples, self.features)
         if self.features.kind != "raw":
             features = mask_features(features, self.spec_augment, rng)
         return KeywordBatch([self.store.clips[row].id for row in rows], features, self.targets[own])
+
+    def _altered(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The clips of these rows as a training hears them, (rows, clip_samples) float32."""
+        samples = as_float(self.store.samples[rows])
+        return augment_clips(samples, self.augment, rng, self.noises, self.features.sample_rate)
+
+    def _contexts(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """What is heard before so many clips, (count, context_samples) float32."""
+        if not self.context_samples:
+            return np.zeros((count, 0), np.float32)
+        contexts = self._altered(rng.integers(len(self.store.clips), size=count), rng)
+        contexts[rng.random(count) < _SILENT_CONTEXTS] = 0.0
+        missing = max(self.context_samples - contexts.shape[1], 0)
+        return np.pad(contexts, ((0, 0), (missing, 0)))[:, -self.context_samples :]
 
     def _rows(self, step: int) -> np.ndarray:
         """(size,) the clips of a step; a batch may end one pass and begin the next."""
@@ -92,9 +108,8 @@ class KeywordBatches:
         return rows
 
 
-def features_of(store: ClipStore, config: KeywordFeatureConfig) -> np.ndarray:
+def features_of(store: ClipStore, config: KeywordFeatureConfig, context_samples: int = 0) -> np.ndarray:
     """Features of all clips as they are: (N, T, F) float32, or samples (N, S) of the kind ``raw``."""
     starts = range(0, len(store.samples), BATCH)
-    return np.concatenate(
-        [keyword_features(as_float(store.samples[start : start + BATCH]), config) for start in starts]
-    )
+    clips = (as_float(store.samples[start : start + BATCH]) for start in starts)
+    return np.concatenate([keyword_features(after_silence(one, context_samples), config) for one in clips])
