@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from utils.quiet import without_native_notes, silence_tensorflow
+from utils.quiet import silence_tensorflow, without_native_notes
 
 NOTES = (
     "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
