@@ -93,9 +93,10 @@ def warnings_of(facts: WakeWordFacts) -> list[str]:
 def summary_lines(facts: WakeWordFacts) -> list[str]:
     """The figures that matter, a line each."""
     chosen, hits = facts.chosen, facts.chosen.said - facts.chosen.missed
-    recall, alarms = share_interval(hits, chosen.said), rate_interval(chosen.false_alarms, facts.hours)
+    said = max(chosen.said, 1)  # a recording of seconds may hold none
+    recall, alarms = share_interval(hits, said), rate_interval(chosen.false_alarms, facts.hours)
     return [
-        f"recall {100 * hits / chosen.said:.1f} % ({hits} of {chosen.said}, {100 * recall[0]:.1f}-"
+        f"recall {100 * hits / said:.1f} % ({hits} of {chosen.said}, {100 * recall[0]:.1f}-"
         f"{100 * recall[1]:.1f} %) on synthetic voices that trained nothing",
         f"false alarms {chosen.false_alarms_per_hour:.2f} an hour ({chosen.false_alarms} in "
         f"{facts.hours:.2f} h, {alarms[0]:.2f}-{alarms[1]:.2f}) on {facts.background}",

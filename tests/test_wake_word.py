@@ -183,7 +183,13 @@ TINY = (
 )
 NARROW = (
     *("features.mel_bins=16", "features.coefficients=10", "model.filters=[8,8]", "model.kernels=[3,1]"),
-    *("model.repeats=[1,1]", "model.strides=[1,1]", "model.dilations=[1,1]", "model.residuals=[false,false]"),
+    *(
+        "model.repeats=[1,1]",
+        "model.strides=[1,1]",
+        "data.context_ms=100",
+        "model.dilations=[1,1]",
+        "model.residuals=[false,false]",
+    ),
     *("training.batch_clips=24", "model.dropout=0"),
 )
 
@@ -264,10 +270,8 @@ def test_a_finished_word_is_left_alone_and_another_rate_only_calibrates(made, ca
 @synthesised
 def test_too_few_alarms_are_told_with_what_can_be_reached(made, monkeypatch):
     output, words = made
-    monkeypatch.setattr("streaming.calibration.THRESHOLDS", (0.0, 0.01))
-    with pytest.raises(
-        CorpusError, match=r"no threshold keeps to 0\.5 false alarms an hour: at 0\.?0? there"
-    ):
+    monkeypatch.setattr("streaming.calibration.THRESHOLDS", (0.0,))
+    with pytest.raises(CorpusError, match=r"no threshold keeps to 0\.5 false alarms an hour: at 0 there are"):
         command.main([*words, "--alarms-per-hour", "0.5"])
     assert open_bundle(output / "export").decoding["threshold"] > 0.01
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from data.corpora.wake_words import (
 )
 from data.keyword_clips import UNKNOWN, KeywordClip
 from data.keyword_folders import DEV_LIST, NOISE_FOLDER, SPLITS, TEST_LIST
+from utils.audio import audio_seconds
 from utils.config import at_least
 from utils.files import write_json, write_text
 from utils.syllable_distance import phrase_distance
@@ -129,7 +130,9 @@ def generate(
     identity = _identity(word, settings)
     card = root / "corpus.json"
     if read_card(card, identity)["complete"]:
-        return {split: [clip for clip in plan[split] if (root / clip.path).is_file()] for split in SPLITS}
+        return {
+            split: [_measured(root, one) for one in plan[split] if _is_there(root, one)] for split in SPLITS
+        }
     if tuple(command) == COMMAND:
         check_installed()
     write_json(card, identity | {"complete": False})
@@ -212,6 +215,15 @@ def _others(
         SpokenClip(UNKNOWN, negatives[n].said, voice, int(n), pauses=negatives[n].pauses)
         for n in sorted(map(int, picked))
     ]
+
+
+def _is_there(root: Path, clip: SpokenClip) -> bool:
+    return (root / clip.path).is_file()
+
+
+def _measured(root: Path, clip: SpokenClip) -> SpokenClip:
+    """A clip that was made before, with its length."""
+    return replace(clip, seconds=audio_seconds(root / clip.path))
 
 
 def _numbers_by_group(negatives: Sequence[Negative], split: str) -> dict[str, list[int]]:
