@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import itertools
 import json
 import queue
 import sys
@@ -37,6 +36,7 @@ examples:
 Of a bundle's folder the LiteRT model with external state is taken, in float where it is there.
 A pipe is read as 16-bit little-endian mono samples of --rate.
 """
+_PATIENCE_SECONDS = 5.0  # with a microphone that gives nothing
 _BLOCK_SECONDS = 0.1  # of sound that are waited for: a keyword is told at most so late
 
 
@@ -162,7 +162,7 @@ def _microphone_blocks(sample_rate: int) -> Iterator[np.ndarray]:
     """What the default microphone hears, until Ctrl-C.
 
     Raises:
-        AudioError: no sounddevice, no PortAudio, no microphone.
+        AudioError: no sounddevice, no PortAudio, no microphone, or one that was unplugged.
     """
     try:
         sounddevice: Any = importlib.import_module("sounddevice")
@@ -181,8 +181,12 @@ def _microphone_blocks(sample_rate: int) -> Iterator[np.ndarray]:
         hint = "connect one, or give files or - for a pipe"
         raise AudioError(f"the microphone can't be opened ({error})", hint=hint) from error
     with microphone:
-        for _ in itertools.count():
-            yield heard.get()
+        while True:
+            try:
+                yield heard.get(timeout=_PATIENCE_SECONDS)
+            except queue.Empty:
+                hint = "see that it is still connected"
+                raise AudioError("the microphone gives no sound any more", hint=hint) from None
 
 
 def _line(detection: Detection, source: str, options: argparse.Namespace) -> str:
