@@ -263,7 +263,7 @@ def _flat(past: np.ndarray, words: np.ndarray) -> tuple[np.ndarray, ...]:
     batch, width, seen = past.shape
     rows = np.repeat(np.arange(batch * width), words.shape[1])
     followers = np.repeat(words, width, axis=0).ravel()
-    return np.repeat(np.arange(batch), width), past.reshape(-1, seen), rows, followers
+    return np.repeat(np.arange(batch), width), past.reshape(batch * width, seen), rows, followers
 
 
 def _keep_best(
