@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from keras import layers
 
 from model_keyword.layer_lists import check_layers, check_value
-from model_keyword.time_layers import Padding, as_image, hidden_layers, image_convolutions, label_logits
+from model_keyword.time_layers import (
+    Padding,
+    as_image,
+    hidden_layers,
+    image_convolutions,
+    label_logits,
+    last_state,
+)
 
 
 @dataclass(frozen=True)
@@ -72,8 +79,6 @@ def build_crnn(config: CrnnConfig, x, labels: int):
     """
     x = image_convolutions(config, as_image(x))  # (B, T', F', C)
     x = layers.Reshape((-1, x.shape[2] * x.shape[3]), name="all_channels")(x)  # (B, T', F' · C)
-    last = len(config.recurrent_units)
-    for number, units in enumerate(config.recurrent_units, 1):
-        x = layers.GRU(units, return_sequences=number < last, name=f"gru_{number}")(x)
+    x = last_state(x, layers.GRU, config.recurrent_units, "gru")
     x = layers.Dropout(config.dropout, name="dropout")(x)  # (B, units)
     return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from keras import layers
 
 from model_keyword.layer_lists import check_layers, check_value
-from model_keyword.time_layers import hidden_layers, label_logits
+from model_keyword.time_layers import hidden_layers, label_logits, last_state
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,6 @@ def build_gru(config: GruConfig, x, labels: int):
     Returns:
         logits (B, L) float32.
     """
-    last = len(config.recurrent_units)
-    for number, units in enumerate(config.recurrent_units, 1):
-        x = layers.GRU(units, return_sequences=number < last, name=f"gru_{number}")(x)
+    x = last_state(x, layers.GRU, config.recurrent_units, "gru")
     x = layers.Dropout(config.dropout, name="dropout")(x)  # (B, units)
     return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)

@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+import keras
 from keras import layers
 
 from model_keyword.layer_lists import check_kernel_fits, check_stride
@@ -160,6 +161,13 @@ def hidden_layers(x, units: Sequence[int], activations: Sequence[str], name: str
     """Dense layers, one after the other: (…, C) → (…, units[-1])."""
     for number, (size, activation) in enumerate(zip(units, activations, strict=True), 1):
         x = layers.Dense(size, activation=activation, name=f"{name}_{number}")(x)
+    return x
+
+
+def last_state(x, cell: type[keras.Layer], units: Sequence[int], name: str):
+    """Recurrent layers, one after the other: (B, T, C) → (B, units[-1]), the last one's state at the end."""
+    for number, size in enumerate(units, 1):
+        x = cell(size, return_sequences=number < len(units), name=f"{name}_{number}")(x)
     return x
 
 
