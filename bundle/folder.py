@@ -156,9 +156,11 @@ def find_bundle(artefact: str | Path) -> tuple[Bundle, str]:
     """The bundle that an artefact's file lies in, and its path there.
 
     Raises:
-        BundleError: it lies in none, or the bundle doesn't know it.
+        BundleError: there is no such file, or it lies in no bundle.
     """
     artefact = Path(artefact)
+    if not artefact.exists():
+        raise BundleError("no such file", where=artefact, hint="export.py RUN makes a bundle of artefacts")
     for folder in artefact.absolute().parents:
         if (folder / FACTS).is_file():
             return open_bundle(folder), artefact.absolute().relative_to(folder).as_posix()

@@ -107,17 +107,6 @@ class LiteRTBackend:
         if self.facts.state is State.INTERNAL:
             self._open()
 
-    def differing_scales(self) -> dict[str, tuple[tuple[float, int], tuple[float, int]]]:
-        """States whose quantisation differs from one call's output to the next call's input, with both.
-
-        Such a state is rounded once more at each call. :meth:`call` converts it, so it isn't wrong.
-        """
-        return {
-            name: (self._inputs[name]["quantization"], self._outputs[name + NEXT_SUFFIX]["quantization"])
-            for name in self._state_names
-            if self._inputs[name]["quantization"] != self._outputs[name + NEXT_SUFFIX]["quantization"]
-        }
-
 
 def quantised(values: np.ndarray, details: Mapping) -> np.ndarray:
     """float32 → the tensor's type: round(value / scale) + zero point, within the type's range."""

@@ -27,6 +27,7 @@ from model_keyword.inception_resnet import InceptionResnetConfig, build_inceptio
 from model_keyword.lstm import LstmConfig, build_lstm
 from model_keyword.mobilenet import MobilenetConfig, build_mobilenet
 from model_keyword.mobilenet_v2 import MobilenetV2Config, build_mobilenet_v2
+from model_keyword.resnet import ResnetConfig, build_resnet
 from model_keyword.svdf import SvdfConfig, build_svdf
 from model_keyword.svdf_resnet import SvdfResnetConfig, build_svdf_resnet
 from model_keyword.tc_resnet import TcResnetConfig, build_tc_resnet
@@ -70,6 +71,7 @@ MODELS: dict[str, ModelEntry] = {
     "lstm": ModelEntry(LstmConfig, build_lstm, streams=True),
     "mobilenet": ModelEntry(MobilenetConfig, build_mobilenet, streams=True, context=True),
     "mobilenet_v2": ModelEntry(MobilenetV2Config, build_mobilenet_v2, streams=True, context=True),
+    "resnet": ModelEntry(ResnetConfig, build_resnet, streams=True, context=True),
     "svdf": ModelEntry(SvdfConfig, build_svdf, streams=True),
     "svdf_resnet": ModelEntry(SvdfResnetConfig, build_svdf_resnet, streams=True, context=True),
     "tc_resnet": ModelEntry(TcResnetConfig, build_tc_resnet, streams=True, context=True),

@@ -25,6 +25,7 @@ PACKAGE, RECIPES = ROOT / "model_keyword", ROOT / "configs" / "keyword"
 LABELS = 12
 STATISTICS = ("moving_mean", "moving_variance")
 NORMALISATION = (*STATISTICS, "gamma")
+NO_LOGIT_BIAS = (*NORMALISATION, "beta", "bias")  # the only layer with a bias is that of the logits
 
 # Model → parameters of its recipe with 12 labels; frames that a call in a stream must be a multiple of.
 MODELS_OF_RECIPES = {
@@ -43,6 +44,7 @@ MODELS_OF_RECIPES = {
     "lstm": (62_316, 1),
     "mobilenet": (36_364, 8),
     "mobilenet_v2": (29_724, 4),
+    "resnet": (20_437, 4),
     "svdf": (32_716, 1),
     "svdf_resnet": (34_508, 4),
     "tc_resnet": (65_836, 8),
@@ -128,6 +130,16 @@ SOURCES = {
     "arXiv:2106.04140 BC-ResNet-1": ("bc_resnet", {}, 40, 12, STATISTICS, 9.2, 9_232),
     "arXiv:2106.04140 BC-ResNet-8": ("bc_resnet", {"scale": 8.0}, 40, 12, STATISTICS, 321, 321_068),
     # 38.6 KB are a byte a weight, and two activations of 25 x 5 x 64
+    "arXiv:1710.10361 res8-narrow": ("resnet", {}, 40, 12, NO_LOGIT_BIAS, 19.9, 19_893),
+    "arXiv:1710.10361 res8": (
+        "resnet",
+        {"first_filters": 45, "channels": (45,) * 3},
+        40,
+        12,
+        NO_LOGIT_BIAS,
+        110,
+        110_295,
+    ),
     "arXiv:1711.07128 DS-CNN-S": ("ds_cnn", {}, 10, 12, (*NORMALISATION, "beta"), 38.6 - 16, 22_604),
 }
 
@@ -217,6 +229,17 @@ SMALL = {
         },
         16,
         5,
+    ),
+    "resnet": (
+        {
+            "first_filters": 4,
+            "first_kernel": (5, 3),
+            "pooling": (2, 2),
+            "channels": (4, 5),
+            "strides": ((1, 1), (2, 2)),
+        },
+        16,
+        12,
     ),
     "svdf": (
         {"filters": (6, 5), "memory": (4, 3), "projections": (4, 0), "activations": ("relu", "relu")},

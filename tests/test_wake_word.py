@@ -51,7 +51,7 @@ def test_a_word_is_read_with_all_its_forms():
 @pytest.mark.parametrize(
     ("hanzi", "pinyin", "message"),
     [
-        ("hello小明", "", "'helo' in the wake word 'hello小明' is no Chinese character"),
+        ("hello小明", "", "the wake word 'hello小明' holds other things than hanzi: 'h', 'e', 'l', 'o'"),
         ("", "", "the wake word is empty"),
         ("你好小明你好小明", "", "8 syllables, more than 6"),
         ("你好", "ni3", "1 syllables for '你好'"),

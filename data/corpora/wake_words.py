@@ -88,7 +88,8 @@ def read_wake_word(hanzi: str, pinyin: str = "") -> WakeWord:
     if not hanzi:
         raise CorpusError("the wake word is empty", hint=hint)
     if strange := [character for character in hanzi if not is_hanzi(character)]:
-        what = f"'{''.join(dict.fromkeys(strange))}' in the wake word '{hanzi}' is no Chinese character"
+        shown = ", ".join(f"'{character}'" for character in dict.fromkeys(strange))
+        what = f"the wake word '{hanzi}' holds other things than hanzi: {shown}"
         raise CorpusError(what, hint=hint)
     if len(hanzi) > LONGEST:
         what = f"the wake word '{hanzi}' has {len(hanzi)} syllables, more than {LONGEST}"
