@@ -18,6 +18,11 @@ class Stream(Protocol):
         """Forget what was heard."""
 
 
+def evenly(available: int, wanted: int) -> np.ndarray:
+    """At most ``wanted`` of so many rows, spread evenly: (n,) int."""
+    return np.unique(np.linspace(0, available - 1, min(available, wanted)).round().astype(int))
+
+
 def chunks_of(clip: np.ndarray, size: int, due: int) -> np.ndarray:
     """Cut a clip into chunks; its answer is there after the last one.
 

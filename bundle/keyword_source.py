@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bundle.clips import evenly
 from bundle.source import Clips, ExportSource
 from data.keyword_clips import UNKNOWN, KeywordClip, KeywordDataConfig, read_keyword_clips
 from data.keyword_store import load_clips
@@ -71,7 +72,7 @@ def keyword_source(
         frame_seconds=features.stride_samples / features.sample_rate,
         calibration=calibration,
         tests=tests,
-        golden=_spread(tests, GOLDEN_CLIPS) if len(tests) else _noise(keyword),
+        golden=tests.spread(GOLDEN_CLIPS) if len(tests) else _noise(keyword),
     )
 
 
@@ -95,16 +96,6 @@ def _clips(keyword: KeywordModel, data: KeywordDataConfig, clips: Sequence[Keywo
     inputs = keyword.inputs(store.samples[rows])
     references = [keyword.labels.index(store.clips[row].label) for row in rows]
     return Clips(inputs, np.array(references, np.int32))
-
-
-def evenly(available: int, wanted: int) -> np.ndarray:
-    """At most ``wanted`` of so many rows, spread evenly: (n,) int."""
-    return np.unique(np.linspace(0, available - 1, min(available, wanted)).round().astype(int))
-
-
-def _spread(clips: Clips, count: int) -> Clips:
-    rows = evenly(len(clips), count)
-    return Clips(clips.inputs[rows], clips.references[rows])
 
 
 def _noise(keyword: KeywordModel) -> Clips:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from bundle.clips import chunks_of, streamed
+from bundle.clips import chunks_of, evenly, streamed
 from bundle.runtimes import Artefact, open_artefact
 from bundle.scoring import final_answers, score
 from bundle.variants import State
@@ -117,8 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.tests:
         tests = read_arrays(options.tests)
         if artefact.mode is not State.NON_STREAM and "tensorflow" in sys.modules:
-            rows = np.linspace(0, len(tests["inputs"]) - 1, MOST_SLOW_CLIPS).astype(int)
-            tests = {name: values[np.unique(rows)] for name, values in tests.items()}
+            rows = evenly(len(tests["inputs"]), MOST_SLOW_CLIPS)
+            tests = {name: values[rows] for name, values in tests.items()}
         found["accuracy"], found["clips"] = accuracies(artefact, facts, tests), len(tests["inputs"])
     artefact.reset()
     found |= {

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bundle.keyword_source import CALIBRATION_CLIPS, GOLDEN_CLIPS, evenly
+from bundle.clips import evenly
+from bundle.keyword_source import CALIBRATION_CLIPS, GOLDEN_CLIPS
 from bundle.source import Clips, ExportSource
 from data.manifest import Utterance, read_manifest
 from model_speech.causal import CausalModel, load_causal_model

@@ -27,7 +27,7 @@ from streaming.streamability import StreamFacts, stream_facts
 from utils.errors import BundleError
 from utils.files import write_text
 
-CALIBRATION_CLIPS = {State.NON_STREAM: 200, State.INTERNAL: 40, State.EXTERNAL: 40}
+CALIBRATION_CLIPS = {State.NON_STREAM: 200, State.INTERNAL: 100, State.EXTERNAL: 100}
 """Clips of the training split that int8 is calibrated with; of a stream, each gives a call a chunk."""
 _CLIPS_A_STREAM = 4  # that a calibration hears before the state is reset: both are typical of the use
 BATCH = 64
@@ -149,7 +149,7 @@ class Workshop:
         Raises:
             BundleError: there are no clips to calibrate with.
         """
-        clips = self.source.calibration.inputs[: CALIBRATION_CLIPS[state]]
+        clips = self.source.calibration.spread(CALIBRATION_CLIPS[state]).inputs
         if not len(clips):
             hint = "int8 needs recordings of the training split: put them where the run's config.yaml says"
             raise BundleError("no clips to calibrate int8 with", hint=hint)
