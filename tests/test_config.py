@@ -122,6 +122,7 @@ def test_a_large_count_may_be_written_with_an_exponent():
         ("warmup.rat=4", ["unknown key 'warmup.rat'", "did you mean 'warmup.rate'?"]),
         ("rate=4", ["unknown key 'rate'", "did you mean 'optimiser.rate'?"]),
         ("blocks=4", ["unknown key 'blocks'", "did you mean 'model.blocks'?"]),
+        ("model.blocks=4", ["unknown key 'model.blocks'", "model.name=small has: name, "]),
         ("qqq=1", ["unknown key 'qqq'", "there are: seed, mixed"]),
         ("model.name=smal", ["unknown model.name 'smal'", "did you mean 'small'?"]),
         ("model.name=zzz", ["unknown model.name 'zzz'", "there are: small, deep"]),

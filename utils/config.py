@@ -247,6 +247,8 @@ class _Builder:
             if key not in siblings:
                 elsewhere = [name for name in self.known if name.rpartition(".")[2] == key]
                 hint = f"did you mean '{elsewhere[0]}'?" if elsewhere else _suggestion(key, siblings, prefix)
+                if f"{prefix}{key}" in elsewhere:  # of another variant
+                    hint = f"{prefix}name={schema.name} has: {', '.join(siblings)}"
                 raise self._error(f"unknown key '{prefix}{key}'", hint)
 
     def _error(self, what: str, hint: str | None = None) -> ConfigError:

@@ -39,11 +39,14 @@ from utils.config import at_least
 from utils.files import write_json, write_text
 from utils.syllable_distance import phrase_distance
 
-RECIPE = 1  # raise it when the sound of a corpus with the same settings changes
+RECIPE = 2  # raise it when the sound of a corpus with the same settings changes
 SENTENCE, NEAR, PARTS = "sentence", "near", "parts"
+# A phrase nearer than this (another tone, a classic confusion) is said in the test alone, which tells how often it
+# wakes: taught as something else than the word it would cost a third of the calls, as people's tones vary so much.
+_TAUGHT_DISTANCE = 40
 _SENTENCES = 900  # of which a split has its share: no sentence is in two
 _SENTENCE_SHARES = {"train": (0.0, 0.6), "dev": (0.6, 0.75), "test": (0.75, 1.0)}
-_MEASURED = 3  # times as many sentences a voice where alarms are counted as where it trains
+_MEASURED = 2  # times as many sentences a voice where alarms are counted as where it trains
 _PAUSED_SYLLABLES = 4  # words so long are also said with a pause in the middle: 你好，小明
 _PICK_KEY, _STREAM_KEY = 13, 14  # purposes of random generators
 # Of a hundred things said in a long recording: mostly ordinary speech, now and then something near the word.
@@ -62,16 +65,16 @@ class WakeWordSettings:
         near: phrases with one other initial, final or tone that each voice says.
         parts: parts of the word, repeated or in another order, that each voice says.
         words: words of the dictionary that each voice says.
-        sentences: that each training voice says; those of dev and test say three times as many.
+        sentences: that each training voice says; those of dev and test say twice as many.
         seed: of voices, choice, prosody and acoustics.
     """
 
     voices: int = 120
     takes: int = 8
-    near: int = 14
+    near: int = 10
     parts: int = 6
     words: int = 4
-    sentences: int = 10
+    sentences: int = 20
     seed: int = 0
 
     def __post_init__(self):
@@ -227,9 +230,11 @@ def _measured(root: Path, clip: SpokenClip) -> SpokenClip:
 
 
 def _numbers_by_group(negatives: Sequence[Negative], split: str) -> dict[str, list[int]]:
-    """Numbers of the negatives; of the sentences those of this split."""
+    """Numbers of the negatives; of the sentences those of this split, of the nearest phrases those of the test."""
     numbers: dict[str, list[int]] = {}
     for number, negative in enumerate(negatives):
+        if split != "test" and negative.kind in NEAR_KINDS and negative.distance < _TAUGHT_DISTANCE:
+            continue
         numbers.setdefault(group_of(negative.kind), []).append(number)
     sentences = numbers[SENTENCE]
     low, high = (round(share * len(sentences)) for share in _SENTENCE_SHARES[split])
