@@ -41,8 +41,8 @@ from utils.syllable_distance import phrase_distance
 
 RECIPE = 2  # raise it when the sound of a corpus with the same settings changes
 SENTENCE, NEAR, PARTS = "sentence", "near", "parts"
-# A phrase nearer than this (another tone, a classic confusion) is said in the test alone, which tells how often it
-# wakes: taught as something else than the word it would cost a third of the calls, as people's tones vary so much.
+# What is nearer to the word than this (another tone, a classic confusion) is said in the test alone, which
+# tells how often it wakes: taught as something else, such phrases cost half of the calls.
 _TAUGHT_DISTANCE = 40
 _SENTENCES = 900  # of which a split has its share: no sentence is in two
 _SENTENCE_SHARES = {"train": (0.0, 0.6), "dev": (0.6, 0.75), "test": (0.75, 1.0)}
@@ -230,7 +230,7 @@ def _measured(root: Path, clip: SpokenClip) -> SpokenClip:
 
 
 def _numbers_by_group(negatives: Sequence[Negative], split: str) -> dict[str, list[int]]:
-    """Numbers of the negatives; of the sentences those of this split, of the nearest phrases those of the test."""
+    """Numbers of a split's negatives: its share of the sentences; the nearest phrases in the test alone."""
     numbers: dict[str, list[int]] = {}
     for number, negative in enumerate(negatives):
         if split != "test" and negative.kind in NEAR_KINDS and negative.distance < _TAUGHT_DISTANCE:
