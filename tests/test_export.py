@@ -133,6 +133,13 @@ def test_each_mode_has_a_summary_and_a_drawing_of_all_its_layers(exported):
         assert ("History" in text) == (state is not State.NON_STREAM)
 
 
+def test_fewer_clips_are_from_all_over_the_split():
+    """A split is sorted by id: its first clips are of one word and one speaker."""
+    clips = Clips(np.arange(10.0, dtype=np.float32)[:, None], np.arange(10))
+    assert clips.spread(4).references.tolist() == [0, 3, 6, 9]
+    assert clips.spread(20).inputs.ravel().tolist() == list(range(10))
+
+
 def test_int8_states_have_one_scale_from_call_to_call(exported):
     """With two, a state would be rounded once more at each call."""
     artefact = open_artefact(exported / INT8.path)
