@@ -166,6 +166,9 @@ def test_without_a_microphone_it_says_what_is_missing(bundle: Path, monkeypatch:
 def test_what_cannot_listen_says_so(bundle: Path, wav: Path, tmp_path: Path):
     with pytest.raises(BundleError, match="whole clips"):
         listen.open_listener(bundle / "litert/non_stream_float.tflite")
+    with pytest.raises(BundleError, match="no such file"):
+        listen.open_listener(tmp_path / "model.tflite")
+    (tmp_path / "model.tflite").write_bytes(b"alone")
     with pytest.raises(BundleError, match="no bundle"):
         listen.open_listener(tmp_path / "model.tflite")
     with pytest.raises(SystemExit):
