@@ -85,7 +85,8 @@ def export_bundle(
             np.savez(tests, inputs=source.tests.inputs, references=source.tests.references)
             made, answers = _make_all(workshop, variants, folder, tests, accuracy)
         np.savez(folder / ANSWERS, **answers)
-        costs = {state: multiply_accumulates(workshop.stage(state).model) for state in states}
+        frames = source.golden.inputs.shape[1]
+        costs = {state: multiply_accumulates(workshop.stage(state).model, frames) for state in states}
         _write_report(workshop, folder, made, accuracy, costs)
     return made
 

@@ -1,4 +1,4 @@
-"""A Keras model of fixed shapes in; the multiply-accumulates of one call out."""
+"""A Keras model and the frames of a call in; the multiply-accumulates of that call out."""
 
 from __future__ import annotations
 
@@ -13,12 +13,19 @@ _SEPARABLE = (layers.SeparableConv1D, layers.SeparableConv2D)
 _ELEMENTWISE = (layers.BatchNormalization, layers.LayerNormalization, layers.Normalization, layers.PReLU)
 
 
-def multiply_accumulates(model: keras.Model) -> int | None:
+def multiply_accumulates(model: keras.Model, frames: int) -> int | None:
     """Of convolutions, dense and recurrent layers, as in the literature; the rest isn't counted.
+
+    Args:
+        model: plain or streamed.
+        frames: of a call, where the model takes any number of them.
 
     Returns:
         The number, or None where a layer with trained weights is of a kind not known here.
     """
+    shape = model.inputs[0].shape
+    if shape[1] is None:
+        model = keras.models.clone_model(model, input_tensors=keras.Input((frames, *shape[2:])))
     counts = [_of_layer(layer) for layer in model.layers]
     return None if None in counts else sum(counts)
 

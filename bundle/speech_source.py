@@ -54,7 +54,7 @@ def speech_source(
     except (UserError, OSError) as error:
         print(f"note: no accuracy and no int8, the recordings can't be read: {error}", file=sys.stderr)
         tests = calibration = _batch(causal, [], [])
-    golden = Clips(tests.inputs[:GOLDEN_CLIPS], tests.references[:GOLDEN_CLIPS])
+    golden = tests.spread(GOLDEN_CLIPS)
     return ExportSource(
         kind="speech",
         model=causal.network,

@@ -27,8 +27,8 @@ from streaming.streamability import StreamFacts, stream_facts
 from utils.errors import BundleError
 from utils.files import write_text
 
-CALIBRATION_CLIPS = {State.NON_STREAM: 200, State.INTERNAL: 100, State.EXTERNAL: 100}
-"""Clips of the training split that int8 is calibrated with; of a stream, each gives a call a chunk."""
+CALIBRATION_CLIPS, CALIBRATION_CALLS = 200, 5000
+"""Clips of the training split, at most, that int8 is calibrated with, and calls where they are streamed."""
 _CLIPS_A_STREAM = 4  # that a calibration hears before the state is reset: both are typical of the use
 BATCH = 64
 MOST_UNROLLED = 200  # frames of a clip that a recurrent layer is written out for
@@ -149,7 +149,10 @@ class Workshop:
         Raises:
             BundleError: there are no clips to calibrate with.
         """
-        clips = self.source.calibration.spread(CALIBRATION_CLIPS[state]).inputs
+        most = CALIBRATION_CLIPS
+        if state is not State.NON_STREAM:  # the converter keeps what it is given: memory grows with each call
+            most = min(most, max(CALIBRATION_CALLS * self.chunk // self.due, 1))
+        clips = self.source.calibration.spread(most).inputs
         if not len(clips):
             hint = "int8 needs recordings of the training split: put them where the run's config.yaml says"
             raise BundleError("no clips to calibrate int8 with", hint=hint)

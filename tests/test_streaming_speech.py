@@ -12,6 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bundle.building import export_bundle
+from bundle.folder import open_bundle
+from bundle.speech_source import speech_source
+from bundle.variants import Format, Precision, State, Variant
 from model_speech.causal import CausalModel, load_causal_model
 from model_speech.compact_streaming import (
     CompactStreamingConfig,
@@ -360,6 +364,20 @@ def test_what_can_not_stream_is_named_with_what_to_use(tmp_path, name, settings_
     expected = rf"(?s)'{name}' can't go along.*{message}.*model\.name=compact_streaming"
     with pytest.raises(ConfigError, match=expected):
         load_causal_model(tmp_path)
+
+
+def test_the_export_of_a_run_proves_itself(tmp_path, acoustic):
+    """Utterances of any length, rows of CTC: what is counted and compared is one call of 8 s, or a chunk."""
+    source = speech_source(save_speech_run(tmp_path / "run", acoustic, SMALL))
+    states = (State.NON_STREAM, State.EXTERNAL)
+    made = export_bundle(
+        source, [Variant(Format.LITERT, one, Precision.FLOAT) for one in states], tmp_path / "export"
+    )
+    assert [one.problems for one in made] == [[], []]
+    bundle = open_bundle(tmp_path / "export")
+    assert (bundle.facts["kind"], bundle.labels) == ("speech", TOKENS)
+    whole, chunk = json.loads((tmp_path / "export/export.json").read_text())["multiply_accumulates"].values()
+    assert 95 * chunk < whole < 105 * chunk  # 800 frames and the look-ahead, 8 a chunk
 
 
 def test_raw_sound_comes_in_blocks_as_short_as_asked_for():
