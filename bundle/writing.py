@@ -27,8 +27,8 @@ from streaming.streamability import StreamFacts, stream_facts
 from utils.errors import BundleError
 from utils.files import write_text
 
-CALIBRATION_CLIPS, CALIBRATION_CALLS = 200, 5000
-"""Clips of the training split, at most, that int8 is calibrated with, and calls where they are streamed."""
+CALIBRATION_CALLS = 5000
+"""Calls that the int8 of a stream is calibrated with; the converter keeps them all in memory."""
 _CLIPS_A_STREAM = 4  # that a calibration hears before the state is reset: both are typical of the use
 BATCH = 64
 MOST_UNROLLED = 200  # frames of a clip that a recurrent layer is written out for
@@ -149,17 +149,15 @@ class Workshop:
         Raises:
             BundleError: there are no clips to calibrate with.
         """
-        most = CALIBRATION_CLIPS
-        if state is not State.NON_STREAM:  # the converter keeps what it is given: memory grows with each call
-            most = min(most, max(CALIBRATION_CALLS * self.chunk // self.due, 1))
-        clips = self.source.calibration.spread(most).inputs
+        clips = self.source.calibration
         if not len(clips):
             hint = "int8 needs recordings of the training split: put them where the run's config.yaml says"
             raise BundleError("no clips to calibrate int8 with", hint=hint)
         if state is State.NON_STREAM:
-            yield from ({INPUT: clip[None]} for clip in clips)
+            yield from ({INPUT: clip[None]} for clip in clips.inputs)
             return
-        for number, clip in enumerate(clips):
+        fewer = clips.spread(max(CALIBRATION_CALLS * self.chunk // self.due, 1))
+        for number, clip in enumerate(fewer.inputs):
             if number % _CLIPS_A_STREAM == 0:
                 self.reference.reset()
             for chunk in chunks_of(clip, self.chunk, self.due):

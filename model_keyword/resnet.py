@@ -83,7 +83,7 @@ def build_resnet(config: ResnetConfig, x, labels: int, clip_share: float = 1.0):
         check_kernel_fits("pooling", x.shape[1:3], config.pooling)
         x = layers.AveragePooling2D(config.pooling, name="pooling")(x)
     for number, (channels, stride) in enumerate(zip(config.channels, config.strides, strict=True), 1):
-        x = _block(x, channels, tuple(stride), config, f"block_{number}")
+        x = _block(x, channels, stride, config, f"block_{number}")
     x = clip_mean(x, clip_share)  # (B, channels)
     return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
 

@@ -129,7 +129,6 @@ SOURCES = {
     "arXiv:2004.08531 3x2x64": ("ds_tc_resnet", match_box(3, 2), 64, 30, STATISTICS, 93, 92_894),
     "arXiv:2106.04140 BC-ResNet-1": ("bc_resnet", {}, 40, 12, STATISTICS, 9.2, 9_232),
     "arXiv:2106.04140 BC-ResNet-8": ("bc_resnet", {"scale": 8.0}, 40, 12, STATISTICS, 321, 321_068),
-    # 38.6 KB are a byte a weight, and two activations of 25 x 5 x 64
     "arXiv:1710.10361 res8-narrow": ("resnet", {}, 40, 12, NO_LOGIT_BIAS, 19.9, 19_893),
     "arXiv:1710.10361 res8": (
         "resnet",
@@ -140,6 +139,7 @@ SOURCES = {
         110,
         110_295,
     ),
+    # 38.6 KB are a byte a weight, and two activations of 25 x 5 x 64
     "arXiv:1711.07128 DS-CNN-S": ("ds_cnn", {}, 10, 12, (*NORMALISATION, "beta"), 38.6 - 16, 22_604),
 }
 

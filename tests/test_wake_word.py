@@ -123,6 +123,17 @@ def test_voices_and_sentences_of_a_split_are_in_no_other():
     assert takes == {(WORD.forms[0], ()), (WORD.forms[0], (2,)), (WORD.forms[1], ())}
 
 
+def test_what_is_nearest_is_said_in_the_test_alone():
+    """A phrase a tone away, taught as something else, would cost calls; how often it wakes is counted."""
+    plan, negatives = plan_clips(WORD, WakeWordSettings(voices=24)), negatives_of(WORD, 0)
+    nearest = {
+        split: min(negatives[clip.number].distance for clip in clips if clip.label != WORD.hanzi)
+        for split, clips in plan.items()
+    }
+    assert nearest["train"] == nearest["dev"] == 40
+    assert nearest["test"] < 40
+
+
 def test_a_long_recording_is_mostly_ordinary_speech():
     settings = WakeWordSettings(voices=12, takes=3)
     said = hour_of_speech(Path("clips"), WORD, settings, plan_clips(WORD, settings)["test"], 3600)

@@ -246,9 +246,12 @@ class _Builder:
         for key in values:
             if key not in siblings:
                 elsewhere = [name for name in self.known if name.rpartition(".")[2] == key]
-                hint = f"did you mean '{elsewhere[0]}'?" if elsewhere else _suggestion(key, siblings, prefix)
                 if f"{prefix}{key}" in elsewhere:  # of another variant
                     hint = f"{prefix}name={schema.name} has: {', '.join(siblings)}"
+                elif elsewhere:
+                    hint = f"did you mean '{elsewhere[0]}'?"
+                else:
+                    hint = _suggestion(key, siblings, prefix)
                 raise self._error(f"unknown key '{prefix}{key}'", hint)
 
     def _error(self, what: str, hint: str | None = None) -> ConfigError:
