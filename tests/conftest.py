@@ -5,10 +5,13 @@ Keras is imported only when a test asks for a run.
 
 from __future__ import annotations
 
+import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from tests.fork_server import ForkServer
@@ -20,6 +23,16 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nightly", action="store_true", help="mutations, kills: the full size, an hour or so")
+
+
+@pytest.hookimpl(tryfirst=True)  # before the fixtures are made
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Every test begins with the same random numbers, also for weights that nobody seeded."""
+    if keras := sys.modules.get("keras"):
+        keras.utils.set_random_seed(0)
+    else:
+        random.seed(0)
+        np.random.seed(0)  # noqa: NPY002
 
 
 @pytest.fixture(scope="session")
