@@ -7,6 +7,7 @@ can be killed after some time, or when it is about to change the file system for
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -192,6 +193,8 @@ def _child(main: Callable[[Sequence[str]], int], job: dict, report: int) -> None
 
     # A shell starts what it runs in the background deaf to Ctrl-C, and the tests' runner may be run so.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # JAX's, loaded by Keras where it is installed: a Ctrl-C that falls into it is dropped.
+    gc.callbacks.clear()
     os.set_inheritable(report, False)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     output = os.open(job["output"], os.O_WRONLY | os.O_CREAT)
