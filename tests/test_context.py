@@ -130,7 +130,7 @@ def test_padding_has_no_influence(model, tables):
     row = np.array([[3, 5, 7, 4]], np.int32)
     alone = log_probs(model, row, tables)
     longer = log_probs(model, np.pad(row, ((0, 1), (0, 9))), tables)
-    np.testing.assert_allclose(longer[:1, :4], alone, atol=1e-6)
+    np.testing.assert_allclose(longer[:1, :4], alone, atol=1e-5)
 
 
 def test_a_position_sees_as_far_as_the_dilations_add_up(model, tables):
@@ -161,10 +161,14 @@ def test_the_weights_file_is_small_and_nearly_the_same(model, tables, tmp_path):
     weights, row = context_weights(model, tables), np.array([[3, 5, 7, 4]])
     save_weights_file(tmp_path / "network.npz", weights)
     loaded = load_weights_file(tmp_path / "network.npz")
-    assert loaded.rated == weights.rated and loaded.embeddings.dtype == np.float16
+    assert loaded.rated == weights.rated
+    for name in ("embeddings", "kernels", "hanzi"):
+        exact = getattr(weights, name)
+        step = np.abs(exact).max(axis=-1, keepdims=True) / 127
+        assert (np.abs(getattr(loaded, name) - exact) <= 0.51 * step + 1e-7).all()
     np.testing.assert_array_equal(loaded.candidates, weights.candidates)
     np.testing.assert_allclose(
-        ContextNetwork(loaded).log_probs(row), ContextNetwork(weights).log_probs(row), atol=0.03
+        ContextNetwork(loaded).log_probs(row), ContextNetwork(weights).log_probs(row), atol=0.15
     )
 
 
@@ -179,7 +183,7 @@ def test_a_damaged_weights_file_is_told(model, tables, tmp_path):
         load_weights_file(path)
     path.write_bytes(content)
     with np.load(path) as saved:
-        arrays = {**saved, "hanzi": saved["hanzi"][:3]}
+        arrays = {**saved, "norms": saved["norms"][:3]}
     np.savez(path, **arrays)
     with pytest.raises(RunError, match="don't belong together"):
         load_weights_file(path)
