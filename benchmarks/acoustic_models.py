@@ -63,10 +63,10 @@ def main() -> None:
 def measure(name: str, utterances: int, seconds: int, steps: int) -> dict[str, float]:
     """Train one model on a random batch of ``utterances`` of ``seconds`` each; its figures."""
     # TensorFlow is loaded in the measuring process only.
-    from model_speech.cost import multiply_accumulates
     from model_speech.registry import MODELS
     from training.optimiser import OptimiserConfig, make_optimizer
     from training.step import make_train_step
+    from utils.model_cost import multiply_accumulates
 
     bins, classes = feature_bins(FEATURES[name]), len(acoustic_vocabulary())
     config = MODELS[name].config()

@@ -14,7 +14,6 @@ import keras
 import numpy as np
 from tqdm import tqdm
 
-from bundle.costs import multiply_accumulates
 from bundle.folder import ANSWERS, CLIPS, FACTS, FORMAT, LABELS, STREAM, files_in
 from bundle.measuring import measure, runtime_version, verdict
 from bundle.report import accuracy_text, report_json, report_text
@@ -25,6 +24,7 @@ from model_keyword.labels import labels_hash, write_labels
 from streaming.streamability import check_streamable
 from utils.errors import BundleError
 from utils.files import replacing_folder, write_json, write_text
+from utils.model_cost import multiply_accumulates
 
 _PACKAGES = ("tensorflow", "keras", "numpy", "ai-edge-litert", "onnx", "onnxruntime", "tf2onnx")
 
@@ -86,7 +86,7 @@ def export_bundle(
             made, answers = _make_all(workshop, variants, folder, tests, accuracy)
         np.savez(folder / ANSWERS, **answers)
         frames = source.golden.inputs.shape[1]
-        costs = {state: multiply_accumulates(workshop.stage(state).model, frames) for state in states}
+        costs = {state: _cost(workshop.stage(state).model, frames) for state in states}
         _write_report(workshop, folder, made, accuracy, costs)
     return made
 
@@ -94,6 +94,14 @@ def export_bundle(
 def can_stream(source: ExportSource) -> list[str]:
     """What keeps the source from streaming, a line a layer; empty: it streams."""
     return [str(obstacle) for obstacle in check_streamable(source.model)]
+
+
+def _cost(model: keras.Model, frames: int) -> int | None:
+    """Multiply-accumulates of a call; None if a layer's aren't known."""
+    try:
+        return multiply_accumulates(model, frames)
+    except ValueError:
+        return None
 
 
 def _write_parts(workshop: Workshop, folder: Path, streams: bool) -> None:

@@ -1,6 +1,6 @@
 """The weights of a trained context network ⇄ ``network.npz``, a byte a weight; without a framework.
 
-Matrices are whole numbers from -127 to 127, each row with a scale of its own; all else has two bytes a number.
+Matrices are whole numbers from -127 to 127, each row with a scale of its own; all else has two bytes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def load_weights_file(path: str | Path) -> ContextWeights:
     Raises:
         RunError: the file is missing or damaged, or its parts don't belong together.
     """
-    hint = "copy the folder again"
+    hint = "copy the folder again, or train it again if an earlier version made it"
     try:
         saved = read_arrays(path)
         arrays = {one.name: saved[one.name] for one in fields(ContextWeights)}

@@ -5,9 +5,10 @@
 
 The n-gram model knows most; a dictionary's words say what belongs together, also where the texts never had
 it; the network sees both sides of a syllable. Hanzi may be written whose syllables an acoustic model mistakes
-for those given. The weights (log-linear, Och and Ney 2002, "Discriminative Training and Maximum Entropy
-Models for Statistical Machine Translation") were tuned on held-out text. All of it is NumPy: it starts in
-seconds.
+for those given. How many of a sentence's syllables are mistaken nobody knows: each sentence is searched as if
+they were many, and, if that finds any, as if they were few; the higher score wins. The weights (log-linear,
+Och and Ney 2002, "Discriminative Training and Maximum Entropy Models for Statistical Machine Translation")
+were tuned on held-out text. All of it is NumPy: it starts in seconds.
 """
 
 from __future__ import annotations
@@ -33,23 +34,25 @@ from model_language.symbols import PAD_ID, Symbols
 from model_language.token_ids import TokenIds
 from model_language.windows import windows
 from model_language.word_unigram import WORDS_FILE, WordUnigram, read_words
-from utils.errors import RunError
+from utils.errors import ConfigError, RunError
 from utils.run import RunFolder
 
 NAME = "fused"
 NETWORK_PART = "network"
 NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"
 # Padded syllables in one call of the search.
-_BATCH_SYLLABLES = 2048
+_BATCH_SYLLABLES = 3072
 # What is so much less promising than the best candidate (natural logarithm) isn't looked at; less promising
 # by so much when its neighbours are known, isn't searched; a hypothesis so far behind the best is dropped.
-_HOPELESS, _UNLIKELY, _MARGIN = 12.0, 7.0, 8.0
+_HOPELESS, _UNLIKELY, _MARGIN = 14.0, 9.0, 8.0
 # Syllables of a window that is searched by itself, and how many of them are seen twice on each side.
 _LONGEST, _CONTEXT = 192, 32
+# Share of the syllables of a network of alternatives that none of them stands for.
+_ERRORS_BEYOND_ALTERNATIVES = 0.02
 # Factor of beam and choices for sentences with syllables that have no tone.
 _WIDER = 3
 # Candidates of a syllable that are held against their neighbours', and how many of these.
-_LOOKED_AT, _NEIGHBOURS = 40, 3
+_LOOKED_AT, _NEIGHBOURS = 64, 3
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class FusedConfig:
         order: length of the longest n-grams.
         ngrams: how many n-grams of two hanzi and more are kept.
         dictionary: words drawn from a dictionary and added to the text; 0: none.
-        error_rate: share of the syllables that are expected to be heard wrongly.
+        error_rates: shares of a sentence's syllables that may have been heard wrongly, falling.
         others: candidates of each syllable beyond the network's that are searched too.
         network, ngram, words, heard: factors of the log-probabilities; words 0: none are made or loaded.
         beam: hypotheses kept after each syllable.
@@ -73,7 +76,7 @@ class FusedConfig:
     order: int = 4
     ngrams: int = 7_500_000
     dictionary: int = 2_000_000
-    error_rate: float = 0.02
+    error_rates: tuple[float, ...] = (0.1, 0.005)
     others: int = 64
     network: float = 0.2
     ngram: float = 1.0
@@ -81,6 +84,12 @@ class FusedConfig:
     heard: float = 1.0
     beam: int = 16
     choices: int = 8
+
+    def __post_init__(self):
+        rates = self.error_rates
+        if not rates or list(rates) != sorted(set(rates), reverse=True) or not 0 < rates[-1] <= rates[0] < 1:
+            what = f"model.error_rates={list(rates)} don't fall between 1 and 0"
+            raise ConfigError(what, hint="such as [0.1,0.005], or a single one")
 
 
 class FusedConverter:
@@ -121,10 +130,10 @@ class FusedConverter:
         self._network, self.symbols, self._config, self.beam = network, symbols, config, config.beam
         self.history_model, self.path_model = WeightedHistory(ngrams, config.ngram), words
         self._tables, self._ngrams, self._rated = tables, ngrams, rated
-        # What is known of a candidate without its neighbours, all but what the network says of it.
-        self._alone = config.heard * tables.heard
+        # By error rate: what is known of a candidate without its neighbours and without the network.
+        self._alone = np.stack([config.heard * tables.log_probs(rate) for rate in config.error_rates])
         if config.network:
-            self._alone[:, rated:] += config.network * tables.shares[:, rated:]
+            self._alone[:, :, rated:] += config.network * tables.shares[:, rated:]
         self._expected = config.ngram * ngrams.unigrams
         self._tokens, self._blas = TokenIds(symbols), ThreadpoolController()
 
@@ -134,7 +143,7 @@ class FusedConverter:
         So a search can go through a network of alternative syllables with it, which a network of the whole
         sentence doesn't allow.
         """
-        config = replace(self._config, network=0.0)
+        config = replace(self._config, network=0.0, error_rates=(_ERRORS_BEYOND_ALTERNATIVES,))
         found = FusedConverter(
             self._network, self._ngrams, self._tables, self.symbols, config, self.path_model
         )
@@ -148,37 +157,57 @@ class FusedConverter:
             for index, sentence in enumerate(sentences)
             for window in (windows(len(sentence), _LONGEST, _CONTEXT) if len(sentence) else ())
         ]
-        pieces = [sentences[index][window.start : window.end] for index, window in cut]
-        texts = [""] * len(pieces)
-        jobs = list(self._jobs(pieces))
-        with self._alone_in_blas():
-            for (batch, _), found in zip(jobs, self._results(pieces, jobs), strict=True):
-                for place, text in zip(batch, found, strict=True):
-                    texts[place] = text
+        found = self._best([sentences[index][window.start : window.end] for index, window in cut])
         result = [""] * len(sentences)
-        for (index, window), text in zip(cut, texts, strict=True):
-            result[index] += text[window.first - window.start : window.last - window.start]
+        for (index, window), (path, _) in zip(cut, found, strict=True):
+            result[index] += self.symbols.decode(
+                path[window.first - window.start : window.last - window.start]
+            )
         return result
 
-    def _results(
-        self, pieces: Sequence[Sequence[str]], jobs: Sequence[tuple[list[int], bool]]
-    ) -> Iterator[list[str]]:
-        """What becomes of the pieces of each job, in threads: NumPy lets others run while it computes."""
-        if len(jobs) == 1:  # starting a thread costs more than a short sentence
-            ((batch, wider),) = jobs
-            yield self._converted([pieces[place] for place in batch], wider)
-            return
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            yield from pool.map(lambda job: self._converted([pieces[i] for i in job[0]], job[1]), jobs)
+    def _best(self, sentences: Sequence[Sequence[str]]) -> list[tuple[np.ndarray, int]]:
+        """The best path of each sentence, hanzi ids, and the place of the error rate at which it is found.
 
-    def _jobs(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[int], bool]]:
+        Without a mistake in it, the best path of a high rate is that of all lower ones, the better the lower.
+        """
+        found = [_Found(np.zeros(0, np.int32), -np.inf, False)] * len(sentences)
+        last = len(self._alone) - 1
+        levels, doubtful = [last] * len(sentences), range(len(sentences))
+        with self._alone_in_blas():
+            for level in range(last + 1):
+                for place, one in self._found(sentences, doubtful, level):
+                    if one.score >= found[place].score:
+                        found[place], levels[place] = one, level if one.mistaken else last
+                if level == 0:
+                    doubtful = [place for place, one in enumerate(found) if one.mistaken]
+        return [(one.path, level) for one, level in zip(found, levels, strict=True)]
+
+    def _found(
+        self, sentences: Sequence[Sequence[str]], chosen: Sequence[int], level: int
+    ) -> Iterator[tuple[int, _Found]]:
+        """Which sentence, and what is found for it, in threads: NumPy lets others run while it computes."""
+        jobs = list(self._jobs(sentences, chosen))
+
+        def search(job: tuple[list[int], bool]) -> list[_Found]:
+            return self._searched([sentences[place] for place in job[0]], level, wider=job[1])
+
+        if len(jobs) == 1:  # starting a thread costs more than a short sentence
+            yield from zip(jobs[0][0], search(jobs[0]), strict=True)
+        elif jobs:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                for (places, _), results in zip(jobs, pool.map(search, jobs), strict=True):
+                    yield from zip(places, results, strict=True)
+
+    def _jobs(
+        self, sentences: Sequence[Sequence[str]], chosen: Sequence[int]
+    ) -> Iterator[tuple[list[int], bool]]:
         """Batches of sentences of similar length; the second tells those with syllables that have no tone."""
-        bare = [not all(syllable[-1].isdigit() for syllable in sentence) for sentence in sentences]
+        bare = {place: not all(one[-1].isdigit() for one in sentences[place]) for place in chosen}
         for wider in (False, True):
-            chosen = [index for index, is_bare in enumerate(bare) if is_bare is wider]
-            for batch in length_batches([len(sentences[index]) for index in chosen], self.batch_syllables):
+            alike = [place for place in chosen if bare[place] is wider]
+            for batch in length_batches([len(sentences[place]) for place in alike], self.batch_syllables):
                 if len(batch):
-                    yield [chosen[place] for place in batch], wider
+                    yield [alike[place] for place in batch], wider
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
         """Up to ``n`` ways to write one sentence, the most probable first."""
@@ -190,9 +219,9 @@ class FusedConverter:
 
     def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
         """All candidates of each syllable and their own part of the score; no sentence may be empty."""
-        syllables = self._tokens.encode(sentences)
+        levels = np.array([level for _, level in self._best(sentences)])
         with self._alone_in_blas():
-            return self._grid(syllables, sentences, self._tables.candidates.shape[1])
+            return self._grid(sentences, levels, self._tables.candidates.shape[1])
 
     def _alone_in_blas(self) -> AbstractContextManager:
         """One thread for each matrix product: more, for products as small as these, mostly wait for each
@@ -205,15 +234,22 @@ class FusedConverter:
         first = Grid(grid.candidates[:, :, :width], grid.scores[:, :, :width], grid.lengths)
         return self._promising(first, self._config.choices)
 
-    def _converted(self, sentences: Sequence[Sequence[str]], wider: bool) -> list[str]:
-        """The best hanzi of some sentences; what has no tone may be so much that the search is wider."""
+    def _searched(self, sentences: Sequence[Sequence[str]], level: int, wider: bool) -> list[_Found]:
+        """The best paths at one error rate; what has no tone may be so much that the search is wider."""
         factor = _WIDER if wider else 1
-        syllables = self._tokens.encode(sentences)
-        grid = self._grid(syllables, sentences, self._tables.searched)
+        grid = self._grid(sentences, np.full(len(sentences), level), self._tables.searched)
         grid = self._promising(grid, factor * self._config.choices)
-        found, _ = best_paths(grid, factor * self.beam, self.margin, self.history_model, self.path_model)
-        rows = zip(found, grid.lengths, strict=True)
-        return [self.symbols.decode(row[:length]) for row, length in rows]
+        paths, scores = best_paths(grid, factor * self.beam, self.margin, self.history_model, self.path_model)
+        mistaken = self._mistaken(self._tokens.encode(sentences), paths)
+        rows = zip(paths, grid.lengths, scores.tolist(), mistaken.tolist(), strict=True)
+        return [_Found(path[:length], score, wrong) for path, length, score, wrong in rows]
+
+    def _mistaken(self, syllables: np.ndarray, paths: np.ndarray) -> np.ndarray:
+        """Whether paths (B, L) take any syllable for misheard, (B,) bool."""
+        width = self._tables.searched
+        chosen = self._tables.candidates[:, :width][syllables] == paths[:, :, None]  # (B, L, width)
+        chosen &= self._tables.misheard[:, :width][syllables]
+        return (chosen.any(axis=2) & (paths > PAD_ID)).any(axis=1)
 
     def _promising(self, grid: Grid, choices: int) -> Grid:
         """The most promising candidates, as far as can be told from the likely ones beside them."""
@@ -243,13 +279,24 @@ class FusedConverter:
         found[:, :-1] += linked.max(axis=-1)
         return found
 
-    def _grid(self, syllables: np.ndarray, sentences: Sequence[Sequence[str]], width: int) -> Grid:
-        scores = self._alone[:, :width][syllables]  # (B, L, width)
+    def _grid(self, sentences: Sequence[Sequence[str]], levels: np.ndarray, width: int) -> Grid:
+        """The first candidates of each syllable, at the error rates of the given places (B,)."""
+        syllables = self._tokens.encode(sentences)
+        scores = self._alone[:, :, :width][levels[:, None], syllables]  # (B, L, width)
         if self._config.network:
             logs = self._network.log_probs(syllables, rare=False)
             scores[:, :, : self._rated] += self._config.network * logs
         lengths = np.array([len(sentence) for sentence in sentences])
         return Grid(self._tables.candidates[:, :width][syllables], scores, lengths)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The best path of a sentence at one error rate; mistaken: some of its syllables are put right."""
+
+    path: np.ndarray
+    score: float
+    mistaken: bool
 
 
 class WeightedHistory:

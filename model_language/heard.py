@@ -1,7 +1,8 @@
 """Counted readings and an acoustic model's confusions in; what a syllable that was heard may stand for, out.
 
 P(heard | hanzi) = Σ over the hanzi's readings of P(reading | hanzi) · P(heard | reading), where a reading is
-heard right with the probability 1 − error rate, else as the acoustic model confuses it. A heard syllable
+heard right with the probability 1 − error rate, else as the acoustic model confuses it. Of the two ways only
+the likelier one is kept, and without the error rate: it isn't the same for all sentences. A heard syllable
 without a tone is any of its five. The candidates of each are those hanzi that a network rates, then the most
 probable others by P(heard | hanzi) · P(hanzi), then what is left of the lexicon's.
 """
@@ -21,6 +22,7 @@ from utils.files import replacing
 HEARD_FILE = "heard.npz"
 _RARE = -20.0  # log-probability of what should not be possible, but is a candidate
 _UNSEEN = 0.1  # added to the count of each reading that the lexicon has
+_USUAL_ERRORS = 0.02  # the error rate by which candidates are chosen
 
 
 @dataclass(frozen=True)
@@ -29,15 +31,23 @@ class HeardTables:
 
     Attributes:
         candidates: (tokens, C), hanzi ids, rows filled with 0; used as a whole by guided searches.
-        heard: (tokens, C), log P(token | hanzi), -inf where there is none.
+        heard: (tokens, C), log P(token | hanzi, said and heard right), or, where ``misheard``, log
+            P(token | hanzi, misheard); -inf where there is none.
+        misheard: (tokens, C) bool, where it takes a mistake to hear the token for the hanzi.
         shares: (tokens, C), log P(hanzi | token), whatever stands beside; -inf where there is none.
         searched: how many of the C columns a plain search looks at.
     """
 
     candidates: np.ndarray
     heard: np.ndarray
+    misheard: np.ndarray
     shares: np.ndarray
     searched: int
+
+    def log_probs(self, error_rate: float) -> np.ndarray:
+        """log P(token | hanzi), (tokens, C) float32, if such a share of the syllables is misheard."""
+        ways = np.log([1 - error_rate, error_rate]).astype(np.float32)
+        return self.heard + ways[self.misheard.astype(np.int8)]
 
     def save(self, path: str | Path) -> None:
         """Write one ``.npz`` file, logs in half precision."""
@@ -46,6 +56,7 @@ class HeardTables:
                 temporary,
                 candidates=self.candidates.astype(np.uint16),
                 heard=self.heard.astype(np.float16),
+                misheard=self.misheard,
                 shares=self.shares.astype(np.float16),
                 searched=self.searched,
             )
@@ -68,6 +79,7 @@ class HeardTables:
         return cls(
             candidates=arrays["candidates"].astype(np.int32),
             heard=arrays["heard"].astype(np.float32),
+            misheard=arrays["misheard"].astype(bool),
             shares=arrays["shares"].astype(np.float32),
             searched=int(arrays["searched"]),
         )
@@ -78,7 +90,6 @@ def build_heard(
     counts: np.ndarray,
     rated: np.ndarray,
     confused: np.ndarray,
-    error_rate: float,
     others: int,
 ) -> HeardTables:
     """Build the tables.
@@ -89,7 +100,6 @@ def build_heard(
         rated: (tokens, K), the candidates that a network rates; they stay the first.
         confused: (pinyin, pinyin), P(heard | said, misheard), see
             :func:`model_language.context_tables.heard_as`.
-        error_rate: share of the syllables that are heard wrongly.
         others: candidates beyond the network's that a plain search looks at.
     """
     counts = counts.astype(np.float32)
@@ -98,9 +108,10 @@ def build_heard(
     counts[rows, symbols.candidates[rows, columns]] += _UNSEEN
     frequency = counts.sum(axis=0)  # (hanzi,)
     read = counts / np.maximum(frequency, _UNSEEN)  # P(said | hanzi), (pinyin, hanzi)
-    heard = (1 - error_rate) * read + error_rate * (confused.T @ read)
     bases = _tones_of_bases(symbols)
-    heard = np.concatenate([heard, np.stack([heard[members].sum(axis=0) for members in bases])])
+    right, wrong = (_with_bases(one, bases) for one in (read, confused.T @ read))  # (tokens, hanzi) each
+    ways = np.stack([(1 - _USUAL_ERRORS) * right, _USUAL_ERRORS * wrong])
+    heard = ways.max(axis=0)
     lexicon = [symbols.candidates[number] for number in range(len(symbols.pinyin))]
     lexicon += [np.unique(symbols.candidates[members]) for members in bases]
     chosen = [
@@ -113,12 +124,18 @@ def build_heard(
     with np.errstate(divide="ignore", invalid="ignore"):
         weights = heard * frequency
         shares = np.log(weights[tokens, candidates] / weights.sum(axis=1, keepdims=True))
-        logs = np.log(heard[tokens, candidates])
+        misheard = ways[1, tokens, candidates] > ways[0, tokens, candidates]
+        logs = np.log(np.where(misheard, wrong[tokens, candidates], right[tokens, candidates]))
     empty = candidates == PAD_ID
     logs, shares = (
         np.where(empty, -np.inf, np.nan_to_num(one, nan=_RARE, neginf=_RARE)) for one in (logs, shares)
     )
-    return HeardTables(candidates, logs, shares, rated.shape[1] + others)
+    return HeardTables(candidates, logs, misheard, shares, rated.shape[1] + others)
+
+
+def _with_bases(table: np.ndarray, bases: list[np.ndarray]) -> np.ndarray:
+    """(pinyin, hanzi) → (tokens, hanzi): behind the syllables those without tone, sums over their tones."""
+    return np.concatenate([table, np.stack([table[members].sum(axis=0) for members in bases])])
 
 
 def _chosen(rated: np.ndarray, lexicon: np.ndarray, weights: np.ndarray, others: int) -> np.ndarray:

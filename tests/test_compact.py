@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from model_speech.compact import CompactConfig, build_compact
-from model_speech.cost import multiply_accumulates
 from model_speech.registry import MODELS
 from tests.acoustic_models import (
     assert_padding_has_no_influence,
@@ -15,6 +14,7 @@ from tests.acoustic_models import (
     assert_weights_round_trip,
 )
 from utils.errors import ConfigError
+from utils.model_cost import multiply_accumulates
 
 SMALL = CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5, gate=8)
 

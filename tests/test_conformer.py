@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from model_speech.conformer import ConformerConfig, build_conformer
-from model_speech.cost import multiply_accumulates
 from model_speech.normalisation import MaskedBatchNormalization
 from model_speech.registry import MODELS
 from model_speech.relative_attention import RelativeAttention, RelativePositions, shift
@@ -19,6 +18,7 @@ from tests.acoustic_models import (
     padded_batch,
 )
 from utils.errors import ConfigError
+from utils.model_cost import multiply_accumulates
 
 SMALL = ConformerConfig(blocks=1, width=8, heads=2, kernel=6)
 # Sizes in Gulati et al. 2020, table 1, and the millions of parameters of the whole transducer.

@@ -4,7 +4,6 @@ import keras
 import numpy as np
 import pytest
 
-from model_speech.cost import multiply_accumulates
 from model_speech.dfcnn import DfcnnConfig, build_dfcnn
 from model_speech.normalisation import MaskedBatchNormalization
 from model_speech.registry import MODELS
@@ -15,6 +14,7 @@ from tests.acoustic_models import (
     padded_batch,
 )
 from utils.errors import ConfigError
+from utils.model_cost import multiply_accumulates
 
 SMALL = DfcnnConfig(filters=(4, 4, 8, 8), dense=16)
 

@@ -6,7 +6,6 @@ import keras
 import numpy as np
 import pytest
 
-from model_speech.cost import multiply_accumulates
 from model_speech.dfsmn import DfsmnConfig, build_dfsmn
 from model_speech.registry import MODELS
 from tests.acoustic_models import (
@@ -16,6 +15,7 @@ from tests.acoustic_models import (
     assert_weights_round_trip,
 )
 from utils.errors import ConfigError
+from utils.model_cost import multiply_accumulates
 
 SMALL = DfsmnConfig(
     blocks=2, hidden=12, projection=8, past=3, future=2, past_stride=2, future_stride=1, top=1

@@ -84,6 +84,34 @@ def test_what_was_misheard_is_put_right(converter):
     assert converter.convert([["man4", "man4", "di4", "zou4"]]) == ["慢慢地走"]
 
 
+def test_the_error_rate_with_the_highest_score_wins(folder):
+    """Of three, in sentences without a mistake, with one, with several."""
+    rates = (0.3, 0.05, 1e-4)
+    several, *single = (
+        load_fused_converter(RunFolder(folder / "fused"), FusedConfig(words=0.4, ngram=0.6, error_rates=some))
+        for some in (rates, *([rate] for rate in rates))
+    )
+    winners = set()
+    said = ("shu4 xue2 gong1 shi4", "su4 xue2 gong1 shi4", "su4 xue4 gong4 shi2", "ban4 li3 gong4 shi2")
+    for sentence in map(str.split, said):
+        texts = [one.convert([sentence])[0] for one in single]
+        scores = [one.scores([sentence], [text])[0] for one, text in zip(single, texts, strict=True)]
+        best = int(np.argmax(scores))
+        assert several.convert([sentence]) == [texts[best]]
+        assert several.scores([sentence], [texts[best]]) == pytest.approx([scores[best]], abs=1e-4)
+        assert several.n_best(sentence, 2)[0].hanzi == texts[best]
+        winners.add(best)
+    assert len(winners) > 1
+    together = several.convert([sentence.split() for sentence in said])
+    assert together == [several.convert([sentence.split()])[0] for sentence in said]
+
+
+@pytest.mark.parametrize("rates", [(), (0.1, 0.1), (0.01, 0.1), (1.0,), (0.1, 0.0)])
+def test_error_rates_fall(rates):
+    with pytest.raises(ConfigError, match=r"model\.error_rates"):
+        FusedConfig(error_rates=rates)
+
+
 def test_the_search_finds_the_best_of_all_paths(converter):
     sentence = ("gong1", "shi4", "de5", "bei4")
     grid = converter.grid([sentence])
@@ -162,9 +190,8 @@ def test_a_search_with_user_words_that_never_come_finds_what_it_finds_without(co
 def test_a_hanzi_is_heard_as_something_with_probability_one_at_most(folder):
     symbols, tables = Symbols.load(folder / "fused"), HeardTables.load(folder / "fused" / HEARD_FILE)
     tonal = len(symbols.pinyin)
-    sums = np.bincount(
-        tables.candidates[:tonal].ravel(), np.exp(tables.heard[:tonal]).ravel(), minlength=len(symbols.hanzi)
-    )
+    heard = np.exp(tables.log_probs(0.05)[:tonal])
+    sums = np.bincount(tables.candidates[:tonal].ravel(), heard.ravel(), minlength=len(symbols.hanzi))
     assert sums[2:].max() < 1.01
     assert sums[symbols.hanzi.index("学")] > 0.9
     confused = heard_as(symbols, shipped_noise())
@@ -185,9 +212,7 @@ def test_tensorflow_is_not_needed(folder):
 def test_parts_of_different_trainings_are_refused(folder, tmp_path):
     shutil.copytree(folder / "fused", tmp_path / "run")
     tables = HeardTables.load(tmp_path / "run" / HEARD_FILE)
-    HeardTables(tables.candidates[:, ::-1], tables.heard, tables.shares, tables.searched).save(
-        tmp_path / "run" / HEARD_FILE
-    )
+    replace(tables, candidates=tables.candidates[:, ::-1]).save(tmp_path / "run" / HEARD_FILE)
     with pytest.raises(RunError, match="different trainings"):
         PinyinToHanzi(tmp_path / "run")
 

@@ -4,7 +4,6 @@ import keras
 import numpy as np
 import pytest
 
-from model_speech.cost import multiply_accumulates
 from model_speech.gru_ctc import GruCtcConfig, build_gru_ctc
 from model_speech.masking import ReverseFrames
 from model_speech.registry import MODELS
@@ -16,6 +15,7 @@ from tests.acoustic_models import (
     padded_batch,
 )
 from utils.errors import ConfigError
+from utils.model_cost import multiply_accumulates
 
 SMALL = GruCtcConfig(stack=2, width=8, dense=1, recurrent=2)
 

@@ -23,7 +23,7 @@ from tests.scripts import load_script
 from tests.tiny_corpus import write_tiny_corpus
 from training.commands import train_from_config
 from utils.audio import write_wav
-from utils.errors import ConfigError, TrainingError
+from utils.errors import ConfigError, TrainingError, UserError
 from utils.run import RunFolder
 
 SMALL = ("model.width=8", "model.blocks=1", "features.bins=16", "data.workers=1", "training.epochs=2")
@@ -210,3 +210,20 @@ def test_corpora_are_mixed_by_weight_and_the_run_says_how(tmp_path, config_file)
         (str(one), 2.0, 8, 16),
         (str(two), 0.25, 8, 2),
     ]
+
+
+def test_what_fails_before_anything_is_computed_leaves_no_folder(tmp_path, config_file):
+    """A wrong path, put right, would else be "another config"."""
+    corpus, run = write_tiny_corpus(tmp_path / "corpus", utterances=4), RunFolder(tmp_path / "run")
+    wrong = [*SMALL, *_lists(tmp_path / "none.tsv"), "training.epochs=1"]
+    with pytest.raises(UserError, match=r"none\.tsv"):
+        train_from_config("speech", config_file, wrong, run.path)
+    assert not run.path.exists()
+    right = [*SMALL, *_lists(corpus), "training.epochs=1"]
+    train_from_config("speech", config_file, right, run.path)
+    before = sorted(run.path.rglob("*"))
+    run.metrics.unlink()
+    corpus.unlink()
+    with pytest.raises(UserError, match=corpus.name):
+        train_from_config("speech", config_file, right, run.path)
+    assert sorted([*run.path.rglob("*"), run.metrics]) == before

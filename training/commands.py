@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from training import keyword, language, speech
 from training.distribution import distributed, run_path_of
 from training.history import log_to
 from utils.config import load_config, to_plain
-from utils.errors import RunError
+from utils.errors import RunError, UserError
 from utils.files import remove_left_over
 from utils.run import RunFolder, start_run
 
@@ -56,6 +57,7 @@ def train_from_config(
     plain = to_plain(config)
     with distributed(distribute, virtual_devices) as found, run_path_of(found, run_path) as path:
         found.check_same("config", plain)
+        began = not path.exists()
         run = start_run(path, plain)
         remove_left_over(run.path)
         found.copy_run(run)
@@ -65,9 +67,22 @@ def train_from_config(
             return _best_figures(run)
         if distribute:
             log.info("%s: %s", distribute, found.describe())
-        if look:
-            look(config)
-        return train_task(config, run, found)
+        try:
+            if look:
+                look(config)
+            return train_task(config, run, found)
+        except UserError:
+            if began:
+                _remove_unused(run)
+            raise
+
+
+def _remove_unused(run: RunFolder) -> None:
+    """Remove a run in which nothing was computed: the same command, put right, is to find its folder free."""
+    summary = run.path / "model_summary.txt"
+    small = {run.config_file, run.log, run.labels, summary, *run.vocabulary("").glob("*")}
+    if small.issuperset(path for path in run.path.rglob("*") if path.is_file()):
+        shutil.rmtree(run.path)
 
 
 def _best_figures(run: RunFolder) -> dict[str, float]:

@@ -68,7 +68,6 @@ def make_fused(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
         reading_matrix(shards.count_readings(), symbols, rows.particles).toarray(),
         tables.candidates,
         heard_as(symbols, shipped_noise()),
-        model.error_rate,
         model.others,
     )
     heard.save(run.path / HEARD_FILE)
