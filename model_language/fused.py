@@ -18,6 +18,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -143,12 +145,20 @@ class FusedConverter:
         So a search can go through a network of alternative syllables with it, which a network of the whole
         sentence doesn't allow.
         """
-        config = replace(self._config, network=0.0, error_rates=(_ERRORS_BEYOND_ALTERNATIVES,))
-        found = FusedConverter(
-            self._network, self._ngrams, self._tables, self.symbols, config, self.path_model
-        )
+        found = self._with(network=0.0, error_rates=(_ERRORS_BEYOND_ALTERNATIVES,))
         found.grid_part = READINGS
         return found
+
+    @cached_property
+    def by_error_rate(self) -> list[FusedConverter]:
+        """The same for each error rate by itself."""
+        return [self._with(error_rates=(rate,)) for rate in self._config.error_rates]
+
+    def _with(self, **changes: Any) -> FusedConverter:
+        config = replace(self._config, **changes)
+        return FusedConverter(
+            self._network, self._ngrams, self._tables, self.symbols, config, self.path_model
+        )
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
         """The best hanzi of each sentence, exactly one character a syllable; long ones window by window."""
@@ -219,7 +229,9 @@ class FusedConverter:
 
     def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
         """All candidates of each syllable and their own part of the score; no sentence may be empty."""
-        levels = np.array([level for _, level in self._best(sentences)])
+        levels = np.zeros(len(sentences), np.int64)
+        if len(self._alone) > 1:
+            levels[:] = [level for _, level in self._best(sentences)]
         with self._alone_in_blas():
             return self._grid(sentences, levels, self._tables.candidates.shape[1])
 
@@ -240,13 +252,13 @@ class FusedConverter:
         grid = self._grid(sentences, np.full(len(sentences), level), self._tables.searched)
         grid = self._promising(grid, factor * self._config.choices)
         paths, scores = best_paths(grid, factor * self.beam, self.margin, self.history_model, self.path_model)
-        mistaken = self._mistaken(self._tokens.encode(sentences), paths)
+        mistaken = self.mistaken(sentences, paths)
         rows = zip(paths, grid.lengths, scores.tolist(), mistaken.tolist(), strict=True)
         return [_Found(path[:length], score, wrong) for path, length, score, wrong in rows]
 
-    def _mistaken(self, syllables: np.ndarray, paths: np.ndarray) -> np.ndarray:
-        """Whether paths (B, L) take any syllable for misheard, (B,) bool."""
-        width = self._tables.searched
+    def mistaken(self, sentences: Sequence[Sequence[str]], paths: np.ndarray) -> np.ndarray:
+        """Whether paths (B, L) of hanzi ids take any syllable of their sentence for misheard, (B,) bool."""
+        width, syllables = self._tables.searched, self._tokens.encode(sentences)
         chosen = self._tables.candidates[:, :width][syllables] == paths[:, :, None]  # (B, L, width)
         chosen &= self._tables.misheard[:, :width][syllables]
         return (chosen.any(axis=2) & (paths > PAD_ID)).any(axis=1)

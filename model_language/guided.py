@@ -23,6 +23,7 @@ from model_language.decoding import (
     beam_search,
     length_batches,
 )
+from model_language.fused import FusedConverter
 from model_language.ragged_search import best_paths
 from model_language.symbols import PAD_ID, Symbols
 from model_language.user_words import Span, UserWords, fired
@@ -114,21 +115,22 @@ class GuidedConverter:
         ):
             result[index] = hanzi
         guided = [index for index, found in enumerate(spans) if found]
-        for batch in self._batches(sentences, guided):
-            found = _find([sentences[i] for i in batch], [spans[i] for i in batch], self.converter)
-            for row, index in enumerate(batch):
-                result[index] = found.text(row, 0)
+        for batch in self._batches(sentences, guided, self.converter.batch_syllables):
+            chosen = [sentences[i] for i in batch]
+            found = _suited(chosen, [spans[i] for i in batch], self.converter, scored=False)
+            for index, (paths, row) in zip(batch, found, strict=True):
+                result[index] = paths.text(row, 0)
         return result
 
     def best(self, sentences: Sequence[Sequence[str]]) -> list[Conversion]:
         """The best hanzi of each sentence with their score; what user words earn is in it."""
         result = [Conversion("", 0.0)] * len(sentences)
         there = [index for index, sentence in enumerate(sentences) if len(sentence)]
-        for batch in self._batches(sentences, there):
+        for batch in self._batches(sentences, there, self.converter.batch_syllables):
             chosen = [sentences[index] for index in batch]
-            found = _find(chosen, [self.words.spans(one) for one in chosen], self.converter)
-            for row, index in enumerate(batch):
-                result[index] = found.conversions(row, 1)[0]
+            found = _suited(chosen, [self.words.spans(one) for one in chosen], self.converter)
+            for index, (paths, row) in zip(batch, found, strict=True):
+                result[index] = paths.conversions(row, 1)[0]
         return result
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
@@ -136,7 +138,8 @@ class GuidedConverter:
         spans = self.words.spans(sentence)
         if not spans:
             return self.converter.n_best(sentence, n)
-        return _find([sentence], [spans], self.converter, paths=n).conversions(0, n)
+        ((found, row),) = _suited([sentence], [spans], self.converter, paths=n)
+        return found.conversions(row, n)
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
         """See :class:`model_language.converter.Converter`; without what user words earn."""
@@ -147,17 +150,18 @@ class GuidedConverter:
         spans = [self.words.spans(sentence) for sentence in sentences]
         result = [Explained((Conversion("", 0.0),), (), ())] * len(sentences)
         there = [index for index, sentence in enumerate(sentences) if len(sentence)]
-        for batch in self._batches(sentences, there):
+        # Many ways of each sentence are more to keep at hand than the best one.
+        for batch in self._batches(sentences, there, self.converter.batch_syllables // 4):
             chosen = [sentences[i] for i in batch]
-            found = _find(chosen, [spans[i] for i in batch], self.converter, paths=max(n, _PATHS))
-            for row, index in enumerate(batch):
-                result[index] = _explained(found, row, sentences[index], spans[index], n)
+            found = _suited(chosen, [spans[i] for i in batch], self.converter, paths=max(n, _PATHS))
+            for index, (paths, row) in zip(batch, found, strict=True):
+                result[index] = _explained(paths, row, sentences[index], spans[index], n)
         return result
 
-    def _batches(self, sentences: Sequence[Sequence[str]], indices: Sequence[int]) -> Iterator[list[int]]:
-        lengths = [len(sentences[index]) for index in indices]
-        # A guided search keeps more at hand than the plain one.
-        for batch in length_batches(lengths, max(1, self.converter.batch_syllables // 2)):
+    def _batches(
+        self, sentences: Sequence[Sequence[str]], indices: Sequence[int], syllables: int
+    ) -> Iterator[list[int]]:
+        for batch in length_batches([len(sentences[index]) for index in indices], max(1, syllables)):
             yield [indices[place] for place in batch]
 
 
@@ -179,6 +183,32 @@ class _Paths:
     def conversions(self, row: int, n: int) -> list[Conversion]:
         found = np.flatnonzero(self.scores[row] > -np.inf)[:n]
         return [Conversion(self.text(row, path), float(self.scores[row, path])) for path in found]
+
+
+def _suited(
+    sentences: Sequence[Sequence[str]],
+    spans: Sequence[Sequence[Span]],
+    converter: GridConverter,
+    paths: int = 0,
+    scored: bool = True,
+) -> list[tuple[_Paths, int]]:
+    """What is found for each sentence at the error rate that suits it, and the sentence's row there.
+
+    Without a mistake in it, the best path of a high rate is that of all lower ones, but for its score.
+    """
+    first, *lower = converter.by_error_rate if isinstance(converter, FusedConverter) else [converter]
+    found = _find(sentences, spans, first, paths)
+    best = [(found, row) for row in range(len(sentences))]
+    again = list(range(len(sentences)))
+    if lower and not scored:
+        again = first.mistaken(sentences, found.sequences[:, 0]).nonzero()[0].tolist()
+    for one in lower if again else ():
+        found = _find([sentences[place] for place in again], [spans[place] for place in again], one, paths)
+        for row, place in enumerate(again):
+            other, other_row = best[place]
+            if found.scores[row, 0] >= other.scores[other_row, 0]:
+                best[place] = found, row
+    return best
 
 
 def _find(
