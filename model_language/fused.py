@@ -220,8 +220,12 @@ class FusedConverter:
                     yield [alike[place] for place in batch], wider
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
-        """Up to ``n`` ways to write one sentence, the most probable first."""
-        return n_best(self, sentence, n)
+        """Up to ``n`` ways to write one sentence, the most probable first; what :meth:`convert` finds isn't
+        missed."""
+        found, (best,) = n_best(self, sentence, n), self.convert([sentence])
+        if best not in (one.hanzi for one in found):
+            found.append(Conversion(best, self.scores([sentence], [best])[0]))
+        return sorted(found, key=lambda one: -one.score)[:n]
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
         """See :class:`model_language.converter.Converter`."""

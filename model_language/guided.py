@@ -10,7 +10,7 @@ exchange.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -176,6 +176,15 @@ class _Paths:
     sequences: np.ndarray
     scores: np.ndarray
 
+    def with_best_of(self, other: _Paths) -> _Paths:
+        """With the best path of another search too, which one for many different paths may have lost."""
+        sequences = np.concatenate([other.sequences[:, :1], self.sequences], axis=1)
+        scores = np.concatenate([other.scores[:, :1], self.scores], axis=1)
+        scores[:, 1:][(sequences[:, 1:] == sequences[:, :1]).all(axis=2)] = -np.inf
+        order = np.argsort(-scores, axis=1, kind="stable")
+        sequences = np.take_along_axis(sequences, order[:, :, None], axis=1)
+        return replace(self, sequences=sequences, scores=np.take_along_axis(scores, order, axis=1))
+
     def text(self, row: int, path: int) -> str:
         length = int(self.search.grid.lengths[row])
         return self.search.decode(self.sequences[row, path, :length], self.converter.symbols)
@@ -232,7 +241,10 @@ def _find(
     sequences, scores = beam_search(
         grid.candidates, grid.scores, grid.lengths, beam, history, not paths, bonus, known
     )
-    return _Paths(converter, search, history, known, sequences, scores)
+    found = _Paths(converter, search, history, known, sequences, scores)
+    if converter.margin is None:
+        return found
+    return found.with_best_of(_find(sentences, spans, converter))
 
 
 def _explained(found: _Paths, row: int, sentence: Sequence[str], spans: Sequence[Span], n: int) -> Explained:

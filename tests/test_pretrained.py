@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 
 import pytest
 
+from model_language.guided import GuidedConverter
+from model_language.registry import load_converter
 from model_language.to_hanzi import PinyinToHanzi
+from model_language.user_words import UserWords
 from tests.scripts import ROOT
 from utils.metrics import count_errors, total
 from utils.pinyin import hanzi_to_pinyin
+from utils.pinyin_noise import corrupted
 from utils.run import PRETRAINED
 
 SENTENCES = (
@@ -76,3 +81,15 @@ def test_garbage_has_a_defined_answer(to_hanzi):
         "你好😀",
     ]
     assert len(to_hanzi("shi4 " * 1500)) == 1500
+
+
+def test_the_first_of_several_ways_is_as_good_as_the_only_one():
+    """Many different paths need a wider search than the best one; in it the best one must not get lost."""
+    converter = load_converter(PRETRAINED)
+    long = [hanzi_to_pinyin(a + b) for a, b in itertools.pairwise(SENTENCES)]
+    sentences = [tuple(sentence) for sentence in corrupted(long, 0.25, seed=3)]
+    best = converter.scores(sentences, converter.convert(sentences))
+    guided = GuidedConverter(converter, UserWords())
+    for sentence, score, explained in zip(sentences, best, guided.explain(sentences, 3), strict=True):
+        assert converter.n_best(sentence, 3)[0].score >= score - 1e-3
+        assert explained.n_best[0].score >= score - 1e-3
