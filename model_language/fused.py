@@ -151,8 +151,9 @@ class FusedConverter:
 
     @cached_property
     def by_error_rate(self) -> list[FusedConverter]:
-        """The same for each error rate by itself."""
-        return [self._with(error_rates=(rate,)) for rate in self._config.error_rates]
+        """The same for each error rate by itself; itself, if there is only one."""
+        rates = self._config.error_rates
+        return [self._with(error_rates=(rate,)) for rate in rates] if len(rates) > 1 else [self]
 
     def _with(self, **changes: Any) -> FusedConverter:
         config = replace(self._config, **changes)

@@ -106,6 +106,12 @@ def test_the_error_rate_with_the_highest_score_wins(folder):
     assert together == [several.convert([sentence.split()])[0] for sentence in said]
 
 
+def test_with_one_error_rate_there_is_nothing_to_take_apart(converter):
+    assert len(converter.by_error_rate) == 2
+    counted = converter.counted()
+    assert counted.by_error_rate == [counted]
+
+
 @pytest.mark.parametrize("rates", [(), (0.1, 0.1), (0.01, 0.1), (1.0,), (0.1, 0.0)])
 def test_error_rates_fall(rates):
     with pytest.raises(ConfigError, match=r"model\.error_rates"):
