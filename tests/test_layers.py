@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,22 @@ def test_imports_are_at_the_top():
         if part(path) not in SCRIPTS
         for function in functions(tree(path))
         for module in imports(function) - LATE_IMPORTS.get(name(path), set())
+    ]
+    assert not offences
+
+
+def test_what_is_imported_at_the_top_is_required():
+    """An import at the top of a module fails for everybody whose environment lacks the package."""
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    required = {re.split(r"[<>=]", line)[0].lower() for line in lines if line and line[0] != "#"}
+    distributions = packages_distributions()
+    offences = [
+        f"{name(path)} imports {module}"
+        for path in MODULES
+        for node in tree(path).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for module in imports(node) & (set(distributions) - {"jax", "torch"})  # a step_*.py of each backend
+        if not required & {each.lower().replace("_", "-") for each in distributions[module]}
     ]
     assert not offences
 
