@@ -82,6 +82,7 @@ class ForkServer:
         send: int = signal.SIGKILL,
         after: float | None = None,
         at_change: int = 0,
+        of: str = "",
         when: Callable[[], bool] | None = None,
     ) -> Ended:
         """Run one of ``COMMANDS``, or begin to.
@@ -92,6 +93,7 @@ class ForkServer:
             send: the signal; any but SIGKILL goes to the whole process group, as that of Ctrl-C does.
             after: seconds until the signal.
             at_change: it is killed before its change of this number below the folder; 0: never.
+            of: only changes of files whose names end with this count.
             when: the signal is sent as soon as this is true.
         """
         self._count += 1
@@ -102,6 +104,7 @@ class ForkServer:
             "arguments": list(map(str, arguments)),
             "folder": f"{self.folder}{os.sep}",
             "at": at_change,
+            "of": of,
             "output": str(output),
         }
         began = time.monotonic()
@@ -200,7 +203,7 @@ def _child(main: Callable[[Sequence[str]], int], job: dict, report: int) -> None
     output = os.open(job["output"], os.O_WRONLY | os.O_CREAT)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    changes = _watch_changes(job["folder"], job["at"])
+    changes = _watch_changes(job["folder"], job["at"], job["of"])
     code = 1
     try:
         run_command(lambda: main(job["arguments"]))
@@ -215,15 +218,16 @@ def _child(main: Callable[[Sequence[str]], int], job: dict, report: int) -> None
         os._exit(code)
 
 
-def _watch_changes(folder: str, last: int) -> list[int]:
-    """Count changes below ``folder`` from now on; before number ``last`` the process is killed."""
+def _watch_changes(folder: str, last: int, ending: str) -> list[int]:
+    """Count changes of what is below ``folder`` and has this ending; before number ``last`` we are killed."""
     seen = [0]
 
     def note(event: str, arguments: tuple) -> None:
         writes = (
             event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
         )
-        if (writes or event in CHANGES) and str(arguments[0]).startswith(folder):
+        changes = writes or event in CHANGES
+        if changes and str(arguments[0]).startswith(folder) and str(arguments[0]).endswith(ending):
             seen[0] += 1
             if seen[0] == last:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import signal
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 
 from utils import errors
 from utils.errors import ConfigError, UserError, run_command
+from utils.stop_signals import Stopped
 
 
 def exit_code(main) -> int:
@@ -52,6 +54,11 @@ def test_where_and_hint_may_be_left_out(given, text):
 def test_ctrl_c_ends_without_a_stack_trace(capsys):
     assert exit_code(raising(KeyboardInterrupt())) == 130
     assert "Ctrl-C" in capsys.readouterr().err
+
+
+def test_sigterm_is_reported_by_its_name_and_the_exit_code_of_the_shells(capsys):
+    assert exit_code(raising(Stopped(signal.SIGTERM))) == 143
+    assert capsys.readouterr().err == "stopped by SIGTERM\n"
 
 
 def test_a_full_disk_and_a_forbidden_file_are_the_users_to_mend(capsys):

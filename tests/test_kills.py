@@ -139,6 +139,19 @@ def test_train(commands, tiny_runs: TinyRuns, nightly):
     killed_and_resumed(commands, command, commands.folder / "runs", (8, 10) if nightly else (1, 1), whole)
 
 
+# A file is opened, renamed into place, and its temporary name removed; four epochs write the history.
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("change", [3 * 3 + 2, 3 * 3 + 3], ids=["before its last row", "after its last row"])
+def test_the_history_is_whole_after_a_kill_at_the_end_of_the_last_epoch(commands, tiny_runs, change):
+    place = commands.folder / f"history_{change}"
+    arguments = tiny_runs.training(place, commands.folder / "features")
+    killed = commands.run("train", *arguments, at_change=change, of=RunFolder(place).history.name)
+    assert killed.code == -9, killed.output
+    again = commands.run("train", *arguments)
+    assert again.code == 0, again.output
+    assert run_content(RunFolder(place)) == run_content(RunFolder(tiny_runs.speech))
+
+
 def results_of(place: Path) -> dict[str, object]:
     results = json.loads((place / "results.json").read_text(encoding="utf-8"))
     return {**without_timing(results), "hypotheses": (place / "hypotheses.tsv").read_bytes()}

@@ -63,6 +63,7 @@ LATE_IMPORTS = {
     "training/step.py": {"tensorflow", "jax", "torch"},
     "training/profiling.py": {"tensorflow"},
     "utils/devices.py": {"tensorflow"},
+    "utils/run_lock.py": {"fcntl"},
     "model_language/to_hanzi.py": {"model_language"},
     "model_keyword/wake_word.py": {"bundle", "training"},  # as a script: a wrong word is told at once
     "utils/pypinyin_data.py": {"pypinyin"},

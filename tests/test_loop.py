@@ -22,11 +22,12 @@ from keras import ops
 from model_speech.normalisation import MaskedBatchNormalization
 from tests.tiny_corpus import write_tiny_corpus
 from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
-from training.loop import TrainingConfig, train
+from training.loop import TrainingConfig, log, train
 from training.optimiser import OptimiserConfig, Stage, averaged_weights, make_optimizer
 from training.utterance_log import UtteranceLog
 from utils.errors import ConfigError, RunError, TrainingError
 from utils.run import RunFolder, start_run
+from utils.stop_signals import Stopped
 
 ROOT = Path(__file__).parent.parent
 
@@ -367,18 +368,24 @@ def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
     assert (whole.path / "utterances.tsv").read_bytes() == (broken.path / "utterances.tsv").read_bytes()
 
 
-def test_sigterm_stops_between_two_steps_with_a_checkpoint(tmp_path, monkeypatch):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_signal_stops_between_two_steps_with_a_checkpoint(tmp_path, monkeypatch, caplog, number):
+    monkeypatch.setattr(log, "propagate", True)
+    caplog.set_level("INFO", log.name)
     run, task, config = run_folder(tmp_path), LineTask(), TrainingConfig(epochs=3)
     original = task.arrays
 
     def arrays(batch):
         if batch.ids[0] == "e2b1u0":
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
         return original(batch)
 
     monkeypatch.setattr(task, "arrays", arrays)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Stopped) as caught:
         train(task, run, config, OptimiserConfig())
+    assert caught.value.number == number
+    name = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}[number]
+    assert f"{name}: a checkpoint is written at epoch 2, step 6" in caplog.text
     second = LineTask()
     train(second, run, config, OptimiserConfig())
     assert second.seen[0] == (2, "e2b2u0") and len(task.seen + second.seen) == 3 * 4 * 8

@@ -16,6 +16,7 @@ from utils.config import load_config, to_plain
 from utils.errors import RunError, UserError
 from utils.files import remove_left_over
 from utils.run import RunFolder, start_run
+from utils.run_lock import locked
 
 log = logging.getLogger("train")
 
@@ -58,31 +59,33 @@ def train_from_config(
     with distributed(distribute, virtual_devices) as found, run_path_of(found, run_path) as path:
         found.check_same("config", plain)
         began = not path.exists()
-        run = start_run(path, plain)
-        remove_left_over(run.path)
-        found.copy_run(run)
-        log_to(run.log)
-        if run.metrics.is_file():
-            log.info("this run is finished: %s", run.path)
-            return _best_figures(run)
-        if distribute:
-            log.info("%s: %s", distribute, found.describe())
-        try:
-            if look:
-                look(config)
-            return train_task(config, run, found)
-        except UserError:
-            if began:
-                _remove_unused(run)
-            raise
+        with locked(RunFolder(path)):
+            run = start_run(path, plain)
+            remove_left_over(run.path)
+            found.copy_run(run)
+            log_to(run.log)
+            if run.metrics.is_file():
+                log.info("this run is finished: %s", run.path)
+                return _best_figures(run)
+            if distribute:
+                log.info("%s: %s", distribute, found.describe())
+            try:
+                if look:
+                    look(config)
+                return train_task(config, run, found)
+            except UserError:
+                if began:
+                    _remove_unused(run)
+                raise
 
 
 def _remove_unused(run: RunFolder) -> None:
-    """Remove a run in which nothing was computed: the same command, put right, is to find its folder free."""
+    """Empty a run in which nothing was computed: the same command, put right, is to find its folder free."""
     summary = run.path / "model_summary.txt"
-    small = {run.config_file, run.log, run.labels, summary, *run.vocabulary("").glob("*")}
+    small = {run.config_file, run.log, run.labels, run.lock, summary, *run.vocabulary("").glob("*")}
     if small.issuperset(path for path in run.path.rglob("*") if path.is_file()):
-        shutil.rmtree(run.path)
+        for path in set(run.path.iterdir()) - {run.lock}:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _best_figures(run: RunFolder) -> dict[str, float]:

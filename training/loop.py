@@ -9,10 +9,8 @@ With several processes each of them runs this loop, on its share of every batch.
 from __future__ import annotations
 
 import logging
-import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,6 +33,7 @@ from utils.devices import grow_gpu_memory
 from utils.errors import ConfigError, TrainingError
 from utils.files import write_json
 from utils.run import RunFolder
+from utils.stop_signals import Stopped, noted_stop_signals, signal_name
 from utils.weights import save_weights
 
 log = logging.getLogger("train")
@@ -136,7 +135,7 @@ def train(
 
     Raises:
         TrainingError: a loss is not finite; the utterances to blame are named.
-        KeyboardInterrupt: Ctrl-C or SIGTERM, of any of the processes, after a checkpoint was written.
+        Stopped: by Ctrl-C or SIGTERM, in any of the processes, after a checkpoint was written.
     """
     total_steps = sum(task.steps(epoch) for epoch in range(1, config.epochs + 1))
     optimizer = make_optimizer(optimiser, total_steps)
@@ -153,7 +152,7 @@ def train(
     with (
         HistoryWriter(run, state.history) as history,
         UtteranceLog(utterances, state.step) as seen,
-        _clean_stop() as stop,
+        noted_stop_signals() as stop,
         profiler,
     ):
         step = distribution.make_step(task.model, optimizer, task.losses, config.xla, stop)
@@ -210,11 +209,12 @@ def _train_epoch(
                 _save_checkpoint(job, state)
             if stop:
                 log.info(
-                    "stopped at epoch %d, step %d; the same command goes on from here",
+                    "%s: a checkpoint is written at epoch %d, step %d; the same command goes on from it",
+                    signal_name(stop[0]),
                     state.epoch,
                     state.step,
                 )
-                raise KeyboardInterrupt
+                raise Stopped(stop[0])
 
 
 def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> None:
@@ -240,8 +240,9 @@ def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> No
             keep_weights(run, task.model, task.metric, state, job.config.kept_weights)
     state.epoch, state.epoch_step = state.epoch + 1, 0
     state.epoch_loss, state.epoch_utterances, state.epoch_seconds = 0.0, 0, 0.0
-    _save_checkpoint(job, state)
+    # Before the checkpoint: a run that is killed between the two repeats the epoch, and writes its row again.
     history.add(row)
+    _save_checkpoint(job, state)
     shown = "  ".join(f"{key} {value:.4f}" for key, value in figures.items())
     log.info(
         "epoch %d/%d  train_loss %.4f  %s  %.1f s%s",
@@ -289,24 +290,3 @@ def _save_checkpoint(job: _Job, state: TrainingState) -> None:
 def _save_weights(job: _Job, path: Path) -> None:
     if job.distribution.chief:
         save_weights(job.task.model, path)
-
-
-@contextmanager
-def _clean_stop() -> Iterator[list[int]]:
-    """Ctrl-C and SIGTERM are noted, and obeyed between two steps; a second one acts at once."""
-    noted: list[int] = []
-
-    def note(number: int, frame: Any) -> None:
-        if noted:
-            raise KeyboardInterrupt
-        noted.append(number)
-
-    try:
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread (a notebook's worker, a test): leave signals alone
-        before = {}
-    try:
-        yield noted
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -7,7 +7,6 @@ one device would have computed, and the first device of each process updates the
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +19,7 @@ from model_speech.normalisation import statistics_over_replicas
 from training.cluster import Cluster, answers
 from training.step_tensorflow import any_shapes, dense
 from utils.errors import ConfigError, TrainingError
+from utils.stop_signals import STOP_SIGNALS
 
 Losses = Callable[[dict[str, Any], bool], Any]
 
@@ -151,16 +151,18 @@ def make_replicated_step(
         here = len(next(iter(arrays.values())))
         arrays = {name: _whole_multiple(value, devices) for name, value in arrays.items()}
         if "step" not in compiled:
-            scalars = [tf.TensorSpec([], kind) for kind in (tf.int32, tf.int32, tf.float32)]
-            signature = [any_shapes(arrays), *scalars]
+            scalars = [tf.TensorSpec([], tf.int32)] * 2
+            stopping = tf.TensorSpec([len(STOP_SIGNALS)], tf.float32)
+            signature = [any_shapes(arrays), *scalars, stopping]
             compiled["step"] = tf.function(step, autograph=False, input_signature=signature)
         with tf.device("CPU:0"):  # from here each device gets its part
             tensors = {name: tf.convert_to_tensor(value) for name, value in arrays.items()}
-            scalars = tf.constant(here), tf.constant(rows), tf.constant(float(bool(stop)))
-        whole = compiled["step"](tensors, *scalars).numpy()  # (rows + 1,)
-        if whole[-1] and not stop:
-            stop.append(signal.SIGTERM)
-        return whole[:-1]
+            scalars = tf.constant(here), tf.constant(rows)
+            stopping = tf.constant([float(number in stop) for number in STOP_SIGNALS])
+        whole = compiled["step"](tensors, *scalars, stopping).numpy()  # (rows + signals,)
+        if not stop:
+            stop.extend(number for number, noted in zip(STOP_SIGNALS, whole[rows:], strict=True) if noted)
+        return whole[:rows]
 
     return call
 
@@ -175,8 +177,9 @@ def _make_replica(
     """What runs on each of a process's ``devices``.
 
     Its arguments are the arrays of the process's share, padded; how many rows are ``here`` without padding,
-    and how many ``rows`` the whole batch has; whether this process is ``stopping``, 0.0 or 1.0. It returns
-    sums over all replicas: the gradients, and the losses of the whole batch with ``stopping`` after them.
+    and how many ``rows`` the whole batch has; ``stopping``, 1.0 for each of ``STOP_SIGNALS`` that this
+    process has noted, else 0.0. It returns sums over all replicas: the gradients, and the losses of the whole
+    batch with ``stopping`` after them.
     """
     index, count = share
 
@@ -198,7 +201,7 @@ def _make_replica(
         place = tf.where(row < here, row * count + index, 0)  # in the whole batch
         whole = tf.tensor_scatter_nd_add(tf.zeros([rows]), place[:, None], each)
         known = [gradient for gradient in gradients if gradient is not None]
-        *known, whole = total([*known, tf.concat([whole, [stopping]], axis=0)])
+        *known, whole = total([*known, tf.concat([whole, stopping], axis=0)])
         return [None if gradient is None else known.pop(0) for gradient in gradients], whole
 
     return replica

@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Callable
 
+from utils.stop_signals import Stopped
+
 _MORE_ROOM = "free some space, then run the same command again"
 _RIGHTS = "change the rights, or choose another place"
 # What an OSError may say that the user can put right without reading a stack trace → what to do.
@@ -67,8 +69,9 @@ class TrainingError(UserError):
 
 
 def run_command(main: Callable[[], int | None]) -> None:
-    """Run a script's ``main`` and exit with what it returns; 2 for a user's mistake, 130 after Ctrl-C.
+    """Run a script's ``main`` and exit with what it returns; 2 for a user's mistake.
 
+    After a signal the exit code is that of the shells: 130 for Ctrl-C, 143 for SIGTERM.
     A full disk, a forbidden or a missing file are the user's to mend as well, and shown the same way.
     """
     try:
@@ -77,9 +80,10 @@ def run_command(main: Callable[[], int | None]) -> None:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         code = 2
-    except KeyboardInterrupt:
-        print("stopped by Ctrl-C", file=sys.stderr)
-        code = 130
+    except KeyboardInterrupt as error:
+        stopped = error if isinstance(error, Stopped) else Stopped()
+        print(stopped, file=sys.stderr)
+        code = 128 + stopped.number
     except BrokenPipeError:
         # The reader of our output has gone (`| head`): close quietly, as other Unix tools do.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -78,6 +78,11 @@ class RunFolder:
         return self.path / "train.log"
 
     @property
+    def lock(self) -> Path:
+        """Names the process that trains in this folder; see ``utils/run_lock.py``."""
+        return self.path / ".lock"
+
+    @property
     def logs(self) -> Path:
         """TensorBoard's folder (``train`` and ``validation`` inside)."""
         return self.path / "logs"
