@@ -287,5 +287,5 @@ def _failure(failures: list[tuple[str, str]], utterances: int, folder: Path) -> 
     return AudioError(
         f"{len(failures)} of {utterances} recordings are not usable ({shown}{more})",
         where=path,
-        hint="put them right, or take them out of the manifest",
+        hint="put them right, or take them out of the manifest; are files gone? prepare the corpus again",
     )

@@ -161,7 +161,7 @@ def test_a_folder_without_recordings_is_named(tmp_path):
 
 
 def test_missing(tmp_path):
-    with pytest.raises(AudioError, match=r"no such audio file, .*none\.wav, "):
+    with pytest.raises(AudioError, match=r"no such audio file, .*none\.wav, check the path$"):
         read_audio(tmp_path / "none.wav")
     with pytest.raises(AudioError, match="no such audio file"):
         audio_seconds(tmp_path)

@@ -111,6 +111,16 @@ def test_server_without_ranges_sends_all_again(server, tmp_path):
     assert fetch(server.url, tmp_path / "x.part", pause=0).read_bytes() == CONTENT
 
 
+def test_a_full_disk_is_no_failure_of_the_network(server, tmp_path):
+    (tmp_path / "x.part").symlink_to("/dev/full")
+    with pytest.raises(CorpusError, match=r"can't write to the disk .*No space left.*free some space"):
+        fetch(server.url, tmp_path / "x.part", pause=0)
+    assert len(server.asked) == 1, "tried again"
+    with pytest.raises(CorpusError, match=r"can't write .*Is a directory"):
+        (tmp_path / "folder").mkdir()
+        fetch(server.url, tmp_path / "folder", pause=0)
+
+
 def test_no_progress_ends_with_what_to_do(server, tmp_path):
     server.drop_after = 0
     with pytest.raises(CorpusError, match="run the command again: it goes on after 0 bytes"):

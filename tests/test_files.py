@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
 import subprocess
 import sys
 
@@ -87,6 +88,26 @@ def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path):
     remove_left_over(tmp_path)
     assert not (tmp_path / elsewhere).exists() and (tmp_path / "sub" / elsewhere).exists()
     remove_left_over(tmp_path / "not there")
+
+
+@pytest.mark.parametrize("missing", ["the function", "the support of the file system"])
+def test_room_is_seen_without_posix_fallocate(tmp_path, monkeypatch, missing):
+    def unsupported(*_):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    if missing == "the function":
+        monkeypatch.delattr(os, "posix_fallocate")
+    else:
+        monkeypatch.setattr(os, "posix_fallocate", unsupported)
+    reserve(tmp_path / "a", (5 << 20) + 1)
+    assert list(tmp_path.iterdir()) == []
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"File too large: '.*/a'"):
+            reserve(tmp_path / "a", 1 << 20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_room_is_seen_before_it_is_needed(tmp_path):

@@ -178,7 +178,7 @@ def _open(path: str | Path) -> soundfile.SoundFile:
     """Open a file for reading, after the checks that its name, size and header allow."""
     path = Path(path)
     if not is_file(path):
-        raise AudioError("no such audio file", where=path, hint="check the path, or prepare the corpus again")
+        raise AudioError("no such audio file", where=path, hint="check the path")
     if path.stat().st_size == 0:
         raise AudioError("the audio file is empty (0 bytes)", where=path, hint="copy or download it again")
     try:

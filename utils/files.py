@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -20,6 +21,7 @@ import psutil
 
 _MACHINE = f"{zlib.crc32(platform.node().encode()):08x}"
 _TEMPORARY = re.compile(r"\.(\d+)-([0-9a-f]{8})\..+")  # process and machine that write it, the file's name
+_ZEROS = 1 << 20  # bytes that are written at a time
 _LEFT_OVER = 3600.0  # seconds without a change; whoever still wrote a file would have finished it
 
 
@@ -104,7 +106,9 @@ def file_hash(path: str | Path) -> str:
 
 
 def reserve(path: str | Path, size: int) -> None:
-    """See that ``size`` bytes can be written to ``path``: for writers that don't bear a full disk.
+    """Make sure that ``size`` bytes can be written to ``path``: for writers that don't bear a full disk.
+
+    Where the system can't allocate them (macOS, some file systems), they are written, which takes longer.
 
     Raises:
         OSError: the disk or the quota is too small, or forbidden; ``filename`` is ``path``.
@@ -112,11 +116,31 @@ def reserve(path: str | Path, size: int) -> None:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with tempfile.TemporaryFile(dir=path.parent) as file:
-            os.posix_fallocate(file.fileno(), 0, size)
+        with tempfile.TemporaryFile(dir=path.parent, buffering=0) as file:
+            if not _allocated(file.fileno(), size):
+                for start in range(0, size, _ZEROS):
+                    _write_all(file.fileno(), bytes(min(_ZEROS, size - start)))
     except OSError as error:
         error.filename = str(path)
         raise
+
+
+def _allocated(descriptor: int, size: int) -> bool:
+    """Whether the system has allocated ``size`` bytes; False: it has no way to."""
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    except AttributeError:  # macOS
+        return False
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+            return False
+        raise
+    return True
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(descriptor, content) :]
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:

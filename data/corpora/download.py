@@ -13,11 +13,12 @@ import urllib.error
 import urllib.request
 import zlib
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
 from tqdm import tqdm
 
-from utils.errors import CorpusError
+from utils.errors import USERS_TO_MEND, CorpusError
 
 _CHUNK = 1 << 20  # bytes
 _TIMEOUT = 60  # seconds without a byte
@@ -104,7 +105,7 @@ def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0, size:
 
     Raises:
         CorpusError: the server refuses, stays away for ``ATTEMPTS`` tries, has a file of another size, or
-            the disk is too small.
+            the disk is too small or can't be written.
     """
     if not url.startswith(("https://", "http://")):
         raise CorpusError(f"'{url}' is not a web address", hint="https://…")
@@ -150,13 +151,35 @@ def _transfer(url: str, part: Path, unpacked: float, size: int) -> bool:
             _check_size(url, total, size)
             check_space(part.parent, round(total - have + total * unpacked))
         bar = tqdm(desc=part.stem, total=total, initial=have, unit="B", unit_scale=True, disable=None)
-        with bar, part.open("ab" if resumed else "wb") as file:
+        with bar, _opened(part, "ab" if resumed else "wb") as file:
             while chunk := response.read(_CHUNK):
-                file.write(chunk)
+                _write(file, chunk)
                 bar.update(len(chunk))
     if total is None:
         _check_size(url, _size(part), size)
     return total is None or _size(part) == total
+
+
+def _opened(path: Path, mode: str) -> FileIO:
+    """The file without a buffer: a full disk is found at the write, not when the file is closed."""
+    try:
+        return path.open(mode, buffering=0)
+    except OSError as error:
+        raise _disk_error(path, error) from error
+
+
+def _write(file: FileIO, chunk: bytes) -> None:
+    """Write all of ``chunk``; what the disk refuses is not to be taken for the network's failure."""
+    try:
+        while chunk:
+            chunk = chunk[file.write(chunk) :]
+    except OSError as error:
+        raise _disk_error(Path(file.name), error) from error
+
+
+def _disk_error(path: Path, error: OSError) -> CorpusError:
+    what = f"can't write to the disk of '{path.parent}' ({error.strerror or error})"
+    return CorpusError(what, where=path, hint=USERS_TO_MEND.get(error.errno, "check the disk"))
 
 
 def _check_size(url: str, total: int, size: int) -> None:
@@ -211,7 +234,7 @@ def unpack(file: Path, folder: Path, bare: bool = False) -> None:
             f"damaged or unsafe archive ({error})", where=file, hint="remove it and download again"
         ) from error
     except OSError as error:
-        raise CorpusError(f"can't unpack ({error})", where=file, hint="is the disk full?") from error
+        raise _disk_error(folder, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
