@@ -17,10 +17,11 @@ from analysis.significance import (
 )
 from analysis.weight_file import WeightFile, read_weight_file
 from analysis.weights import find_layer, layer_json, layer_values, summary_order, weights_json, weights_text
+from utils import checksums
 from utils.errors import ConfigError, CorpusError, RunError, VocabularyError, run_command
 from utils.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
 from utils.quiet import silence_tensorflow
-from utils.run import RunFolder, open_run
+from utils.run import RunFolder, open_run, run_of
 from utils.vocabulary import Vocabulary, first_few
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -34,6 +35,7 @@ examples:
   python inspect_model.py attention runs/transformer "wo3 men5 qu4 bei3 jing1" --output attention.html
   python inspect_model.py transfer runs/trial runs/trial_full --vocabulary runs/full/vocabulary/acoustic.txt
   python inspect_model.py transfer runs/thchs30 runs/both --vocabulary vocabulary/acoustic.txt
+  python inspect_model.py accept runs/trial
 
 weights reads HDF5 files of Keras 2 and 3 (.h5, .weights.h5), .keras files, and runs, without TensorFlow.
 
@@ -46,6 +48,9 @@ that one can point into (.html), or a picture (.png, .svg, .pdf). It is what the
 transfer moves a speech run to another vocabulary: in the output layer each token that both vocabularies have
 takes its weights along, wherever it stands; the other layers are copied. New tokens start untrained: what the
 new run outputs for them means nothing. SOURCE_RUN stays as it is.
+
+accept is for whoever has edited a file of a run on purpose: it lists the files that differ from the run's
+checksums and records them as they are now. It also gives checksums to a run of an older version.
 """
 
 
@@ -79,8 +84,7 @@ def _weights(options: argparse.Namespace) -> None:
 def _read_weights(source: Path) -> tuple[WeightFile, RunFolder | None]:
     """A weights file, or a run's best weights (the last ones where there are no best), and the run."""
     if not source.is_dir():
-        run = RunFolder(source.parent)
-        return read_weight_file(source), run if run.config_file.is_file() else None
+        return read_weight_file(source), run_of(source)
     run = open_run(source)
     path = next((path for path in (run.best_weights, run.last_weights) if path.is_file()), None)
     if path is None:
@@ -171,10 +175,26 @@ def _transfer(options: argparse.Namespace) -> None:
     print(f"written: {options.new_run}")
 
 
+def _accept(options: argparse.Namespace) -> None:
+    run = RunFolder(options.run)
+    if not run.config_file.is_file():
+        run.config()  # raises, and names the runs nearby
+    try:
+        found = checksums.differences(run.path) if checksums.exist(run.path) else {}
+    except RunError as error:
+        found = {checksums.CHECKSUMS: error.what}
+    for name, state in found.items():
+        print(f"{name}: {state}")
+    checksums.accept(run.path)
+    print(f"recorded: {len(checksums.covered_files(run.path))} files in {run.checksums}")
+
+
 def _parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=form)
-    commands = parser.add_subparsers(required=True, metavar="{weights,significance,attention,transfer}")
+    commands = parser.add_subparsers(
+        required=True, metavar="{weights,significance,attention,transfer,accept}"
+    )
 
     def add(name: str, text: str, command: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text, epilog=EXAMPLES, formatter_class=form)
@@ -187,6 +207,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_attention(add("attention", "which syllables each position of a transformer looks at", _attention))
     _add_transfer(add("transfer", "move a speech run to another vocabulary, token by token", _transfer))
+    accept = add("accept", "record the files of a run, changed on purpose, as they are now", _accept)
+    accept.add_argument("run", type=Path, help="run folder")
     return parser
 
 

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from utils.checksums import verified
 from utils.errors import RunError
 
 History = Mapping[str, Sequence[float]]
@@ -15,11 +16,11 @@ def read_history(path: str | Path) -> dict[str, list[float]]:
     """The columns of a ``history.csv``, one value an epoch.
 
     Raises:
-        RunError: the file is missing, empty or not a table of numbers.
+        RunError: the file is missing, changed, empty or not a table of numbers.
     """
     path = Path(path)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with verified(path).open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
         columns = {name: [float(row[name]) for row in rows] for name in rows[0]}
     except (OSError, UnicodeDecodeError, ValueError, TypeError, IndexError) as error:

@@ -17,6 +17,7 @@ from typing import Any
 
 from analysis.history import read_history
 from analysis.weight_file import count_parameters
+from utils.checksums import verified
 from utils.config import flatten
 from utils.errors import RunError, UserError
 from utils.run import ENVIRONMENT, RunFolder
@@ -134,7 +135,7 @@ def _parameters(run: RunFolder) -> dict[str, float]:
     if run.best_weights.is_file():
         return {"parameters": count_parameters(run.best_weights)}
     summary = run.path / "model_summary.txt"
-    text = summary.read_text(encoding="utf-8", errors="replace") if summary.is_file() else ""
+    text = verified(summary).read_text(encoding="utf-8", errors="replace") if summary.is_file() else ""
     counts = [int(number.replace(",", "")) for number in _NGRAMS.findall(text)]
     return {"parameters": sum(counts)} if counts else {}
 
@@ -182,7 +183,7 @@ def _results(folder: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(verified(path).read_text(encoding="utf-8"))
     except ValueError as error:
         raise RunError(f"{path.name} is damaged", where=path) from error
     if not isinstance(values, dict):

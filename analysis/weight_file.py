@@ -19,6 +19,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from utils.checksums import verified
 from utils.errors import RunError
 
 LEGACY, KERAS_3, OTHER = "Keras 2 (legacy HDF5)", "Keras 3", "HDF5 of no Keras"
@@ -122,7 +123,7 @@ def read_weight_file(path: str | Path) -> WeightFile:
         RunError: there is no such file, it is no HDF5 file or Keras zip, or it is damaged; what it says of
             its own content isn't there.
     """
-    path = Path(path)
+    path = verified(path)
     if not path.is_file():
         raise RunError("no such weights file", where=path, hint="give an HDF5 file, a .keras or a run folder")
     try:
@@ -141,7 +142,7 @@ def count_parameters(path: str | Path) -> int:
     Raises:
         RunError: the file is no HDF5 file, or damaged.
     """
-    path, sizes = Path(path), []
+    path, sizes = verified(path), []
 
     def add(name: str, item: object) -> None:
         if _is_array(item) and not _STATE.search(name):

@@ -13,6 +13,7 @@ import numpy as np
 from analysis.output_layer import Output, find_output
 from analysis.text_table import text_table
 from analysis.weight_file import Layer, Weight, WeightFile
+from utils.checksums import verified
 from utils.errors import RunError
 from utils.run import RunFolder
 
@@ -58,7 +59,9 @@ def statistics(array: np.ndarray) -> Statistics:
 def summary_order(run: RunFolder) -> list[str]:
     """Names of the layers in the model's order, as ``model_summary.txt`` has them; empty without one."""
     path = run.path / "model_summary.txt"
-    return _SUMMARY_NAME.findall(path.read_text(encoding="utf-8", errors="replace")) if path.is_file() else []
+    if not path.is_file():
+        return []
+    return _SUMMARY_NAME.findall(verified(path).read_text(encoding="utf-8", errors="replace"))
 
 
 def find_layer(file: WeightFile, name: str) -> Layer:

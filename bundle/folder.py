@@ -22,8 +22,9 @@ import numpy as np
 
 from bundle.runtimes import Artefact, open_artefact
 from model_keyword.labels import labels_hash
+from utils.checksum_files import file_hash
 from utils.errors import BundleError, ConfigError
-from utils.files import file_hash, read_arrays
+from utils.files import read_arrays
 from utils.keyword_features import KeywordFeatureConfig, describe_mismatch, features_hash
 
 FORMAT = 1  # of bundle.json; raised when older readers would misunderstand it

@@ -15,9 +15,9 @@ from data.keyword_clips import UNKNOWN, KeywordClip, KeywordDataConfig, read_key
 from data.keyword_store import load_clips
 from model_keyword.loading import KeywordModel, load_keyword_model
 from streaming.detection import DetectionConfig
+from utils.checksum_files import file_hash
 from utils.config import build_config, with_overrides
 from utils.errors import ConfigError, UserError
-from utils.files import file_hash
 from utils.keyword_features import features_hash
 from utils.run import open_run
 

@@ -18,10 +18,10 @@ from bundle.source import Clips, ExportSource
 from data.manifest import Utterance, read_manifest
 from model_speech.causal import CausalModel, load_causal_model
 from utils.audio import read_audio
+from utils.checksum_files import file_hash
 from utils.config import with_overrides
 from utils.errors import ConfigError, UserError
 from utils.features import extract_features, feature_bins, settings_hash
-from utils.files import file_hash
 from utils.run import open_run
 
 LONGEST_SECONDS = 8.0

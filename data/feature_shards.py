@@ -176,6 +176,8 @@ def shard_places(index: Path, shard: Path, bins: int, number: int) -> np.ndarray
     rows = np.load(index)
     if rows.dtype != INDEX_ROW or not np.array_equal(rows["start"], _starts(rows["frames"])):
         raise ValueError("not an index")
+    if index != _paths(index.parent, rows["key"].tolist())[1]:
+        raise ValueError("its keys are not those that its name is the hash of")
     with shard.open("rb") as file:
         np.lib.format.read_magic(file)
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)

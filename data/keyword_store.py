@@ -2,8 +2,8 @@
 
 ``FOLDER/KEY.int16`` holds the clips one after the other, all of one length; ``KEY`` is a hash of the
 settings and of each recording's path, size and time, so what changed is read anew. Beside it
-``KEY.rejected.tsv`` names what can't be used. The file appears whole: a killed run leaves nothing that a
-later one takes for it, and deleting the folder is always safe.
+``KEY.rejected.tsv`` names what can't be used, and ``KEY.sha256``, written last, holds the checksums of both.
+A killed run leaves nothing that a later one takes for whole, and deleting the folder is always safe.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tqdm import tqdm
 from data.augment import coloured_noise
 from data.keyword_clips import KeywordClip
 from utils.audio import INT16_SCALE, audio_blocks, read_audio
+from utils.checksum_files import check, record
 from utils.errors import AudioError, CorpusError
 from utils.files import remove_left_over, replacing, write_text
 from utils.processes import in_processes
@@ -70,26 +71,34 @@ def load_clips(
         workers: processes; 1 reads in this one.
 
     Raises:
-        CorpusError: no clips; more than 3 % of them can't be used (all are in ``KEY.rejected.tsv``).
+        CorpusError: no clips; more than 3 % of them can't be used (all are in ``KEY.rejected.tsv``); what an
+            earlier call has read is damaged.
         AudioError: the disk is too small, or a process died.
     """
     if not clips:
         raise CorpusError("there are no clips to read", hint="check data.folder, or the manifests")
     key = _key(clips, sample_rate, clip_samples)
-    path, notes = (Path(cache, f"{key}{ending}") for ending in (".int16", ".rejected.tsv"))
-    if not path.is_file():
+    path, notes, sums = (Path(cache, f"{key}{ending}") for ending in (".int16", ".rejected.tsv", ".sha256"))
+    if not sums.is_file():
         remove_left_over(cache)
         rejected = _make(path, notes, clips, sample_rate, clip_samples, workers)
+        record(sums, [path, notes])
         if rejected:
             print(f"note: {len(rejected)} of {len(clips)} clips can't be used: {notes}", file=sys.stderr)
+    else:
+        _check(sums, path, notes)
     reasons = _read_reasons(notes)
     usable = tuple(clip for row, clip in enumerate(clips) if row not in reasons)
-    size = len(usable) * clip_samples * 2
-    if path.stat().st_size != size:
-        what = f"{path.stat().st_size} bytes, {size} expected"
-        raise CorpusError(what, where=path, hint="the file is damaged: remove it and run again")
     samples = np.memmap(path, np.int16, "r", shape=(len(usable), clip_samples))
     return ClipStore(usable, samples, tuple((clips[row], why) for row, why in sorted(reasons.items())))
+
+
+def _check(sums: Path, path: Path, notes: Path) -> None:
+    try:
+        check(sums, [path, notes])
+    except (OSError, ValueError) as error:
+        hint = f"remove {sums} and run again: the clips are read anew"
+        raise CorpusError(f"the cache of clips is damaged ({error})", where=path, hint=hint) from error
 
 
 def fit_clip(samples: np.ndarray, clip_samples: int) -> np.ndarray:

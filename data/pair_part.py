@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from data.pair_pieces import HANZI_LINE_END, SYLLABLE_LINE_END
+from utils.checksum_files import check, record
 from utils.errors import CorpusError
 from utils.files import write_json
 from utils.pinyin import full_inventory
@@ -101,39 +102,50 @@ class PairPart:
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
-            raise _damaged(path, str(error)) from error
+            raise _damaged(self.stem, path, str(error)) from error
         if array.shape != (len(self),) or array.dtype != np.uint16:
-            raise _damaged(path, f"{array.dtype} {array.shape} instead of uint16 ({len(self)},)")
+            raise _damaged(self.stem, path, f"{array.dtype} {array.shape} instead of uint16 ({len(self)},)")
         return array
 
     def save(self, facts: dict[str, Any]) -> None:
-        """Write the counts beside the arrays, and ``facts`` about the preparation."""
+        """Write the counts beside the arrays, ``facts`` about the preparation, and the checksums of all."""
         counts = {name: value for name, value in asdict(self).items() if name != "stem"}
         write_json(counts_path(self.stem), counts | facts)
+        record(checksums_path(self.stem), _files(self.stem))
 
     @classmethod
     def load(cls, stem: Path) -> PairPart:
-        """Read the counts; arrays are opened when they are first asked for.
+        """Read the counts and compare all files with their checksums; arrays are opened when first asked for.
 
         Raises:
             CorpusError: the file is missing or damaged.
         """
         path = counts_path(stem)
         try:
+            check(checksums_path(stem), _files(stem))
             saved = json.loads(path.read_text(encoding="utf-8"))
             return cls(stem, **{name: saved[name] for name in ("source", "lines", "hanzi", "rejected")})
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise _damaged(path, str(error)) from error
+            raise _damaged(stem, path, str(error)) from error
 
 
 def counts_path(stem: Path) -> Path:
-    """Where the counts of a part are; written last, so with it the part is complete."""
+    """Where the counts of a part are."""
     return stem.with_name(f"{stem.name}.json")
+
+
+def checksums_path(stem: Path) -> Path:
+    """Where the checksums of a part's files are; written last, so with it the part is complete."""
+    return stem.with_name(f"{stem.name}.sha256")
 
 
 def array_path(stem: Path, kind: str) -> Path:
     """Where an array of a part is, ``syllables`` or ``hanzi``."""
     return stem.with_name(f"{stem.name}.{kind}.npy")
+
+
+def _files(stem: Path) -> list[Path]:
+    return [counts_path(stem), array_path(stem, "syllables"), array_path(stem, "hanzi")]
 
 
 def merged(counts: Sequence[ReadingCounts]) -> ReadingCounts:
@@ -183,9 +195,9 @@ def _summed(found: Sequence[tuple[np.ndarray, np.ndarray]]) -> ReadingCounts:
     return ReadingCounts(places.astype(np.uint16), keys.astype(np.uint16), counts)
 
 
-def _damaged(path: Path, what: str) -> CorpusError:
+def _damaged(stem: Path, path: Path, what: str) -> CorpusError:
     return CorpusError(
         f"prepared pairs are missing or damaged ({what})",
         where=path,
-        hint="delete this text's files and prepare it again",
+        hint=f"delete {checksums_path(stem)}: the text is prepared again",
     )

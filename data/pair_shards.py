@@ -1,7 +1,8 @@
 """Plain texts in; pairs of syllables and hanzi as flat arrays on disk, to train language models on, out.
 
-For each text ``NAME-FINGERPRINT.syllables.npy`` and ``….hanzi.npy``, two bytes a position each, and
-``….json`` with the counts, which is written last; ``shards.json`` names the texts of the last preparation.
+For each text ``NAME-FINGERPRINT.syllables.npy`` and ``….hanzi.npy``, two bytes a position each, ``….json``
+with the counts, and ``….sha256`` with the checksums of these files, which is written last; ``shards.json``
+names the texts of the last preparation.
 What is there isn't prepared again, down to pieces of a megabyte: a killed preparation goes on where it was.
 """
 
@@ -22,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from data.pair_part import PairPart, ReadingCounts, array_path, counts_path, merged
+from data.pair_part import PairPart, ReadingCounts, array_path, checksums_path, merged
 from data.pair_pieces import HANZI_LINE_END, PairPiece, PairReader, write_piece
 from data.text_sources import read_pieces
 from utils.errors import ConfigError, CorpusError
@@ -132,7 +133,7 @@ def _runner(workers: int) -> Iterator[Runner]:
 
 def _prepared(source: Path, folder: Path, reader: PairReader, run: Runner, bar: tqdm) -> PairPart:
     stem = folder / f"{source.name.partition('.')[0]}-{_fingerprint(source, reader)}"
-    if not counts_path(stem).is_file():
+    if not checksums_path(stem).is_file():
         pieces: list[Path] = []
         try:
             for lines in run(write_piece, _missing(source, stem, reader, pieces)):

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from data.manifest import read_transcripts
+from utils.checksum_files import check, record
 from utils.errors import CorpusError
 from utils.files import write_text
 from utils.pinyin import hanzi_to_pinyin, is_hanzi, reading_version
@@ -110,11 +111,13 @@ def pairs_from_text(path: str | Path, limit: int = 0, cache: str | Path | None =
     if cache is None:
         return _convert(path, limit)
     kept = Path(cache) / f"{path.name.partition('.')[0]}-{_fingerprint(path, limit)}.tsv"
-    if kept.is_file():
-        return _read_cache(kept)
+    sums = kept.with_suffix(".sha256")
+    if sums.is_file():
+        return _read_cache(kept, sums)
     found = _convert(path, limit)
     body = "".join(f"{' '.join(pair.pinyin)}\t{pair.hanzi}\n" for pair in found.pairs)
     write_text(kept, f"{found.rejected}\n{body}")
+    record(sums, [kept])
     return found
 
 
@@ -169,14 +172,14 @@ def _fingerprint(path: Path, limit: int) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
-def _read_cache(path: Path) -> PairSet:
+def _read_cache(path: Path, sums: Path) -> PairSet:
     try:
+        check(sums, [path])
         with path.open(encoding="utf-8") as file:
             rejected = int(next(file))
             rows = (line.rstrip("\n").split("\t") for line in file)
             # Interned: millions of sentences share some 1,300 syllables.
             return PairSet([Pair(tuple(map(sys.intern, p.split(" "))), h) for p, h in rows], rejected)
-    except (ValueError, StopIteration) as error:
-        raise CorpusError(
-            "the kept pinyin of a text is damaged", where=path, hint="delete this file"
-        ) from error
+    except (OSError, ValueError, StopIteration) as error:
+        what = f"the kept pinyin of a text is damaged ({error})"
+        raise CorpusError(what, where=path, hint=f"delete {sums}: it is read aloud again") from error

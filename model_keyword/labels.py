@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from utils.checksums import verified
 from utils.errors import RunError
 from utils.files import write_text
 
@@ -19,11 +20,11 @@ def read_labels(path: Path) -> tuple[str, ...]:
     """The labels in ``labels.txt``.
 
     Raises:
-        RunError: no such file, no labels in it, or one of them twice.
+        RunError: no such file, it has changed since it was written, no labels in it, or one of them twice.
     """
     hint = "copy the file from the run that the weights come from"
     try:
-        labels = tuple(path.read_text(encoding="utf-8").splitlines())
+        labels = tuple(verified(path).read_text(encoding="utf-8").splitlines())
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"the labels can't be read ({error})", where=path, hint=hint) from error
     if not labels or len(set(labels)) < len(labels) or "" in labels:

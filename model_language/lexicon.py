@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from utils.checksums import verified
 from utils.errors import RunError
 from utils.files import write_text
 from utils.pinyin import is_syllable, normalise_syllable, tone_of, without_tone
@@ -80,13 +81,13 @@ class Lexicon:
         """Read what :meth:`save` wrote.
 
         Raises:
-            RunError: the file is missing, not UTF-8, or a line is not ``syllable<TAB>hanzi``.
+            RunError: the file is missing, changed, not UTF-8, or a line is not ``syllable<TAB>hanzi``.
         """
         path = Path(path)
         if not path.is_file():
             raise RunError("the lexicon is missing", where=path, hint="train the language model again")
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
+            lines = verified(path).read_text(encoding="utf-8").splitlines()
         except UnicodeDecodeError as error:
             raise RunError("a lexicon is UTF-8 text", where=path, hint="copy it again") from error
         readings: dict[str, str] = {}

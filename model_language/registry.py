@@ -30,6 +30,7 @@ from model_language.syllable_ngram import SyllableNgramConfig
 from model_language.symbols import Symbols
 from model_language.transformer import TransformerConfig, build_transformer
 from model_language.user_words import read_user_words
+from utils.checksums import verified
 from utils.config import build_config
 from utils.errors import ConfigError, RunError
 from utils.run import RunFolder, open_run
@@ -141,7 +142,7 @@ def _load_weights(model: keras.Model, path: Path) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Keras's attempts before it gives up; the error below says it
-            model.load_weights(path)
+            model.load_weights(verified(path))
     except (ValueError, OSError, KeyError) as error:
         hint = "vocabulary/ and config.yaml must be those the weights were trained with"
         raise RunError(f"the weights don't fit the model ({error})", where=path, hint=hint) from error

@@ -14,7 +14,7 @@ from model_speech.registry import MODELS
 from utils.errors import RunError
 from utils.features import FeatureConfig, feature_bins
 from utils.prediction import predict, prepare_prediction
-from utils.run import RunFolder, open_run
+from utils.run import RunFolder, open_run, run_of
 from utils.vocabulary import Vocabulary, explain_mismatch, transfer_command
 from utils.weights import another_model, load_weights, other_classes, strange_shapes
 
@@ -97,12 +97,13 @@ def _load_weights(model: keras.Model, vocabulary: Vocabulary, folder: RunFolder,
 
 def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) -> None:
     """Weights of another run bring their own vocabulary: it must be the same, not only of the same size."""
-    theirs = RunFolder(weights.parent).vocabulary("acoustic.txt")
-    if theirs.is_file() and Vocabulary.load(theirs) != vocabulary:
+    source = run_of(weights)
+    theirs = source.vocabulary("acoustic.txt") if source else None
+    if theirs and theirs.is_file() and Vocabulary.load(theirs) != vocabulary:
         what = explain_mismatch(vocabulary, Vocabulary.load(theirs))
         hint = (
             "weights trained on part of a corpus, or on another one, have other classes; to move those of "
-            f"the shared tokens over:\n  {_transfer_command(weights.parent, folder)}"
+            f"the shared tokens over:\n  {_transfer_command(source.path, folder)}"
         )
         raise RunError(what, where=weights, hint=hint)
 

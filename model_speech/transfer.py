@@ -14,9 +14,8 @@ import keras
 import numpy as np
 
 from model_speech.loading import build_acoustic_model, load_acoustic_model
-from utils.config import save_yaml
 from utils.errors import RunError, VocabularyError
-from utils.run import RunFolder, open_run
+from utils.run import RunFolder, create_run, open_run
 from utils.vocabulary import BLANK, Vocabulary
 from utils.weights import save_weights
 
@@ -64,12 +63,12 @@ def transfer_run(source_run: str | Path, new_run: str | Path, vocabulary_file: s
     model = build_acoustic_model(source, vocabulary).model
     _make_folder(new_run.parent)
     with tempfile.TemporaryDirectory(dir=new_run.parent, prefix=f".{new_run.name}.") as unfinished:
-        folder = RunFolder(Path(unfinished) / "run")
+        config = {**source.config(), "transfer": _note(source, best.vocabulary, match)}
+        folder = create_run(Path(unfinished) / "run", config)
         vocabulary.save(folder.vocabulary("acoustic.txt"))
         for acoustic, path in ((best, folder.best_weights), (last, folder.last_weights)):
             move_weights(acoustic.model, acoustic.vocabulary, model, vocabulary)
             save_weights(model, path)
-        save_yaml(folder.config_file, {**source.config(), "transfer": _note(source, best.vocabulary, match)})
         folder.path.rename(new_run)
     return match
 

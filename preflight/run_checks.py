@@ -22,6 +22,7 @@ from model_language.registry import load_converter
 from model_speech.loading import load_acoustic_model
 from preflight.findings import ERROR, WARNING, Finding
 from training.commands import RECIPES
+from utils import checksums
 from utils.config import build_config
 from utils.errors import RunError, UserError, VocabularyError
 from utils.run import ENVIRONMENT, RunFolder
@@ -44,6 +45,19 @@ def unreadable_config(run: RunFolder) -> Iterator[Finding]:
         yield Finding(
             ERROR, str(run.config_file), "", "no config can be read", error.hint or _AGAIN, error.what
         )
+
+
+def changed_file(run: RunFolder) -> Iterator[Finding]:
+    """Files that have changed since the training wrote them."""
+    accept = f"if it was changed on purpose: python inspect_model.py accept {run.path}"
+    if not checksums.exist(run.path):
+        what = "a run without checksums: no damage to its files can be noticed"
+        yield Finding(
+            WARNING, str(run.path), "", what, f"to add them: python inspect_model.py accept {run.path}"
+        )
+        return
+    for name, state in checksums.differences(run.path).items():
+        yield Finding(ERROR, str(run.path), name, f"it is {state}", f"{_AGAIN}; {accept}")
 
 
 def missing_part(run: RunFolder) -> Iterator[Finding]:
@@ -128,6 +142,8 @@ def odd_vocabulary(run: RunFolder) -> Iterator[Finding]:
     except VocabularyError as error:
         yield Finding(ERROR, str(run.path), name, "a damaged vocabulary", _AGAIN, error.what)
         return
+    except RunError:
+        return  # changed_file speaks of it
     usual = acoustic_vocabulary(vocabulary.tokens)
     if vocabulary != usual:
         pairs = zip(vocabulary.tokens, usual.tokens, strict=False)
@@ -244,6 +260,7 @@ def _numbers(row: dict[str | None, str | None]) -> dict[str, float]:
 OPENED = (unreadable_config,)
 """Without it there is nothing else to look at."""
 RUN = (
+    changed_file,
     missing_part,
     unknown_config,
     damaged_weights,

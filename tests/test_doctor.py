@@ -18,6 +18,7 @@ import doctor
 from data.manifest import COLUMNS
 from preflight import cache_checks
 from tests.tiny_corpus import SYLLABLES
+from utils import checksums
 from utils.audio import write_wav
 from utils.files import write_text
 
@@ -453,7 +454,14 @@ RUN_FAULTS = {
 def test_a_fault_of_a_run_is_found_and_nothing_else(sound_run, tmp_path, capsys, plant, expected):
     run = shutil.copytree(sound_run, tmp_path / "run")
     plant(run)
+    checksums.accept(run)  # a fault that the training wrote itself
     assert names(findings(capsys, run)) == expected
+
+
+def test_a_fault_that_the_training_did_not_write_is_found_first(sound_run, tmp_path, capsys):
+    run = shutil.copytree(sound_run, tmp_path / "run")
+    _tokens(lambda tokens: [tokens[1], tokens[0], *tokens[2:]])(run)
+    assert (ERROR, "changed-file") in names(findings(capsys, run))
 
 
 def test_a_sound_run_is_sound_and_manifests_are_held_against_it(sound_run, corpus, capsys):

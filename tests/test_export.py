@@ -30,8 +30,9 @@ from bundle.writing import Workshop
 from model_keyword.registry import MODELS, build_keyword_model
 from tests.scripts import ROOT, load_script
 from tests.tiny_words import write_keyword_run, write_tiny_words
+from utils.checksum_files import file_hash
 from utils.errors import BundleError, ConfigError
-from utils.files import file_hash, write_json
+from utils.files import write_json
 from utils.keyword_features import KeywordFeatureConfig, features_hash
 
 FEATURES = KeywordFeatureConfig(mel_bins=12, coefficients=6)

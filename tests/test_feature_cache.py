@@ -356,6 +356,7 @@ def shards(folder: Path) -> list[Path]:
         "index empty",
         "index of another kind",
         "a wrong row",
+        "a wrong key",
     ],
 )
 def test_damaged_shards_are_computed_again(tmp_path, corpus, computed, damage):
@@ -371,6 +372,10 @@ def test_damaged_shards_are_computed_again(tmp_path, corpus, computed, damage):
     elif damage == "a wrong row":
         rows = np.load(index)
         rows["start"] += 1
+        np.save(index, rows)
+    elif damage == "a wrong key":
+        rows = np.load(index)
+        rows["key"] = np.load(shards(tmp_path)[1].with_suffix(".index.npy"))["key"]
         np.save(index, rows)
     else:
         index.write_bytes(b"garbage" if damage == "index garbage" else b"")

@@ -25,6 +25,7 @@ from model_language.word_unigram import WORDS_FILE
 from tests.scripts import ROOT
 from training.commands import train_from_config
 from utils.errors import ConfigError, RunError
+from utils.files import write_text
 from utils.noise_statistics import shipped_noise
 from utils.pinyin import hanzi_to_pinyin
 from utils.run import RunFolder
@@ -181,7 +182,7 @@ def test_a_run_folder_without_words_still_loads(folder, tmp_path):
         PinyinToHanzi(tmp_path / "run")
     config = tmp_path / "run" / "config.yaml"
     kept = [row for row in config.read_text(encoding="utf-8").splitlines() if "words: 0.4" not in row]
-    config.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    write_text(config, "\n".join(kept) + "\n")
     assert PinyinToHanzi(tmp_path / "run")("shu4 xue2 gong1 shi4") == "数学公式"
 
 

@@ -30,6 +30,7 @@ from data.keyword_clips import (
 from data.keyword_folders import read_recordings, split_of_name
 from data.keyword_store import fit_clip, load_clips
 from data.manifest import Utterance, write_manifest
+from tests.damage import DAMAGE, damage_file
 from utils.audio import SAMPLE_RATE, write_wav
 from utils.config import build_config, load_config, to_plain
 from utils.errors import AudioError, ConfigError, CorpusError
@@ -413,13 +414,17 @@ def test_no_room_and_no_clips(made, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_damaged_cache_is_named(made, tmp_path):
+@pytest.mark.parametrize("ending", ["int16", "rejected.tsv", "sha256"])
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_cache_is_named(made, tmp_path, ending, kind):
     clips = read_keyword_clips(config(made))["dev"]
     load_clips(clips, SAMPLE_RATE, 1600, tmp_path)
-    (path,) = tmp_path.glob("*.int16")
-    path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(CorpusError, match="the file is damaged: remove it"):
+    (path,) = tmp_path.glob(f"*.{ending}")
+    damage_file(path, kind, np.random.default_rng(0))
+    with pytest.raises(CorpusError, match=r"the cache of clips is damaged .*remove .*\.sha256"):
         load_clips(clips, SAMPLE_RATE, 1600, tmp_path)
+    next(tmp_path.glob("*.sha256")).unlink()
+    assert len(load_clips(clips, SAMPLE_RATE, 1600, tmp_path).clips) == len(clips)
 
 
 KILLED = """
@@ -449,7 +454,7 @@ def test_a_killed_run_leaves_nothing_that_counts(made, tmp_path):
     assert left.name.startswith(".") and left.suffix == ".int16"
     clips = [clip for clip in read_keyword_clips(config(made))["train"] if clip.label in WORDS]
     assert load_clips(clips, SAMPLE_RATE, 1600, tmp_path).samples.any(axis=1).all()
-    assert not left.exists() and len(list(tmp_path.iterdir())) == 2
+    assert not left.exists() and len(list(tmp_path.iterdir())) == 3
 
 
 # ------------------------------------------------------------------ waveforms and features altered

@@ -34,8 +34,10 @@ from training.keyword import (
 )
 from training.keyword_batches import KeywordBatches, features_of
 from training.optimiser import OptimiserConfig, Stage
+from utils import checksums
 from utils.config import to_plain
 from utils.errors import ConfigError, CorpusError, RunError
+from utils.files import write_json, write_text
 from utils.keyword_features import KeywordFeatureConfig, keyword_features
 from utils.run import RunFolder
 
@@ -128,7 +130,7 @@ def test_samples_train_too(words, empty_config, tmp_path):
     assert model.model.input_shape == (None, 3200)
     config = {**run.config(), "features": to_plain(FEATURES)}
     beside = RunFolder(shutil.copytree(run.path, tmp_path / "features"))
-    beside.config_file.write_text(json.dumps(config), encoding="utf-8")
+    write_json(beside.config_file, config)
     samples = np.random.default_rng(0).uniform(-0.3, 0.3, (2, 3200)).astype(np.float32)
     offline = load_keyword_model(beside.path).logits(samples)
     np.testing.assert_allclose(model.logits(samples), offline, atol=1e-3)
@@ -345,7 +347,7 @@ def test_doctor_finds_nothing_wrong_with_a_run(run):
 
 
 def test_labels_in_another_order_are_refused(run):
-    run.labels.write_text("_silence_\nlow\nhigh\n", encoding="utf-8")
+    write_text(run.labels, "_silence_\nlow\nhigh\n")
     with pytest.raises(RunError, match=r"labels\.txt is not the one of the training"):
         load_keyword_model(run.path)
 
@@ -362,6 +364,7 @@ def test_weights_of_other_labels_are_refused(run, words, tmp_path, labels, messa
     kept = other.kept_weights / "step_000005_accuracy_0.5000.weights.h5"
     kept.parent.mkdir()
     shutil.copy(other.best_weights, kept)
+    checksums.accept(other.path)
     for path in (other.best_weights, kept):
         with pytest.raises(RunError, match=message):
             load_keyword_model(run.path, str(path))
@@ -374,7 +377,7 @@ def test_weights_of_other_labels_are_refused(run, words, tmp_path, labels, messa
 def test_weights_of_another_model_are_refused(run, words, tmp_path):
     config = {**run.config(), "model": {**run.config()["model"], "units": [9]}}
     other = RunFolder(shutil.copytree(run.path, tmp_path / "wider"))
-    other.config_file.write_text(json.dumps(config), encoding="utf-8")
+    write_json(other.config_file, config)
     with pytest.raises(RunError, match=r"the weights are of another model than config\.yaml says"):
         load_keyword_model(other.path)
 
@@ -386,7 +389,7 @@ def test_a_run_of_another_task_is_refused(speech_run):
 
 def test_labels_files_that_are_damaged_are_refused(run):
     for text in ("", "a\na\n", "a\n\nb\n"):
-        run.labels.write_text(text)
+        write_text(run.labels, text)
         with pytest.raises(RunError, match="labels is damaged"):
             load_keyword_model(run.path)
 

@@ -21,6 +21,7 @@ from data.pair_part import HANZI_LINE_END, PairPart, hanzi_table, syllable_table
 from data.pair_pieces import BEYOND_BMP, NOT_HANZI, NOT_UTF8, UNREAD, PairReader
 from data.pair_shards import PairShards, prepare_pairs
 from data.text import pairs_from_text
+from tests.damage import DAMAGE, damage_file
 from tests.polyphones import read_sentences
 from tests.scripts import ROOT
 from utils.errors import ConfigError, CorpusError
@@ -202,6 +203,19 @@ def test_another_reading_or_text_is_prepared_again(text, tmp_path, monkeypatch):
     changed = prepare_pairs([text], folder, workers=1).parts[0].stem
     assert len({first, spoken, again, changed}) == 4
     assert [part.stem for part in PairShards.load(folder).parts] == [changed]
+
+
+@pytest.mark.parametrize("ending", ["syllables.npy", "hanzi.npy", "json", "sha256"])
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_file_is_named_and_made_again(text, tmp_path, ending, kind):
+    whole = content(prepare_pairs([text], tmp_path, workers=1))
+    (path,) = tmp_path.glob(f"news-*.{ending}")
+    damage_file(path, kind, np.random.default_rng(0))
+    for read in (lambda: PairShards.load(tmp_path), lambda: prepare_pairs([text], tmp_path, workers=1)):
+        with pytest.raises(CorpusError, match=r"damaged .*delete .*\.sha256"):
+            read()
+    next(tmp_path.glob("news-*.sha256")).unlink()
+    assert content(prepare_pairs([text], tmp_path, workers=1)) == whole
 
 
 def test_planted_faults_are_named(text, tmp_path, monkeypatch):

@@ -18,9 +18,11 @@ from model_speech.decoding import Hypothesis
 from model_speech.loading import AcousticModel, load_acoustic_model
 from model_speech.registry import MODELS
 from pipeline import Recognizer, load_converter, syllable_times
+from utils import checksums
 from utils.audio import write_wav
 from utils.errors import AudioError, ConfigError, RunError, VocabularyError
 from utils.features import FeatureConfig, extract_features
+from utils.files import write_text
 from utils.recognition import Ending, Segment
 from utils.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
@@ -309,12 +311,16 @@ def test_last_weights_are_asked_for_by_name(speech_run, tmp_path):
     with pytest.raises(RunError, match=r"last\.weights\.h5"):
         load_acoustic_model(run.path, weights="last")
     shutil.copy(run.best_weights, run.last_weights)
+    checksums.accept(run.path)
     assert load_acoustic_model(run.path, weights="last").time_stride == 8
 
 
 def test_a_damaged_weights_file_is_named(speech_run, tmp_path):
     run = _copy(speech_run, tmp_path / "run")
     run.best_weights.write_bytes(run.best_weights.read_bytes()[:1000])
+    with pytest.raises(RunError, match=r"not the file that was written.*best\.weights\.h5"):
+        load_acoustic_model(run.path)
+    checksums.accept(run.path)
     with pytest.raises(RunError, match=r"damaged.*best\.weights\.h5"):
         load_acoustic_model(run.path)
 
@@ -326,14 +332,14 @@ def test_a_language_run_is_no_acoustic_model(language_run):
 
 def test_a_config_without_a_section_is_refused(speech_run, tmp_path):
     run = _copy(speech_run, tmp_path / "run")
-    run.config_file.write_text("task: speech\n")
+    write_text(run.config_file, "task: speech\n")
     with pytest.raises(RunError, match="no section 'features'"):
         load_acoustic_model(run.path)
 
 
 def test_an_unknown_model_is_refused(speech_run, tmp_path):
     run = _copy(speech_run, tmp_path / "run")
-    run.config_file.write_text(run.config_file.read_text().replace("name: compact", "name: compost"))
+    write_text(run.config_file, run.config_file.read_text().replace("name: compact", "name: compost"))
     with pytest.raises(RunError, match="unknown model 'compost'"):
         load_acoustic_model(run.path)
 
@@ -388,7 +394,7 @@ def test_a_missing_weights_path_is_named(speech_run, tmp_path):
 
 def test_a_broken_vocabulary_is_reported(speech_run, tmp_path):
     run = _copy(speech_run, tmp_path / "run")
-    run.vocabulary("acoustic.txt").write_text("ma1\nma1\n")
+    write_text(run.vocabulary("acoustic.txt"), "ma1\nma1\n")
     with pytest.raises(VocabularyError, match="twice"):
         load_acoustic_model(run.path)
 

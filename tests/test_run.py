@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from utils.errors import RunError
+from utils.files import write_text
 from utils.run import config_differences, open_run, start_run
 
 CONFIG = {"task": "speech", "seed": 0, "model": {"name": "compact", "width": 256}}
@@ -50,6 +51,6 @@ def test_a_run_of_another_task_is_refused(tmp_path):
 def test_a_damaged_config_says_so(tmp_path):
     run = start_run(tmp_path / "one", CONFIG)
     for content, message in (("task: [speech", "damaged"), ("", "empty or no mapping")):
-        run.config_file.write_text(content, encoding="utf-8")
+        write_text(run.config_file, content)
         with pytest.raises(RunError, match=f"{message}.*copy the run folder again"):
             open_run(tmp_path / "one")

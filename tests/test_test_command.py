@@ -27,6 +27,7 @@ from tests.tiny_corpus import write_tiny_corpus
 from tests.tiny_runs import write_language_run, write_speech_run
 from utils.config import save_yaml, to_plain
 from utils.errors import CorpusError, RunError
+from utils.files import write_text
 from utils.run import RunFolder
 
 command = load_script("test.py")
@@ -307,7 +308,7 @@ def orphaned_run(speech_run: Path, tmp_path: Path) -> Path:
     run = tmp_path / "orphan"
     shutil.copytree(speech_run, run)
     config = (run / "config.yaml").read_text()
-    (run / "config.yaml").write_text(config.replace("manifest.tsv", "gone.tsv"))
+    write_text(run / "config.yaml", config.replace("manifest.tsv", "gone.tsv"))
     return run
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from data.manifest import Utterance, write_manifest
 from data.text import Pair, pairs_from_manifest, pairs_from_text, read_pairs
+from utils.checksum_files import record
 from utils.errors import CorpusError
 
 HELLO = Pair(("ni3", "hao3"), "你好")
@@ -62,9 +63,12 @@ def test_sources_of_all_kinds_in_their_order_and_a_limit_over_all(text, tmp_path
 def test_cache_gives_the_same_and_notices_a_changed_file(text, tmp_path):
     cache = tmp_path / "cache"
     first = pairs_from_text(text, cache=cache)
-    (kept,) = cache.iterdir()
+    (kept,) = cache.glob("*.tsv")
     assert pairs_from_text(text, cache=cache) == first
     kept.write_text(kept.read_text(encoding="utf-8").replace("你好", "妳好"), encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"the kept pinyin .* is damaged .*sha256"):
+        pairs_from_text(text, cache=cache)
+    record(kept.with_suffix(".sha256"), [kept])
     assert pairs_from_text(text, cache=cache).pairs[0].hanzi == "妳好"  # it is indeed read from the cache
     text.write_text("你好\n", encoding="utf-8")
     assert pairs_from_text(text, cache=cache).pairs == [HELLO]

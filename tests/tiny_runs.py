@@ -12,10 +12,11 @@ from model_language.symbols import build_symbols
 from model_speech.compact import CompactConfig, build_compact
 from model_speech.loading import AcousticModel
 from tests.tiny_corpus import SYLLABLES
-from utils.config import save_yaml, to_plain
+from utils.config import to_plain
 from utils.features import FeatureConfig, feature_bins
-from utils.run import RunFolder
+from utils.run import create_run
 from utils.vocabulary import acoustic_vocabulary
+from utils.weights import save_weights
 
 
 def write_speech_run(folder: Path, manifest: Path) -> Path:
@@ -32,26 +33,24 @@ def save_speech_run(
     folder: Path, acoustic: AcousticModel, model_config: Any, manifest: Path = Path("manifest.tsv")
 ) -> Path:
     """The run folder of a model that is there already."""
-    run = RunFolder(folder)
     config = {
         "task": "speech",
         "features": to_plain(acoustic.features),
         "data": {split: [str(manifest)] for split in ("train", "dev", "test")},
         "model": to_plain(model_config),
     }
-    save_yaml(run.config_file, config)
+    run = create_run(folder, config)
     acoustic.vocabulary.save(run.vocabulary("acoustic.txt"))
-    acoustic.model.save_weights(run.best_weights)
+    save_weights(acoustic.model, run.best_weights)
     return folder
 
 
 def write_language_run(folder: Path, manifest: Path) -> Path:
     """A language run: bigrams of a few sentences."""
-    run = RunFolder(folder)
     pairs = [(list(SYLLABLES), "".join(SYLLABLES.values())), (["wo3", "hao3"], "我好")]
     symbols, model_config = build_symbols(pairs), NgramConfig(order=2)
     lists = {"train": ["text.txt"], "dev": [], "test": [str(manifest)]}
-    save_yaml(run.config_file, {"task": "language", "data": lists, "model": to_plain(model_config)})
+    run = create_run(folder, {"task": "language", "data": lists, "model": to_plain(model_config)})
     symbols.save(run.path)
     NgramModel.train(pairs, model_config, symbols).save(run.path / NGRAM_FILE)
     return folder

@@ -12,8 +12,9 @@ from model_keyword.loading import LABELS_HASH
 from model_keyword.registry import build_keyword_model
 from training.keyword import VARIANTS, KeywordConfig
 from utils.audio import SAMPLE_RATE, write_wav
-from utils.config import load_config, save_yaml, to_plain
-from utils.run import ENVIRONMENT, RunFolder
+from utils.config import load_config, to_plain
+from utils.run import ENVIRONMENT, create_run
+from utils.weights import save_weights
 
 WORDS = {"low": 400.0, "high": 1500.0}
 SPLITS = {"train": ("anna", "bert", "cora", "dora"), "dev": ("emil",), "test": ("fred", "gina")}
@@ -48,11 +49,11 @@ def write_keyword_run(
     folder: Path, words: Path, labels: tuple[str, ...] = ("_silence_", "high", "low")
 ) -> Path:
     """A keyword run whose model has random weights, the same for the same labels."""
-    run = RunFolder(folder)
     config = load_config(KeywordConfig, None, ["task=keyword", *settings(words)], VARIANTS)
     keras.utils.set_random_seed(1)
     model = build_keyword_model(config.model, config.features, config.clip_samples, len(labels))
-    save_yaml(run.config_file, {**to_plain(config), ENVIRONMENT: {LABELS_HASH: labels_hash(labels)}})
+    environment = {LABELS_HASH: labels_hash(labels)}
+    run = create_run(folder, {**to_plain(config), ENVIRONMENT: environment})
     write_labels(run.labels, labels)
-    model.save_weights(run.best_weights)
+    save_weights(model, run.best_weights)
     return folder

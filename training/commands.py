@@ -12,6 +12,7 @@ from typing import Any
 from training import keyword, language, speech
 from training.distribution import distributed, run_path_of
 from training.history import log_to
+from utils.checksums import verified
 from utils.config import load_config, to_plain
 from utils.errors import RunError, UserError
 from utils.files import remove_left_over
@@ -82,7 +83,8 @@ def train_from_config(
 def _remove_unused(run: RunFolder) -> None:
     """Empty a run in which nothing was computed: the same command, put right, is to find its folder free."""
     summary = run.path / "model_summary.txt"
-    small = {run.config_file, run.log, run.labels, run.lock, summary, *run.vocabulary("").glob("*")}
+    small = {run.config_file, run.checksums, run.log, run.labels, run.lock, summary}
+    small |= set(run.vocabulary("").glob("*"))
     if small.issuperset(path for path in run.path.rglob("*") if path.is_file()):
         for path in set(run.path.iterdir()) - {run.lock}:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -90,7 +92,7 @@ def _remove_unused(run: RunFolder) -> None:
 
 def _best_figures(run: RunFolder) -> dict[str, float]:
     try:
-        return dict(json.loads(run.metrics.read_text(encoding="utf-8"))["best"])
+        return dict(json.loads(verified(run.metrics).read_text(encoding="utf-8"))["best"])
     except (ValueError, KeyError, TypeError) as error:
         hint = "delete it: the same command then writes it again"
         raise RunError("the figures of the run are damaged", where=run.metrics, hint=hint) from error

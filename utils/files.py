@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
-import platform
-import re
 import shutil
 import tempfile
 import time
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
-import psutil
 
-_MACHINE = f"{zlib.crc32(platform.node().encode()):08x}"
-_TEMPORARY = re.compile(r"\.(\d+)-([0-9a-f]{8})\..+")  # process and machine that write it, the file's name
+from utils import checksums
+from utils.temporary import is_temporary, temporary_path, writer_is_gone
+
 _ZEROS = 1 << 20  # bytes that are written at a time
 _LEFT_OVER = 3600.0  # seconds without a change; whoever still wrote a file would have finished it
 
@@ -29,19 +25,19 @@ _LEFT_OVER = 3600.0  # seconds without a change; whoever still wrote a file woul
 def replacing(path: str | Path) -> Iterator[Path]:
     """Give a temporary path beside ``path``; rename it to ``path`` when the block ends well.
 
-    The temporary name keeps the ending of ``path`` (Keras and NumPy look at it). If the block raises,
-    the temporary file is removed and ``path`` stays as it was; what a killed process leaves there goes with
-    :func:`remove_left_over`.
+    In a run folder its checksum is recorded (:mod:`utils.checksums`). The temporary name keeps the ending of
+    ``path`` (Keras and NumPy look at it). If the block raises, the temporary file is removed and ``path``
+    stays as it was; what a killed process leaves there goes with :func:`remove_left_over`.
 
     Raises:
         OSError: the file can't be written; its ``filename`` is ``path``.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{os.getpid()}-{_MACHINE}.{path.name}")
+    temporary = temporary_path(path)
     try:
         yield temporary
-        temporary.replace(path)
+        checksums.replace(temporary, path)
     except OSError as error:
         if error.filename in (None, str(temporary)):  # a full disk is told without a name
             error.filename = str(path)
@@ -63,8 +59,8 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_left_over(path.parent, deep=False)
-    temporary = path.with_name(f".{os.getpid()}-{_MACHINE}.{path.name}")
-    outgoing = path.with_name(f".{os.getpid()}-{_MACHINE}.{path.name}.old")
+    temporary = temporary_path(path)
+    outgoing = temporary.with_name(f"{temporary.name}.old")
     temporary.mkdir()
     try:
         yield temporary
@@ -91,18 +87,11 @@ def remove_left_over(folder: str | Path, deep: bool = True) -> None:
         deep: look in its folders too.
     """
     for path in list(Path(folder).rglob(".*") if deep else Path(folder).glob(".*")):
-        if not (found := _TEMPORARY.fullmatch(path.name)):
+        if not is_temporary(path):
             continue
         with suppress(FileNotFoundError):
-            gone = found[2] == _MACHINE and not psutil.pid_exists(int(found[1]))
-            if gone or time.time() - path.stat().st_mtime > _LEFT_OVER:
+            if writer_is_gone(path) or time.time() - path.stat().st_mtime > _LEFT_OVER:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def file_hash(path: str | Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def reserve(path: str | Path, size: int) -> None:
@@ -148,8 +137,10 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
     Raises:
         OSError: the file can't be read.
+        RunError: it lies in a run folder and has changed since it was written there.
         ValueError: it is damaged, in whatever way.
     """
+    checksums.verified(path)
     try:
         # Opened here: np.load leaves a damaged file open.
         with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as saved:

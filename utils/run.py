@@ -9,15 +9,19 @@ import importlib.metadata
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
 import yaml
 
+from utils import checksums
+from utils.checksums import CHECKSUMS, CONFIG, verified
 from utils.config import build_config, flatten, save_yaml
 from utils.errors import RunError
 
@@ -40,7 +44,12 @@ class RunFolder:
     @property
     def config_file(self) -> Path:
         """Every hyper-parameter, and the environment the run was made in."""
-        return self.path / "config.yaml"
+        return self.path / CONFIG
+
+    @property
+    def checksums(self) -> Path:
+        """SHA-256 of each file that other commands read, see :mod:`utils.checksums`."""
+        return self.path / CHECKSUMS
 
     @property
     def best_weights(self) -> Path:
@@ -129,14 +138,14 @@ class RunFolder:
         """The saved config as plain nested values.
 
         Raises:
-            RunError: the file is missing or damaged.
+            RunError: the file is missing, damaged or changed.
         """
         if not self.config_file.is_file():
             raise RunError(
                 "not a run folder: it holds no config.yaml", where=self.path, hint=_runs_nearby(self)
             )
         try:
-            values = yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
+            values = yaml.safe_load(verified(self.config_file).read_text(encoding="utf-8"))
         except (
             yaml.YAMLError,
             ValueError,
@@ -173,6 +182,7 @@ def open_run(path: str | Path, task: str | None = None) -> RunFolder:
     """
     run = RunFolder(Path(path))
     found = run.config().get("task")
+    _note_missing_checksums(run)
     if task and found != task:
         hint = f"give a run of train.py {task}"
         if task != "keyword":
@@ -194,8 +204,16 @@ def start_run(path: str | Path, config: Mapping[str, Any]) -> RunFolder:
             shown = "; ".join(f"{key}: {old} there, {new} asked" for key, old, new in differing[:5])
             hint = "choose another --run, or delete the folder to start anew"
             raise RunError(f"the run was made with another config ({shown})", where=run.path, hint=hint)
+        _note_missing_checksums(run)
         return run
-    save_yaml(run.config_file, {**config, ENVIRONMENT: environment()})
+    return create_run(path, {**config, ENVIRONMENT: environment()})
+
+
+def create_run(path: str | Path, config: Mapping[str, Any]) -> RunFolder:
+    """Make a run folder that holds ``config``; from now on every file in it gets a checksum."""
+    run = RunFolder(Path(path))
+    checksums.begin(run.path)
+    save_yaml(run.config_file, config)
     return run
 
 
@@ -238,6 +256,22 @@ def _git(*arguments: str) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()
+
+
+def run_of(path: str | Path) -> RunFolder | None:
+    """The run folder of a file beside its config.yaml or one folder below it; None if it lies in no run."""
+    beside = Path(path).parent
+    above = beside / ".." if beside.name in ("", "..") else beside.parent
+    return next((RunFolder(folder) for folder in (beside, above) if (folder / CONFIG).is_file()), None)
+
+
+@cache
+def _note_missing_checksums(run: RunFolder) -> None:
+    if not checksums.exist(run.path):
+        what = (
+            f"note: {run.path} has no checksums (an older version made it): no damage to it can be noticed;"
+        )
+        print(f"{what} 'python inspect_model.py accept {run.path}' adds them", file=sys.stderr)
 
 
 def _runs_nearby(run: RunFolder) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from utils.checksums import verified
 from utils.errors import VocabularyError
 from utils.files import write_text
 from utils.pinyin import full_inventory
@@ -124,9 +125,10 @@ class Vocabulary:
 
         Raises:
             VocabularyError: no such file, not UTF-8, an empty line, a token twice.
+            RunError: it has changed since a training wrote it.
         """
         try:
-            text = Path(path).read_bytes().decode("utf-8")
+            text = verified(path).read_bytes().decode("utf-8")
         except OSError as error:
             raise VocabularyError("can't read the vocabulary", where=path, hint=error.strerror) from error
         except UnicodeDecodeError as error:

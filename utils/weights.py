@@ -11,6 +11,7 @@ from pathlib import Path
 import h5py
 import keras
 
+from utils.checksums import verified
 from utils.errors import RunError
 from utils.files import replacing, reserve
 
@@ -40,11 +41,11 @@ def load_weights(model: keras.Model, path: str | Path, explain: Callable[[], Run
         explain: the error to raise if the weights are of another model.
 
     Raises:
-        RunError: there is no such file, it is damaged, or its weights don't fit.
+        RunError: there is no such file, it is damaged or changed, or its weights don't fit.
     """
     try:
         with warnings.catch_warnings(action="ignore"):  # Keras warns of what the error says better
-            model.load_weights(path)
+            model.load_weights(verified(path))
     except FileNotFoundError as error:
         raise RunError("no such weights file", where=path, hint="best, last, or a path") from error
     except ValueError as error:
