@@ -14,7 +14,7 @@ import keras
 import numpy as np
 from tqdm import tqdm
 
-from bundle.folder import ANSWERS, CLIPS, FACTS, FORMAT, LABELS, STREAM, files_in
+from bundle.folder import ANSWERS, CLIPS, FORMAT, LABELS, STREAM, files_in, write_facts
 from bundle.measuring import measure, runtime_version, verdict
 from bundle.report import accuracy_text, report_json, report_text
 from bundle.source import ExportSource
@@ -165,7 +165,7 @@ def _write_report(
         "artefacts": {one.variant.path: _artefact_facts(workshop, one) for one in written},
         "files": files_in(folder),
     }
-    write_json(folder / FACTS, facts)
+    write_facts(folder, facts)
 
 
 def _artefact_facts(workshop: Workshop, one: Made) -> dict[str, Any]:

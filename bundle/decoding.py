@@ -6,9 +6,8 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from bundle.folder import FACTS, open_bundle
+from bundle.folder import open_bundle, write_facts
 from streaming.detection import DetectionConfig
-from utils.files import write_json
 
 
 def write_decoding(path: Path, detection: DetectionConfig) -> None:
@@ -22,4 +21,4 @@ def write_decoding(path: Path, detection: DetectionConfig) -> None:
         BundleError: no bundle, or a damaged one.
     """
     facts = dict(open_bundle(path).facts)
-    write_json(path / FACTS, facts | {"decoding": json.loads(json.dumps(asdict(detection)))})
+    write_facts(path, facts | {"decoding": json.loads(json.dumps(asdict(detection)))})

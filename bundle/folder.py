@@ -1,6 +1,6 @@
 """A bundle's folder in; labels, settings and artefacts out, each checked to belong to the others.
 
-    bundle.json     features, decoding, artefacts, and the SHA-256 of every file
+    bundle.json     features, decoding, artefacts, the SHA-256 of every file, and its own
     labels.txt      one a line, in the order of the logits
     golden/         clips.npz: inputs, and the source model's answers; artefacts.npz: those of each artefact
     export.md       the table: parity, accuracy, size, latency; export.json: the same, and more
@@ -12,7 +12,9 @@ No framework is loaded but the one that runs the artefact asked for.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +26,12 @@ from bundle.runtimes import Artefact, open_artefact
 from model_keyword.labels import labels_hash
 from utils.checksum_files import file_hash
 from utils.errors import BundleError, ConfigError
-from utils.files import read_arrays
+from utils.files import read_arrays, write_json
 from utils.keyword_features import KeywordFeatureConfig, describe_mismatch, features_hash
 
-FORMAT = 1  # of bundle.json; raised when older readers would misunderstand it
+FORMAT = 2  # of bundle.json; raised when older readers would misunderstand it
+_WITHOUT_CHECKSUM = 1  # the format before, which is read too
+_CHECKSUM = "checksum"
 FACTS, LABELS = "bundle.json", "labels.txt"
 CLIPS, ANSWERS, STREAM = "golden/clips.npz", "golden/artefacts.npz", "golden/stream.json"
 _AGAIN = "copy the whole folder again, or run export.py again"
@@ -178,12 +182,28 @@ def _read_facts(path: Path) -> dict[str, Any]:
         raise BundleError(f"no bundle: the folder holds no {FACTS}", where=path, hint=hint) from error
     except (ValueError, KeyError, TypeError, NotADirectoryError) as error:
         raise BundleError(f"{FACTS} is damaged ({error})", where=path, hint=_AGAIN) from error
-    if version != FORMAT:
+    if version == _WITHOUT_CHECKSUM:
+        print(f"note: {path / FACTS} has no checksum: no damage to it can be noticed", file=sys.stderr)
+    elif version != FORMAT:
         what = f"{FACTS} is of format {version}, this version reads {FORMAT}"
         raise BundleError(what, where=path, hint="use the version that made it, or export again")
+    elif facts.get(_CHECKSUM) != _facts_checksum(facts):
+        raise BundleError(f"{FACTS} is damaged (its checksum is wrong)", where=path, hint=_AGAIN)
     if missing:
         raise BundleError(f"{FACTS} is damaged (no {', '.join(missing)})", where=path, hint=_AGAIN)
     return facts
+
+
+def write_facts(path: Path, facts: Mapping[str, Any]) -> None:
+    """Write bundle.json, with its own checksum, into a bundle's folder."""
+    plain = json.loads(json.dumps(facts))
+    write_json(path / FACTS, {**plain, _CHECKSUM: _facts_checksum(plain)})
+
+
+def _facts_checksum(facts: Mapping[str, Any]) -> str:
+    """SHA-256 of all but the checksum itself, as compact JSON with sorted keys."""
+    content = {name: value for name, value in facts.items() if name != _CHECKSUM}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 _PARTS = ("kind", "features", "features_hash", "labels_hash", "decoding", "stream", "artefacts", "files")

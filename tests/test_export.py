@@ -19,7 +19,7 @@ from keras import layers
 
 from bundle import building, measuring, verification, writing
 from bundle.building import export_bundle
-from bundle.folder import find_bundle, open_bundle
+from bundle.folder import find_bundle, open_bundle, write_facts
 from bundle.keyword_source import keyword_source
 from bundle.proof import prove
 from bundle.runtimes import NEXT_SUFFIX, open_artefact
@@ -28,6 +28,7 @@ from bundle.variants import Format, Precision, State, Variant, offered
 from bundle.verification import Outcome, verify_bundle
 from bundle.writing import Workshop
 from model_keyword.registry import MODELS, build_keyword_model
+from tests.damage import DAMAGE, damage_file
 from tests.scripts import ROOT, load_script
 from tests.tiny_words import write_keyword_run, write_tiny_words
 from utils.checksum_files import file_hash
@@ -183,7 +184,7 @@ def test_a_frozen_graph_needs_no_variables(exported, tmp_path):
 
 def change_facts(bundle: Path, **changes) -> None:
     facts = json.loads((bundle / "bundle.json").read_text())
-    write_json(bundle / "bundle.json", {**facts, **changes})
+    write_facts(bundle, {**facts, **changes})
 
 
 def rehash(bundle: Path, name: str) -> None:
@@ -239,6 +240,24 @@ def test_a_damaged_bundle_file_is_named(tmp_path, content):
     (tmp_path / "bundle.json").write_text(content)
     with pytest.raises(BundleError, match=r"bundle\.json is"):
         open_bundle(tmp_path)
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_any_damage_to_the_settings_is_named(copy, kind):
+    whole = (copy / "bundle.json").read_bytes()
+    for seed in range(20):
+        (copy / "bundle.json").write_bytes(whole)
+        damage_file(copy / "bundle.json", kind, np.random.default_rng(seed))
+        with pytest.raises(BundleError, match=r"bundle\.json"):
+            open_bundle(copy)
+
+
+def test_a_bundle_of_the_format_before_opens_with_a_note(copy, capsys):
+    facts = json.loads((copy / "bundle.json").read_text())
+    del facts["checksum"]
+    write_json(copy / "bundle.json", {**facts, "format": 1})
+    assert open_bundle(copy).labels == LABELS
+    assert capsys.readouterr().err.count("no checksum") == 1
 
 
 def test_an_artefact_finds_its_bundle(exported, tmp_path):
