@@ -75,7 +75,7 @@ def verified(path: str | Path) -> Path:
     if folder is not None and path.is_file():
         state = _state(folder, path)
         if state is not None:
-            raise RunError(f"this file is {state}", where=path, hint=_HINT.format(folder=folder))
+            raise RunError(f"{path.name} is {state}", where=path, hint=_HINT.format(folder=folder))
     return path
 
 

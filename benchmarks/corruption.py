@@ -1,0 +1,173 @@
+"""Is every damage to a file named? Files of each kind of folder, damaged at random, read by every command.
+
+    python -m benchmarks.corruption                         # some hours; --trials 5 for a look
+    python -m benchmarks.corruption --only "speech run" --only bundle
+
+A trial flips a bit of one file, cuts it short or swaps two of its lines or blocks, runs every command that
+opens the file, and puts the file back. A command must name the file (with an error, or as a finding) or give
+what it gave before the damage; anything else is *silent*, and the exit code is 1. Which commands open a file
+is recorded while they run on whole folders; the others are tried once for each kind of damage, if not slow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
+
+import keras
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.shared_parts.damage_subjects import LANGUAGE, SPEECH, Command, Subject, Workshop
+from tests.damage import DAMAGE, damage_file
+from utils import checksum_files
+from utils.arguments import positive
+from utils.errors import UserError, run_command
+
+FOLDER = Path("runs/benchmarks/corruption")
+NAMED, EQUAL, SILENT = "named", "equal", "SILENT"
+_PARTS = ("logs/", "train.log", "flags.", "failed.tsv", "settings.json", "skipped.tsv", "accuracy_last")
+"""What no command reads."""
+
+_opened: set[str] = set()
+
+
+def main() -> int:
+    """Make the folders, damage each file, print the table."""
+    options = _parser().parse_args()
+    logging.disable(logging.CRITICAL)
+    sys.addaudithook(_note_opened)
+    counts: Counter[tuple[str, ...]] = Counter()
+    for subject in _subjects(Workshop(options.folder.absolute()), options.only):
+        for row in _trials(subject, options.trials):
+            counts[row] += 1
+            if row[-1] == SILENT:
+                print("SILENT:", *row[:-1], file=sys.stderr)
+        print(f"{subject.name}: {_totals(counts, subject.name)}", flush=True)
+    Console(width=140).print(_table(counts))
+    print(f"in all: {_totals(counts)}")
+    return int(any(row[-1] == SILENT for row in counts))
+
+
+def _subjects(workshop: Workshop, only: Sequence[str]) -> Iterator[Subject]:
+    """Those asked for; a fused converter needs a context network's run, and a bundle a keyword run."""
+
+    def wanted(name: str) -> bool:
+        return not only or any(part in name for part in only)
+
+    for name in SPEECH:
+        if wanted(f"speech run, {name}"):
+            yield workshop.speech(name, every=name == "compact")
+    for name in LANGUAGE:
+        if wanted(f"language run, {name}"):
+            yield workshop.language(name, every=name == "transformer")
+    if wanted("language run, shipped"):
+        yield workshop.shipped()
+    if wanted("keyword run"):
+        yield workshop.keyword()
+    if wanted("bundle"):
+        yield workshop.bundle()
+    if wanted("cache"):
+        yield from workshop.caches()
+
+
+def _trials(subject: Subject, trials: int) -> Iterator[tuple[str, ...]]:
+    """(subject, kind of file, command, kind of damage, outcome) of every trial with every command."""
+    files = sorted(path for path in subject.folder.rglob("*") if path.is_file() and path.stat().st_size > 1)
+    files = [path for path in files if not str(path.relative_to(subject.folder)).startswith(_PARTS)]
+    before = {command: _outcome(command) for command in subject.commands}
+    opened = {command: _opened_by(command) for command in subject.commands}
+    for path in files:
+        content = path.read_bytes()
+        for damage in DAMAGE:
+            for seed in range(trials):
+                for command in subject.commands:
+                    if str(path) in opened[command] or (seed == 0 and not command.slow):
+                        damage_file(path, damage, np.random.default_rng(seed))
+                        outcome = _judged(before[command], _outcome(command), path)
+                        path.write_bytes(content)
+                        yield subject.name, _kind(path, subject.folder), command.name, damage, outcome
+            keras.backend.clear_session(free_memory=False)
+
+
+def _note_opened(event: str, arguments: tuple) -> None:
+    if event == "open" and isinstance(arguments[0], str):
+        _opened.add(arguments[0])
+
+
+def _opened_by(command: Command) -> set[str]:
+    """The files that a command opens."""
+    _opened.clear()
+    checksum_files._hashes.clear()
+    _outcome(command)
+    return set(_opened)
+
+
+def _outcome(command: Command) -> tuple[str, str]:
+    """What a command gives, and what it complains of."""
+    errors = StringIO()
+    with redirect_stderr(errors):
+        try:
+            return command.run(), errors.getvalue()
+        except (UserError, OSError) as error:
+            return "", f"error: {error}"
+        except Exception as error:  # a stack trace for the user: counted as silent
+            return "", f"{type(error).__name__}: {error}"
+
+
+def _judged(before: tuple[str, str], after: tuple[str, str], path: Path) -> str:
+    if after[0] == before[0]:
+        return EQUAL
+    complaint = after[1] if after[1].startswith("error:") else after[0]
+    return NAMED if path.name in complaint else SILENT
+
+
+def _kind(path: Path, folder: Path) -> str:
+    """The file's name without what differs from run to run: hashes and steps."""
+    name = path.relative_to(folder).as_posix()
+    name = re.sub(r"[0-9a-f]{16,20}", "KEY", name)
+    return re.sub(r"step_\d+_accuracy_[\d.]+\.weights", "step_*.weights", name)
+
+
+def _totals(counts: Counter, name: str = "") -> str:
+    chosen = {row: count for row, count in counts.items() if not name or row[0] == name}
+    found = {
+        outcome: sum(n for row, n in chosen.items() if row[-1] == outcome)
+        for outcome in (NAMED, EQUAL, SILENT)
+    }
+    return f"{sum(found.values())} readings, " + ", ".join(f"{count} {what}" for what, count in found.items())
+
+
+def _table(counts: Counter) -> Table:
+    table = Table("folder", "file", "damage", "readings", NAMED, EQUAL, SILENT)
+    keys = dict.fromkeys((row[0], row[1], row[3]) for row in counts)
+    for key in keys:
+        rows = {row: count for row, count in counts.items() if (row[0], row[1], row[3]) == key}
+        found = [
+            sum(n for row, n in rows.items() if row[-1] == outcome) for outcome in (NAMED, EQUAL, SILENT)
+        ]
+        table.add_row(*key, str(sum(found)), *map(str, found))
+    return table
+
+
+def _parser() -> argparse.ArgumentParser:
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
+    parser.add_argument("--trials", type=positive, default=20, help="of each kind of damage (default: 20)")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="folders to damage; repeat"
+    )
+    parser.add_argument("--folder", type=Path, default=FOLDER, help=f"default: {FOLDER}")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)
