@@ -373,6 +373,7 @@ def sound_run(tmp_path_factory: pytest.TempPathFactory, pristine: Corpus) -> Pat
     np.savez(run.checkpoint, model_0000=np.ones(3, np.float32), state=np.asarray('{"epoch": 4}'))
     _write_history(run.path, losses=(50, 20, 10), errors=(0.9, 0.5, 0.3))
     write_text(run.metrics, "{}")
+    checksums.accept(run.path)
     return run.path
 
 

@@ -67,6 +67,7 @@ LATE_IMPORTS = {
     "model_language/to_hanzi.py": {"model_language"},
     "model_keyword/wake_word.py": {"bundle", "training"},  # as a script: a wrong word is told at once
     "utils/pypinyin_data.py": {"pypinyin"},
+    "utils/checksums.py": {"fcntl"},
 }
 ENTRIES = {"__name__ == '__main__'", "TYPE_CHECKING"}
 LONGEST = 400

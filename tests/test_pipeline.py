@@ -27,6 +27,7 @@ from utils.recognition import Ending, Segment
 from utils.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 from utils.voice_activity import Stretch
+from utils.weights import save_weights
 
 RATE = 16_000
 NOISE = np.random.default_rng(0).normal(0, 0.1, 5 * RATE).astype(np.float32)
@@ -351,14 +352,18 @@ def small_run(speech_run: Path, tmp_path: Path) -> RunFolder:
     vocabulary = Vocabulary((*(f"{s}{t}" for s in ("ma", "ni", "hao") for t in "1234"), SPACE, BLANK))
     vocabulary.save(run.vocabulary("acoustic.txt"))
     config = MODELS["compact"].config(width=8, blocks=1)
-    MODELS["compact"].build(config, 16, len(vocabulary)).save_weights(run.best_weights)
+    model = MODELS["compact"].build(config, 16, len(vocabulary))
+    for path in (run.best_weights, run.kept_weights / "step_000400_accuracy_0.5000.weights.h5"):
+        save_weights(model, path)
     return run
 
 
-def test_weights_of_another_vocabulary_are_explained_by_name(speech_run, small_run):
+@pytest.mark.parametrize("kept", [False, True])
+def test_weights_of_another_vocabulary_are_explained_by_name(speech_run, small_run, kept):
     assert len(load_acoustic_model(small_run.path).vocabulary) == 14
+    weights = next(small_run.kept_weights.iterdir()) if kept else small_run.best_weights
     with pytest.raises(RunError) as caught:
-        load_acoustic_model(speech_run, weights=str(small_run.best_weights))
+        load_acoustic_model(speech_run, weights=str(weights))
     message = str(caught.value)
     size = len(Vocabulary.load(RunFolder(speech_run).vocabulary("acoustic.txt")))
     assert f"the model has {size} classes, the weights have 14" in message

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,11 +17,6 @@ from pathlib import Path
 from utils.checksum_files import Checksums, file_hash, hash_once, read_checksums, write_checksums
 from utils.errors import RunError
 from utils.temporary import is_temporary
-
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks
-    fcntl = None
 
 CHECKSUMS, CONFIG = "checksums", "config.yaml"
 # What other commands read. Logs, reports and files that grow line by line have no checksums.
@@ -169,12 +164,15 @@ def _write(folder: Path, checksums: Checksums) -> None:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """One process at a time changes ``checksums``: a test may write its results while the run is trained."""
-    if fcntl is None:
+    try:
+        import fcntl  # not on Windows
+    except ImportError:
         yield
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
