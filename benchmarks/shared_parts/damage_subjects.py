@@ -291,8 +291,8 @@ class Workshop:
 
 
 def _printed(main: Callable[[Sequence[str]], int | None], *arguments: object) -> str:
-    """What a command prints to its standard output, and its exit code."""
+    """What a command prints to its standard output, and its exit code if it isn't 0."""
     output = StringIO()
     with redirect_stdout(output):
         code = main([str(argument) for argument in arguments])
-    return f"{output.getvalue()}{code or 0}"
+    return output.getvalue() + (f"exit code {code}\n" if code else "")
