@@ -84,10 +84,12 @@ def load_keyword_model(
         hint = f"known: {', '.join(MODELS)}"
         raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=hint)
     model_config = folder.section("model", MODELS[name].config)
+    path = folder.weights(weights)
+    _check_labels(labels, folder, path)
     clip_samples, context_samples = _lengths(folder, config, trained.sample_rate)
     model = build_keyword_model(model_config, trained, clip_samples, len(labels), context_samples)
     prepare_prediction(model)
-    _load_weights(model, labels, folder, weights)
+    load_weights(model, path, lambda: _explain(model, path, labels))
     return KeywordModel(model, trained, labels, clip_samples, context_samples, config)
 
 
@@ -139,9 +141,7 @@ def _lengths(folder: RunFolder, config: Mapping[str, Any], sample_rate: int) -> 
     return lengths[0], lengths[1]
 
 
-def _load_weights(model: keras.Model, labels: Sequence[str], folder: RunFolder, weights: str) -> None:
-    own = {"best": folder.best_weights, "last": folder.last_weights}
-    path = folder.part(own[weights]) if weights in own else Path(weights)
+def _check_labels(labels: Sequence[str], folder: RunFolder, path: Path) -> None:
     # Weights of another run bring their own labels, beside them or (weights of one step) a folder above.
     theirs = next(
         (found for above in path.parents[:2] if (found := RunFolder(above).labels).is_file()), folder.labels
@@ -149,7 +149,6 @@ def _load_weights(model: keras.Model, labels: Sequence[str], folder: RunFolder, 
     if read_labels(theirs) != tuple(labels):
         what = f"the weights belong to other labels ({describe_difference(labels, read_labels(theirs))})"
         raise RunError(what, where=path, hint=f"give weights trained with the labels of {folder.labels}")
-    load_weights(model, path, lambda: _explain(model, path, labels))
 
 
 def _explain(model: keras.Model, path: Path, labels: Sequence[str]) -> RunError:

@@ -118,8 +118,9 @@ def load_network(run_folder: str | Path) -> tuple[keras.Model, Symbols]:
         what = f"the run's model '{config.name}' is estimated by counting: it has no weights to load"
         raise RunError(what, where=run.path, hint="give a run of a network, such as a transformer")
     symbols = Symbols.load(run.path)
+    weights = verified(run.best_weights)
     model = build(config, symbols, run)
-    _load_weights(model, run.best_weights)
+    _load_weights(model, weights)
     return model, symbols
 
 
@@ -142,7 +143,7 @@ def _load_weights(model: keras.Model, path: Path) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Keras's attempts before it gives up; the error below says it
-            model.load_weights(verified(path))
+            model.load_weights(path)
     except (ValueError, OSError, KeyError) as error:
         hint = "vocabulary/ and config.yaml must be those the weights were trained with"
         raise RunError(f"the weights don't fit the model ({error})", where=path, hint=hint) from error

@@ -65,8 +65,10 @@ def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel
     """
     folder = open_run(run, "speech")
     vocabulary = Vocabulary.load(folder.part(folder.vocabulary("acoustic.txt")))
+    path = folder.weights(weights)
+    _check_vocabulary(vocabulary, folder, path)
     acoustic = build_acoustic_model(folder, vocabulary)
-    _load_weights(acoustic.model, vocabulary, folder, weights)
+    load_weights(acoustic.model, path, lambda: _explain_shapes(acoustic.model, path, vocabulary, folder))
     return acoustic
 
 
@@ -86,13 +88,6 @@ def build_acoustic_model(folder: RunFolder, vocabulary: Vocabulary) -> AcousticM
     model = MODELS[name].build(model_config, feature_bins(features), len(vocabulary))
     prepare_prediction(model)
     return AcousticModel(model, features, vocabulary, model_config.time_stride)
-
-
-def _load_weights(model: keras.Model, vocabulary: Vocabulary, folder: RunFolder, weights: str) -> None:
-    own = {"best": folder.best_weights, "last": folder.last_weights}
-    path = folder.part(own[weights]) if weights in own else Path(weights)
-    _check_vocabulary(vocabulary, folder, path)
-    load_weights(model, path, lambda: _explain_shapes(model, path, vocabulary, folder))
 
 
 def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) -> None:

@@ -106,16 +106,25 @@ class RunFolder:
         return self.path / "labels.txt"
 
     def part(self, path: Path) -> Path:
-        """A file of this folder, given back if it is there.
+        """A file of this folder, given back if it is there and what was written.
 
         Raises:
-            RunError: it isn't.
+            RunError: it is missing or has changed.
         """
         if not path.is_file():
             missing = f"the run folder holds no {path.relative_to(self.path)}"
             hint = f"{_WHOLE}, or let the training finish an epoch"
             raise RunError(missing, where=self.path, hint=hint)
-        return path
+        return verified(path)
+
+    def weights(self, which: str) -> Path:
+        """The weights file that ``which`` means: ``best``, ``last``, or a path.
+
+        Raises:
+            RunError: this folder holds no such file, or the file has changed since it was written to its run.
+        """
+        own = {"best": self.best_weights, "last": self.last_weights}
+        return self.part(own[which]) if which in own else verified(which)
 
     def section(self, name: str, schema: type[Section]) -> Section:
         """A section of config.yaml as its data class.

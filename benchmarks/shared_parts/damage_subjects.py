@@ -113,8 +113,8 @@ class Workshop:
         run = self._trained("speech", name, [*data, *SPEECH[name]])
         best = run / "best.weights.h5"
         commands = [
-            Command("transcribe", lambda: _printed(transcribe.main, self.audio, "--speech", run)),
-            Command("test", lambda: self._tested("speech", run)),
+            Command("transcribe", lambda: _printed(transcribe.main, self.audio, "--speech", run), not every),
+            Command("test", lambda: self._tested("speech", run), slow=True),
             Command("inspect_model weights", lambda: _printed(inspect_model.main, "weights", run)),
             Command("doctor", lambda: _printed(doctor.main, run, "--no-audio")),
         ]
@@ -124,7 +124,7 @@ class Workshop:
                 Command(
                     "inspect_model significance", lambda: _printed(inspect_model.main, "significance", run)
                 ),
-                Command("inspect_model transfer", lambda: self._transferred(run)),
+                Command("inspect_model transfer", lambda: self._transferred(run), slow=True),
                 *self._training("speech", run, data, name, SPEECH[name]),
             ]
         if name == "compact_streaming":
@@ -144,8 +144,8 @@ class Workshop:
             commands.append(Command("transcribe --syllables", lambda: _printed(transcribe.main, *arguments)))
             return Subject(f"language run, {name}", run, commands)
         commands += [
-            Command("convert", lambda: _printed(convert.main, self.pinyin, "--model", run)),
-            Command("test", lambda: self._tested("language", run)),
+            Command("convert", lambda: _printed(convert.main, self.pinyin, "--model", run), not every),
+            Command("test", lambda: self._tested("language", run), slow=True),
         ]
         if name in ("transformer", "cbhg", "context"):
             commands.append(
@@ -247,7 +247,7 @@ class Workshop:
             return "trained"
 
         commands = [
-            Command("train, finished", lambda: self._train(task, run, config)),
+            Command("train, finished", lambda: self._train(task, run, config), slow=True),
             Command("train, gone on with", resumed, slow=True),
             Command("compare_runs", lambda: _printed(compare_runs.main, run, "--csv")),
         ]
