@@ -91,9 +91,11 @@ def _trials(subject: Subject, trials: int) -> Iterator[tuple[str, ...]]:
             for seed in range(trials):
                 for command in subject.commands:
                     if str(path) in opened[command] or (seed == 0 and not command.slow):
-                        damage_file(path, damage, np.random.default_rng(seed))
-                        outcome = _judged(before[command], _outcome(command), path)
-                        path.write_bytes(content)
+                        try:
+                            damage_file(path, damage, np.random.default_rng(seed))
+                            outcome = _judged(before[command], _outcome(command), path)
+                        finally:
+                            path.write_bytes(content)
                         yield subject.name, _kind(path, subject.folder), command.name, damage, outcome
             keras.backend.clear_session(free_memory=False)
 
@@ -127,7 +129,10 @@ def _judged(before: tuple[str, str], after: tuple[str, str], path: Path) -> str:
     if after[0] == before[0]:
         return EQUAL
     complaint = after[1] if after[1].startswith("error:") else after[0]
-    return NAMED if path.name in complaint else SILENT
+    if path.name in complaint:
+        return NAMED
+    print(f"before: {before}\nafter:  {after}", file=sys.stderr)
+    return SILENT
 
 
 def _kind(path: Path, folder: Path) -> str:
