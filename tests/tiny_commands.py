@@ -13,6 +13,7 @@ from data.manifest import read_manifest, write_manifest
 from tests.corpus_files import write
 from tests.fork_server import ForkServer
 from tests.tiny_corpus import write_tiny_corpus
+from utils import checksums
 from utils.run import RunFolder
 
 TIMING = {"seconds", "real_time_factor"}
@@ -91,7 +92,8 @@ def run_content(run: RunFolder) -> dict[str, object]:
 
 
 def check_run_is_whole(run: RunFolder) -> None:
-    """Each file of a run, finished or not, can be read."""
+    """Each file of a run, finished or not, can be read, and is what its checksum says."""
+    assert not checksums.exist(run.path) or not checksums.differences(run.path)
     for path in (run.best_weights, run.last_weights):
         assert not path.exists() or weights_of(path)
     assert not run.checkpoint.exists() or state_of(run.checkpoint)
