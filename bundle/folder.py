@@ -201,9 +201,9 @@ def write_facts(path: Path, facts: Mapping[str, Any]) -> None:
 
 
 def _facts_checksum(facts: Mapping[str, Any]) -> str:
-    """SHA-256 of all but the checksum itself, as compact JSON with sorted keys."""
+    """SHA-256 of all but the checksum itself, as ``json.dumps`` writes it."""
     content = {name: value for name, value in facts.items() if name != _CHECKSUM}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 _PARTS = ("kind", "features", "features_hash", "labels_hash", "decoding", "stream", "artefacts", "files")

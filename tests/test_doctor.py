@@ -17,6 +17,7 @@ import soundfile
 import doctor
 from data.manifest import COLUMNS
 from preflight import cache_checks
+from tests.damage import damage_file
 from tests.tiny_corpus import SYLLABLES
 from utils import checksums
 from utils.audio import write_wav
@@ -461,7 +462,7 @@ def test_a_fault_of_a_run_is_found_and_nothing_else(sound_run, tmp_path, capsys,
 
 def test_a_fault_that_the_training_did_not_write_is_found_first(sound_run, tmp_path, capsys):
     run = shutil.copytree(sound_run, tmp_path / "run")
-    _tokens(lambda tokens: [tokens[1], tokens[0], *tokens[2:]])(run)
+    damage_file(run / "vocabulary" / "acoustic.txt", "swap", np.random.default_rng(0))
     assert (ERROR, "changed-file") in names(findings(capsys, run))
 
 
