@@ -45,7 +45,7 @@ In Python:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line; convert line after line as they come."""
     options = _parser().parse_args(arguments)
-    to_hanzi = PinyinToHanzi(options.model, options.words, options.strict)
+    to_hanzi = PinyinToHanzi(options.model, options.words, options.strict, options.recognised)
     for path in options.files or [PIPE]:
         where = "standard input" if path == PIPE else str(path)
         with _Bar(path) as bar:
@@ -177,6 +177,11 @@ def _parser() -> argparse.ArgumentParser:
         "--nbest", type=positive, default=1, metavar="N", help="ways to write each line, tabs between them"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a line: scores, reasons, words")
+    parser.add_argument(
+        "--recognised",
+        action="store_true",
+        help="the pinyin comes from a speech recogniser: correct syllables that it may have mistaken",
+    )
     parser.add_argument("--strict", action="store_true", help="what is no pinyin is an error")
     return parser
 

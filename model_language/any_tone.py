@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from model_language.symbols import PAD_ID, Symbols
+from utils.pinyin import has_tone
 
 
 class ToneTables:
@@ -29,7 +30,7 @@ class ToneTables:
         self._symbols = symbols
         groups: dict[str, list[int]] = {}
         for number, token in enumerate(symbols.pinyin.tokens):
-            if token[-1].isdigit():
+            if has_tone(token):
                 groups.setdefault(token[:-1], []).append(number)
         bases = sorted(base for base in groups if base not in symbols.pinyin)
         self._ids = {base: len(symbols.pinyin) + place for place, base in enumerate(bases)}

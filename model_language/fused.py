@@ -6,8 +6,9 @@
 The n-gram model knows most; a dictionary's words say what belongs together, also where the texts never had
 it; the network sees both sides of a syllable. Hanzi may be written whose syllables an acoustic model mistakes
 for those given. How many of a sentence's syllables are mistaken nobody knows: each sentence is searched as if
-they were many, and, if that finds any, as if they were few; the higher score wins. The weights (log-linear,
-Och and Ney 2002, "Discriminative Training and Maximum Entropy Models for Statistical Machine Translation")
+they were many, and, if that finds any, as if they were few; the higher score wins. Typed pinyin is taken for
+right (:meth:`FusedConverter.typed`). The weights (log-linear, Och and Ney 2002, "Discriminative Training and
+Maximum Entropy Models for Statistical Machine Translation")
 were tuned on held-out text. All of it is NumPy: it starts in seconds.
 """
 
@@ -32,11 +33,12 @@ from model_language.ngram import READINGS
 from model_language.packed_ngrams import PackedNgrams, read_packed
 from model_language.ragged_search import best_paths
 from model_language.scoring import given_scores
-from model_language.symbols import PAD_ID, Symbols
+from model_language.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from model_language.token_ids import TokenIds
 from model_language.windows import windows
 from model_language.word_unigram import WORDS_FILE, WordUnigram, read_words
 from utils.errors import ConfigError, RunError
+from utils.pinyin import has_tone
 from utils.run import RunFolder
 
 NAME = "fused"
@@ -126,7 +128,8 @@ class FusedConverter:
     ):
         tokens, rated = network.rated_candidates.shape
         sizes = {ngrams.size, len(symbols.hanzi), words.size if words else ngrams.size}
-        if len(sizes) > 1 or not np.array_equal(tables.candidates[:tokens, :rated], network.rated_candidates):
+        shared = tables.candidates[:tokens, :rated]
+        if len(sizes) > 1 or not ((shared == network.rated_candidates) | (shared <= UNKNOWN_ID)).all():
             hint = "copy the whole run folder again, or train it again"
             raise RunError("network, n-grams, words and candidates are of different trainings", hint=hint)
         self._network, self.symbols, self._config, self.beam = network, symbols, config, config.beam
@@ -149,17 +152,20 @@ class FusedConverter:
         found.grid_part = READINGS
         return found
 
+    def typed(self) -> FusedConverter:
+        """The same for pinyin that somebody has typed: each syllable becomes a hanzi that is read so."""
+        tables = self._tables.without_mistakes(self.symbols, self._rated)
+        return self._with(tables, error_rates=self._config.error_rates[-1:])
+
     @cached_property
     def by_error_rate(self) -> list[FusedConverter]:
         """The same for each error rate by itself; itself, if there is only one."""
         rates = self._config.error_rates
         return [self._with(error_rates=(rate,)) for rate in rates] if len(rates) > 1 else [self]
 
-    def _with(self, **changes: Any) -> FusedConverter:
-        config = replace(self._config, **changes)
-        return FusedConverter(
-            self._network, self._ngrams, self._tables, self.symbols, config, self.path_model
-        )
+    def _with(self, tables: HeardTables | None = None, **changes: Any) -> FusedConverter:
+        config, tables = replace(self._config, **changes), tables or self._tables
+        return FusedConverter(self._network, self._ngrams, tables, self.symbols, config, self.path_model)
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
         """The best hanzi of each sentence, exactly one character a syllable; long ones window by window."""
@@ -213,7 +219,7 @@ class FusedConverter:
         self, sentences: Sequence[Sequence[str]], chosen: Sequence[int]
     ) -> Iterator[tuple[list[int], bool]]:
         """Batches of sentences of similar length; the second tells those with syllables that have no tone."""
-        bare = {place: not all(one[-1].isdigit() for one in sentences[place]) for place in chosen}
+        bare = {place: not all(map(has_tone, sentences[place])) for place in chosen}
         for wider in (False, True):
             alike = [place for place in chosen if bare[place] is wider]
             for batch in length_batches([len(sentences[place]) for place in alike], self.batch_syllables):
@@ -238,7 +244,12 @@ class FusedConverter:
         if len(self._alone) > 1:
             levels[:] = [level for _, level in self._best(sentences)]
         with self._alone_in_blas():
-            return self._grid(sentences, levels, self._tables.candidates.shape[1])
+            grid = self._grid(sentences, levels, self._tables.candidates.shape[1])
+        order = np.argsort(grid.candidates == PAD_ID, axis=2, kind="stable")  # places in use come first
+        candidates, scores = (
+            np.take_along_axis(table, order, axis=2) for table in (grid.candidates, grid.scores)
+        )
+        return Grid(candidates, scores, grid.lengths)
 
     def _alone_in_blas(self) -> AbstractContextManager:
         """One thread for each matrix product: more, for products as small as these, mostly wait for each

@@ -30,6 +30,8 @@ from model_language.user_words import Span, UserWords, fired
 from model_language.word_search import KnownHistory, KnownPaths, WordSearch
 
 NGRAM_PART, DICTIONARY_PART, WORDS_PART = "n-gram", "words", "user words"
+# Hanzi to each side that are divided into words anew when one is exchanged; those further off stay in theirs.
+_DIVISION_CONTEXT = 24
 _PATHS = 16  # that confidences are estimated from, at least
 
 
@@ -277,14 +279,13 @@ def _leads(found: _Paths, row: int) -> list[tuple[float, str, dict[str, float]]]
     for place in range(length):
         used = grid.candidates[row, place] > PAD_ID
         words, own = grid.candidates[row, place, used].astype(np.int64), grid.scores[row, place, used]
-        changed = np.repeat(best[None], len(words), axis=0)  # (K, L)
-        changed[:, place] = words
         parts = {found.converter.grid_part: own.astype(np.float64)}
         if found.history:
-            parts[NGRAM_PART] = _history_around(found.history, changed, place)
+            parts[NGRAM_PART] = _history_around(found.history, best, place, words)
         if found.paths:
+            changed, _ = _changed(best, place, words, _DIVISION_CONTEXT)
             parts[DICTIONARY_PART] = found.paths.worth(changed)
-        parts[WORDS_PART] = found.search.earned(row, changed)
+        parts[WORDS_PART] = found.search.earned(row, best, place, words)
         result.append(_lead(parts, words, int(best[place]), found))
     return result
 
@@ -303,10 +304,23 @@ def _lead(
     return probability, found.search.decode([int(words[second])], found.converter.symbols), lead
 
 
-def _history_around(model: KnownHistory, sequences: np.ndarray, place: int) -> np.ndarray:
-    """What the model adds at a place and where it still remembers the place, of sequences (K, L) → (K,)."""
-    begun = np.pad(sequences, ((0, 0), (model.history, 1)))  # the beginning, and the end
-    total = np.zeros(len(sequences))
-    for at in range(place, min(place + model.history, sequences.shape[1]) + 1):
+def _changed(path: np.ndarray, place: int, words: np.ndarray, context: int) -> tuple[np.ndarray, int]:
+    """The path (L,) around a place with each of some words (K,) there, (K, at most 2 · context + 1).
+
+    Second, the number of the column of ``place``.
+    """
+    start = max(0, place - context)
+    changed = np.repeat(path[None, start : place + context + 1], len(words), axis=0)
+    changed[:, place - start] = words
+    return changed, place - start
+
+
+def _history_around(model: KnownHistory, path: np.ndarray, place: int, words: np.ndarray) -> np.ndarray:
+    """What the model adds at a place of a path (L,) and where it still remembers the place, with each of some
+    words (K,) there, (K,)."""
+    changed, column = _changed(path, place, words, model.history)
+    begun = np.pad(changed, ((0, 0), (model.history, 1)))  # the beginning, and the end
+    total = np.zeros(len(words))
+    for at in range(column, column + min(model.history, len(path) - place) + 1):
         total += model.log_probs(begun[:, at : at + model.history], begun[:, at + model.history, None])[:, 0]
     return total

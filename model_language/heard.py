@@ -18,6 +18,7 @@ from model_language.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from utils import files
 from utils.errors import RunError
 from utils.files import replacing
+from utils.pinyin import has_tone
 
 HEARD_FILE = "heard.npz"
 _RARE = -20.0  # log-probability of what should not be possible, but is a candidate
@@ -48,6 +49,34 @@ class HeardTables:
         """log P(token | hanzi), (tokens, C) float32, if such a share of the syllables is misheard."""
         ways = np.log([1 - error_rate, error_rate]).astype(np.float32)
         return self.heard + ways[self.misheard.astype(np.int8)]
+
+    def without_mistakes(self, symbols: Symbols, rated: int) -> HeardTables:
+        """The tables for syllables that are certain: the only candidates are hanzi that are read so.
+
+        A syllable that no hanzi is read as keeps ``<unk>`` alone.
+
+        Args:
+            symbols: vocabularies and lexicon.
+            rated: the first so many columns belong to a network and stay where they are, 0 where a candidate
+                is left out; behind them the rest moves up.
+        """
+        readable = np.zeros((len(self.candidates), len(symbols.hanzi)), bool)
+        for row, hanzi in zip(readable, _lexicon_rows(symbols, _tones_of_bases(symbols)), strict=True):
+            row[hanzi[hanzi > UNKNOWN_ID]] = True
+        kept = np.take_along_axis(readable, self.candidates, axis=1)
+        columns = np.arange(kept.shape[1])
+        order = np.argsort(~kept & (columns >= rated), axis=1, kind="stable")
+        # Where a mistake was likelier than a rare reading, its probability is the reading's upper bound.
+        lost = np.float32(np.log(_USUAL_ERRORS / (1 - _USUAL_ERRORS)))
+        heard = self.heard + lost * self.misheard
+        candidates, heard, shares = (
+            np.take_along_axis(np.where(kept, table, empty), order, axis=1)
+            for table, empty in ((self.candidates, PAD_ID), (heard, -np.inf), (self.shares, -np.inf))
+        )
+        unwritable = ~kept.any(axis=1)
+        unwritable[PAD_ID] = False
+        candidates[unwritable, 0], heard[unwritable, 0], shares[unwritable, 0] = UNKNOWN_ID, 0.0, 0.0
+        return HeardTables(candidates, heard, np.zeros_like(kept), shares, self.searched)
 
     def save(self, path: str | Path) -> None:
         """Write one ``.npz`` file, logs in half precision."""
@@ -112,11 +141,9 @@ def build_heard(
     right, wrong = (_with_bases(one, bases) for one in (read, confused.T @ read))  # (tokens, hanzi) each
     ways = np.stack([(1 - _USUAL_ERRORS) * right, _USUAL_ERRORS * wrong])
     heard = ways.max(axis=0)
-    lexicon = [symbols.candidates[number] for number in range(len(symbols.pinyin))]
-    lexicon += [np.unique(symbols.candidates[members]) for members in bases]
     chosen = [
         _chosen(row, own, heard[token] * frequency, others)
-        for token, (row, own) in enumerate(zip(rated, lexicon, strict=True))
+        for token, (row, own) in enumerate(zip(rated, _lexicon_rows(symbols, bases), strict=True))
     ]
     width = max(map(len, chosen))
     candidates = np.stack([np.pad(row, (0, width - len(row))) for row in chosen])
@@ -148,10 +175,15 @@ def _chosen(rated: np.ndarray, lexicon: np.ndarray, weights: np.ndarray, others:
     return np.concatenate([rated, more, rest]).astype(np.int32)
 
 
+def _lexicon_rows(symbols: Symbols, bases: list[np.ndarray]) -> list[np.ndarray]:
+    """Of each token the ids of the hanzi that the lexicon has for it."""
+    return [*symbols.candidates, *(np.unique(symbols.candidates[members]) for members in bases)]
+
+
 def _tones_of_bases(symbols: Symbols) -> list[np.ndarray]:
     """Of each syllable without tone, sorted, the ids of it with one."""
     members: dict[str, list[int]] = {}
     for number, token in enumerate(symbols.pinyin.tokens):
-        if token[-1].isdigit():
+        if has_tone(token):
             members.setdefault(token[:-1], []).append(number)
     return [np.array(members[base]) for base in sorted(members)]

@@ -20,6 +20,7 @@ from model_language.kneser_ney import BOUNDARY, NgramTable, bits_needed, estimat
 from model_language.scoring import given_scores
 from model_language.symbols import UNKNOWN_ID, Symbols
 from utils.errors import ConfigError, RunError, TrainingError
+from utils.pinyin import has_tone
 from utils.run import RunFolder
 
 NAME = "ngram"
@@ -151,7 +152,7 @@ class NgramConverter:
     def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
         """The candidates of each syllable and log P(syllable | hanzi); no sentence may be empty."""
         encode, candidates, readings = self.symbols.encode, self.symbols.candidates, self._model.readings
-        if not all(syllable[-1:].isdigit() for sentence in sentences for syllable in sentence):
+        if not all(has_tone(syllable) for sentence in sentences for syllable in sentence):
             tables = self._any_tone
             encode, candidates, readings = tables.encode, tables.candidates, tables.readings
         syllables = pad_rows([encode(sentence) for sentence in sentences])  # (B, L)

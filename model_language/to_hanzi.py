@@ -5,8 +5,10 @@
 >>> to_hanzi("jin1 tian1 tian1 qi4 hen3 hao3, Python!")
 '今天天气很好, Python!'
 
-Each stretch of pinyin is converted by itself; what stands between stays as it is. A word that can be cut into
-syllables in several ways is converted in each, and the most probable text stays.
+Each stretch of pinyin is converted by itself; what stands between stays as it is, and so does a syllable that
+no hanzi is read as. A word that can be cut into syllables in several ways is converted in each, and the most
+probable text stays. Typed pinyin is taken as it is: each syllable becomes a hanzi that is read so. Only of
+pinyin that comes from a recogniser are syllables corrected that it may have mistaken.
 """
 
 from __future__ import annotations
@@ -16,21 +18,27 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from model_language.decoding import Conversion
 from model_language.fused import NAME as FUSED
-from model_language.fused import FusedConfig, load_fused_converter
+from model_language.fused import FusedConfig, FusedConverter, load_fused_converter
 from model_language.guided import Explained, GridConverter, GuidedConverter
+from model_language.lexicon import Lexicon
 from model_language.ngram import NAME as NGRAM
 from model_language.ngram import NgramConfig, load_ngram_converter
 from model_language.user_words import UserWords, read_user_words
 from utils.config import build_config
 from utils.errors import CorpusError, RunError
+from utils.pinyin import full_inventory
 from utils.pinyin_input import Piece, plain_syllables, read_line
 from utils.quiet import silence_tensorflow
 from utils.run import PRETRAINED, open_run
 
 VARIANTS = 8  # ways to cut a stretch of pinyin that are tried
+# The last link of a chain of values: (the link before it, its value). Parts of a long line are put together
+# once, at its end: joining them part by part would take quadratic time.
+_Chain = tuple[Any, Any] | None
 # What each step down from the best way to cut costs (natural logarithm): who leaves the apostrophe of xi'an
 # out goes against the norm, but many do.
 _REMOTENESS = 2.0
@@ -63,6 +71,7 @@ class PinyinToHanzi:
         run: run folder of a language model; without it the one that comes with this project.
         words: user words, or the file that holds them.
         strict: a word that is no pinyin is an error; else it stays as it is.
+        recognised: the pinyin comes from a speech recogniser, so single syllables may be wrong.
 
     Attributes:
         unread: words of Latin letters so far that were no pinyin.
@@ -73,11 +82,18 @@ class PinyinToHanzi:
     """
 
     def __init__(
-        self, run: str | Path = PRETRAINED, words: UserWords | str | Path | None = None, strict: bool = False
+        self,
+        run: str | Path = PRETRAINED,
+        words: UserWords | str | Path | None = None,
+        strict: bool = False,
+        recognised: bool = False,
     ):
         found = words if isinstance(words, UserWords) else read_user_words(words) if words else UserWords()
-        self._converter = GuidedConverter(load_grid_converter(Path(run)), found)
-        self._strict = strict
+        converter = load_grid_converter(Path(run))
+        if isinstance(converter, FusedConverter) and not recognised:  # no other one corrects syllables
+            converter = converter.typed()
+        self._converter = GuidedConverter(converter, found)
+        self._strict, self._unwritable = strict, _unwritable(converter.symbols.lexicon)
         self.unread, self.example = 0, ""
 
     def __call__(self, line: str) -> str:
@@ -123,10 +139,10 @@ class PinyinToHanzi:
         """Of each line its parts: a list of pieces is a stretch of pinyin."""
         read = []
         for number, line in enumerate(lines, start=first_number):
-            if plain := plain_syllables(line):
+            if (plain := plain_syllables(line)) and self._unwritable.isdisjoint(plain):
                 read.append([[Piece(line, 1, (plain,))]])
                 continue
-            pieces = read_line(line)
+            pieces = read_line(line, self._unwritable)
             if self._strict:
                 _check(pieces, number)
             parts: list[Piece | list[Piece]] = []
@@ -163,21 +179,22 @@ def _check(pieces: Sequence[Piece], number: int) -> None:
 
 def _variants(stretch: Sequence[Piece]) -> list[tuple[int, tuple[str, ...]]]:
     """Ways to cut a stretch into syllables, with how far from the best each is; the best first."""
-    found: list[tuple[int, tuple[str, ...]]] = [(0, ())]
+    found: list[tuple[int, _Chain]] = [(0, None)]
     for piece in stretch:
         longer = (
-            (far + further, syllables + reading)
-            for far, syllables in found
+            (far + further, (before, reading))
+            for far, before in found
             for further, reading in enumerate(piece.readings)
         )
         found = heapq.nsmallest(VARIANTS, longer, key=lambda one: one[0])
-    return found
+    return [(far, tuple(itertools.chain.from_iterable(_links(last)))) for far, last in found]
 
 
 def _line(
     parts: Sequence[Piece | list[Piece]], explained: Iterator[tuple[tuple[str, ...], Explained]], n: int
 ) -> ConvertedLine:
-    best, sentences = [Conversion("", 0.0)], []
+    best: list[tuple[float, _Chain]] = [(0.0, None)]
+    sentences: list[tuple[tuple[str, ...], Explained]] = []
     for part in parts:
         if isinstance(part, list):
             sentences.append(next(explained))
@@ -185,12 +202,27 @@ def _line(
         else:
             ways = (Conversion(part.text, 0.0),)
         joined = (
-            Conversion(one.hanzi + other.hanzi, one.score + other.score)
-            for one, other in itertools.product(best, ways)
+            (score + way.score, (before, way.hanzi)) for (score, before), way in itertools.product(best, ways)
         )
-        best = heapq.nlargest(n, joined, key=lambda way: way.score)
+        best = heapq.nlargest(n, joined, key=lambda one: one[0])
     unread = [word for part in parts if isinstance(part, Piece) for word in part.unread]
-    return ConvertedLine(tuple(best), tuple(sentences), tuple(unread))
+    n_best = tuple(Conversion("".join(_links(last)), score) for score, last in best)
+    return ConvertedLine(n_best, tuple(sentences), tuple(unread))
+
+
+def _links(last: _Chain) -> list[Any]:
+    """What a chain holds, the first link first."""
+    found = []
+    while last:
+        last, value = last
+        found.append(value)
+    return found[::-1]
+
+
+def _unwritable(lexicon: Lexicon) -> frozenset[str]:
+    """Syllables, with and without tone, that no hanzi is read as in any tone."""
+    found = [syllable for syllable in full_inventory() if lexicon.nearest(syllable) is None]
+    return frozenset([*found, *(syllable[:-1] for syllable in found)])
 
 
 def load_grid_converter(path: Path) -> GridConverter:

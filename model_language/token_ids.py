@@ -6,16 +6,21 @@ The tokens are the syllables of the vocabulary and then, sorted, the same withou
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from model_language.decoding import pad_rows
 from model_language.symbols import Symbols
+from utils.pinyin import has_tone
+
+# Unknown tokens whose ids are remembered, and the letters of the longest: at most about 1 MB.
+_UNKNOWN_KEPT, _LONGEST_KEPT = 4096, 32
 
 
 def toneless_tokens(symbols: Symbols) -> list[str]:
     """The syllables without their tones, in the order of their tokens: ``len(symbols.pinyin)`` and on."""
-    return sorted({token[:-1] for token in symbols.pinyin.tokens if token[-1].isdigit()})
+    return sorted({token[:-1] for token in symbols.pinyin.tokens if has_tone(token)})
 
 
 class TokenIds:
@@ -27,7 +32,9 @@ class TokenIds:
 
     def __init__(self, symbols: Symbols):
         self._symbols = symbols
-        self._ids = {base: len(symbols.pinyin) + i for i, base in enumerate(toneless_tokens(symbols))}
+        tokens = (*symbols.pinyin.tokens, *toneless_tokens(symbols))
+        self._ids = {token: number for number, token in enumerate(tokens)}
+        self._remembered = lru_cache(maxsize=_UNKNOWN_KEPT)(self._unknown)
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> np.ndarray:
         """(B, L) int32, filled with 0."""
@@ -35,7 +42,12 @@ class TokenIds:
 
     def _encode(self, sentence: Sequence[str]) -> np.ndarray:
         ids = self._ids
-        for syllable in sentence:
-            if syllable not in ids:
-                ids[syllable] = int(self._symbols.encode([syllable])[0])
-        return np.array([ids[syllable] for syllable in sentence], np.int32)
+        return np.array(
+            [ids[syllable] if syllable in ids else self._other(syllable) for syllable in sentence], np.int32
+        )
+
+    def _other(self, syllable: str) -> int:
+        return (self._remembered if len(syllable) <= _LONGEST_KEPT else self._unknown)(syllable)
+
+    def _unknown(self, syllable: str) -> int:
+        return int(self._symbols.encode([syllable])[0])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from utils.errors import CorpusError
-from utils.pinyin import is_hanzi, is_syllable, normalise_syllable
+from utils.pinyin import has_tone, is_hanzi, is_syllable, normalise_syllable
 from utils.pinyin_input import read_syllables
 from utils.pypinyin_data import possible_readings
 
@@ -177,7 +177,7 @@ def _beginnings(word: UserWord) -> set[tuple[str, ...]]:
 
 
 def _base(syllable: str) -> str:
-    return syllable[:-1] if syllable[-1:].isdigit() else syllable
+    return syllable[:-1] if has_tone(syllable) else syllable
 
 
 def _matches(reading: frozenset[str], syllable: str) -> bool:

@@ -45,12 +45,10 @@ class WordSearch:
         self._added: dict[str, int] = {}
         # By place: of each sentence the words on it, how many of their hanzi come before, ids, weight.
         self._at: dict[int, dict[int, list[tuple[int, np.ndarray, float]]]] = {}
-        self._words: list[list[tuple[int, np.ndarray, float]]] = [[] for _ in spans]
         wanted: dict[tuple[int, int], list[int]] = {}
         for row, found in enumerate(spans):
             for span in found:
                 ids = np.array([self._id(character) for character in span.word.hanzi], np.int32)
-                self._words[row].append((span.start, ids, span.word.weight))
                 for before, place in enumerate(range(span.start, span.end)):
                     at = self._at.setdefault(place, {}).setdefault(row, [])
                     at.append((before, ids, span.word.weight))
@@ -72,11 +70,23 @@ class WordSearch:
             result[begin:end] = found
         return result
 
-    def earned(self, row: int, sequences: np.ndarray) -> np.ndarray:
-        """What the words of a sentence earn in whole sequences of ids, (N, L) → (N,)."""
-        total = np.zeros(len(sequences))
-        for start, ids, weight in self._words[row]:
-            total += weight * len(ids) * (sequences[:, start : start + len(ids)] == ids).all(axis=1)
+    def earned(self, row: int, path: np.ndarray, place: int, hanzi: np.ndarray) -> np.ndarray:
+        """What the words on a place of a sentence earn.
+
+        Args:
+            row: number of the sentence.
+            path: (L,) ids of its hanzi.
+            place: number of the syllable.
+            hanzi: (K,) ids; each is tried at ``place``.
+
+        Returns:
+            (K,) float64.
+        """
+        total = np.zeros(len(hanzi))
+        for before, ids, weight in self._at.get(place, {}).get(row, ()):
+            same = path[place - before : place - before + len(ids)] == ids
+            same[before] = True
+            total += weight * len(ids) * (same.all() & (hanzi == ids[before]))
         return total
 
     def known(self, ids: np.ndarray) -> np.ndarray:

@@ -160,3 +160,19 @@ def test_windows_give_what_the_whole_gives_where_context_is_enough(monkeypatch):
     np.testing.assert_array_equal(cut.candidates[0], whole.candidates[0])
     np.testing.assert_allclose(cut.scores[0], whole.scores[0], atol=1e-4)
     np.testing.assert_allclose(cut.scores[1, :30], whole.scores[1, :30], atol=1e-4)
+
+
+def test_lines_of_any_size_with_all_options(run, tmp_path, capsys):
+    """Empty, nothing but space, 3,000 pieces: --words, --nbest and --json agree with the plain line."""
+    path, words = tmp_path / "lines.txt", tmp_path / "words.txt"
+    mixed = "wo3 hao3, " * 1500
+    path.write_text(f"\n \t \n{mixed}\n'\nni3hao3", encoding="utf-8")
+    words.write_text("妮 ni3 50\n", encoding="utf-8")
+    plain = lines_of(capsys, "--model", run, "--words", words, path)
+    assert plain == ["", " \t ", "我好," * 1499 + "我好, ", "'", "妮好"]
+    found = [json.loads(line) for line in lines_of(capsys, "--model", run, "--words", words, "--json", path)]
+    assert [one["text"] for one in found] == plain
+    assert len(found[2]["sentences"]) == 1500
+    several = lines_of(capsys, "--model", run, "--words", words, "--nbest", 3, path)
+    assert [line.split("\t")[0] for line in several[2:]] == plain[2:]
+    assert several[:2] == plain[:2]

@@ -15,13 +15,13 @@ import pytest
 
 from model_language.context_tables import heard_as
 from model_language.fused import NETWORK_FILE, NGRAMS_FILE, FusedConfig, load_fused_converter
-from model_language.guided import GuidedConverter
+from model_language.guided import GuidedConverter, _find, _leads
 from model_language.heard import HEARD_FILE, HeardTables
 from model_language.registry import load_converter
 from model_language.symbols import Symbols
 from model_language.to_hanzi import PinyinToHanzi
 from model_language.user_words import UserWord, UserWords
-from model_language.word_unigram import WORDS_FILE
+from model_language.word_unigram import WORDS_FILE, WordUnigram
 from tests.scripts import ROOT
 from training.commands import train_from_config
 from utils.errors import ConfigError, RunError
@@ -239,3 +239,65 @@ def test_it_needs_the_run_of_a_context_network(folder):
         train(folder, "none", *FUSED)
     with pytest.raises(ConfigError, match="no context network"):
         train(folder, "wrong", *FUSED, f"model.network_run={folder / 'fused'}")
+
+
+def test_typed_pinyin_is_taken_as_it_is(folder, converter):
+    """gong4 is no reading of 公, and none of 式 is shi2."""
+    sentence = ["shu4", "xue2", "gong1", "shi2"]
+    assert converter.convert([sentence]) == ["数学公式"]
+    typed = converter.typed()
+    (hanzi,) = typed.convert([sentence])
+    for syllable, character in zip(sentence, hanzi, strict=True):
+        assert character in typed.symbols.lexicon.candidates(syllable)
+    found = typed.n_best(sentence, 5)
+    assert found[0].score >= typed.scores([sentence], [hanzi])[0] - 1e-3
+    assert all(one.hanzi[3] in typed.symbols.lexicon.candidates("shi2") for one in found)
+    pinyin = [hanzi_to_pinyin(line) for line in LINES]
+    assert typed.convert(pinyin) == list(LINES)
+    assert PinyinToHanzi(folder / "fused")(" ".join(sentence)) == hanzi
+    assert PinyinToHanzi(folder / "fused", recognised=True)(" ".join(sentence)) == "数学公式"
+
+
+@pytest.mark.parametrize("sentence", [[""], ["", "ni3"], ["ni3", "", "hao3"]])
+def test_an_empty_syllable_is_an_unknown_one(converter, sentence):
+    for one in (converter, converter.typed()):
+        guided = GuidedConverter(one, UserWords([UserWord("宫", (frozenset({"gong1"}),), 30.0)]))
+        (hanzi,) = guided.convert([sentence])
+        assert len(hanzi) == len(sentence)
+        assert [found.hanzi for found in guided.best([sentence])] == [hanzi]
+        assert guided.explain([sentence], 2)[0].n_best[0].hanzi == hanzi
+
+
+def test_reasons_of_a_long_sentence_take_time_in_proportion_to_its_length(converter, monkeypatch):
+    """Counted in hanzi that are rated, whatever the machine."""
+    guided = GuidedConverter(converter, UserWords([UserWord("宫", (frozenset({"gong1"}),), 30.0)]))
+    rated = 0
+    worth = WordUnigram.worth
+
+    def counting(self, sequences):
+        nonlocal rated
+        rated += sequences.size
+        return worth(self, sequences)
+
+    monkeypatch.setattr(WordUnigram, "worth", counting)
+    per_syllable = []
+    for copies in (16, 32, 64):
+        rated, sentence = 0, hanzi_to_pinyin("他的公事") * copies
+        guided.explain([sentence])
+        per_syllable.append(rated / len(sentence))
+    assert per_syllable[2] < 1.5 * per_syllable[0]
+
+
+def test_reasons_are_those_of_the_whole_sentence(converter):
+    """What an exchanged hanzi changes in the division into words is found from the words around it."""
+    words = UserWords([UserWord("宫", (frozenset({"gong1"}),), 2.0)])
+    sentence = hanzi_to_pinyin("".join(LINES) * 2)
+    found = _find([sentence], [words.spans(sentence)], converter, paths=4)
+    best = found.sequences[0, 0].astype(np.int64)
+    for place, (_, runner_up, lead) in enumerate(_leads(found, 0)):
+        if not runner_up or runner_up not in converter.symbols.hanzi:
+            continue
+        both = np.stack([best, best])
+        both[1, place] = converter.symbols.hanzi.index(runner_up)
+        first, second = found.paths.worth(both)
+        assert lead["words"] == pytest.approx(first - second, abs=1e-4)

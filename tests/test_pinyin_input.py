@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -9,8 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from utils.errors import CorpusError
-from utils.pinyin import full_inventory
-from utils.pinyin_input import Piece, plain_syllables, read_line, read_syllables
+from utils.pinyin import full_inventory, normalise_syllable, split_syllable
+from utils.pinyin_input import (
+    Piece,
+    _canonical,
+    _remembered_cut,
+    plain_syllables,
+    read_line,
+    read_syllables,
+)
 
 ONES = [s[:-1] for s in full_inventory() if s.endswith("1") and s[0] not in "mnh" and not s.endswith("r1")]
 
@@ -141,3 +149,22 @@ def test_plain_lines_are_read_the_same_quickly_and_in_full(words):
 )
 def test_what_needs_a_closer_look_is_no_plain_line(line):
     assert plain_syllables(line) is None
+
+
+def test_what_is_remembered_of_typed_words_is_bounded():
+    """A process that converts for weeks: the second half of the words takes no more memory than the first."""
+    _remembered_cut.cache_clear()
+    _canonical.cache_clear()
+    kept, words = _remembered_cut.cache_parameters()["maxsize"], map("{:x}zhongguo".format, itertools.count())
+    for word in itertools.islice(words, kept + 100):
+        read_line(word.translate(str.maketrans("0123456789", "ghijklmnop")))
+    assert _remembered_cut.cache_info().currsize <= kept
+    assert _canonical.cache_info().currsize <= _canonical.cache_parameters()["maxsize"]
+    size = _remembered_cut.cache_info().currsize
+    read_line("zhong" * 40_000)  # not kept: it alone is 200 kB
+    assert _remembered_cut.cache_info().currsize == size
+
+
+def test_all_caches_of_spellings_have_a_limit():
+    for cached in (_remembered_cut, _canonical, normalise_syllable, split_syllable):
+        assert cached.cache_parameters()["maxsize"]

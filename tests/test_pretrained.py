@@ -10,11 +10,12 @@ import pytest
 
 from model_language.guided import GuidedConverter
 from model_language.registry import load_converter
+from model_language.symbols import Symbols
 from model_language.to_hanzi import PinyinToHanzi
 from model_language.user_words import UserWords
 from tests.scripts import ROOT
 from utils.metrics import count_errors, total
-from utils.pinyin import hanzi_to_pinyin
+from utils.pinyin import full_inventory, hanzi_to_pinyin
 from utils.pinyin_noise import corrupted
 from utils.run import PRETRAINED
 
@@ -59,8 +60,9 @@ def test_everyday_sentences_come_out_right(to_hanzi):
     assert error_rate(to_hanzi, ["".join(s[:-1] + " " for s in sentence) for sentence in pinyin]) <= 0.08
 
 
-def test_mistaken_syllables_are_put_right(to_hanzi):
-    """zh for z, a tone, n for ng: as an acoustic model hears it."""
+def test_a_recognisers_mistakes_are_corrected():
+    """zh for z, a tone, n for ng."""
+    to_hanzi = PinyinToHanzi(recognised=True)
     assert to_hanzi("wo3 men2 zai4 xue2 xiao4 men2 kou3 jian4 mian4") == "我们在学校门口见面"
     assert (
         to_hanzi("zhuan1 jia1 ren4 wei2 qi4 hou3 bian4 hua4 ying2 xiang3 hen3 da4")
@@ -93,3 +95,24 @@ def test_the_first_of_several_ways_is_as_good_as_the_only_one():
     for sentence, score, explained in zip(sentences, best, guided.explain(sentences, 3), strict=True):
         assert converter.n_best(sentence, 3)[0].score >= score - 1e-3
         assert explained.n_best[0].score >= score - 1e-3
+
+
+def test_every_typed_syllable_becomes_a_hanzi_that_is_read_so(to_hanzi):
+    lexicon = Symbols.load(PRETRAINED).lexicon
+    typed = [syllable for syllable in full_inventory() if lexicon.nearest(syllable)]
+    assert len(typed) > 2100
+    wrong = {}
+    for syllable, hanzi in zip(typed, to_hanzi.convert(typed), strict=True):
+        erhua = syllable[:-1].endswith("r") and syllable[:-1] != "er"
+        if hanzi[0] not in lexicon.candidates(syllable) or hanzi[1:] != ("儿" if erhua else ""):
+            wrong[syllable] = hanzi
+    assert not wrong
+    assert to_hanzi("ei1") == to_hanzi.explain(["ei1"])[0].text == "诶"
+
+
+def test_a_typed_syllable_that_no_hanzi_is_read_as_stays(to_hanzi):
+    unread = to_hanzi.unread
+    assert to_hanzi.convert(["cei1", "ni3 hao3 cei4, din1"]) == ["cei1", "你好cei4, din1"]
+    assert to_hanzi.unread == unread + 3
+    (found,) = to_hanzi.explain(["ni3 cei hao3"])
+    assert (found.text, [word for word, _ in found.unread]) == ("你cei好", ["cei"])

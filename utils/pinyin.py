@@ -20,6 +20,8 @@ from utils.pypinyin_data import version
 
 TONES = (1, 2, 3, 4, 5)
 
+# Spellings whose canonical form is remembered, about 2 MB: lines typed by users have any number of others.
+_SPELLINGS_KEPT = 16_384
 _READING = "2"  # raise it when hanzi_to_pinyin reads something differently by its code alone
 
 # Which initials a final takes ('-' is the zero initial): GB/T 16159 and the Xiandai Hanyu Cidian's table,
@@ -151,7 +153,7 @@ def full_inventory() -> tuple[str, ...]:
     return tuple(sorted(tonal | {normalise_syllable(text) for text in _ERHUA.split()}))
 
 
-@cache
+@lru_cache(maxsize=_SPELLINGS_KEPT)
 def normalise_syllable(text: str) -> str:
     """Bring one written syllable into the canonical form.
 
@@ -197,7 +199,7 @@ def is_syllable(text: str) -> bool:
     return True
 
 
-@cache
+@lru_cache(maxsize=_SPELLINGS_KEPT)
 def split_syllable(text: str) -> Syllable:
     """Split a syllable into initial, full final and tone: ``jiu3`` → ``("j", "iou", 3)``.
 
@@ -206,6 +208,11 @@ def split_syllable(text: str) -> Syllable:
     """
     canonical = normalise_syllable(text)
     return Syllable(*_parts()[canonical[:-1]], tone=int(canonical[-1]))
+
+
+def has_tone(syllable: str) -> bool:
+    """Whether a syllable ends in a tone digit; the empty one does not."""
+    return syllable[-1:].isdigit()
 
 
 def tone_of(text: str) -> int:

@@ -20,19 +20,21 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Any
 
 from utils.errors import CorpusError
-from utils.pinyin import full_inventory, is_syllable, normalise_syllable
+from utils.pinyin import full_inventory, has_tone, is_syllable, normalise_syllable
 
 WAYS_KEPT = 4  # of cutting one word
 _MARKS = "\u0304\u0301\u030c\u0306\u0300"  # tones 1-4; the breve is often typed for tone 3
 _LONGEST = 7  # letters of a syllable: zhuangr
 _LONGEST_WORD = 200  # letters without a space of which other ways to cut are looked for
+# Words and parts of words that are remembered, and the letters of the longest: at most about 30 MB.
+_WORDS_KEPT, _LONGEST_KEPT = 16_384, 48
 _VOWELS = "aeo"
 # Legal alone, but in a word that is written together a consonant belongs to its neighbour.
 _ALONE = frozenset({"m", "n", "ng", "hm", "hng", "r"})
@@ -74,13 +76,15 @@ class Piece:
         return tuple((self.text[word.start() : word.end()], self.column + word.start()) for word in found)
 
 
-def read_line(line: str) -> list[Piece]:
+def read_line(line: str, unwritable: Set[str] = frozenset()) -> list[Piece]:
     """Tell pinyin from other text, and cut it into syllables.
 
     White space beside pinyin is dropped; elsewhere it stays part of the text around it.
 
     Args:
         line: a line of anything; no line is an error.
+        unwritable: syllables, with a tone digit or without, that no hanzi is known for; a word is not read as
+            these.
 
     Returns:
         pieces in their order: one a word of pinyin, one for each stretch of other text.
@@ -89,7 +93,7 @@ def read_line(line: str) -> list[Piece]:
     plain = _half_width(line)
     words = []
     for found in _WORD.finditer(plain):
-        readings = _cut(found[0])
+        readings = tuple(one for one in _cut(found[0]) if unwritable.isdisjoint(one))
         digit_before = found.start() > 0 and plain[found.start() - 1].isdecimal()
         if readings and not (digit_before and len(found[0]) == 1):  # the m of 5m
             words.append((found.start(), found.end(), readings))
@@ -161,14 +165,14 @@ def _other(line: str, start: int, end: int, after: bool, before: bool) -> list[P
 
 def _bare_is_neutral(readings: Sequence[Sequence[str]]) -> bool:
     syllables = [syllable for reading in readings for syllable in reading]
-    return 2 * sum(syllable[-1].isdigit() for syllable in syllables) > len(syllables)
+    return 2 * sum(map(has_tone, syllables)) > len(syllables)
 
 
 def _toned(syllable: str, neutral: bool) -> str:
-    return syllable + "5" if neutral and not syllable[-1].isdigit() else syllable
+    return syllable + "5" if neutral and not has_tone(syllable) else syllable
 
 
-@cache
+@lru_cache(maxsize=_WORDS_KEPT)
 def _canonical(text: str) -> tuple[str, ...] | None:
     """A written syllable as canonical ones, without a digit if it has no tone; None if it is none."""
     if not is_syllable(text):
@@ -185,9 +189,17 @@ def _canonical(text: str) -> tuple[str, ...] | None:
 _Rank = tuple[int, int, int, tuple[int, ...]]  # erhua, inner vowels, syllables, lengths as negative numbers
 
 
-@lru_cache(maxsize=50_000)
 def _cut(word: str) -> tuple[tuple[str, ...], ...]:
     """The best ways to cut a word, apostrophes respected; () if there is none."""
+    return _remembered_cut(word) if len(word) <= _LONGEST_KEPT else _new_cut(word)
+
+
+@lru_cache(maxsize=_WORDS_KEPT)
+def _remembered_cut(word: str) -> tuple[tuple[str, ...], ...]:
+    return _new_cut(word)
+
+
+def _new_cut(word: str) -> tuple[tuple[str, ...], ...]:
     units = [found[0] for found in _UNIT.finditer(word)]
     parts, part = [], []
     for unit in units:
@@ -202,7 +214,7 @@ def _cut(word: str) -> tuple[tuple[str, ...], ...]:
         if not found:
             return ()
         ways = [way + more for way in ways for more in found][:WAYS_KEPT]
-    if any(syllable[-1].isdigit() for syllable in ways[0]):  # a tone says where a syllable ends
+    if any(map(has_tone, ways[0])):  # a tone says where a syllable ends
         ways = ways[:1]
     return tuple(dict.fromkeys(ways))
 

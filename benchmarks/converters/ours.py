@@ -30,8 +30,8 @@ def our_entry(run: Path, name: str) -> Entry:
 
 
 def build_ours(run: str) -> Callable[[Sequence[Sequence[str]]], list[str]]:
-    """What ``convert.py`` uses, given lines whose spaces cut all syllables."""
-    to_hanzi = PinyinToHanzi(run)
+    """What ``convert.py --recognised`` uses, given lines whose spaces cut all syllables."""
+    to_hanzi = PinyinToHanzi(run, recognised=True)
     return lambda sentences: to_hanzi.convert([" ".join(sentence) for sentence in sentences])
 
 

@@ -14,7 +14,7 @@ from itertools import islice, product
 
 from data.corpora.synthetic_reading import word_reading
 from utils.errors import CorpusError
-from utils.pinyin import full_inventory, is_hanzi, tone_of
+from utils.pinyin import full_inventory, has_tone, is_hanzi, tone_of
 from utils.pinyin_input import read_syllables
 from utils.pypinyin_data import phrases
 from utils.sandhi import said_third, spoken_variants
@@ -171,7 +171,7 @@ def sounds_like(syllables: Sequence[str], word: WakeWord) -> bool:
 def _given(hanzi: str, pinyin: str) -> tuple[str, ...]:
     syllables = read_syllables(pinyin)
     hint = 'a syllable with its tone for each character: --pinyin "ni3 hao3 xiao3 ming2"'
-    if bare := [one for one in syllables if not one[-1].isdigit()]:
+    if bare := [one for one in syllables if not has_tone(one)]:
         raise CorpusError(f"'{bare[0]}' in the reading '{pinyin}' has no tone", hint=hint)
     if len(syllables) != len(hanzi):
         raise CorpusError(f"{len(syllables)} syllables for '{hanzi}'", hint=hint)
