@@ -1,4 +1,4 @@
-"""Look into models and rearrange them: a weights file or a run in, tables, pictures or another run out."""
+"""Look into models and rearrange them: weights files or runs in, tables, pictures or another run out."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from analysis.significance import (
     significance_text,
     significances,
 )
+from analysis.weight_difference import are_equal, difference_json, difference_text, weight_differences
 from analysis.weight_file import WeightFile, read_weight_file
 from analysis.weights import find_layer, layer_json, layer_values, summary_order, weights_json, weights_text
 from utils import checksums
@@ -24,6 +25,7 @@ from utils.quiet import silence_tensorflow
 from utils.run import RunFolder, open_run, run_of
 from utils.vocabulary import Vocabulary, first_few
 
+Command = Callable[[argparse.Namespace], int | None]  # gives an exit code, or None for 0
 PICTURES = (".png", ".svg", ".pdf")
 EXAMPLES = """\
 examples:
@@ -36,6 +38,9 @@ examples:
   python inspect_model.py transfer runs/trial runs/trial_full --vocabulary runs/full/vocabulary/acoustic.txt
   python inspect_model.py transfer runs/thchs30 runs/both --vocabulary vocabulary/acoustic.txt
   python inspect_model.py accept runs/trial
+  python inspect_model.py import old_project/model.h5 --tokens old_project/tokens.txt
+  python inspect_model.py import old_project/model.h5 runs/old --tokens old_project/tokens.txt
+  python inspect_model.py difference runs/trial runs/other
 
 weights reads HDF5 files of Keras 2 and 3 (.h5, .weights.h5), .keras files, and runs, without TensorFlow.
 
@@ -51,13 +56,20 @@ new run outputs for them means nothing. SOURCE_RUN stays as it is.
 
 accept is for whoever has edited a file of a run on purpose: it lists the files that differ from the run's
 checksums and records them as they are now. It also gives checksums to a run of an older version.
+
+import makes a run of weights that an older project saved with Keras 2: the published DFCNN with CTC on the
+200-bin spectrogram. TOKENS has the classes, one a line, in the order of that project's vocabulary, the blank
+'_' last. The run works with test.py, transcribe.py and export.py.
+
+difference compares two weights files, or the best weights of two runs, array by array. Exit code: 0 if all
+are equal, 1 if not.
 """
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int | None:
     """Parse the command line and do what it asks."""
     options = _parser().parse_args(arguments)
-    options.command(options)
+    return options.command(options)
 
 
 def _weights(options: argparse.Namespace) -> None:
@@ -189,14 +201,34 @@ def _accept(options: argparse.Namespace) -> None:
     print(f"recorded: {len(checksums.covered_files(run.path))} files in {run.checksums}")
 
 
+def _import(options: argparse.Namespace) -> None:
+    file = read_weight_file(options.weights)
+    silence_tensorflow()
+    from model_speech.legacy_import import import_dfcnn  # here: see utils.quiet
+
+    layers = [(layer.kind, {one.name: one.array for one in layer.weights}) for layer in file.layers]
+    new_run = options.new_run or Path("runs") / options.weights.stem
+    vocabulary = import_dfcnn(layers, options.weights, options.tokens, new_run)
+    print(f"layers:  {len(layers)}, {file.parameters:,} parameters")
+    print(f"classes: {len(vocabulary)} ({first_few(vocabulary.tokens, 3)}; the last is the blank)")
+    print(f"written: {new_run}")
+
+
+def _difference(options: argparse.Namespace) -> int:
+    found = weight_differences(*(_read_weights(source)[0] for source in (options.a, options.b)))
+    if options.json:
+        print(json.dumps(difference_json(found), ensure_ascii=False, indent=2))
+    else:
+        print(difference_text(found), end="")
+    return 0 if are_equal(found) else 1
+
+
 def _parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=form)
-    commands = parser.add_subparsers(
-        required=True, metavar="{weights,significance,attention,transfer,accept}"
-    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def add(name: str, text: str, command: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
+    def add(name: str, text: str, command: Command) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text, epilog=EXAMPLES, formatter_class=form)
         added.set_defaults(command=command)
         return added
@@ -209,6 +241,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_transfer(add("transfer", "move a speech run to another vocabulary, token by token", _transfer))
     accept = add("accept", "record the files of a run, changed on purpose, as they are now", _accept)
     accept.add_argument("run", type=Path, help="run folder")
+    _add_import(add("import", "make a run of a DFCNN's weights that an older project saved", _import))
+    _add_difference(add("difference", "which arrays of two weights files or runs differ", _difference))
     return parser
 
 
@@ -261,6 +295,25 @@ def _add_transfer(parser: argparse.ArgumentParser) -> None:
         help="classes of the new run, one token a line: another run's vocabulary/acoustic.txt, or what "
         "data.vocabularies wrote",
     )
+
+
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("weights", type=Path, help="HDF5 file of Keras 2 (.h5)")
+    text = "run folder to make; must not exist (default: runs/ and the file's name)"
+    parser.add_argument("new_run", type=Path, nargs="?", help=text)
+    parser.add_argument(
+        "--tokens",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="tokens of the classes, one a line, the blank last",
+    )
+
+
+def _add_difference(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("a", type=Path, metavar="A", help="a weights file or a run folder")
+    parser.add_argument("b", type=Path, metavar="B", help="another one")
+    parser.add_argument("--json", action="store_true", help="print all arrays as JSON, and nothing else")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,173 @@
+"""Weights of the published DFCNN, as Keras 2 saved them, and the list of their tokens in; a speech run out.
+
+The original numbers its layers in the order of the model: ``conv2d_1`` … ``conv2d_10``, each followed by
+``batch_normalization_…``, then ``dense_1`` and ``dense_2``. The sizes are read from the arrays; the features
+are the original's: 200 bins of the log spectrogram.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from model_speech.dfcnn import DfcnnConfig, build_dfcnn
+from model_speech.normalisation import MaskedBatchNormalization
+from utils.config import to_plain
+from utils.errors import RunError, VocabularyError
+from utils.features import FeatureConfig, feature_bins
+from utils.files import replacing_folder
+from utils.pinyin import is_syllable, normalise_syllable
+from utils.run import start_run
+from utils.vocabulary import BLANK, SPACE, Vocabulary, first_few
+from utils.weights import save_weights
+
+Arrays = Mapping[str, np.ndarray]  # by name: kernel, bias; gamma, beta, moving_mean, moving_variance
+CONVOLUTION, NORMALISATION, DENSE = "conv2d", "batch_normalization", "dense"
+_FEATURES = FeatureConfig(kind="spectrogram", normalise="none")
+_SUPPORTED = (
+    "supported is the DFCNN with CTC: pairs of 3 x 3 convolutions, each with a batch normalisation, then two "
+    "dense layers, on 200 bins; other networks, the Transformer too, differ here: train them anew"
+)
+
+
+def import_dfcnn(
+    layers: Sequence[tuple[str, Arrays]], weights_file: Path, tokens_file: Path, new_run: Path
+) -> Vocabulary:
+    """Make a speech run of the weights; whole or not at all.
+
+    Args:
+        layers: of the file, in the model's order: the kind of each (``conv2d``) and its arrays.
+        weights_file: where they come from, for messages and the run's config.
+        tokens_file: the tokens of the classes, one a line, in the order of the original's vocabulary.
+        new_run: the folder to make.
+
+    Returns:
+        The vocabulary of the run.
+
+    Raises:
+        RunError: ``new_run`` exists, or the weights are not a DFCNN's.
+        VocabularyError: the list can't be read or is not that of the weights.
+    """
+    if os.path.lexists(new_run):
+        raise RunError("the new run exists already", where=new_run, hint="choose another name for it")
+    by_kind = {kind: [arrays for k, arrays in layers if k == kind] for kind, _ in layers}
+    model_config, classes = _geometry(by_kind, weights_file)
+    vocabulary = read_tokens(tokens_file, classes)
+    model = build_dfcnn(model_config, feature_bins(_FEATURES), classes)
+    _set_weights(model, by_kind)
+    config = {
+        "task": "speech",
+        "features": to_plain(_FEATURES),
+        "model": to_plain(model_config),
+        "imported": {"weights": str(weights_file), "tokens": str(tokens_file)},
+    }
+    with replacing_folder(new_run) as folder:
+        run = start_run(folder, config)
+        vocabulary.save(run.vocabulary("acoustic.txt"))
+        save_weights(model, run.best_weights)
+        save_weights(model, run.last_weights)
+    return vocabulary
+
+
+def read_tokens(path: Path, classes: int) -> Vocabulary:
+    """The tokens of an original's classes as a vocabulary of ours: canonical syllables, the blank last.
+
+    The original appended ``'_'`` and ``' '`` in either order, but its CTC takes the last class for the blank.
+
+    Args:
+        path: one token a line.
+        classes: of the weights.
+
+    Raises:
+        VocabularyError: the file can't be read, has another number of tokens, no blank at its end, or two
+            tokens that are the same syllable.
+    """
+    tokens = list(Vocabulary.load(path).tokens)
+    if len(tokens) != classes:
+        what = f"the weights have {classes} classes, the list has {len(tokens)} tokens"
+        ends = f"it begins with {first_few(tokens, 3)} and ends with {first_few(tokens[-3:])}"
+        hint = f"{ends}; give the list of that training, with '{SPACE}' and '{BLANK}' where it had them"
+        raise VocabularyError(what, where=path, hint=hint)
+    if tokens[-2:] == [BLANK, SPACE]:
+        tokens[-2:] = [SPACE, BLANK]
+    if tokens[-1] != BLANK:
+        what = f"the last token is {tokens[-1]!r}, not the blank '{BLANK}'"
+        raise VocabularyError(what, where=path, hint="CTC takes the last class for the blank")
+    canonical = [normalise_syllable(token) if is_syllable(token) else token for token in tokens]
+    first_line: dict[str, int] = {}
+    for line, token in enumerate(canonical, start=1):
+        if first_line.setdefault(token, line) != line:
+            what = f"'{tokens[line - 1]}' and '{tokens[first_line[token] - 1]}' are both '{token}'"
+            where = f"{path}, lines {first_line[token]} and {line}"
+            raise VocabularyError(what, where=where, hint="write one of the two in another way")
+    return Vocabulary(tuple(canonical))
+
+
+def _geometry(by_kind: Mapping[str, Sequence[Arrays]], path: Path) -> tuple[DfcnnConfig, int]:
+    """The config of the network that has such arrays, and its number of classes.
+
+    Raises:
+        RunError: a DFCNN has others.
+    """
+    counts = {kind: len(found) for kind, found in by_kind.items()}
+    convolutions, dense = by_kind.get(CONVOLUTION, ()), by_kind.get(DENSE, ())
+    expected = {CONVOLUTION: len(convolutions), NORMALISATION: len(convolutions), DENSE: 2}
+    if not convolutions or counts != expected or len(convolutions) % 2:
+        found = ", ".join(f"{count} {kind or 'unnamed'}" for kind, count in counts.items())
+        raise RunError(f"not a DFCNN: {found or 'no layer'}", where=path, hint=_SUPPORTED)
+    try:
+        widths = [arrays["bias"].shape[0] for arrays in convolutions]
+        inner, classes = dense[0]["bias"].shape[0], dense[1]["bias"].shape[0]
+        flat = dense[0]["kernel"].shape[0]
+        pooled = _pooled(flat, widths[-1], len(widths) // 2)
+        config = DfcnnConfig(filters=tuple(widths[::2]), pooled=pooled, dense=inner)
+        _check_shapes(by_kind, config, classes)
+    except (KeyError, ValueError) as error:
+        raise RunError(f"not a DFCNN's arrays ({error})", where=path, hint=_SUPPORTED) from error
+    return config, classes
+
+
+def _pooled(flat: int, filters: int, cells: int) -> int:
+    """How many poolings make ``flat`` values of a frame, each halving the bins."""
+    for pooled in range(cells + 1):
+        if (feature_bins(_FEATURES) >> pooled) * filters == flat:
+            return pooled
+    raise ValueError(f"the dense layer takes {flat} values, no number of poolings gives so many")
+
+
+def _check_shapes(by_kind: Mapping[str, Sequence[Arrays]], config: DfcnnConfig, classes: int) -> None:
+    """Raises:
+    ValueError: an array has another shape than the network of this config.
+    """
+    model = build_dfcnn(config, feature_bins(_FEATURES), classes)
+    for layer, arrays in _pairs(model, by_kind):
+        for variable in layer.weights:
+            if arrays[variable.name].shape != tuple(variable.shape):
+                there, wanted = arrays[variable.name].shape, tuple(variable.shape)
+                raise ValueError(f"{layer.name}/{variable.name} is {there}, not {wanted}")
+
+
+def _pairs(
+    model: keras.Model, by_kind: Mapping[str, Sequence[Arrays]]
+) -> list[tuple[keras.layers.Layer, Arrays]]:
+    kinds = {
+        CONVOLUTION: keras.layers.Conv2D,
+        NORMALISATION: MaskedBatchNormalization,
+        DENSE: keras.layers.Dense,
+    }
+    return [
+        pair
+        for kind, layer_class in kinds.items()
+        for pair in zip(
+            [layer for layer in model.layers if isinstance(layer, layer_class)], by_kind[kind], strict=True
+        )
+    ]
+
+
+def _set_weights(model: keras.Model, by_kind: Mapping[str, Sequence[Arrays]]) -> None:
+    for layer, arrays in _pairs(model, by_kind):
+        layer.set_weights([arrays[variable.name] for variable in layer.weights])
