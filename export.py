@@ -9,7 +9,17 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bundle.variants import Format, Precision, State, Variant, matrix_text, offered, refusal
+from bundle.variants import (
+    Format,
+    Precision,
+    Refusal,
+    State,
+    Variant,
+    matrix_text,
+    offered,
+    refusal,
+    whole_utterances,
+)
 from utils.arguments import not_negative, positive
 from utils.errors import ConfigError, run_command
 from utils.quiet import silence_tensorflow
@@ -23,12 +33,16 @@ FAILED, INCOMPLETE = 1, 3  # exit codes
 EXAMPLES = f"""\
 examples:
   python export.py runs/commands --all
+  python export.py runs/dfcnn --all data.test=[datasets/thchs30/test.tsv]
+  python export.py runs/transformer --format onnx litert --precision float dynamic
   python export.py runs/commands --format litert --mode stream_external --precision int8
   python export.py runs/commands --format litert onnx --mode stream_external --frames 2 --output bundles/two
   python export.py runs/commands --all data.folder=/elsewhere/commands
   python export.py verify runs/commands/export
 
-Without --all, --format, --mode or --precision: LiteRT, non_stream and stream_external, float and int8.
+Without --all, --format, --mode or --precision: LiteRT, non_stream and stream_external, float and int8. A
+model that needs whole utterances (all acoustic models but compact_streaming, and the converters transformer
+and cbhg) has non_stream artefacts only.
 
 Every artefact is opened in a process of its own by its own runtime, compared with the source model on
 golden clips and measured on the test split; export.md in the bundle has the table. verify does it again, on
@@ -52,15 +66,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
     task = open_run(options.run).config().get("task")
-    if task not in ("keyword", "speech"):
-        raise ConfigError(
-            f"a run of task '{task}' can't be exported", hint="keyword or speech", where=options.run
-        )
+    if task not in ("keyword", "speech", "language"):
+        hint = "keyword, speech or language"
+        raise ConfigError(f"a run of task '{task}' can't be exported", hint=hint, where=options.run)
     silence_tensorflow()
     from bundle.building import can_stream, export_bundle  # loads TensorFlow
 
     source = _source(task, options, overrides)
-    variants = _asked(options, source.raw)
+    variants = _asked(options, source)
     if options.all and (obstacles := can_stream(source)):
         variants = [variant for variant in variants if not variant.streams]
         print("note: no streams, the model can't stream:", *obstacles, sep="\n  ", file=sys.stderr)
@@ -81,29 +94,39 @@ def _source(task: str, options: argparse.Namespace, overrides: Sequence[str]) ->
         from bundle.speech_source import speech_source
 
         return speech_source(options.run, options.weights, overrides, options.test_clips)
+    if task == "language":
+        from bundle.language_source import language_source
+
+        return language_source(options.run, options.weights, overrides, options.test_clips)
     from bundle.keyword_source import keyword_source
 
     return keyword_source(options.run, options.weights, overrides, options.test_clips)
 
 
-def _asked(options: argparse.Namespace, raw: bool) -> list[Variant]:
+def _asked(options: argparse.Namespace, source: ExportSource) -> list[Variant]:
     """The variants asked for; refused ones among others are told, alone they are an error."""
     if options.all:
-        return offered(raw)
+        return offered(source.raw)
     formats = options.format or [Format.LITERT]
-    states = options.mode or [State.NON_STREAM, State.EXTERNAL]
+    states = options.mode or ([State.NON_STREAM] if source.row_stride else [State.NON_STREAM, State.EXTERNAL])
     precisions = options.precision or [Precision.FLOAT, Precision.INT8]
     asked = [
         Variant(*map_)
         for map_ in product(map(Format, formats), map(State, states), map(Precision, precisions))
     ]
-    refused = {variant: found for variant in asked if (found := refusal(variant, raw))}
+    refused = {variant: found for variant in asked if (found := _refusal(variant, source))}
     if len(refused) == len(asked):
         variant, found = next(iter(refused.items()))
         raise ConfigError(f"{variant} isn't offered: {found.reason}", hint=f"take {found.instead}")
     for variant, found in refused.items():
         print(f"note: {variant} isn't offered: {found.reason}; instead: {found.instead}", file=sys.stderr)
     return [variant for variant in asked if variant not in refused]
+
+
+def _refusal(variant: Variant, source: ExportSource) -> Refusal | None:
+    if variant.streams and source.row_stride:
+        return whole_utterances(source.obstacles, source.kind)
+    return refusal(variant, source.raw)
 
 
 def _tell(made: Sequence[Made], output: Path) -> int:
@@ -132,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("run", type=Path, help="run folder of a keyword or speech model")
+    parser.add_argument("run", type=Path, help="run folder of a keyword, speech or language model")
     parser.add_argument("--all", action="store_true", help="every artefact that is offered")
     parser.add_argument("--format", nargs="+", choices=list(Format))
     parser.add_argument("--mode", nargs="+", choices=list(State), help="a clip a time, or a stream")

@@ -17,6 +17,7 @@ from tqdm import tqdm
 from bundle.folder import ANSWERS, CLIPS, FORMAT, LABELS, STREAM, files_in, write_facts
 from bundle.measuring import measure, runtime_version, verdict
 from bundle.report import accuracy_text, report_json, report_text
+from bundle.runtimes import INPUT
 from bundle.source import ExportSource
 from bundle.variants import Format, Variant
 from bundle.writing import Workshop
@@ -82,7 +83,7 @@ def export_bundle(
         accuracy = workshop.accuracies(streams) if len(source.tests) else None
         with tempfile.TemporaryDirectory() as temporary:
             tests = Path(temporary) / "tests.npz"
-            np.savez(tests, inputs=source.tests.inputs, references=source.tests.references)
+            np.savez(tests, **source.test_arrays())
             made, answers = _make_all(workshop, variants, folder, tests, accuracy)
         np.savez(folder / ANSWERS, **answers)
         frames = source.golden.inputs.shape[1]
@@ -93,6 +94,8 @@ def export_bundle(
 
 def can_stream(source: ExportSource) -> list[str]:
     """What keeps the source from streaming, a line a layer; empty: it streams."""
+    if source.row_stride:
+        return list(source.obstacles)
     return [str(obstacle) for obstacle in check_streamable(source.model)]
 
 
@@ -105,11 +108,15 @@ def _cost(model: keras.Model, frames: int) -> int | None:
 
 
 def _write_parts(workshop: Workshop, folder: Path, streams: bool) -> None:
-    """Labels, golden clips, and what a stream is like."""
-    write_labels(folder / LABELS, workshop.source.labels)
+    """Labels, tables, golden clips, and what a stream or an utterance is like."""
+    source = workshop.source
+    write_labels(folder / LABELS, source.labels)
+    for name, text in source.tables.items():
+        write_text(folder / name, text)
     (folder / CLIPS).parent.mkdir()
     np.savez(folder / CLIPS, **workshop.golden(streams))
-    write_json(folder / STREAM, workshop.geometry if streams else {"due": 0, "delay": 0})
+    geometry = workshop.geometry if streams else {"due": 0, "delay": 0}
+    write_json(folder / STREAM, {**geometry, "row_stride": source.row_stride})
 
 
 def _make_all(
@@ -133,7 +140,8 @@ def _make_all(
         found["runtime"] = runtime_version(variant)
         made.append(Made(variant, found, verdict(variant, found, accuracy)))
         answers |= {f"{variant.path}:{name}": values for name, values in own.items()}
-        write_text(folder / f"{variant.path}.accuracy.txt", accuracy_text(made[-1]))
+        kind = workshop.source.kind
+        write_text(folder / f"{variant.path}.accuracy.txt", accuracy_text(made[-1], kind))
     return made, answers
 
 
@@ -147,6 +155,8 @@ def _write_report(
         "parameters": source.model.count_params(),
         "accuracy": accuracy,
         "test_clips": len(source.tests),
+        "frame_seconds": source.frame_seconds,
+        "row_stride": source.row_stride,
         "multiply_accumulates": costs,
         "stream": workshop.geometry if any(one.variant.streams for one in made) else None,
     }
@@ -159,6 +169,8 @@ def _write_report(
         "features_hash": source.features_hash,
         "labels_hash": labels_hash(source.labels),
         "decoding": dict(source.decoding),
+        "row_stride": about.pop("row_stride"),
+        "tables": sorted(source.tables),
         "stream": about.pop("stream"),
         "source": {"config_hash": source.config_hash, **about},
         "packages": _versions(),
@@ -170,15 +182,15 @@ def _write_report(
 
 def _artefact_facts(workshop: Workshop, one: Made) -> dict[str, Any]:
     variant = one.variant
-    first = workshop.chunk if variant.streams else workshop.source.model.inputs[0].shape[1]
+    shape = workshop.stage(variant.state).signature(None)[INPUT].shape.as_list()
     batch = 1 if variant.streams or variant.format is Format.LITERT else None
-    if first is None and variant.format is Format.LITERT:
-        first = workshop.source.golden.inputs.shape[1]
+    if shape[1] is None and variant.format is Format.LITERT and not workshop.source.row_stride:
+        shape[1] = workshop.source.golden.inputs.shape[1]
     return {
         "format": variant.format,
         "state": variant.state,
         "precision": variant.precision,
-        "input_shape": [batch, first, *workshop.source.model.inputs[0].shape[2:]],
+        "input_shape": [batch, *shape[1:]],
         "passed": not one.problems,
         "flex": one.found["flex"],
     }

@@ -33,7 +33,7 @@ def graph_svg(model: keras.Model, title: str) -> str:
     places = _places(rows)
     width = max(x for x, _ in places.values()) + _WIDTH + 2 * _MARGIN + _GAP_X
     height = max(y for _, y in places.values()) + _HEIGHT + _MARGIN
-    layers = {layer.name: layer for layer in model.layers}
+    layers = {layer.name: layer for layer in model.operations}
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">',
         f"<style>{_STYLE}</style>",
@@ -50,8 +50,8 @@ def graph_svg(model: keras.Model, title: str) -> str:
 def _parents(model: keras.Model) -> dict[str, list[str]]:
     """Layer name → the names of the layers it hears, in the model's order."""
     found: dict[str, list[str]] = {}
-    inside = {layer.name for layer in model.layers}
-    for layer in model.layers:
+    inside = {layer.name for layer in model.operations}
+    for layer in model.operations:
         names = [
             tensor._keras_history.operation.name
             for node in layer._inbound_nodes

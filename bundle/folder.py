@@ -2,6 +2,7 @@
 
     bundle.json     features, decoding, artefacts, the SHA-256 of every file, and its own
     labels.txt      one a line, in the order of the logits
+    pinyin.txt      of a converter: its input tokens, a line an id; lexicon.tsv: the hanzi each may become
     golden/         clips.npz: inputs, and the source model's answers; artefacts.npz: those of each artefact
     export.md       the table: parity, accuracy, size, latency; export.json: the same, and more
     models/         summary and drawing of each mode
@@ -26,6 +27,7 @@ from bundle.runtimes import Artefact, open_artefact
 from model_keyword.labels import labels_hash
 from utils.checksum_files import file_hash
 from utils.errors import BundleError, ConfigError
+from utils.features import FeatureConfig, settings_hash
 from utils.files import read_arrays, write_json
 from utils.keyword_features import KeywordFeatureConfig, describe_mismatch, features_hash
 
@@ -57,9 +59,9 @@ class Bundle:
         return self.facts["artefacts"]
 
     @property
-    def features(self) -> KeywordFeatureConfig:
-        """Settings of the front end of a keyword model."""
-        return KeywordFeatureConfig(**self.facts["features"])
+    def features(self) -> KeywordFeatureConfig | FeatureConfig:
+        """Settings of the front end of a keyword or speech model."""
+        return _FEATURES[self.facts["kind"]][0](**self.facts["features"])
 
     @property
     def decoding(self) -> Mapping[str, Any]:
@@ -134,7 +136,7 @@ class Bundle:
             raise BundleError(what, where=self.path, hint=_AGAIN)
 
 
-def open_bundle(path: str | Path, features: KeywordFeatureConfig | None = None) -> Bundle:
+def open_bundle(path: str | Path, features: KeywordFeatureConfig | FeatureConfig | None = None) -> Bundle:
     """Open a bundle and check that labels and features are those of the export.
 
     Args:
@@ -148,7 +150,8 @@ def open_bundle(path: str | Path, features: KeywordFeatureConfig | None = None) 
     path = Path(path)
     facts = _read_facts(path)
     bundle = Bundle(path, facts, ())
-    bundle._check_file(LABELS)
+    for name in (LABELS, *facts.get("tables", ())):
+        bundle._check_file(name)
     labels = tuple((path / LABELS).read_text(encoding="utf-8").split("\n")[:-1])
     if labels_hash(labels) != facts["labels_hash"]:
         what = f"{LABELS} holds the labels of another model"
@@ -209,16 +212,22 @@ def _facts_checksum(facts: Mapping[str, Any]) -> str:
 _PARTS = ("kind", "features", "features_hash", "labels_hash", "decoding", "stream", "artefacts", "files")
 
 
-def _check_features(facts: Mapping[str, Any], path: Path, asked: KeywordFeatureConfig | None) -> None:
-    if facts["kind"] != "keyword":
+_FEATURES = {"keyword": (KeywordFeatureConfig, features_hash), "speech": (FeatureConfig, settings_hash)}
+
+
+def _check_features(
+    facts: Mapping[str, Any], path: Path, asked: KeywordFeatureConfig | FeatureConfig | None
+) -> None:
+    if facts["kind"] not in _FEATURES:
         return
+    config, hash_of = _FEATURES[facts["kind"]]
     try:
-        own = KeywordFeatureConfig(**facts["features"])
+        own = config(**facts["features"])
     except (TypeError, ConfigError) as error:
         raise BundleError(
             f"the features in {FACTS} are damaged ({error})", where=path, hint=_AGAIN
         ) from error
-    if features_hash(own) != facts["features_hash"]:
+    if hash_of(own) != facts["features_hash"]:
         what = f"the features in {FACTS} aren't those of the export, or this version computes them otherwise"
         raise BundleError(what, where=path, hint=_AGAIN)
     if asked is not None and asked != own:

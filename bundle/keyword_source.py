@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from bundle.clips import evenly
-from bundle.source import Clips, ExportSource
+from bundle.source import Clips, ExportSource, data_section
 from data.keyword_clips import UNKNOWN, KeywordClip, KeywordDataConfig, read_keyword_clips
 from data.keyword_store import load_clips
 from model_keyword.loading import KeywordModel, load_keyword_model
 from streaming.detection import DetectionConfig
 from utils.checksum_files import file_hash
-from utils.config import build_config, with_overrides
-from utils.errors import ConfigError, UserError
+from utils.config import build_config
+from utils.errors import UserError
 from utils.keyword_features import features_hash
 from utils.run import open_run
 
@@ -51,7 +51,7 @@ def keyword_source(
     """
     folder = open_run(run, "keyword")
     keyword = load_keyword_model(folder.path, weights)
-    data = _data(folder.config().get("data") or {}, overrides, str(folder.config_file))
+    data = build_config(KeywordDataConfig, data_section(folder, overrides), where=str(folder.config_file))
     nothing = Clips(np.zeros((0, *keyword.model.inputs[0].shape[1:]), np.float32), np.zeros(0, np.int32))
     try:
         found = read_keyword_clips(data)
@@ -74,15 +74,6 @@ def keyword_source(
         tests=tests,
         golden=tests.spread(GOLDEN_CLIPS) if len(tests) else _noise(keyword),
     )
-
-
-def _data(values: dict, overrides: Sequence[str], where: str) -> KeywordDataConfig:
-    for override in overrides:
-        if not override.startswith("data."):
-            hint = "an export may be given data.*: where the recordings are now"
-            raise ConfigError(f"'{override}' can't be changed after the training", hint=hint)
-    values = with_overrides({"data": values}, overrides)["data"]
-    return build_config(KeywordDataConfig, values, where=where)
 
 
 def _clips(keyword: KeywordModel, data: KeywordDataConfig, clips: Sequence[KeywordClip], most: int) -> Clips:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import onnx
 import tf2onnx
 from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_dynamic, quantize_static
-from onnxruntime.transformers.float16 import convert_float_to_float16
 
 from bundle.runtime_onnx import MODE, OPERATIONS
 from bundle.runtimes import NEXT_SUFFIX, OUTPUT
@@ -20,6 +19,7 @@ from bundle.stages import Stage
 from bundle.variants import Precision
 
 OPSET = 17
+_LARGEST_HALF = float(np.finfo(np.float16).max)
 
 
 def onnx_model(stage: Stage) -> onnx.ModelProto:
@@ -27,8 +27,9 @@ def onnx_model(stage: Stage) -> onnx.ModelProto:
     signature = stage.signature(None)
     with _quiet():
         model, _ = tf2onnx.convert.from_function(
-            stage.function(None), input_signature=[signature], opset=OPSET, large_model=False
-        )
+            stage.function(None), input_signature=[signature], opset=OPSET, large_model=False,
+            custom_op_handlers={"Erfc": (_complementary_error_function, [])},
+        )  # fmt: skip
     names = [OUTPUT, *(name + NEXT_SUFFIX for name in stage.state_names)]
     # A dictionary's outputs come sorted by their names.
     renamed = dict(zip([output.name for output in model.graph.output], sorted(names), strict=True))
@@ -56,11 +57,43 @@ def write_onnx(
         elif precision is Precision.INT8:
             quantize_static(plain, made, _Reader(samples), per_channel=True, reduce_range=True)
         elif precision is Precision.FLOAT16:
-            onnx.save(convert_float_to_float16(onnx.load(plain), keep_io_types=True), made)
+            onnx.save(_with_half_weights(onnx.load(plain)), made)
         finished = onnx.load(made if precision is not Precision.FLOAT else plain)
     properties = {MODE: next(one.value for one in model.metadata_props if one.key == MODE)}
     onnx.helper.set_model_props(finished, {**properties, OPERATIONS: str(_operations(finished.graph))})
     onnx.save(finished, path)
+
+
+def _complementary_error_function(
+    context: tf2onnx.graph.Graph, node: tf2onnx.graph.Node, name: str, arguments: Sequence
+) -> None:
+    """Write erfc(x), which ``gelu`` uses and ONNX lacks, as 1 - erf(x)."""
+    shapes, types = node.output_shapes, node.output_dtypes
+    context.remove_node(name)
+    one = context.make_const(tf2onnx.utils.make_name(name), np.float32(1))
+    erf = context.make_node("Erf", node.input, shapes=shapes, dtypes=types)
+    context.make_node(
+        "Sub", [one.output[0], erf.output[0]], outputs=node.output, name=name, shapes=shapes, dtypes=types
+    )
+
+
+def _with_half_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Keep weights in float16 and compute in float32, as LiteRT's float16 does.
+
+    Arithmetic in float16 would go wrong where tf2onnx computes positions in floating point: the ends of
+    slices overflow, and above 2,048 frames the masks of padding are off.
+    """
+    graph = model.graph
+    for tensor in list(graph.initializer):
+        values = onnx.numpy_helper.to_array(tensor)
+        if values.dtype != np.float32 or values.size < 2 or np.abs(values).max() > _LARGEST_HALF:
+            continue
+        half = onnx.numpy_helper.from_array(values.astype(np.float16), f"{tensor.name}_half")
+        graph.initializer.remove(tensor)
+        graph.initializer.append(half)
+        cast = onnx.helper.make_node("Cast", [half.name], [tensor.name], to=onnx.TensorProto.FLOAT)
+        graph.node.insert(0, cast)
+    return model
 
 
 class _Reader(CalibrationDataReader):

@@ -23,6 +23,7 @@ import psutil
 from bundle.clips import chunks_of, evenly, streamed
 from bundle.runtimes import Artefact, open_artefact
 from bundle.scoring import final_answers, score
+from bundle.utterances import BATCH, compare, error_rate
 from bundle.variants import State
 from utils.errors import run_command
 from utils.files import read_arrays, replacing, write_json
@@ -37,13 +38,16 @@ def prove(artefact: Artefact, facts: Mapping[str, Any], golden: Mapping[str, np.
 
     Args:
         artefact: opened.
-        facts: of the stream: ``due`` and ``delay``.
-        golden: ``inputs``, ``non_stream``, and of streams ``reset`` and ``running``, all float32.
+        facts: of the stream: ``due`` and ``delay``; of whole utterances ``row_stride``.
+        golden: ``inputs``, ``non_stream``, of streams ``reset`` and ``running``, of whole utterances
+            ``lengths``.
 
     Returns:
         ``difference``: the largest, of each kind of answer; ``largest``: logit of the source; ``agreement``:
         share of clips with the same best label; ``answers``: the artefact's to the golden clips.
     """
+    if facts.get("row_stride"):
+        return compare(artefact.run, golden, facts["row_stride"])
     names = ["non_stream"] if artefact.mode is State.NON_STREAM else ["reset", "running"]
     answers = {name: _answers(artefact, golden["inputs"], facts, name) for name in names}
     counted = {name: _counted(values, facts, name) for name, values in answers.items()}
@@ -63,6 +67,9 @@ def accuracies(
     artefact: Artefact, facts: Mapping[str, Any], tests: Mapping[str, np.ndarray]
 ) -> dict[str, float]:
     """On the test set: ``non_stream``; of streams ``reset1`` (a reset before each clip) and ``reset0``."""
+    if facts.get("row_stride"):
+        batch_size = artefact.facts.input_shape[0] or BATCH
+        return {"non_stream": 1 - error_rate(artefact.run, tests, facts["row_stride"], batch_size)}
     modes = {"reset1": "reset", "reset0": "running"}
     if artefact.mode is State.NON_STREAM:
         modes = {"non_stream": "non_stream"}
@@ -109,6 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     facts = json.loads((options.bundle / "golden" / "stream.json").read_text(encoding="utf-8"))
     golden = read_arrays(options.bundle / "golden" / "clips.npz")
+    longest = int(golden["lengths"].argmax()) if "lengths" in golden else 0
     start = time.perf_counter()
     artefact = open_artefact(options.bundle / options.artefact)
     loading = time.perf_counter() - start
@@ -122,7 +130,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found["accuracy"], found["clips"] = accuracies(artefact, facts, tests), len(tests["inputs"])
     artefact.reset()
     found |= {
-        "latency_us": latency(artefact, golden["inputs"][0], facts["due"]),
+        "latency_us": latency(artefact, golden["inputs"][longest], facts["due"]),
+        "call_positions": golden["inputs"].shape[1],
         "loading_ms": loading * 1000,
         "memory_mib": psutil.Process().memory_info().rss / 2**20,
         "operations": artefact.facts.operations,

@@ -43,12 +43,19 @@ def report_json(about: Mapping[str, Any], made: Sequence[Made]) -> dict[str, Any
     return {**about, "artefacts": artefacts}
 
 
-def accuracy_text(one: Made) -> str:
-    """The accuracy file beside an artefact: a line a way of measuring."""
+ERROR_RATES = {"speech": "syllable error rate", "language": "character error rate"}
+"""What one minus the accuracy is called, by the kind of model."""
+
+
+def accuracy_text(one: Made, kind: str) -> str:
+    """The accuracy file beside an artefact: a line a way of measuring, and of tokens the error rate."""
     accuracy, clips = one.found.get("accuracy"), one.found.get("clips")
     if not accuracy:
         return "not measured: there was no test set\n"
-    return "".join(f"{name} {100 * value:.2f} % (N = {clips})\n" for name, value in accuracy.items())
+    lines = [f"{name} {100 * value:.2f} % (N = {clips})\n" for name, value in accuracy.items()]
+    if measure := ERROR_RATES.get(kind):
+        lines += [f"{measure} {name} {100 * (1 - value):.2f} %\n" for name, value in accuracy.items()]
+    return "".join(lines)
 
 
 def _about(about: Mapping[str, Any]) -> list[str]:
@@ -68,22 +75,30 @@ def _about(about: Mapping[str, Any]) -> list[str]:
 
 
 def _table(about: Mapping[str, Any], made: Sequence[Made]) -> list[str]:
-    rows = [_row(one, about["stream"]) for one in made]
+    rows = [_row(one, about) for one in made]
     ruler = "| --- | --- |" + " ---: |" * (len(HEADER) - 3) + " --- |"
     return ["| " + " | ".join(HEADER) + " |", ruler, *("| " + " | ".join(row) + " |" for row in rows)]
 
 
-def _row(one: Made, stream: Mapping[str, float] | None) -> list[str]:
+def _row(one: Made, about: Mapping[str, Any]) -> list[str]:
     found, passed = one.found, "yes" if not one.problems else "**no**: " + "; ".join(one.problems)
     if not found:
         return [str(one.variant), passed, *[""] * (len(HEADER) - 2)]
     accuracy = found.get("accuracy", {})
     shares = [f"{100 * accuracy[name]:.2f} %" if name in accuracy else "" for name in _ACCURACIES]
-    factor = f"{found['latency_us'] / 1e6 / stream['seconds']:.4f}" if one.variant.streams and stream else ""
+    seconds = _call_seconds(one, about)
+    factor = f"{found['latency_us'] / 1e6 / seconds:.4f}" if seconds else ""
     largest = max(found["difference"].values())
     cells = [str(one.variant), passed, f"{largest:.1e}", f"{100 * found['agreement']:.0f} %", *shares]
     cells += [f"{found['bytes'] / 1000:.1f}", str(found["operations"]), f"{found['latency_us']:.0f}", factor]
     return [*cells, found["runtime"] or ""]
+
+
+def _call_seconds(one: Made, about: Mapping[str, Any]) -> float:
+    """Sound in a call; 0 where a call is a clip of the keyword's length, or text."""
+    if one.variant.streams:
+        return about["stream"]["seconds"]
+    return one.found["call_positions"] * about["frame_seconds"] if about["row_stride"] else 0.0
 
 
 _ACCURACIES = ("non_stream", "reset1", "reset0")
@@ -96,5 +111,6 @@ Each artefact was opened in a fresh process by its own runtime, on one thread, a
 whole, or chunk by chunk with the state reset before each clip, then all of them as one stream. Passed: a
 difference to the source model's logits of at most {_FLOAT} or {_FLOAT16}, times the largest
 logit if that is above 1; dynamic and int8: at most {_POINT} of accuracy lost on the test clips. reset1:
-streamed, the state reset before each clip; reset0: never reset. A call is a whole clip, or one chunk of a
-stream; the time is the median, with what Python adds."""
+streamed, the state reset before each clip; reset0: never reset. A call is a whole clip or utterance, or one
+chunk of a stream; the time is the median, with what Python adds. Models of whole utterances were compared on
+utterances in one padded batch, one by one without padding, and with more padding."""

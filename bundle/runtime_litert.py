@@ -14,7 +14,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter
 
-from bundle.runtimes import INPUT, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, Facts
+from bundle.runtimes import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, Facts
 from bundle.variants import State
 from utils.errors import BundleError
 
@@ -50,6 +50,8 @@ class LiteRTBackend:
             states={name: tuple(map(int, inputs[name]["shape"])) for name in self._state_names},
             operations=len(names),
             flex=flex_operations(content),
+            takes_lengths=LENGTHS in inputs,
+            takes_tokens=inputs[INPUT]["dtype"] == np.int32,
         )
 
     def _open(self) -> None:
@@ -71,15 +73,16 @@ class LiteRTBackend:
         return State(self._signature())
 
     def call(
-        self, samples: np.ndarray, states: Mapping[str, np.ndarray]
+        self, inputs: Mapping[str, np.ndarray], states: Mapping[str, np.ndarray]
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """See :class:`bundle.runtimes.Backend`. States keep the file's type: none is rounded."""
-        interpreter = self._interpreter
+        interpreter, samples = self._interpreter, inputs[INPUT]
         if tuple(self._inputs[INPUT]["shape"]) != samples.shape:
             interpreter.resize_tensor_input(self._inputs[INPUT]["index"], samples.shape)
             interpreter.allocate_tensors()
             self._inputs[INPUT]["shape"] = np.array(samples.shape)
-        interpreter.set_tensor(self._inputs[INPUT]["index"], quantised(samples, self._inputs[INPUT]))
+        for name, value in inputs.items():
+            interpreter.set_tensor(self._inputs[name]["index"], quantised(value, self._inputs[name]))
         for name, value in states.items():
             interpreter.set_tensor(self._inputs[name]["index"], value)
         interpreter.invoke()

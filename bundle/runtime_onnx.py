@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from bundle.runtimes import INPUT, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, Facts
+from bundle.runtimes import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, Facts
 from bundle.variants import State
 from utils.errors import BundleError
 
@@ -35,20 +35,23 @@ class OnnxBackend:
     def __init__(self, session: onnxruntime.InferenceSession):
         self._session = session
         inputs = {one.name: one.shape for one in session.get_inputs()}
+        types = {one.name: one.type for one in session.get_inputs()}
         metadata = session.get_modelmeta().custom_metadata_map
         self.facts = Facts(
             state=State(metadata[MODE]),
             input_shape=tuple(size if isinstance(size, int) else None for size in inputs[INPUT]),
             states={name: tuple(shape) for name, shape in inputs.items() if name.startswith(STATE_PREFIX)},
             operations=int(metadata[OPERATIONS]),
+            takes_lengths=LENGTHS in inputs,
+            takes_tokens=types[INPUT] == "tensor(int32)",
         )
         self._names = [OUTPUT, *(name + NEXT_SUFFIX for name in self.facts.states)]
 
     def call(
-        self, samples: np.ndarray, states: Mapping[str, np.ndarray]
+        self, inputs: Mapping[str, np.ndarray], states: Mapping[str, np.ndarray]
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """See :class:`bundle.runtimes.Backend`."""
-        output, *after = self._session.run(self._names, {INPUT: samples, **states})
+        output, *after = self._session.run(self._names, {**inputs, **states})
         return output, dict(zip(states, after, strict=True))
 
     def initial_states(self) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bundle.runtimes import INPUT, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, Facts
+from bundle.runtimes import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, Facts
 from bundle.variants import State
 from utils.errors import BundleError
 
@@ -39,16 +39,16 @@ def _frozen_graph(path: Path) -> TensorFlowBackend:
     graph = tf.compat.v1.GraphDef.FromString(path.read_bytes())
     inputs = [node.name for node in graph.node if node.op == "Placeholder"]
     states = sorted(name for name in inputs if name.startswith(STATE_PREFIX))
+    given = [name for name in (INPUT, LENGTHS) if name in inputs] + states
     outputs = [OUTPUT, *(name + NEXT_SUFFIX for name in states)]
     wrapped = tf.compat.v1.wrap_function(lambda: tf.graph_util.import_graph_def(graph, name=""), [])
-    tensors = [
-        [wrapped.graph.get_tensor_by_name(f"{n}:0") for n in names] for names in ((INPUT, *states), outputs)
-    ]
+    tensors = [[wrapped.graph.get_tensor_by_name(f"{n}:0") for n in names] for names in (given, outputs)]
     pruned = wrapped.prune(tensors[0], dict(zip(outputs, tensors[1], strict=True)))
 
-    @tf.function(autograph=False)  # without it, each call sets the graph up anew: 10 ms
+    # Without tf.function each call sets the graph up anew: 10 ms. One trace serves inputs of all lengths.
+    @tf.function(autograph=False, reduce_retracing=True)
     def call(**values: tf.Tensor) -> dict[str, tf.Tensor]:
-        return pruned(*(values[name] for name in (INPUT, *states)))
+        return pruned(*(values[name] for name in given))
 
     state = State.EXTERNAL if states else State.NON_STREAM
     return TensorFlowBackend(state, call, None, pruned, pruned)
@@ -68,19 +68,22 @@ class TensorFlowBackend:
     def __init__(self, state: State, function, reset, owner, graph=None):
         self._function, self._reset, self._owner = function, reset, owner
         graph = graph or function
-        inputs = {t.name.partition(":")[0]: tuple(t.shape) for t in graph.inputs if t.dtype == tf.float32}
+        inputs = {tensor.name.partition(":")[0]: tensor for tensor in graph.inputs}
+        states = sorted(name for name in inputs if name.startswith(STATE_PREFIX))
         self.facts = Facts(
             state=state,
-            input_shape=inputs[INPUT],
-            states={name: shape for name, shape in sorted(inputs.items()) if name.startswith(STATE_PREFIX)},
+            input_shape=tuple(inputs[INPUT].shape),
+            states={name: tuple(inputs[name].shape) for name in states},
             operations=_operations(graph.graph),
+            takes_lengths=LENGTHS in inputs,
+            takes_tokens=inputs[INPUT].dtype == tf.int32,
         )
 
     def call(
-        self, samples: np.ndarray, states: Mapping[str, np.ndarray]
+        self, inputs: Mapping[str, np.ndarray], states: Mapping[str, np.ndarray]
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """See :class:`bundle.runtimes.Backend`."""
-        tensors = {name: tf.constant(value) for name, value in {INPUT: samples, **states}.items()}
+        tensors = {name: tf.constant(value) for name, value in {**inputs, **states}.items()}
         found = self._function(**tensors)
         return found[OUTPUT].numpy(), {name: found[name + NEXT_SUFFIX].numpy() for name in states}
 

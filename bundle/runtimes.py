@@ -17,7 +17,7 @@ import numpy as np
 from bundle.variants import Format, State
 from utils.errors import BundleError
 
-INPUT, OUTPUT = "input", "output"
+INPUT, LENGTHS, OUTPUT = "input", "lengths", "output"
 STATE_PREFIX, NEXT_SUFFIX = "state_", "_next"
 """An external state is the input ``state_00_conv`` and comes back as the output ``state_00_conv_next``."""
 
@@ -40,6 +40,8 @@ class Facts:
         states: name → shape of each external state.
         operations: how many the runtime carries out a call, by the file's graph.
         flex: names of TensorFlow operations that LiteRT alone can't run.
+        takes_lengths: whether ``lengths`` is an input too: the valid frames of each utterance.
+        takes_tokens: whether ``input`` is int32 token ids; else it is float32.
     """
 
     state: State
@@ -47,6 +49,8 @@ class Facts:
     states: Mapping[str, tuple[int, ...]]
     operations: int
     flex: tuple[str, ...] = ()
+    takes_lengths: bool = False
+    takes_tokens: bool = False
 
 
 class Backend(Protocol):
@@ -54,8 +58,10 @@ class Backend(Protocol):
 
     facts: Facts
 
-    def call(self, samples: np.ndarray, states: Mapping[str, np.ndarray]) -> tuple[np.ndarray, dict]:
-        """One call: float32 input and states → float32 output and the next states."""
+    def call(
+        self, inputs: Mapping[str, np.ndarray], states: Mapping[str, np.ndarray]
+    ) -> tuple[np.ndarray, dict]:
+        """One call: ``input`` (and ``lengths``) by name, and states → float32 output and the next states."""
 
     def initial_states(self) -> dict[str, np.ndarray]:
         """The external states at a stream's beginning."""
@@ -80,20 +86,26 @@ class Artefact:
         """A clip at a time, or a stream with its state inside or outside."""
         return self.facts.state
 
-    def run(self, batch: np.ndarray) -> np.ndarray:
-        """Clips → logits.
+    def run(self, batch: np.ndarray, lengths: np.ndarray | None = None) -> np.ndarray:
+        """Clips, or utterances padded to one length → logits.
 
         Args:
-            batch: (N, frames, values) float32, or (N, samples).
+            batch: (N, frames, values) or (N, samples) float32, or (N, tokens) int32.
+            lengths: (N,) int32, the valid frames of each utterance; None: all. A model that takes no lengths
+                leaves them aside.
 
         Raises:
             BundleError: the artefact is one for streams.
         """
         self._check(batch, streams=False)
+        inputs = {INPUT: np.asarray(batch, np.int32 if self.facts.takes_tokens else np.float32)}
+        if self.facts.takes_lengths:
+            whole = np.full(len(batch), batch.shape[1], np.int32)
+            inputs[LENGTHS] = whole if lengths is None else np.asarray(lengths, np.int32)
         if self.facts.input_shape[0] is None:
-            return self.backend.call(np.asarray(batch, np.float32), {})[0]
+            return self.backend.call(inputs, {})[0]
         rows = [
-            self.backend.call(np.asarray(batch[row : row + 1], np.float32), {})[0]
+            self.backend.call({name: values[row : row + 1] for name, values in inputs.items()}, {})[0]
             for row in range(len(batch))
         ]
         return np.concatenate(rows)
@@ -111,7 +123,7 @@ class Artefact:
         if chunk.ndim == len(self.facts.input_shape) - 1:
             chunk = chunk[None]
         self._check(chunk, streams=True)
-        output, self._states = self.backend.call(chunk, self._states)
+        output, self._states = self.backend.call({INPUT: chunk}, self._states)
         return output
 
     def reset(self) -> None:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
 import numpy as np
 
 from bundle.clips import evenly
+from utils.config import with_overrides
+from utils.errors import ConfigError
+from utils.run import RunFolder
 
 
 @dataclass(frozen=True)
 class Clips:
-    """Clips of one length with what is said in them.
+    """Clips of one length, or utterances padded to one, with what is said in them.
 
     Attributes:
-        inputs: (N, T, values) or (N, samples) float32: what the model takes.
-        references: (N,) int, the labels; of speech (N, most tokens) int, ended by -1.
+        inputs: (N, T, values) or (N, samples) float32, or (N, L) int32 token ids: what the model takes.
+        references: (N,) int, the labels; of speech and text (N, most tokens) int, ended by -1.
+        lengths: (N,) int32, the valid positions of each utterance; None: clips of one length.
     """
 
     inputs: np.ndarray
     references: np.ndarray
+    lengths: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -30,7 +35,14 @@ class Clips:
     def spread(self, most: int) -> Clips:
         """At most so many of them, spread evenly: a split is sorted, its first clips are of one speaker."""
         rows = evenly(len(self), most)
-        return Clips(self.inputs[rows], self.references[rows])
+        return Clips(
+            self.inputs[rows], self.references[rows], None if self.lengths is None else self.lengths[rows]
+        )
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All of them by name, as ``.npz`` files hold them."""
+        found = {"inputs": self.inputs, "references": self.references}
+        return found if self.lengths is None else {**found, "lengths": self.lengths}
 
 
 @dataclass(frozen=True)
@@ -38,8 +50,9 @@ class ExportSource:
     """A trained model and what belongs to it.
 
     Attributes:
-        kind: ``keyword`` (one answer a clip) or ``speech`` (CTC rows).
-        model: plain Keras model, (N, T, values) or (N, samples) → logits.
+        kind: ``keyword`` (one answer a clip), ``speech`` (CTC rows) or ``language`` (a row a syllable).
+        model: plain Keras model, (N, T, values) or (N, samples) → logits; of whole utterances
+            ``{"features", "lengths"}`` or ``{"syllables"}`` → logits (N, rows, classes).
         features: settings of the front end, plain values.
         features_hash: tells them apart, the code's version included.
         labels: of the logits, in their order.
@@ -49,6 +62,10 @@ class ExportSource:
         calibration: clips of the training split, for int8.
         tests: clips of the test split, may be none.
         golden: clips that every artefact is compared on.
+        row_stride: of a model of whole utterances the input positions a row of logits; 0: a model of clips.
+        obstacles: why a model of whole utterances can't stream.
+        candidates: of a converter (syllable ids, K) int32, the hanzi ids that each may become, filled with 0.
+        tables: more texts that belong in the bundle, by file name.
     """
 
     kind: str
@@ -62,8 +79,29 @@ class ExportSource:
     calibration: Clips
     tests: Clips
     golden: Clips
+    row_stride: int = 0
+    obstacles: tuple[str, ...] = ()
+    candidates: np.ndarray | None = None
+    tables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def raw(self) -> bool:
         """Whether the model takes samples."""
-        return len(self.model.inputs[0].shape) == 2
+        return not self.row_stride and len(self.model.inputs[0].shape) == 2
+
+    def test_arrays(self) -> dict[str, np.ndarray]:
+        """The test clips, and what judging the answers needs, by name."""
+        return self.tests.arrays() | ({} if self.candidates is None else {"candidates": self.candidates})
+
+
+def data_section(run: RunFolder, overrides: Sequence[str]) -> dict[str, Any]:
+    """The section ``data`` of a run's config, with overrides that say where the data are now.
+
+    Raises:
+        ConfigError: an override isn't about the data.
+    """
+    for override in overrides:
+        if not override.startswith("data."):
+            hint = "an export may be given data.*: where the recordings are now"
+            raise ConfigError(f"'{override}' can't be changed after the training", hint=hint)
+    return with_overrides({"data": run.config().get("data") or {}}, overrides)["data"]

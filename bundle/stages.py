@@ -15,9 +15,12 @@ import numpy as np
 import tensorflow as tf
 
 from bundle.runtime_tensorflow import RESET
-from bundle.runtimes import INPUT, NEXT_SUFFIX, OUTPUT
+from bundle.runtimes import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT
 from bundle.variants import State
 from streaming.stream import reset_state
+
+_BUNDLE_NAMES = {"features": INPUT, "syllables": INPUT, "lengths": LENGTHS}
+"""What the inputs of acoustic and language models are called in every artefact."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,8 @@ class Stage:
 
     Attributes:
         state: the mode.
-        model: one input ``(batch, …)``; streams: batch 1; external: ``{"input", states}`` →
-            ``{"output", next states}``.
+        model: one input ``(batch, …)``, or ``{"features", "lengths"}`` or ``{"syllables"}`` for whole
+            utterances; streams: batch 1; external: ``{"input", states}`` → ``{"output", next states}``.
         frames: of a clip, where the model takes any number and a format doesn't; 0: as the model has it.
     """
 
@@ -38,15 +41,13 @@ class Stage:
     @property
     def state_names(self) -> list[str]:
         """Of the external states."""
-        return sorted(self._inputs().keys() - {INPUT})
+        return sorted(self._inputs().keys() - {INPUT, LENGTHS})
 
     def signature(self, batch: int | None) -> dict[str, tf.TensorSpec]:
         """Of each input by name; ``batch`` is that of a model of clips, streams take one."""
         batch = batch if self.state is State.NON_STREAM else 1
         return {
-            name: tf.TensorSpec(
-                (batch, tensor.shape[1] or self.frames or None, *tensor.shape[2:]), tf.float32, name=name
-            )
+            name: tf.TensorSpec(self._shape(tensor, batch), tensor.dtype, name=name)
             for name, tensor in self._inputs().items()
         }
 
@@ -54,15 +55,24 @@ class Stage:
         """The model as a function of tensors by name, traced for these shapes."""
 
         def call(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-            external = self.state is State.EXTERNAL
-            found = self.model(dict(inputs) if external else inputs[INPUT], training=False)
-            outputs = found if external else {OUTPUT: found}
+            if isinstance(self.model.input, Mapping):
+                given = {name: inputs[_BUNDLE_NAMES.get(name, name)] for name in self.model.input}
+            else:
+                given = inputs[INPUT]
+            found = self.model(given, training=False)
+            outputs = found if self.state is State.EXTERNAL else {OUTPUT: found}
             return {name: tf.identity(value, name=name) for name, value in outputs.items()}
 
         return tf.function(call, input_signature=[self.signature(batch)], autograph=False)
 
+    def _shape(self, tensor: keras.KerasTensor, batch: int | None) -> tuple[int | None, ...]:
+        frames = [tensor.shape[1] or self.frames or None] if len(tensor.shape) > 1 else []
+        return (batch, *frames, *tensor.shape[2:])
+
     def _inputs(self) -> dict[str, keras.KerasTensor]:
-        return self.model.input if self.state is State.EXTERNAL else {INPUT: self.model.input}
+        if not isinstance(self.model.input, Mapping):
+            return {INPUT: self.model.input}
+        return {_BUNDLE_NAMES.get(name, name): tensor for name, tensor in self.model.input.items()}
 
 
 def unroll_recurrences(model: keras.Model, most: int) -> None:

@@ -6,6 +6,7 @@ work, or would bring anything: each refused one has a reason and says what to ta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -104,6 +105,7 @@ _DROPPED_STATE = Refusal(
     "ONNX has no variables: the conversion drops all updates of the state, silently (outputs off by 16)",
     "onnx stream_external",
 )
+_SHOWN_OBSTACLES = 4
 _RAW_IN_INT8 = Refusal(
     "the model begins with samples: power spectra span nine decades, which 256 steps can't hold (the "
     "features come out with errors as large as they are themselves)",
@@ -128,6 +130,18 @@ def refusal(variant: Variant, raw: bool = False) -> Refusal | None:
     if raw and variant.precision is Precision.INT8:
         return _RAW_IN_INT8
     return None
+
+
+def whole_utterances(obstacles: Sequence[str], kind: str) -> Refusal:
+    """Why a model of whole utterances has no streams, and what to take instead.
+
+    Args:
+        obstacles: what in the model needs an utterance's end.
+        kind: ``speech`` or ``language``.
+    """
+    shown = "; ".join([*obstacles[:_SHOWN_OBSTACLES], *(["…"] if len(obstacles) > _SHOWN_OBSTACLES else [])])
+    streaming = ", or a run of model.name=compact_streaming" if kind == "speech" else ""
+    return Refusal(f"the model needs whole utterances ({shown})", f"non_stream{streaming}")
 
 
 def offered(raw: bool = False, streams: bool = True) -> list[Variant]:

@@ -16,10 +16,11 @@ from bundle.drawing import graph_svg
 from bundle.frozen_graphs import write_frozen_graph
 from bundle.litert_files import litert_file
 from bundle.onnx_files import onnx_model, write_onnx
-from bundle.runtimes import INPUT, open_artefact
+from bundle.runtimes import INPUT, LENGTHS, open_artefact
 from bundle.scoring import final_answers, score
 from bundle.source import Clips, ExportSource
 from bundle.stages import Stage, StreamReference, unroll_recurrences, write_saved_model
+from bundle.utterances import error_rate, row_counts, without_padding
 from bundle.variants import Format, Precision, State, Variant
 from streaming.convert import to_mode
 from streaming.modes import Mode
@@ -97,9 +98,14 @@ class Workshop:
     def stage(self, state: State) -> Stage:
         """The model in one mode."""
         if state not in self._stages:
-            frames = 1 if state is State.NON_STREAM else self.chunk // self.stream.hop
-            self._stages[state] = Stage(state, to_mode(self.source.model, Mode(str(state)), frames))
+            self._stages[state] = Stage(state, self._model(state))
         return self._stages[state]
+
+    def _model(self, state: State) -> keras.Model:
+        if self.source.row_stride:  # of whole utterances: it is exported as it was trained
+            return self.source.model
+        frames = 1 if state is State.NON_STREAM else self.chunk // self.stream.hop
+        return to_mode(self.source.model, Mode(str(state)), frames)
 
     @cached_property
     def reference(self) -> StreamReference:
@@ -131,15 +137,21 @@ class Workshop:
                 write_onnx(self._onnx[variant.state], variant.precision, path, self.samples(variant.state))
 
     def _saved_model(self, state: State, precision: Precision) -> Path:
-        """A SavedModel of fixed shapes, which LiteRT is converted from; for int8 without loops."""
-        unrolled = state is State.NON_STREAM and precision is Precision.INT8
+        """A SavedModel that LiteRT is converted from.
+
+        Clips have one length there, and int8 has no loops; whole utterances keep any length.
+        """
+        clips = not self.source.row_stride
+        unrolled = clips and state is State.NON_STREAM and precision is Precision.INT8
         if (state, unrolled) not in self._saved:
             stage = self.stage(state)
             if unrolled:
                 stage = Stage(state, to_mode(self.source.model, Mode.NON_STREAM_INFERENCE))
                 unroll_recurrences(stage.model, MOST_UNROLLED)
             path = Path(self._folder.name) / f"{state}_{unrolled}"
-            write_saved_model(replace(stage, frames=self.source.golden.inputs.shape[1]), path, batch=1)
+            if clips:
+                stage = replace(stage, frames=self.source.golden.inputs.shape[1])
+            write_saved_model(stage, path, batch=1)
             self._saved[state, unrolled] = path
         return self._saved[state, unrolled]
 
@@ -153,6 +165,12 @@ class Workshop:
         if not len(clips):
             hint = "int8 needs recordings of the training split: put them where the run's config.yaml says"
             raise BundleError("no clips to calibrate int8 with", hint=hint)
+        if clips.lengths is not None:
+            takes_lengths = LENGTHS in self.stage(state).signature(1)
+            for clip, length in zip(clips.inputs, clips.lengths, strict=True):
+                given = {LENGTHS: np.array([length], np.int32)} if takes_lengths else {}
+                yield {INPUT: clip[None, :length], **given}
+            return
         if state is State.NON_STREAM:
             yield from ({INPUT: clip[None]} for clip in clips.inputs)
             return
@@ -178,16 +196,28 @@ class Workshop:
         parts = [self.source.model(clips[start : start + BATCH], training=False) for start in starts]
         return np.concatenate([keras.ops.convert_to_numpy(part) for part in parts])
 
+    def answer(self, inputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """The source's logits for whole utterances: (N, T, …), (N,) → (N, rows, classes), with padding."""
+        names = {"features": inputs, "syllables": inputs, "lengths": lengths}
+        given = {name: names[name] for name in self.source.model.input}
+        return keras.ops.convert_to_numpy(self.source.model(given, training=False))
+
     def golden(self, streams: bool) -> dict[str, np.ndarray]:
         """Inputs and references of the golden clips, and the source's answers to them."""
         clips = self.source.golden
+        if clips.lengths is not None:
+            answers = self.answer(clips.inputs, clips.lengths)
+            valid = row_counts(clips.lengths, self.source.row_stride)
+            return {**clips.arrays(), "non_stream": without_padding(answers, valid)}
         names = ["non_stream", *(["reset", "running"] if streams else [])]
         answers = {name: self.answers(clips.inputs, name) for name in names}
-        return {"inputs": clips.inputs, "references": clips.references, **answers}
+        return {**clips.arrays(), **answers}
 
     def accuracies(self, streams: bool) -> dict[str, float]:
         """The source's own accuracy on the test clips: ``non_stream``, ``reset1``, ``reset0``."""
         tests: Clips = self.source.tests
+        if stride := self.source.row_stride:
+            return {"non_stream": 1 - error_rate(self.answer, self.source.test_arrays(), stride)}
         found = {"non_stream": score(self.answers(tests.inputs, "non_stream"), tests.references)}
         stream = self._quick_stream() if streams else None
         for name, how in {"reset1": "reset", "reset0": "running"}.items() if streams else ():

@@ -104,8 +104,12 @@ def load_converter(run_folder: str | Path, words: str | Path | None = None) -> C
     return NeuralConverter(model, symbols)
 
 
-def load_network(run_folder: str | Path) -> tuple[keras.Model, Symbols]:
-    """The network of a language run with its best weights, and its vocabularies.
+def load_network(run_folder: str | Path, weights: str = "best") -> tuple[keras.Model, Symbols]:
+    """The network of a language run with its weights, and its vocabularies.
+
+    Args:
+        run_folder: the run.
+        weights: ``best``, ``last``, or the path of a weights file.
 
     Raises:
         RunError: not a language run, one of a model that is counted, a part is missing, or the weights don't
@@ -118,9 +122,9 @@ def load_network(run_folder: str | Path) -> tuple[keras.Model, Symbols]:
         what = f"the run's model '{config.name}' is estimated by counting: it has no weights to load"
         raise RunError(what, where=run.path, hint="give a run of a network, such as a transformer")
     symbols = Symbols.load(run.path)
-    weights = verified(run.best_weights)
+    path = verified({"best": run.best_weights, "last": run.last_weights}.get(weights, weights))
     model = build(config, symbols, run)
-    _load_weights(model, weights)
+    _load_weights(model, path)
     return model, symbols
 
 

@@ -187,6 +187,6 @@ class AttentionMix(layers.Layer):
 
 def _split_heads(x, heads: int):
     """(B, L, width) → (B, heads, L, width / heads)."""
-    batch, length = ops.shape(x)[:2]
-    x = ops.reshape(x, (batch, length, heads, x.shape[-1] // heads))
+    # -1 for L: tf2onnx merges a dense layer's reshape with one that copies both sizes, wrongly.
+    x = ops.reshape(x, (ops.shape(x)[0], -1, heads, x.shape[-1] // heads))
     return ops.transpose(x, (0, 2, 1, 3))

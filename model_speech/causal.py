@@ -8,13 +8,13 @@ from pathlib import Path
 import keras
 from keras import layers
 
-from model_speech.loading import load_acoustic_model
+from model_speech.loading import AcousticModel, load_acoustic_model
 from model_speech.masking import MeanFrame, ReverseFrames
 from model_speech.registry import MODELS
 from model_speech.relative_attention import RelativeAttention
 from utils.errors import ConfigError
 from utils.features import FeatureConfig
-from utils.run import open_run
+from utils.run import RunFolder, open_run
 from utils.vocabulary import Vocabulary
 
 # What needs an utterance's end before its first output, by kind of layer.
@@ -25,7 +25,7 @@ _NEED_THE_END = {
 }
 _CONVOLUTIONS = (layers.Conv1D, layers.Conv2D, layers.DepthwiseConv1D)
 _NAMED_OBSTACLES = 4
-_INSTEAD = "train model.name=compact_streaming: see configs/speech/compact_streaming.yaml"
+STREAMING_MODEL = "train model.name=compact_streaming: see configs/speech/compact_streaming.yaml"
 
 
 @dataclass(frozen=True)
@@ -78,27 +78,29 @@ def load_causal_model(run: str | Path, weights: str = "best") -> CausalModel:
     """
     acoustic = load_acoustic_model(run, weights)
     folder = open_run(run, "speech")
-    entry = MODELS[folder.config()["model"]["name"]]
-    found = _obstacles(acoustic.model, acoustic.features)
-    if found or not entry.causal:
+    if found := streaming_obstacles(acoustic):
         what = "; ".join([*found[:_NAMED_OBSTACLES], *(["…"] if len(found) > _NAMED_OBSTACLES else [])])
-        refused = (
-            f"'{acoustic.model.name}' can't go along with a stream: {what or 'it is made for utterances'}"
-        )
-        raise ConfigError(refused, where=folder.path, hint=_INSTEAD)
-    config = folder.section("model", entry.config)
+        refused = f"'{acoustic.model.name}' can't go along with a stream: {what}"
+        raise ConfigError(refused, where=folder.path, hint=STREAMING_MODEL)
+    return causal_model(acoustic, folder)
+
+
+def causal_model(acoustic: AcousticModel, run: RunFolder) -> CausalModel:
+    """The network for streams of a loaded model that has no :func:`streaming_obstacles`."""
+    entry = MODELS[acoustic.model.name]
+    config = run.section("model", entry.config)
     network = entry.causal(acoustic.model, config)
     return CausalModel(
         network, acoustic.features, acoustic.vocabulary, acoustic.time_stride, config.look_ahead
     )
 
 
-def _obstacles(model: keras.Model, features: FeatureConfig) -> list[str]:
+def streaming_obstacles(acoustic: AcousticModel) -> list[str]:
     """What keeps a model from streaming, each with the layer's name; empty: nothing does."""
     found = []
-    if features.normalise == "utterance":
+    if acoustic.features.normalise == "utterance":
         found.append("features.normalise is 'utterance' (take 'running')")
-    for layer in model.layers:
+    for layer in acoustic.model.layers:
         reason = _NEED_THE_END.get(type(layer))
         if isinstance(layer, _CONVOLUTIONS) and layer.padding == "same" and layer.kernel_size[0] > 1:
             reason = "padding 'same' hears frames to come"
@@ -106,4 +108,6 @@ def _obstacles(model: keras.Model, features: FeatureConfig) -> list[str]:
             reason = f"hears {layer.padding[1]} frames to come"
         if reason:
             found.append(f"layer '{layer.name}': {reason}")
+    if not found and not MODELS[acoustic.model.name].causal:
+        found.append("it is made for utterances")
     return found

@@ -89,8 +89,8 @@ class RelativeAttention(layers.Layer):
 
     def _split(self, x):
         """(B, T, width) → (B, heads, T, width / heads)."""
-        batch, frames = ops.shape(x)[:2]
-        x = ops.reshape(x, (batch, frames, self.heads, x.shape[-1] // self.heads))
+        # -1 for T: tf2onnx merges a dense layer's reshape with one that copies both sizes, wrongly.
+        x = ops.reshape(x, (ops.shape(x)[0], -1, self.heads, x.shape[-1] // self.heads))
         return ops.transpose(x, (0, 2, 1, 3))
 
 

@@ -147,8 +147,8 @@ class Backend:
 
     facts = Facts(State.EXTERNAL, (1, 2, 3), {}, 1)
 
-    def call(self, samples, states):
-        return samples.sum(axis=(1, 2))[:, None], {}
+    def call(self, inputs, states):
+        return inputs["input"].sum(axis=(1, 2))[:, None], {}
 
     def initial_states(self):
         return {}

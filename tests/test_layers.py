@@ -34,7 +34,7 @@ ALLOWED = {
     "model_language": {"utils"},
     "analysis": {"data", "utils"},
     "streaming": {"data", "model_keyword", "model_speech", "utils"},
-    "bundle": {"data", "model_keyword", "model_speech", "streaming", "utils"},
+    "bundle": {"data", "model_keyword", "model_language", "model_speech", "streaming", "utils"},
     "model_keyword": {"utils"},
     "training": {"data", "model_keyword", "model_speech", "model_language", "utils"},
     "pipeline": {"data", "model_speech", "model_language", "utils"},

@@ -208,15 +208,13 @@ def describe_mismatch(trained: KeywordFeatureConfig, asked: KeywordFeatureConfig
         >>> describe_mismatch(KeywordFeatureConfig(), KeywordFeatureConfig(coefficients=10))
         'features.coefficients: 20 in training, 10 asked for'
     """
-    both = [(field.name, getattr(trained, field.name), getattr(asked, field.name)) for field in _FIELDS]
+    fields = dataclasses.fields(trained)
+    both = [(field.name, getattr(trained, field.name), getattr(asked, field.name)) for field in fields]
     return "; ".join(
         f"features.{name}: {trained_value} in training, {asked_value} asked for"
         for name, trained_value, asked_value in both
         if trained_value != asked_value
     )
-
-
-_FIELDS = dataclasses.fields(KeywordFeatureConfig)
 
 
 @lru_cache(maxsize=8)

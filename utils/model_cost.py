@@ -36,7 +36,9 @@ def multiply_accumulates(model: keras.Model, frames: int) -> int:
     if any(None in tensor.shape[1:] for tensor in model.inputs):
         # A copy with fixed shapes knows the size of every layer's output.
         fixed = keras.tree.map_structure(lambda tensor: _fixed(tensor, frames), model.input)
-        model = keras.models.clone_model(model, input_tensors=fixed)
+        # One compiled for prediction has no optimizer, and can't be cloned before it loses that setting.
+        uncompiled = keras.Model(model.input, model.output)
+        model = keras.models.clone_model(uncompiled, input_tensors=fixed)
     return sum(_of_layer(layer) for layer in model.layers)
 
 
