@@ -45,23 +45,23 @@ def compare(answer: Answer, golden: Mapping[str, np.ndarray], row_stride: int) -
 
     Returns:
         As :func:`bundle.proof.prove`. The differences are of ``batch`` (all utterances in one padded batch),
-        ``alone`` (each one by itself without padding) and ``padded`` (the batch with more padding).
+        ``alone`` (each one by itself without padding) and ``padded`` (the batch with more padding); the
+        agreement is that of ``alone``.
     """
     inputs, lengths, expected = golden["inputs"], golden["lengths"], golden["non_stream"]
     rows = row_counts(lengths, row_stride)
     more = [(0, 0), (0, _MORE_PADDING), *[(0, 0)] * (inputs.ndim - 2)]
     batch = without_padding(answer(inputs, lengths), rows)
     padded = without_padding(answer(np.pad(inputs, more), lengths), rows)[:, : expected.shape[1]]
-    alone = [
-        np.abs(answer(inputs[[i], :length], lengths[[i]])[0, : rows[i]] - expected[i, : rows[i]]).max()
-        for i, length in enumerate(lengths)
-    ]
+    alone = np.zeros_like(expected)
+    for i, length in enumerate(lengths):
+        alone[i, : rows[i]] = answer(inputs[[i], :length], lengths[[i]])[0, : rows[i]]
     valid = np.arange(expected.shape[1]) < rows[:, None]  # (N, R)
-    same = batch.argmax(axis=-1) == expected.argmax(axis=-1)
+    same = alone.argmax(axis=-1) == expected.argmax(axis=-1)
     return {
         "difference": {
             "batch": float(np.abs(batch - expected).max()),
-            "alone": float(np.max(alone)),
+            "alone": float(np.abs(alone - expected).max()),
             "padded": float(np.abs(padded - expected).max()),
         },
         "largest": float(np.abs(expected).max()),
