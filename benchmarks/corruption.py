@@ -41,20 +41,17 @@ _opened: set[str] = set()
 
 
 def main() -> int:
-    """Make the folders, damage each file, print the table."""
+    """Make the folders, damage each file, print a table for each folder."""
     options = _parser().parse_args()
     logging.disable(logging.CRITICAL)
     sys.addaudithook(_note_opened)
-    counts: Counter[tuple[str, ...]] = Counter()
+    everything: Counter[tuple[str, ...]] = Counter()
     for subject in _subjects(Workshop(options.folder.absolute()), options.only):
-        for row in _trials(subject, options.trials):
-            counts[row] += 1
-            if row[-1] == SILENT:
-                print("SILENT:", *row[:-1], file=sys.stderr)
-        print(f"{subject.name}: {_totals(counts, subject.name)}", flush=True)
-    Console(width=140).print(_table(counts))
-    print(f"in all: {_totals(counts)}")
-    return int(any(row[-1] == SILENT for row in counts))
+        counts = Counter(_trials(subject, options.trials))
+        everything += counts
+        Console(width=140).print(_table(subject.name, counts))
+        print(f"so far: {_totals(everything)}", flush=True)
+    return int(any(row[-1] == SILENT for row in everything))
 
 
 def _subjects(workshop: Workshop, only: Sequence[str]) -> Iterator[Subject]:
@@ -80,7 +77,7 @@ def _subjects(workshop: Workshop, only: Sequence[str]) -> Iterator[Subject]:
 
 
 def _trials(subject: Subject, trials: int) -> Iterator[tuple[str, ...]]:
-    """(subject, kind of file, command, kind of damage, outcome) of every trial with every command."""
+    """(kind of file, kind of damage, command, outcome) of every trial with every command."""
     files = sorted(path for path in subject.folder.rglob("*") if path.is_file() and path.stat().st_size > 1)
     files = [path for path in files if not str(path.relative_to(subject.folder)).startswith(_PARTS)]
     before = {command: _outcome(command) for command in subject.commands}
@@ -96,7 +93,7 @@ def _trials(subject: Subject, trials: int) -> Iterator[tuple[str, ...]]:
                             outcome = _judged(before[command], _outcome(command), path)
                         finally:
                             path.write_bytes(content)
-                        yield subject.name, _kind(path, subject.folder), command.name, damage, outcome
+                        yield _kind(path, subject.folder), damage, command.name, outcome
             keras.backend.clear_session(free_memory=False)
 
 
@@ -131,7 +128,7 @@ def _judged(before: tuple[str, str], after: tuple[str, str], path: Path) -> str:
     complaint = after[1] if after[1].startswith("error:") else after[0]
     if path.name in complaint:
         return NAMED
-    print(f"before: {before}\nafter:  {after}", file=sys.stderr)
+    print(f"{SILENT}: {path}\nbefore: {before}\nafter:  {after}", file=sys.stderr)
     return SILENT
 
 
@@ -142,25 +139,23 @@ def _kind(path: Path, folder: Path) -> str:
     return re.sub(r"step_\d+_accuracy_[\d.]+\.weights", "step_*.weights", name)
 
 
-def _totals(counts: Counter, name: str = "") -> str:
-    chosen = {row: count for row, count in counts.items() if not name or row[0] == name}
-    found = {
-        outcome: sum(n for row, n in chosen.items() if row[-1] == outcome)
-        for outcome in (NAMED, EQUAL, SILENT)
-    }
-    return f"{sum(found.values())} readings, " + ", ".join(f"{count} {what}" for what, count in found.items())
+def _totals(counts: Counter[tuple[str, ...]]) -> str:
+    found = _by_outcome(counts)
+    return f"{sum(found)} readings, {found[0]} {NAMED}, {found[1]} {EQUAL}, {found[2]} {SILENT}"
 
 
-def _table(counts: Counter) -> Table:
-    table = Table("folder", "file", "damage", "readings", NAMED, EQUAL, SILENT)
-    keys = dict.fromkeys((row[0], row[1], row[3]) for row in counts)
-    for key in keys:
-        rows = {row: count for row, count in counts.items() if (row[0], row[1], row[3]) == key}
-        found = [
-            sum(n for row, n in rows.items() if row[-1] == outcome) for outcome in (NAMED, EQUAL, SILENT)
-        ]
-        table.add_row(*key, str(sum(found)), *map(str, found))
+def _table(title: str, counts: Counter[tuple[str, ...]]) -> Table:
+    """A line for each kind of file and of damage: commands times trials, and what they gave."""
+    table = Table("file", "damage", "commands", "readings", NAMED, EQUAL, SILENT, title=title)
+    for name, damage in dict.fromkeys(row[:2] for row in counts):
+        rows = Counter({row: number for row, number in counts.items() if row[:2] == (name, damage)})
+        commands = len({row[2] for row in rows})
+        table.add_row(name, damage, str(commands), str(rows.total()), *map(str, _by_outcome(rows)))
     return table
+
+
+def _by_outcome(counts: Counter[tuple[str, ...]]) -> list[int]:
+    return [sum(n for row, n in counts.items() if row[-1] == outcome) for outcome in (NAMED, EQUAL, SILENT)]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -50,7 +50,7 @@ LANGUAGE = {
         *("model.width=16", "model.dilations=[1,2]", "model.choices=8", "model.rows.steps=20"),
         *("data.batch_syllables=512", "data.batch_sentences=32", "training.epochs=1"),
     ),
-    "fused": ("model.dictionary=0", "model.ngrams=500", "model.order=3", "model.words=0.4"),
+    "fused": ("model.dictionary=0", "model.ngrams=500", "model.order=3"),
 }
 LINES = ("数学公式", "办理公事", "发动攻势", "他的公事", "跑得快", "慢慢地走", "她去了北京", "历史的背景")
 PINYIN = "shu4 xue2 gong1 shi4\nta1 de5 gong1 shi4\n"
