@@ -348,7 +348,10 @@ def load_fused_converter(run: RunFolder, config: FusedConfig) -> FusedConverter:
     Raises:
         RunError: a part is missing or damaged.
     """
-    network = ContextNetwork(load_weights_file(run.path / NETWORK_FILE))
-    tables, symbols = HeardTables.load(run.path / HEARD_FILE), Symbols.load(run.path)
-    words = read_words(run.path / WORDS_FILE, config.words) if config.words else None
-    return FusedConverter(network, read_packed(run.path / NGRAMS_FILE), tables, symbols, config, words)
+    symbols = Symbols.load(run.path)
+    names = (NETWORK_FILE, NGRAMS_FILE, HEARD_FILE, *((WORDS_FILE,) if config.words else ()))
+    parts = {name: run.part(run.path / name) for name in names}  # all are verified before one is unpacked
+    network = ContextNetwork(load_weights_file(parts[NETWORK_FILE]))
+    tables = HeardTables.load(parts[HEARD_FILE])
+    words = read_words(parts[WORDS_FILE], config.words) if config.words else None
+    return FusedConverter(network, read_packed(parts[NGRAMS_FILE]), tables, symbols, config, words)
