@@ -173,7 +173,7 @@ class Workshop:
         data = [*SMALL, f"data.folder={self.words}", f"data.cache={self.folder / 'clips'}"]
         run = self._trained("keyword", "dnn", data)
         commands = [
-            Command("test", lambda: self._tested("keyword", run)),
+            Command("test", lambda: self._tested("keyword", run), slow=True),
             Command("inspect_model weights", lambda: _printed(inspect_model.main, "weights", run)),
             Command("doctor", lambda: _printed(doctor.main, run, "--no-audio")),
             *self._training("keyword", run, data, "dnn", ()),
