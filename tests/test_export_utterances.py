@@ -31,6 +31,7 @@ from tests.scripts import ROOT, load_script
 from tests.tiny_utterances import ACOUSTIC, CONVERTER, write_acoustic_run, write_converter_run
 from utils.checksum_files import file_hash
 from utils.errors import BundleError, ConfigError
+from utils.files import write_json
 from utils.metrics import count_errors, total
 
 
@@ -314,3 +315,21 @@ def test_the_example_is_short_and_loads_no_training_framework():
     assert len(lines) <= 60
     imported = {line.split()[1].partition(".")[0] for line in lines if line.startswith(("import ", "from "))}
     assert imported - set(sys.stdlib_module_names) == {"numpy", "onnxruntime", "utils"}
+
+
+def test_the_example_pads_for_a_causal_model_and_drops_its_first_rows(tmp_path, tiny_manifest, monkeypatch):
+    """A time stride of 8 and a look-ahead of 16: two rows of logits stand for no sound."""
+    example = load_script("examples/recognise_exported.py")
+    decoding = {"time_stride": 8, "look_ahead": 16}
+    write_json(tmp_path / "bundle.json", {"features": {"bins": 16}, "decoding": decoding})
+    (tmp_path / "labels.txt").write_text("ma1\nni3\n \n_\n")
+    heard = []
+
+    def logits(bundle, features):
+        heard.append(features)
+        return np.eye(4, dtype=np.float32)[[0, 0, 1, 1, 3, 1, 2, *[3] * (len(features) // 8 - 7)]]
+
+    monkeypatch.setattr(example, "logits", logits)
+    assert example.recognise(tmp_path, read_manifest(tiny_manifest)[0].audio) == ["ni3", "ni3"]
+    (features,) = heard
+    assert len(features) % 8 == 0 and not features[-16:].any() and features[-24:].any()
