@@ -33,20 +33,22 @@ format: $(READY)  ## Put the code into the common form
 bench: $(READY)  ## Run every benchmark, one after another
 	@for script in benchmarks/*.py; do name=$$(basename "$$script" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name" || exit 1; done
 
-# The converter of pretrained/pinyin_to_hanzi from texts of your own; a killed one goes on where it was.
+# The converter of pretrained/pinyin_to_hanzi from texts of your own; a killed one goes on where it was. With
+# other texts or lists the cleaned text is made anew, and a run of the old text is refused: name another folder
+# (CONVERTER=runs/mine).
 #   make converter TEXT="a.txt.xz b.txt.xz" KEEP_OUT="test.tsv" DEV=dev.tsv
 CONVERTER := runs/pinyin_to_hanzi
 CLEAN_TEXT := datasets/text/pinyin_to_hanzi.txt
 DATA = 'data.train=[$(CLEAN_TEXT)]' 'data.dev=[$(DEV)]'
 RECIPE := configs/language/pinyin_to_hanzi
 
-converter: $(READY) $(CLEAN_TEXT)  ## Train the converter on TEXT without the sentences of KEEP_OUT; DEV: a list to watch
+converter: $(READY)  ## Train the converter on TEXT without the sentences of KEEP_OUT; DEV: a list to watch
+	@test -n "$(TEXT)" || { echo 'error: TEXT names no text: make converter TEXT="a.txt b.txt"' >&2; exit 2; }
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements-converter.txt
+	@$(BIN)/python -m data.text_cleaning $(TEXT) $(if $(KEEP_OUT),--exclude $(KEEP_OUT)) --output $(CLEAN_TEXT)
 	@$(BIN)/python train.py language --config $(RECIPE)_network.yaml --run $(CONVERTER)/network $(DATA)
-	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/fused $(DATA)
-
-$(CLEAN_TEXT):
-	@$(BIN)/python -m data.text_cleaning $(TEXT) $(if $(KEEP_OUT),--exclude $(KEEP_OUT)) --output $@
+	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/fused $(DATA) \
+	  model.network_run=$(CONVERTER)/network
 
 clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
 	@rm -rf .pytest_cache .ruff_cache .hypothesis .coverage

@@ -13,15 +13,24 @@ from typing import Any
 from rich.console import Console
 from tqdm import tqdm
 
-from analysis.detection_report import recording_table
 from analysis.evidence import WORST_SHOWN, Evidence
 from analysis.explanation import listened, outcome_of, with_gold_hanzi, with_language_scores
 from analysis.facts import REPORTED
 from analysis.facts_files import write_facts
 from analysis.gathering import SystemOutput, gather_facts
-from analysis.keyword_report import keyword_tables, write_keyword_report
+from analysis.keyword_report import keyword_tables, recording_table, write_keyword_report
 from analysis.keyword_scores import decisions_of, decisions_tsv, keyword_results
-from analysis.outcomes import HANZI, KEYWORD, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Training
+from analysis.outcomes import (
+    HANZI,
+    KEYWORD,
+    LANGUAGE,
+    PIPELINE,
+    SPEECH,
+    SYLLABLES,
+    Outcome,
+    Training,
+    as_tokens,
+)
 from analysis.report_page import write_report_page
 from analysis.scores import TASK_LEVELS, hypotheses_tsv, score, score_distinct
 from analysis.tables import print_results
@@ -66,7 +75,8 @@ speech run), or into --output. Rates are true edit distances, not capped; interv
 With --report DIR it also tells why: every error with its kind and the stage to blame, rates by speaker,
 length, position, frequency, speed and noise, and what perfect parts would bring: a page to be opened in
 a browser (report.html, needs nothing else), and the same facts as JSON and CSV files.
-For keyword: accuracy, precision and recall of each word, and which is taken for which (decisions.tsv); with
+For keyword: accuracy, precision, recall and F1 of each word, and which is taken for which (decisions.tsv); a
+--manifest is scored as it is, while a split has the silence and unknown words of the run's config. With
 --recording what its exported stream makes of a long recording: misses and false alarms at each threshold.
 """
 
@@ -95,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if wrong := [word for word in options.overrides if options.task != KEYWORD or word.startswith("-")]:
         parser.error(f"unrecognized arguments: {' '.join(wrong)}")
     if options.task == KEYWORD:
-        return _test_keyword(options)
+        _settle_keyword_options(options, parser)
+        return _test_recording(options) if options.recording else _test_keyword(options)
     tested = options.test(options)
     results = tested.results
     if options.json:
@@ -117,16 +128,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _test_keyword(options: argparse.Namespace) -> int:
-    """What a keyword model hears in the clips of a split, or in a long recording: printed and written."""
-    _check_folders(options)
-    if options.recording:
-        from streaming.long_audio import recording_results  # here: see utils.quiet
+def _settle_keyword_options(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Refuse options that choose clips beside ``--recording``, and its list without it; fill in defaults."""
+    if options.said and not options.recording:
+        parser.error("--said is the list of keywords in a --recording: give both")
+    given = {"--manifest": options.manifest, "--weights": options.weights, "--split": options.split}
+    unused = [*(name for name, value in given.items() if value), *options.overrides]
+    if options.recording and unused:
+        parser.error(f"--recording is tested with the run's export: leave out {', '.join(unused)}")
+    options.split, options.weights = options.split or "test", options.weights or "best"
 
-        folder = options.report or options.keyword_run / "test" / options.recording.stem
-        results = recording_results(options.keyword_run / "export", options.recording, options.said, folder)
-        print(json.dumps(results, ensure_ascii=False, indent=2) if options.json else recording_table(results))
-        return 0
+
+def _test_recording(options: argparse.Namespace) -> int:
+    """Misses and false alarms of a run's exported stream in a long recording: printed and written."""
+    _check_folders(options)
+    from streaming.long_audio import recording_results  # here: see utils.quiet
+
+    folder = _folder(options)
+    report = options.report or folder
+    results = recording_results(options.keyword_run / "export", options.recording, options.said, report)
+    print(json.dumps(results, ensure_ascii=False, indent=2) if options.json else recording_table(results))
+    write_json(folder / "results.json", results)
+    return 0
+
+
+def _test_keyword(options: argparse.Namespace) -> int:
+    """What a keyword model answers for the clips of a split or of manifests: printed and written."""
+    _check_folders(options)
     silence_tensorflow()
     from training.keyword_evaluation import hear_split  # here: see utils.quiet
 
@@ -229,7 +257,10 @@ def _test_pipeline(options: argparse.Namespace) -> Tested:
     recognizer = _recognizer(options, speech_run, converter)
     outcomes, timing = _recognise(recognizer, utterances, explained=bool(options.report))
     ideal = converter.convert([one.pinyin for one in utterances])
-    gold = total(count_errors(one.hanzi, output) for one, output in zip(utterances, ideal, strict=True))
+    gold = total(
+        count_errors(as_tokens(one.hanzi), as_tokens(output))
+        for one, output in zip(utterances, ideal, strict=True)
+    )
     outcomes = with_gold_hanzi(outcomes, ideal)
     if options.report and not options.words:  # their scores leave out what such words earn
         outcomes = with_language_scores(outcomes, converter)
@@ -312,6 +343,8 @@ def _seen(training: Training, tested: Iterable[Utterance | Transcript]) -> int |
 
 
 def _split_name(options: argparse.Namespace) -> str:
+    if getattr(options, "recording", None):
+        return options.recording.stem
     return "+".join(path.stem for path in options.manifest) if options.manifest else options.split
 
 
@@ -366,14 +399,15 @@ def _add_options(command: argparse.ArgumentParser, task: str) -> None:
         command.add_argument("language_run", type=Path, help="run folder of the language model")
     if task == KEYWORD:
         command.add_argument("keyword_run", type=Path, help="run folder of the keyword model")
-        command.add_argument("--weights", default="best", help="best (default), last, or a weights file")
+        command.add_argument("--weights", help="best (default), last, or a weights file")
         command.add_argument("--recording", type=Path, help="a long one; the run's export listens to it")
         command.add_argument(
             "--said", type=Path, help="its keywords: start, end, keyword; none: all is alarm"
         )
     else:
         command.add_argument("--limit", type=positive, help="only the first so many utterances")
-    command.add_argument("--split", choices=("train", "dev", "test"), default="test", help="default: test")
+    usual = None if task == KEYWORD else "test"  # of a keyword run: filled in where no recording is given
+    command.add_argument("--split", choices=("train", "dev", "test"), default=usual, help="default: test")
     command.add_argument("--manifest", type=Path, action="append", help="test on this list; may be repeated")
     command.add_argument("--json", action="store_true", help="print the results as JSON, and nothing else")
     command.add_argument("--output", type=Path, help="folder for results.json and what was recognised")

@@ -23,11 +23,14 @@ examples:
   python train.py speech --config CONFIG seed=7 training.deterministic=true
   python train.py keyword --config configs/keyword/ds_tc_resnet.yaml data.folder=datasets/speech_commands
   python train.py keyword --config CONFIG "data.train=[train.tsv]" "data.dev=[dev.tsv]" "data.test=[test.tsv]"
+  python train.py keyword --config CONFIG --run runs/two initialise_from=runs/many "data.words=[开灯,关灯]"
 
 keyword: folders named after their words, or manifests whose hanzi are the words. An evaluation comes every
-  training.evaluation_steps; the best weights of all evaluations are kept, and those of the last few.
+  training.evaluation_steps; the best weights of all evaluations are kept, and those of the last few. After
+  the training accuracy_last.txt has the accuracy of the last weights on the test split, in per cent.
 data.weights: passes an epoch over each manifest; with 0.25 another quarter in each epoch.
-initialise_from: a run whose weights are taken before the first step, those of the output layer by token.
+initialise_from: a run whose weights are taken before the first step, those of the output layer by token; of
+  a keyword model by label: two of 81 labels keep their weights, labels that are new start untrained.
   Layers go by their names in model_summary.txt; initialise_except and freeze are patterns of such names.
 training.profile: these steps as a TensorBoard profile in the run's logs/.
 

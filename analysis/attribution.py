@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from analysis.alignment import Pair
-from analysis.outcomes import Outcome, Scores
+from analysis.outcomes import Outcome, Scores, as_tokens
 from analysis.phonology import readings
 from utils.errors import CorpusError
 from utils.pinyin import hanzi_to_pinyin
@@ -65,8 +65,9 @@ class Blame:
 def blame_of(outcome: Outcome) -> Blame:
     """Gather what is known of an utterance with hanzi on both sides."""
     gold: tuple[bool, ...] = ()
-    if len(outcome.gold_hanzi) == len(outcome.reference_hanzi):
-        gold = tuple(a == b for a, b in zip(outcome.reference_hanzi, outcome.gold_hanzi, strict=True))
+    reference, written = as_tokens(outcome.reference_hanzi), as_tokens(outcome.gold_hanzi)
+    if len(written) == len(reference):
+        gold = tuple(a == b for a, b in zip(reference, written, strict=True))
     return Blame(
         outcome=outcome,
         gold_right=gold,

@@ -113,8 +113,8 @@ def compare(
             raise CorpusError(what, hint="test both on the same list")
     counts = [each.counts(level) for each in one], [each.counts(level) for each in other]
     outcomes = [each.outcome for each in one]
-    group, unit = resampled_by(outcomes)
-    interval = difference_interval(*counts, list(map(group, outcomes)), unit, samples=samples)
+    group_of, unit = resampled_by([*outcomes, *(each.outcome for each in other)])
+    interval = difference_interval(*counts, list(map(group_of, outcomes)), unit, samples=samples)
     rates = total(counts[0]).rate, total(counts[1]).rate
     gains = [a.errors - b.errors for a, b in zip(*counts, strict=True)]
     pairs = list(zip(one, other, strict=True))

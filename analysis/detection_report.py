@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -40,19 +39,6 @@ def write_detection_report(
     write_text(folder / "detections.tsv", _heard_tsv(heard, matched))
     write_text(folder / "missed.tsv", _missed_tsv(said, matched))
     write_json(folder / "detection.json", {"seconds": seconds, **asdict(chosen)})
-
-
-def recording_table(results: Mapping[str, Any]) -> str:
-    """A long recording's figures as text."""
-    return "\n".join(
-        [
-            f"recording       {results['hours']:.2f} h, real-time factor {results['real_time_factor']:.4f}",
-            f"threshold       {results['threshold']:.3f}",
-            f"missed          {results['missed']} of {results['said']}: {results['false_reject_rate']:.1%}",
-            f"false alarms    {results['false_alarms']}: {results['false_alarms_per_hour']:.1f} an hour",
-            f"all thresholds  {results['report']}/trade_off.tsv, trade_off.png",
-        ]
-    )
 
 
 def trade_off_figure(points: Sequence[OperatingPoint], chosen: OperatingPoint) -> Figure:

@@ -26,13 +26,14 @@ def keyword_tables(results: Mapping[str, Any]) -> str:
         f"keyword on {results['split']}: {results['clips']} clips{speakers}",
         f"accuracy {_percent(results['accuracy'])}  (95 % interval {100 * low:.2f} – {100 * high:.2f} %, "
         f"resampled by {results['interval_unit']}; {results['wrong']} wrong)",
+        f"macro F1 {_percent(results['macro_f1'])}",
         "",
     ]
     words = [
-        (label, str(one["clips"]), _percent(one["precision"]), _percent(one["recall"]))
+        (label, str(one["clips"]), *(_percent(one[name]) for name in ("precision", "recall", "f1")))
         for label, one in results["words"].items()
     ]
-    text = "\n".join(lines) + text_table(("word", "clips", "precision", "recall"), words)
+    text = "\n".join(lines) + text_table(("word", "clips", "precision", "recall", "F1"), words)
     if results["confusions"]:
         pairs = [
             (one["label"], one["heard"], str(one["clips"]), _percent(one["share"]))
@@ -45,6 +46,19 @@ def keyword_tables(results: Mapping[str, Any]) -> str:
         ]
         text += "\n" + text_table(("speaker", "clips", "accuracy"), rows)
     return text
+
+
+def recording_table(results: Mapping[str, Any]) -> str:
+    """A long recording's figures as text."""
+    return "\n".join(
+        [
+            f"recording       {results['hours']:.2f} h, real-time factor {results['real_time_factor']:.4f}",
+            f"threshold       {results['threshold']:.3f}",
+            f"missed          {results['missed']} of {results['said']}: {results['false_reject_rate']:.1%}",
+            f"false alarms    {results['false_alarms']}: {results['false_alarms_per_hour']:.1f} an hour",
+            f"all thresholds  {results['report']}/trade_off.tsv, trade_off.png",
+        ]
+    )
 
 
 def write_keyword_report(

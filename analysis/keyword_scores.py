@@ -79,11 +79,14 @@ def keyword_results(decisions: Sequence[Decision], labels: Sequence[str]) -> dic
 
     Returns:
         ``accuracy`` with a 95 % interval (bootstrapped over speakers where there are five or more, else over
-        clips), ``words`` (precision, recall and clips of each label; None where there is nothing to divide
-        by), ``confusions`` (label, heard, clips; the most frequent first), ``matrix`` (a row a label, a
+        clips), ``words`` (precision, recall, F1 and clips of each label; None where there is nothing to
+        divide by), ``macro_f1`` (their mean over the labels that occur, in the list or in the answers),
+        ``confusions`` (label, heard, clips; the most frequent first), ``matrix`` (a row a label, a
         column for what was heard) and ``by_speaker``, the worst first.
     """
     rate, low, high, unit = _rate(decisions)
+    words = _words(decisions, labels)
+    f1 = [one["f1"] for one in words.values() if one["f1"] is not None]
     return {
         "clips": len(decisions),
         "wrong": sum(not one.is_right for one in decisions),
@@ -92,7 +95,8 @@ def keyword_results(decisions: Sequence[Decision], labels: Sequence[str]) -> dic
         "interval_unit": unit,
         "speakers": len({one.speaker for one in decisions if one.speaker}),
         "labels": list(labels),
-        "words": _words(decisions, labels),
+        "macro_f1": sum(f1) / len(f1),
+        "words": words,
         "confusions": _confusions(decisions),
         "matrix": _matrix(decisions, labels),
         "by_speaker": _by_speaker(decisions),
@@ -143,6 +147,7 @@ def _words(decisions: Sequence[Decision], labels: Sequence[str]) -> dict[str, di
             "right": right[label],
             "precision": right[label] / heard[label] if heard[label] else None,
             "recall": right[label] / clips[label] if clips[label] else None,
+            "f1": 2 * right[label] / (clips[label] + heard[label]) if clips[label] + heard[label] else None,
         }
         for label in labels
     }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.examination import Examined
-from analysis.outcomes import HANZI, SYLLABLES, as_text
+from analysis.outcomes import HANZI, SYLLABLES, as_tokens, tokens_of
 from utils.metrics import ErrorCounts, count_errors, total
 
 
@@ -35,7 +35,9 @@ def find_oracles(examined: Sequence[Examined], levels: Sequence[str]) -> list[Or
     found = []
     if HANZI in levels and SYLLABLES in levels:
         if all(one.gold_hanzi or not one.reference_hanzi for one in outcomes):
-            counts = total(count_errors(one.reference_hanzi, one.gold_hanzi) for one in outcomes)
+            counts = total(
+                count_errors(tokens_of(one, HANZI)[0], as_tokens(one.gold_hanzi)) for one in outcomes
+            )
             note = "hanzi that the second stage makes of the true syllables"
             found.append(("stage one perfect", HANZI, counts, note))
         counts = total(one.counts(SYLLABLES) for one in examined)
@@ -53,10 +55,9 @@ def find_oracles(examined: Sequence[Examined], levels: Sequence[str]) -> list[Or
 
 
 def _best_reading(one: Examined, level: str) -> ErrorCounts:
-    outcome = one.outcome
-    if level == SYLLABLES:
-        tried = [count_errors(outcome.reference_pinyin, reading.pinyin) for reading in outcome.n_best]
-    else:
-        text = as_text(outcome.reference_hanzi)
-        tried = [count_errors(text, reading.hanzi) for reading in outcome.n_best]
+    reference, _ = tokens_of(one.outcome, level)
+    readings = [
+        reading.pinyin if level == SYLLABLES else as_tokens(reading.hanzi) for reading in one.outcome.n_best
+    ]
+    tried = [count_errors(reference, reading) for reading in readings]
     return min([one.counts(level), *tried], key=lambda counts: counts.errors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from analysis.normalisation import hanzi_tokens
 from utils.pinyin import is_hanzi
 from utils.recognition import Alternative
 
@@ -87,12 +88,22 @@ def as_text(tokens: Sequence[str]) -> str:
     return "".join(written)
 
 
-def resampled_by(outcomes: Sequence[Outcome]) -> tuple[Callable[[Outcome], str], str]:
-    """What intervals are resampled by, and what it is called: speakers where all are known, else sentences.
+def as_tokens(text: Sequence[str]) -> Sequence[str]:
+    """Hanzi as they are counted: a string is split into hanzi, Latin words and numbers; tokens stay."""
+    return hanzi_tokens(text) if isinstance(text, str) else text
 
-    Utterances of one speaker err alike, and so do readings of one sentence (``analysis.bootstrap``).
+
+def resampled_by(outcomes: Sequence[Outcome]) -> tuple[Callable[[Outcome], str], str]:
+    """Return the function that gives an utterance's group for resampling, and what a group is called.
+
+    Every interval of an error rate is resampled by these groups (:mod:`analysis.bootstrap`). Utterances of
+    one speaker err alike, and so do readings of one sentence. Groups are speakers where all of them are
+    known, else sentences. They are sentences too where all syllables are the true ones: such output is that
+    of a language model on the reference syllables, to which the speaker makes no difference.
     """
-    if all(one.speaker for one in outcomes):
+    given = [one for one in outcomes if one.reference_pinyin]
+    from_reference = bool(given) and all(one.pinyin == one.reference_pinyin for one in given)
+    if not from_reference and all(one.speaker for one in outcomes):
         return (lambda one: one.speaker), "speaker"
     return (lambda one: as_text(one.reference_hanzi) or " ".join(one.reference_pinyin)), "sentence"
 
@@ -101,4 +112,4 @@ def tokens_of(outcome: Outcome, level: str) -> tuple[Sequence[str], Sequence[str
     """(reference, hypothesis) on the level of syllables or of hanzi."""
     if level == SYLLABLES:
         return outcome.reference_pinyin, outcome.pinyin
-    return outcome.reference_hanzi, outcome.hanzi
+    return as_tokens(outcome.reference_hanzi), as_tokens(outcome.hanzi)

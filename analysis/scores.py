@@ -16,7 +16,18 @@ from analysis.bootstrap import rate_interval
 from analysis.confusions import NAMES, top_confusions
 from analysis.error_types import HANZI_ERRORS, SYLLABLE_ERRORS
 from analysis.examination import examine, flat
-from analysis.outcomes import HANZI, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Training, as_text
+from analysis.outcomes import (
+    HANZI,
+    LANGUAGE,
+    PIPELINE,
+    SPEECH,
+    SYLLABLES,
+    Outcome,
+    Training,
+    as_text,
+    resampled_by,
+    tokens_of,
+)
 from utils.metrics import (
     ErrorCounts,
     count_errors,
@@ -39,8 +50,8 @@ SYLLABLE_RATES: dict[str, Count] = {
     "tone_error_rate": lambda one: count_tone_errors(one.reference_pinyin, one.pinyin),
 }
 HANZI_RATES: dict[str, Count] = {
-    "cer": lambda one: count_errors(one.reference_hanzi, one.hanzi),
-    "sentence_error_rate": lambda one: count_sentence_errors(one.reference_hanzi, one.hanzi),
+    "cer": lambda one: count_errors(*tokens_of(one, HANZI)),
+    "sentence_error_rate": lambda one: count_sentence_errors(*tokens_of(one, HANZI)),
 }
 # A task's rates by name; the sentence error is that of its last stage's output.
 RATES: dict[str, dict[str, Count]] = {
@@ -66,16 +77,12 @@ def score(outcomes: Sequence[Outcome], task: str, training: Training | None = No
         with their ``interval_unit``, ``counts`` by rate, ``error_types`` and ``worst``.
     """
     counts = {name: [count(one) for one in outcomes] for name, count in RATES[task].items()}
-    speakers = [one.speaker for one in outcomes]
-    known = speakers if all(speakers) else []
-    # Who reads a sentence makes no difference to a language model; that it is the same sentence does.
-    groups = (
-        ([one.reference_hanzi for one in outcomes], "sentence") if task == LANGUAGE else (known, "speaker")
-    )
-    intervals = {name: rate_interval(each, *groups, CONFIDENCE) for name, each in counts.items()}
+    group_of, unit = resampled_by(outcomes)
+    groups = list(map(group_of, outcomes))
+    intervals = {name: rate_interval(each, groups, unit, CONFIDENCE) for name, each in counts.items()}
     return {
         "utterances": len(outcomes),
-        "speakers": len(set(known)),
+        "speakers": len({one.speaker for one in outcomes if one.speaker}),
         **{name: total(each).rate for name, each in counts.items()},
         "intervals": {name: [interval.low, interval.high] for name, interval in intervals.items()},
         "interval_unit": next(iter(intervals.values())).unit,
@@ -112,7 +119,7 @@ def hypotheses_tsv(outcomes: Sequence[Outcome]) -> str:
             as_text(one.reference_hanzi),
             as_text(one.hanzi),
             str(count_errors(one.reference_pinyin, one.pinyin).errors),
-            str(count_errors(one.reference_hanzi, one.hanzi).errors),
+            str(count_errors(*tokens_of(one, HANZI)).errors),
         )
         lines.append("\t".join(fields))
     return "\n".join(lines) + "\n"

@@ -129,6 +129,23 @@ def read_keyword_clips(config: KeywordDataConfig) -> dict[str, list[KeywordClip]
     return {split: _with_specials(config, split, found[split], words, noises) for split in SPLITS}
 
 
+def read_listed_clips(manifests: Sequence[str | Path]) -> list[KeywordClip]:
+    """The recordings of manifests as they are listed: none left out, none added.
+
+    The label is the hanzi; a row without hanzi is ``_silence_``.
+
+    Raises:
+        CorpusError: a manifest can't be read, or two recordings have the same id.
+    """
+    clips = [
+        KeywordClip(one.id, one.audio, one.hanzi or SILENCE, one.speaker)
+        for path in manifests
+        for one in read_manifest(path)
+    ]
+    _check_ids(clips, manifests)
+    return clips
+
+
 def labels_of(config: KeywordDataConfig, clips: Mapping[str, Sequence[KeywordClip]]) -> tuple[str, ...]:
     """Labels in the order of a model's outputs: silence and unknown if in use, then the words.
 
@@ -186,12 +203,7 @@ def _check_split_by_name(config: KeywordDataConfig, found: Mapping[str, Sequence
 def _from_manifests(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:
     found = {}
     for split in SPLITS:
-        found[split] = [
-            KeywordClip(one.id, one.audio, one.hanzi or SILENCE, one.speaker)
-            for path in getattr(config, split)
-            for one in read_manifest(path)
-        ]
-        _check_ids(split, found[split], getattr(config, split))
+        found[split] = read_listed_clips(getattr(config, split))
     if not found["train"]:
         raise CorpusError("no recordings in these manifests", where=", ".join(config.train))
     for one, other in combinations(SPLITS, 2):
@@ -202,12 +214,12 @@ def _from_manifests(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:
     return found
 
 
-def _check_ids(split: str, clips: Sequence[KeywordClip], manifests: Sequence[str]) -> None:
+def _check_ids(clips: Sequence[KeywordClip], manifests: Sequence[str | Path]) -> None:
     name, count = (Counter(clip.id for clip in clips).most_common(1) or [("", 0)])[0]
     if count > 1:
-        what = f"{count} recordings of {split} have the id '{name}'"
+        what = f"{count} recordings have the id '{name}'"
         hint = "ids must be unique over all manifests of a split"
-        raise CorpusError(what, where=", ".join(manifests), hint=hint)
+        raise CorpusError(what, where=", ".join(map(str, manifests)), hint=hint)
 
 
 def _check_words(config: KeywordDataConfig, found: Mapping[str, Sequence[KeywordClip]]) -> None:

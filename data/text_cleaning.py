@@ -3,18 +3,22 @@
     python -m data.text_cleaning a.txt b.txt --output datasets/ab.txt --exclude datasets/thchs30/test.tsv
 
 Clauses, figures and simplification: ``data.clauses``. Left out and counted: what can't be read aloud, what
-stood before, and what an evaluation list holds (``data.fingerprints`` says what counts as held). Beside the
-output ``….report.json`` has the counts and, for each reason, some of the clauses. Texts stream through, a
-few pieces at a time, and the output does not depend on the number of processes.
+stood before, and what an evaluation list holds (``data.fingerprints`` says what counts as held). Texts stream
+through, a few pieces at a time, and the output does not depend on the number of processes.
+
+Beside the output ``….report.json`` has the counts, for each reason some of the clauses, and under ``made_of``
+what the output was made of. The same command again leaves the output as it is; with other texts, lists or
+limits, or another content of them, the output is made anew.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import lzma
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import closing
 from functools import partial
@@ -32,11 +36,12 @@ from data.manifest import read_transcripts
 from data.text_sources import STANDARD_INPUT, decoded, read_pieces
 from utils.arguments import positive
 from utils.errors import CorpusError, run_command
-from utils.files import replacing, write_json
+from utils.files import file_hash, replacing, write_json
 from utils.processes import WorkerPool
 
 SEEN = "seen before"
 ENDINGS = (".txt", ".txt.xz")  # those that data.text reads
+_VERSION = 1  # raise it when the same texts, lists and limits give other lines than before
 _OTHER_ENCODING = 0.1  # of a source's first lines; from here on it is not damage but another encoding
 
 _EXAMPLES = """examples:
@@ -77,7 +82,10 @@ def clean_text(
             "the output has an unknown ending", where=output, hint=f"name it {', '.join(ENDINGS)}"
         )
     began = time.perf_counter()
-    cleaner = Cleaner(limits or Limits(), excluded(evaluation_sentences(exclude)))
+    limits = limits or Limits()
+    made_of = ingredients(sources, exclude, limits)
+    Path(f"{output}.report.json").unlink(missing_ok=True)  # written last: it belongs to the output beside it
+    cleaner = Cleaner(limits, excluded(evaluation_sentences(exclude)))
     total, seen = Tally(), SeenLines()
     with replacing(output) as temporary, _writer(temporary) as file:
         with tqdm(desc="text", unit=" characters", unit_scale=True, disable=None, leave=False) as bar:
@@ -89,9 +97,48 @@ def clean_text(
             raise CorpusError(
                 "no clause that can be used", where=where, hint="see python -m data.text_cleaning --help"
             )
-    report = _report(total, sources, exclude, cleaner.limits, time.perf_counter() - began)
+    report = _report(total, sources, exclude, limits, time.perf_counter() - began)
+    report["made_of"] = {**made_of, "output": file_hash(output)}
     write_json(f"{output}.report.json", report)
     return report
+
+
+def ingredients(
+    sources: Sequence[str | Path], exclude: Sequence[str | Path], limits: Limits
+) -> dict[str, Any]:
+    """What the lines of a cleaned text depend on, as plain values; files by their SHA-256.
+
+    Raises:
+        CorpusError: a file can't be read.
+    """
+    return {
+        "version": _VERSION,
+        "sources": [_hash(source) for source in sources],
+        "excluded_lists": sorted(_hash(path) for path in exclude),
+        "limits": {"shortest": limits.shortest, "longest": limits.longest},
+    }
+
+
+def is_made_of(output: str | Path, made_of: Mapping[str, Any]) -> bool:
+    """Whether an output is there, whole, and was made of the same :func:`ingredients`.
+
+    What comes from standard input is never the same.
+    """
+    try:
+        report = json.loads(Path(f"{output}.report.json").read_text(encoding="utf-8"))
+        expected = {**made_of, "output": file_hash(output)}
+    except (OSError, ValueError):
+        return False
+    return STANDARD_INPUT not in made_of["sources"] and report.get("made_of") == expected
+
+
+def _hash(path: str | Path) -> str:
+    if str(path) == STANDARD_INPUT:
+        return STANDARD_INPUT
+    try:
+        return file_hash(path)
+    except OSError as error:
+        raise CorpusError("can't read the text", where=path, hint=error.strerror or str(error)) from error
 
 
 def _write_new(cleaned: Cleaned, seen: SeenLines, total: Tally, file: TextIO) -> None:
@@ -207,6 +254,9 @@ def main(argv: list[str] | None = None) -> int:
             f"--shortest {options.shortest} is above --longest {options.longest}", hint="swap them"
         )
     limits = Limits(options.shortest, options.longest)
+    if is_made_of(options.output, ingredients(options.sources, options.exclude, limits)):
+        print(f"unchanged: {options.output} was made of these texts and lists")
+        return 0
     clean = partial(clean_text, options.sources, options.output, exclude=options.exclude, limits=limits)
     print_report(clean(workers=options.workers), Console())
     print(f"written: {options.output} and {options.output}.report.json")

@@ -27,6 +27,7 @@ from model_keyword.layer_lists import check_kernel_fits, check_stride
 Padding = Literal["causal", "same", "valid"]
 # Where a residual is added, the number of frames must stay.
 KeptLength = Literal["causal", "same"]
+OUTPUT_LAYER = "logits"  # of every keyword model: its units are the labels
 # Runs are short, some thousand steps: Keras's usual 0.99 would still remember the first epochs.
 _MOMENTUM = 0.97
 _ROUNDING = 1e-6  # of a share of frames
@@ -173,7 +174,7 @@ def last_state(x, cell: type[keras.Layer], units: Sequence[int], name: str):
 
 def label_logits(x, labels: int):
     """The model's last layer: (B, C) → logits (B, labels) float32, whatever the precision before it."""
-    return layers.Dense(labels, name="logits", dtype="float32")(x)
+    return layers.Dense(labels, name=OUTPUT_LAYER, dtype="float32")(x)
 
 
 def as_image(x):

@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 from analysis.bootstrap import difference_interval
 from analysis.comparison import compare, error_segments, matched_pairs_test
 from analysis.examination import examine
+from analysis.gathering import SystemOutput, gather_facts
+from analysis.normalisation import hanzi_tokens
 from analysis.oracles import find_oracles
-from analysis.outcomes import HANZI, LEVELS, SYLLABLES, Outcome
+from analysis.outcomes import HANZI, LANGUAGE, LEVELS, PIPELINE, SYLLABLES, Outcome
+from analysis.scores import score
 from tests.injected_errors import INJECTORS, gold_outcomes, inject
 from utils.errors import CorpusError
 from utils.metrics import ErrorCounts
@@ -197,3 +200,52 @@ def test_best_of_the_n_best():
     assert [one.name for one in find_oracles(examine([outcome], (SYLLABLES,)), (SYLLABLES,))] == [
         "best of the n best"
     ]
+
+
+@pytest.mark.parametrize("written", [str, hanzi_tokens], ids=["text", "tokens"])
+def test_the_oracle_counts_what_the_headline_counts(written):
+    """A Latin word is one token: 我 爱 python against 你 爱 java and 你 爱 python, 2/3 and at best 1/3."""
+    pinyin = ("wo3", "ai4", "[python]")
+    readings = (Alternative(pinyin, "你爱 java", -1.0), Alternative(pinyin, "你爱 python", -2.0))
+    outcome = Outcome(
+        "id", "", 0.0, pinyin, pinyin, written("我爱 python"), written("你爱 java"), n_best=readings
+    )
+    examined = examine([outcome], LEVELS)
+    oracles = {(one.level, one.name): one.counts for one in find_oracles(examined, LEVELS)}
+    best = oracles[HANZI, "best of the n best"]
+    assert (best.errors, best.reference) == (1, 3)
+    headline = examined[0].counts(HANZI)
+    assert (headline.errors, headline.reference) == (2, 3)
+    assert score([outcome], PIPELINE)["cer"] == 2 / 3
+
+
+def _read_by(speakers: str, pinyin: str, hanzi: str) -> list[Outcome]:
+    """Six sentences, each read by all speakers; only the first sentence is wrong."""
+    return [
+        Outcome(
+            f"{speaker}{number}",
+            speaker,
+            1.0,
+            ("ta1", f"ma{number % 4 + 1}"),
+            ("ta1", f"ma{number % 4 + 1}" if number else pinyin),
+            f"他{chr(0x4E00 + number)}",
+            f"他{hanzi if number == 0 else chr(0x4E00 + number)}",
+        )
+        for number in range(6)
+        for speaker in speakers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("task", "pinyin", "unit"),
+    [(LANGUAGE, "ma1", "sentence"), (PIPELINE, "ma4", "speaker")],
+    ids=["from the reference syllables", "recognised"],
+)
+def test_results_report_and_comparison_resample_alike(task, pinyin, unit):
+    outcomes = _read_by("abcdef", pinyin, "妈")
+    results = score(outcomes, task)
+    facts = gather_facts([SystemOutput("a", outcomes), SystemOutput("b", outcomes)], (HANZI,), task, "")
+    (rate,) = [one for one in facts.systems[0].rates if one.name == "hanzi error"]
+    assert results["interval_unit"] == rate.unit == facts.comparisons[0].unit == unit
+    assert results["intervals"]["cer"] == [rate.low, rate.high]
+    assert rate.rate == results["cer"] == 6 / 72

@@ -164,7 +164,7 @@ def test_speakers_in_two_splits_are_named(tmp_path, made, capsys):
     assert "2 speakers are in both train and test: S0, S1;" in capsys.readouterr().err
     assert {c.label for c in clips["train"]} == {"停"} and clips["dev"] == []
     again = dataclasses.replace(KeywordDataConfig(), train=(str(tmp_path / "train.tsv"),) * 2)
-    with pytest.raises(CorpusError, match="2 recordings of train have the id 'u0'"):
+    with pytest.raises(CorpusError, match="2 recordings have the id 'u0'"):
         read_keyword_clips(again)
     with pytest.raises(CorpusError, match="3 recordings are in both train and dev"):
         read_keyword_clips(dataclasses.replace(again, train=again.train[:1], dev=again.train[:1]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +25,7 @@ from analysis.keyword_scores import (
 from data.keyword_clips import KeywordClip
 from data.manifest import Utterance, write_manifest
 from model_keyword.loading import load_keyword_model
-from tests.scripts import load_script
+from tests.scripts import ROOT, load_script
 from tests.tiny_words import write_keyword_run, write_tiny_words
 from utils.audio import read_audio
 from utils.errors import ConfigError, CorpusError, RunError
@@ -79,6 +81,22 @@ def test_accuracy_precision_and_recall_by_hand():
     assert results["matrix"] == [[1, 1, 0, 0], [0, 1, 2, 0], [0, 1, 2, 0], [0, 0, 0, 2]]
 
 
+def test_f1_by_hand():
+    results = keyword_results(EXAMPLE, LABELS)
+    f1 = {label: one["f1"] for label, one in results["words"].items()}
+    expected = {"_silence_": 2 / 3, "北京": 2 / 6, "背景": 4 / 7, "语音": 4 / 4}
+    assert f1 == {label: pytest.approx(value) for label, value in expected.items()}
+    assert results["macro_f1"] == pytest.approx((2 / 3 + 2 / 6 + 4 / 7 + 1) / 4)
+    shown = keyword_tables({**results, "split": "test"})
+    assert "macro F1 64.29 %" in shown and re.search(r"背景 .*57\.14 %\n", shown)
+
+
+def test_macro_f1_counts_the_labels_that_occur():
+    results = keyword_results(decisions("a:北京>北京 a:北京>背景"), LABELS)
+    assert results["words"]["背景"]["f1"] == 0.0 and results["words"]["语音"]["f1"] is None
+    assert results["macro_f1"] == pytest.approx((2 / 3 + 0) / 2)
+
+
 def test_confusions_are_named_the_most_frequent_first():
     found = keyword_results(EXAMPLE, LABELS)["confusions"]
     assert [(one["label"], one["heard"], one["clips"]) for one in found] == [
@@ -100,9 +118,10 @@ def test_speakers_come_worst_first_and_silence_has_none():
 
 def test_a_label_that_never_comes_has_neither_precision_nor_recall():
     words = keyword_results(decisions("a:北京>北京"), LABELS)["words"]
-    assert words["语音"] == {"clips": 0, "heard": 0, "right": 0, "precision": None, "recall": None}
+    nothing = {"precision": None, "recall": None, "f1": None}
+    assert words["语音"] == {"clips": 0, "heard": 0, "right": 0, **nothing}
     printed = keyword_tables({**keyword_results(EXAMPLE[:1], LABELS), "split": "dev"})
-    assert re.search(r"语音 +0 +– +–\n", printed)
+    assert re.search(r"语音 +0 +– +– +–\n", printed)
 
 
 def test_speakers_are_resampled_where_there_are_enough():
@@ -232,9 +251,37 @@ def test_a_list_of_ones_own_is_heard(words, tmp_path):
     assert command.main(arguments) == 0
     results = results_of(tmp_path / "out")
     assert results["split"] == "mine" and results["words"]["低"]["clips"] == 1
+    assert results["words"]["_silence_"]["clips"] == 0 and results["clips"] == 2
     strange = _manifest(tmp_path / "strange.tsv", words, {**HANZI, "北": ("high", "bei3")})
     with pytest.raises(CorpusError, match=r"no label for 北.*it knows _silence_, 低, 高"):
         command.main([*arguments[:2], "--manifest", str(strange)])
+
+
+def test_a_list_is_scored_as_it_is(words, tmp_path):
+    """No silence is added, whatever the run's config asks for, and no listed clip is left out."""
+    run = write_keyword_run(tmp_path / "run", words, ("_silence_", "_unknown_", "低"))
+    rows = [
+        Utterance(
+            f"{number}", words / "test" / word / f"gina_nohash_{number % 3}.wav", 0.2, "gina", (), hanzi
+        )
+        for number, (word, hanzi) in enumerate([("low", "低")] + 3 * [("high", "")] + 3 * [("high", "高")])
+    ]
+    write_manifest(tmp_path / "mine.tsv", rows)
+    arguments = ["keyword", str(run), "--manifest", str(tmp_path / "mine.tsv")]
+    for share in ("0", "2"):
+        out = tmp_path / share
+        extra = ["--output", str(out), f"data.silence_share={share}", f"data.unknown_share={share}"]
+        assert command.main([*arguments, *extra]) == 0
+        clips = {label: one["clips"] for label, one in results_of(out)["words"].items()}
+        assert clips == {"_silence_": 3, "_unknown_": 3, "低": 1}
+
+
+def test_listed_silence_needs_its_label(words, tmp_path):
+    run = write_keyword_run(tmp_path / "run", words, ("低", "高"))
+    silence = Utterance("quiet", words / "test" / "low" / "gina_nohash_0.wav", 0.2, "gina", (), "")
+    write_manifest(tmp_path / "mine.tsv", [silence])
+    with pytest.raises(CorpusError, match="no label for _silence_"):
+        command.main(["keyword", str(run), "--manifest", str(tmp_path / "mine.tsv")])
 
 
 def test_a_word_that_a_model_does_not_know_is_unknown_to_it(words, tmp_path):
@@ -259,6 +306,26 @@ def test_a_word_that_a_model_does_not_know_is_unknown_to_it(words, tmp_path):
 def test_what_cannot_be_tested_says_why(run, arguments, error, message):
     with pytest.raises(error, match=message):
         command.main(["keyword", str(run), *arguments])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--said", "said.tsv"], "--said is the list of keywords in a --recording"),
+        (["--recording", "a.wav", "--split", "dev", "data.folder=x"], "leave out --split, data.folder=x"),
+        (["--recording", "a.wav", "--weights", "last"], "leave out --weights"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(run, capsys, arguments, message):
+    with pytest.raises(SystemExit):
+        command.main(["keyword", str(run), *arguments])
+    assert message in capsys.readouterr().err
+
+
+def test_matplotlib_is_not_imported_for_nothing():
+    """The command's imports alone draw no picture, and matplotlib takes half a second to import."""
+    program = "import runpy, sys; runpy.run_path('test.py'); sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
 
 
 def test_an_option_that_is_none_is_refused(run, capsys):

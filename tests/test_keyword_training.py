@@ -103,7 +103,6 @@ def test_an_evaluation_comes_every_so_many_steps_and_its_figures_are_written(tra
     assert [row["step"] for row in rows] == ["20", "40", "60", "80"]
     figures = [float(row["dev_accuracy"]) for row in rows]
     assert figures == [pytest.approx(1 - float(row["dev_error_rate"])) for row in rows]
-    assert float((trained.path / "accuracy_last.txt").read_text()) == pytest.approx(figures[-1], abs=1e-6)
     kept = {path.name for path in trained.kept_weights.iterdir()}
     named = [f"step_{20 * n:06}_accuracy_{figures[n - 1]:.4f}.weights.h5" for n in (1, 2, 3, 4)]
     best = json.loads(trained.metrics.read_text())["best"]
@@ -119,6 +118,87 @@ def test_the_best_weights_are_those_of_the_best_evaluation(trained, words):
     assert model.labels == LABELS and model.clip_samples == 3200 and model.features == FEATURES
     assert np.mean(heard == targets_of(dev.clips, LABELS)) == pytest.approx(best["dev_accuracy"])
     assert best["dev_accuracy"] > 0.8, "two tones are easily told apart"
+
+
+def test_the_last_weights_are_tested_after_the_training(trained, words):
+    """As the original writes it: in per cent, of the test split, by the weights of the last step."""
+    clips = read_keyword_clips(KeywordDataConfig(folder=str(words), clip_ms=200))["test"]
+    store = load_clips(clips, 16000, 3200, words.parent / "clips", workers=1)
+    heard = load_keyword_model(trained.path, "last").logits(store.samples).argmax(axis=1)
+    accuracy = float(np.mean(heard == targets_of(store.clips, LABELS)))
+    written = float((trained.path / "accuracy_last.txt").read_text(encoding="utf-8"))
+    assert written == pytest.approx(100 * accuracy, abs=1e-3)
+    tested = json.loads(trained.metrics.read_text(encoding="utf-8"))["test"]
+    assert tested == {"accuracy": pytest.approx(accuracy), "clips": len(clips)}
+
+
+def test_without_a_test_split_there_is_no_test_accuracy(words, empty_config, tmp_path):
+    folder = shutil.copytree(words, tmp_path / "words")
+    shutil.rmtree(folder / "test")
+    more = ("training.epochs=1", "training.evaluation_steps=1")
+    train_from_config("keyword", empty_config, settings(folder, *more), tmp_path / "run")
+    assert not (tmp_path / "run" / "accuracy_last.txt").exists()
+    assert "test" not in json.loads(RunFolder(tmp_path / "run").metrics.read_text(encoding="utf-8"))
+
+
+# ------------------------------------------------------------------ from another run
+
+
+@pytest.fixture(scope="module")
+def many_labels(words, tmp_path_factory) -> Path:
+    """A run of 81 labels, of which two are words that the small corpus has too."""
+    labels = (*(f"word_{number:02d}" for number in range(79)), "low", "high")
+    return write_keyword_run(tmp_path_factory.mktemp("runs") / "many", words, labels)
+
+
+def test_from_81_labels_to_two_with_frozen_layers(many_labels, words, empty_config, tmp_path):
+    """The two labels keep their weights, in another order; frozen layers stay as they are."""
+    source, log = load_keyword_model(many_labels), RunFolder(tmp_path / "run").log
+    places = [source.labels.index(label) for label in ("high", "low")]
+    names = [layer.name for layer in source.model.layers if layer.weights and layer.name != "logits"]
+    more = (f"initialise_from={many_labels}", "data.silence_share=0", "training.epochs=1")
+    overrides = settings(words, *more, f"freeze=[{','.join(names)}]", "optimiser.learning_rate=0.001")
+    train_from_config("keyword", empty_config, overrides, tmp_path / "run")
+    trained = load_keyword_model(tmp_path / "run", "last")
+    assert trained.labels == ("high", "low")
+    for name in names:
+        theirs, ours = (one.model.get_layer(name).get_weights() for one in (source, trained))
+        assert all(map(np.array_equal, theirs, ours))
+    old, new = (one.model.get_layer("logits").get_weights()[0] for one in (source, trained))
+    assert 0 < np.abs(new - old[:, places]).max() < 0.02, "five steps from where the two columns were"
+
+    overrides = settings(words, *more, "optimiser.learning_rate=0", "optimiser.weight_decay=0")
+    train_from_config("keyword", empty_config, overrides, tmp_path / "unmoved")
+    unmoved = load_keyword_model(tmp_path / "unmoved", "last").model.get_layer("logits").get_weights()
+    for ours, theirs in zip(unmoved, source.model.get_layer("logits").get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs[..., places])
+    text = log.read_text(encoding="utf-8")
+    assert "2 tokens kept, 79 dropped (word_00, word_01," in text
+
+
+def test_a_label_that_the_other_run_lacks_is_named(words, empty_config, tmp_path):
+    source = write_keyword_run(tmp_path / "source", words, ("low", "other"))
+    overrides = settings(words, f"initialise_from={source}", "training.epochs=1")
+    train_from_config("keyword", empty_config, overrides, tmp_path / "run")
+    log = RunFolder(tmp_path / "run").log.read_text(encoding="utf-8")
+    assert "1 tokens kept, 1 dropped (other), 2 new, untrained (_silence_, high)" in log
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["initialise_except=[logits]"], "initialise_except without initialise_from"),
+        (["initialise_from={many}", "model.units=[9]"], "initialise_except=\\["),
+        (["initialise_from={many}", "freeze=[conv*]"], "freeze: no layer is called"),
+        (["initialise_from={many}", "freeze=[*]"], "freeze leaves nothing to train"),
+    ],
+)
+def test_what_can_not_be_started_from_says_why(
+    many_labels, words, empty_config, tmp_path, overrides, message
+):
+    overrides = [override.format(many=many_labels) for override in overrides]
+    with pytest.raises(ConfigError, match=message):
+        train_from_config("keyword", empty_config, settings(words, *overrides), tmp_path / "run")
 
 
 def test_samples_train_too(words, empty_config, tmp_path):
@@ -241,9 +321,7 @@ def test_cross_entropy_by_hand():
 def _task(store: ClipStore, words: Path, config: KeywordConfig, tmp_path: Path) -> KeywordTask:
     model = load_keyword_model(write_keyword_run(tmp_path / "run", words)).model
     features = features_of(store, FEATURES)
-    return KeywordTask(
-        model, config, batches_of(store), features, targets_of(store.clips, LABELS), tmp_path / "accuracy.txt"
-    )
+    return KeywordTask(model, config, batches_of(store), features, targets_of(store.clips, LABELS))
 
 
 def test_a_loss_stays_the_same_when_the_step_lengthens_its_arrays(store, words, tmp_path):

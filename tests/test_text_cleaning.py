@@ -8,6 +8,7 @@ import json
 import lzma
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -294,7 +295,8 @@ def cleaned_twice(tmp_path_factory):
 def test_workers_change_neither_content_nor_order_nor_counts(cleaned_twice):
     folder, one, two, _ = cleaned_twice
     assert (folder / "one.txt").read_bytes() == lzma.decompress((folder / "two.txt.xz").read_bytes())
-    assert one | {"seconds": 0} == two | {"seconds": 0}
+    same = [{**report, "seconds": 0, "made_of": {**report["made_of"], "output": ""}} for report in (one, two)]
+    assert same[0] == same[1] and one["made_of"]["output"] != two["made_of"]["output"]  # two is packed
 
 
 def test_no_evaluation_text_survives(cleaned_twice):
@@ -435,6 +437,71 @@ def test_the_command_from_a_shell(tmp_path):
         [*command, "--output", str(tmp_path / "o.doc")], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 2 and done.stderr.startswith("error: ")
+
+
+def test_what_was_made_of_the_same_is_left_and_anything_else_made_anew(tmp_path, capsys):
+    source, first, second = (tmp_path / name for name in ("a.txt", "first.txt", "second.txt"))
+    source.write_text(f"{SENTENCE}\n今天下雨\n{OTHER}\n", encoding="utf-8")
+    first.write_text(SENTENCE, encoding="utf-8")
+    second.write_text(OTHER, encoding="utf-8")
+    output = tmp_path / "o.txt"
+
+    def call(*arguments: str) -> tuple[bool, set[str]]:
+        """Whether the output was left as it was, and its lines."""
+        assert main([str(source), "--output", str(output), "--workers", "1", *arguments]) == 0
+        return "unchanged" in capsys.readouterr().out, set(output.read_text(encoding="utf-8").splitlines())
+
+    assert call("--exclude", str(first)) == (False, {"今天下雨", OTHER})
+    assert call("--exclude", str(first)) == (True, {"今天下雨", OTHER})
+    assert call("--exclude", str(second)) == (False, {"今天下雨", SENTENCE})
+    assert call("--exclude", str(second), str(first)) == (False, {"今天下雨"})
+    assert call("--exclude", str(first), str(second)) == (True, {"今天下雨"}), "the lists' order is no matter"
+    first.write_text("今天下雨", encoding="utf-8")
+    assert call("--exclude", str(first), str(second)) == (False, {SENTENCE})
+    assert not call("--exclude", str(first), str(second), "--longest", "9")[0]
+    source.write_text("明天下雪\n", encoding="utf-8")
+    assert call() == (False, {"明天下雪"})
+    output.write_text("别的\n", encoding="utf-8")
+    assert call() == (False, {"明天下雪"}), "a changed output is made anew"
+
+
+@pytest.fixture
+def make(tmp_path):
+    """``make converter`` without the trainings: only data.text_cleaning is run."""
+    binaries = tmp_path / "bin"
+    binaries.mkdir()
+    script = f'#!/bin/sh\n[ "$2" = data.text_cleaning ] || exit 0\nexec {sys.executable} "$@"\n'
+    (binaries / "python").write_text(script, encoding="utf-8")
+    (binaries / "python").chmod(0o755)
+    (tmp_path / "ready").touch()
+
+    def call(**variables: object) -> subprocess.CompletedProcess:
+        fixed = {"BIN": binaries, "READY": tmp_path / "ready", "CLEAN_TEXT": tmp_path / "clean.txt"}
+        given = [f"{name}={value}" for name, value in {**fixed, **variables}.items()]
+        return subprocess.run(
+            ["make", "--silent", "converter", *given], cwd=ROOT, capture_output=True, text=True
+        )
+
+    return call
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_make_converter_again_keeps_the_other_list_out(tmp_path, make):
+    """Evaluation sentences of the second call must not be left in the text of the first."""
+    text, first, second = (tmp_path / name for name in ("a.txt", "first.txt", "second.txt"))
+    text.write_text(f"{SENTENCE}\n今天下雨\n{OTHER}\n", encoding="utf-8")
+    first.write_text(SENTENCE, encoding="utf-8")
+    second.write_text(OTHER, encoding="utf-8")
+    for keep_out, lines in ((first, {"今天下雨", OTHER}), (second, {"今天下雨", SENTENCE})):
+        done = make(TEXT=text, KEEP_OUT=keep_out)
+        assert done.returncode == 0, done.stderr
+        assert set((tmp_path / "clean.txt").read_text(encoding="utf-8").splitlines()) == lines
+    other = tmp_path / "b.txt"
+    other.write_text("明天下雪\n", encoding="utf-8")
+    make(TEXT=other, KEEP_OUT=second)
+    assert (tmp_path / "clean.txt").read_text(encoding="utf-8") == "明天下雪\n"
+    done = make()
+    assert done.returncode == 2 and "TEXT names no text" in done.stderr
 
 
 def test_evaluation_text_is_compared_as_it_is_cleaned():

@@ -23,7 +23,7 @@ from tests.scripts import load_script
 from tests.tiny_corpus import write_tiny_corpus
 from training.commands import train_from_config
 from utils.audio import write_wav
-from utils.errors import ConfigError, TrainingError, UserError
+from utils.errors import ConfigError, RunError, TrainingError, UserError
 from utils.run import RunFolder
 
 SMALL = ("model.width=8", "model.blocks=1", "features.bins=16", "data.workers=1", "training.epochs=2")
@@ -227,3 +227,22 @@ def test_what_fails_before_anything_is_computed_leaves_no_folder(tmp_path, confi
     with pytest.raises(UserError, match=corpus.name):
         train_from_config("speech", config_file, right, run.path)
     assert sorted([*run.path.rglob("*"), run.metrics]) == before
+
+
+def test_a_run_of_another_text_is_not_taken_for_finished(tmp_path):
+    """A text that was made anew, without a test set's sentences say, must not leave the old model in use."""
+    text, config = tmp_path / "text.txt", tmp_path / "ngram.yaml"
+    config.write_text("model: {name: ngram, order: 2}\n", encoding="utf-8")
+    overrides = [f"data.train=[{text}]", f"data.dev=[{text}]", f"data.cache={tmp_path / 'cache'}"]
+
+    def run() -> None:
+        train_from_config("language", config, overrides, tmp_path / "run")
+
+    text.write_text("我们今天去公园\n他说明天再来\n", encoding="utf-8")
+    run()
+    run()  # finished, and left as it is
+    text.write_text("我们今天去公园\n", encoding="utf-8")
+    with pytest.raises(RunError, match=r"trained on another content of .*text\.txt"):
+        run()
+    text.unlink()
+    run()  # a finished run doesn't need its text

@@ -12,6 +12,7 @@ from typing import Any
 from training import keyword, language, speech
 from training.distribution import distributed, run_path_of
 from training.history import log_to
+from training.training_texts import check_training_texts
 from utils.checksums import verified
 from utils.config import load_config, to_plain
 from utils.errors import RunError, UserError
@@ -65,6 +66,8 @@ def train_from_config(
             remove_left_over(run.path)
             found.copy_run(run)
             log_to(run.log)
+            if task == "language" and found.chief:
+                check_training_texts(run, config.data.train)
             if run.metrics.is_file():
                 log.info("this run is finished: %s", run.path)
                 return _best_figures(run)

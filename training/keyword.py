@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import keras
@@ -23,9 +23,11 @@ from data.keyword_clips import (
 )
 from data.keyword_store import ClipStore, load_clips
 from model_keyword.labels import describe_difference, labels_hash, read_labels, write_labels
-from model_keyword.loading import LABELS_HASH, logits_of, samples_of
+from model_keyword.loading import LABELS_HASH, load_keyword_model, logits_of, samples_of
 from model_keyword.registry import MODELS, build_keyword_model
+from model_keyword.time_layers import OUTPUT_LAYER
 from training.distribution import ALONE, Distribution
+from training.initialise import TokenLayer, check_initialise, freeze_layers, take_weights
 from training.keyword_batches import KeywordBatch, KeywordBatches, features_of
 from training.loop import TrainingConfig, prepare_backend, train
 from training.optimiser import OptimiserConfig
@@ -33,9 +35,15 @@ from training.summary import summary_text
 from utils.config import at_least, flatten, share, to_plain
 from utils.errors import ConfigError, CorpusError, RunError
 from utils.files import write_json, write_text
-from utils.keyword_features import KeywordFeatureConfig, feature_frames, feature_values
+from utils.keyword_features import (
+    KeywordFeatureConfig,
+    describe_mismatch,
+    feature_frames,
+    feature_values,
+)
 from utils.prediction import prepare_prediction
 from utils.run import RunFolder
+from utils.vocabulary import Vocabulary
 
 log = logging.getLogger("train")
 
@@ -73,12 +81,19 @@ class KeywordConfig:
     """A recipe of a keyword model.
 
     Attributes:
+        initialise_from: keyword run whose weights the model starts from, those of the output layer by label;
+            empty: none. It is read once, before the first step.
+        initialise_except: patterns of layers that keep their initial values.
+        freeze: patterns of layers that training leaves as they are.
         spec_augment: masks over the features of training clips; of the kind ``raw`` there are none.
         model: the config class of the named model.
     """
 
     task: str = "keyword"
     seed: int = 0
+    initialise_from: str = ""
+    initialise_except: tuple[str, ...] = ()
+    freeze: tuple[str, ...] = ()
     features: KeywordFeatureConfig = field(default_factory=KeywordFeatureConfig)
     data: KeywordDataConfig = field(default_factory=KeywordDataConfig)
     augment: KeywordAugmentConfig = field(default_factory=KeywordAugmentConfig)
@@ -88,6 +103,7 @@ class KeywordConfig:
     training: KeywordTrainingConfig = field(default_factory=KeywordTrainingConfig)
 
     def __post_init__(self):
+        check_initialise(self.initialise_from, self.initialise_except)
         steps = sum(stage.steps for stage in self.optimiser.stages)
         needed = -(-steps // self.training.evaluation_steps)
         if steps and needed != self.training.epochs:
@@ -126,7 +142,6 @@ class KeywordTask:
         batches: of the training clips.
         dev: features of the dev clips, as the model takes them.
         dev_targets: (clips,) int32, places of their labels.
-        accuracy_file: gets the accuracy of each evaluation; the last one stays.
     """
 
     metric = "dev_error_rate"
@@ -138,13 +153,11 @@ class KeywordTask:
         batches: KeywordBatches,
         dev: np.ndarray,
         dev_targets: np.ndarray,
-        accuracy_file: Path,
     ):
         self.model = model
         prepare_prediction(model)
         self._config, self._batches = config, batches
         self._dev, self._dev_targets = dev, dev_targets
-        self._accuracy_file = accuracy_file
 
     def steps(self, epoch: int) -> int:
         """Steps up to the next evaluation; the last stretch may be a short one."""
@@ -172,7 +185,6 @@ class KeywordTask:
         logits = logits_of(self.model, self._dev)
         losses = ops.convert_to_numpy(cross_entropy(logits, self._dev_targets))
         accuracy = float(np.mean(logits.argmax(axis=1) == self._dev_targets))
-        write_text(self._accuracy_file, f"{accuracy:.6f}\n")
         return {"dev_loss": float(losses.mean()), self.metric: 1 - accuracy, "dev_accuracy": accuracy}
 
     def _cut(self, features: Any) -> Any:
@@ -224,8 +236,11 @@ def train_keyword(
             config.model, config.features, config.clip_samples, len(labels), config.context_samples
         )
     )
+    _initialise(config, run, model, labels)
+    freeze_layers(model, config.freeze)
     write_text(run.path / "model_summary.txt", summary_text(model))
     train_store, dev_store = (_load(config, clips[split]) for split in ("train", "dev"))
+    test_store = _load(config, clips["test"]) if clips["test"] else None
     log.info(
         "%s: %s parameters, %d training and %d dev clips, %d labels",
         config.model.name,
@@ -248,8 +263,37 @@ def train_keyword(
     )
     dev = features_of(dev_store, config.features, config.context_samples)
     dev_targets = targets_of(dev_store.clips, labels)
-    task = KeywordTask(model, config, batches, dev, dev_targets, run.path / "accuracy_last.txt")
-    return train(task, run, config.training, config.optimiser, distribution)
+    task = KeywordTask(model, config, batches, dev, dev_targets)
+    test = partial(_test, config, run, model, labels, test_store) if test_store else None
+    return train(task, run, config.training, config.optimiser, distribution, test)
+
+
+def _initialise(config: KeywordConfig, run: RunFolder, model: keras.Model, labels: Sequence[str]) -> None:
+    """Start from the weights of another run if the config says so, and this run hasn't begun yet."""
+    if not config.initialise_from or run.checkpoint.is_file():
+        return
+    source = load_keyword_model(config.initialise_from)
+    if source.features != config.features:
+        mismatch = describe_mismatch(source.features, config.features)
+        log.warning("%s was trained on other features (%s)", config.initialise_from, mismatch)
+    tokens = {OUTPUT_LAYER: TokenLayer(Vocabulary(source.labels), Vocabulary(tuple(labels)))}
+    take_weights(model, source.model, config.initialise_from, tokens, config.initialise_except)
+
+
+def _test(
+    config: KeywordConfig,
+    run: RunFolder,
+    model: keras.Model,
+    labels: Sequence[str],
+    store: ClipStore,
+) -> dict[str, float]:
+    """Accuracy on the test clips; in per cent it also goes into ``accuracy_last.txt``."""
+    features = features_of(store, config.features, config.context_samples)
+    answers = logits_of(model, features).argmax(axis=1)
+    accuracy = float(np.mean(answers == targets_of(store.clips, labels)))
+    log.info("test accuracy of the last weights: %.2f %% of %d clips", 100 * accuracy, len(store.clips))
+    write_text(run.path / "accuracy_last.txt", f"{100 * accuracy:.4f}\n")
+    return {"accuracy": accuracy, "clips": len(store.clips)}
 
 
 def targets_of(clips: Sequence[KeywordClip], labels: Sequence[str]) -> np.ndarray:

@@ -9,7 +9,15 @@ from pathlib import Path
 import numpy as np
 from scipy.special import softmax
 
-from data.keyword_clips import SILENCE, SPLITS, UNKNOWN, KeywordClip, KeywordDataConfig, read_keyword_clips
+from data.keyword_clips import (
+    SILENCE,
+    SPLITS,
+    UNKNOWN,
+    KeywordClip,
+    KeywordDataConfig,
+    read_keyword_clips,
+    read_listed_clips,
+)
 from data.keyword_store import load_clips
 from model_keyword.loading import KeywordModel, load_keyword_model
 from utils.config import build_config, with_overrides
@@ -52,7 +60,7 @@ def hear_split(
         weights: ``best``, ``last`` or a path.
         overrides: ``data.folder=…`` and the like, where the recordings are now; ``features.…``, which must
             be as they were in the training.
-        manifests: to be heard instead of the split.
+        manifests: to be recognised instead of the split, every clip of them and no other.
 
     Raises:
         ConfigError: the features differ from those of the training, or something else is asked for.
@@ -89,17 +97,21 @@ def _data(folder: RunFolder, overrides: Sequence[str]) -> KeywordDataConfig:
 def _clips(
     data: KeywordDataConfig, split: str, manifests: Sequence[Path], labels: Sequence[str]
 ) -> list[KeywordClip]:
-    """The clips to hear; words that the model doesn't know are ``_unknown_`` to it, if it has that label."""
+    """The clips to recognise; a word without a label of its own is ``_unknown_`` if the model has that label.
+
+    Manifests are taken as they are; a split also has the silence and the share of unknown words that the
+    run's config asks for.
+    """
     if manifests:
-        lists = tuple(map(str, manifests))
-        data = replace(data, folder="", train=lists, dev=(), test=(), words=())
-    found = read_keyword_clips(data)["train" if manifests else split]
-    where = ", ".join(map(str, manifests)) or f"data.{split}"
+        found, where = read_listed_clips(manifests), ", ".join(map(str, manifests))
+        hint = "list recordings in the manifest"
+    else:
+        found, where = read_keyword_clips(data)[split], f"data.{split}"
+        hint = f"choose another split: {', '.join(name for name in SPLITS if name != split)}"
+        if SILENCE not in labels:
+            found = [clip for clip in found if clip.label != SILENCE]
     if not found:
-        splits = ", ".join(name for name in SPLITS if name != split)
-        raise CorpusError("there are no clips", where=where, hint=f"choose another split: {splits}")
-    if SILENCE not in labels:
-        found = [clip for clip in found if clip.label != SILENCE]
+        raise CorpusError("there are no clips", where=where, hint=hint)
     strange = sorted({clip.label for clip in found} - set(labels))
     if strange and UNKNOWN not in labels:
         what = f"the model has no label for {', '.join(strange[:5])}{' …' * (len(strange) > 5)}"

@@ -123,6 +123,7 @@ def train(
     config: TrainingConfig,
     optimiser: OptimiserConfig,
     distribution: Distribution = ALONE,
+    test: Callable[[], dict[str, float]] | None = None,
 ) -> dict[str, float]:
     """Train until done, from the run's checkpoint if there is one; returns the best epoch's figures.
 
@@ -132,6 +133,7 @@ def train(
         config: how long and how.
         optimiser: its settings.
         distribution: over what the training is spread.
+        test: figures of a test set, computed once with the last weights and kept in ``metrics.json``.
 
     Raises:
         TrainingError: a loss is not finite; the utterances to blame are named.
@@ -161,7 +163,11 @@ def train(
             _train_epoch(job, step, state, stop, history, seen)
             _finish_epoch(job, state, history)
     best = dict(state.history[state.best_epoch - 1])
-    write_json(run.metrics, {"best": best, "last": state.history[-1], "metric": task.metric})
+    figures = {"best": best, "last": state.history[-1], "metric": task.metric}
+    if test:
+        with averaged_weights(optimizer, distribution.optimised(task.model)):
+            figures["test"] = distribution.from_chief(test)
+    write_json(run.metrics, figures)
     return best
 
 
