@@ -13,7 +13,16 @@ from analysis.facts import Normalisation
 from analysis.gathering import SystemOutput
 from analysis.normalisation import RULES, TRADITIONAL, can_convert_traditional, read_aloud
 from analysis.outcomes import HANZI, SYLLABLES, Outcome
-from analysis.text_files import Line, Listing, Problem, id_problems, read_listing, rule_counts, tokens
+from analysis.text_files import (
+    Line,
+    Listing,
+    Problem,
+    id_problems,
+    read_listing,
+    rule_counts,
+    tokens,
+    with_ids_of,
+)
 
 NOTHING = Line()
 
@@ -52,7 +61,7 @@ def read_systems(
     Raises:
         CorpusError: a file can't be read, or has no id in common with the reference.
     """
-    files = [read_listing(path) for path in paths]
+    files = [with_ids_of(read_listing(path), reference) for path in paths]
     problems = [*reference.problems]
     for file in files:
         problems += [*file.problems, *id_problems(reference, file, leave_out)]

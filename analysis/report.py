@@ -30,9 +30,12 @@ examples:
   python -m analysis.report --reference test.tsv --hypothesis a/text --hypothesis b/text --output report
   python -m analysis.report --reference ref.txt --hypothesis hyp.txt --normalise all --speakers utt2spk
 
-Files are lines of 'id text' (Kaldi, ESPnet, WeNet, FunASR), hanzi or pinyin; manifests and the hypotheses.tsv
-of test.py do as well. Of several hypotheses, each is compared with the first: difference with its interval,
-matched-pairs test (MAPSSWE), what got better and worse.
+Files are lines of 'id text' (Kaldi, ESPnet, WeNet, FunASR), hanzi or pinyin; NIST's CTM and TRN, SubRip and
+WebVTT, JSON as transcribe.py writes it; manifests and the hypotheses.tsv of test.py. The format is seen from
+the content. CTM and subtitles have the text of whole recordings, and so must the reference.
+
+Of several hypotheses, each is compared with the first: difference with its interval, matched-pairs test
+(MAPSSWE), what got better and worse.
 
 Normalisation ({", ".join(RULES)}): width: full-width forms; traditional: to simplified characters (needs
 OpenCC); digits: 120 → 一百二十; punctuation; case. How many lines each concerns is always reported.

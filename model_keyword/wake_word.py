@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,10 +47,12 @@ from streaming.detection import DetectionConfig
 from streaming.listen import Listener, open_listener
 from utils.arguments import not_negative, positive
 from utils.audio import recordings_in
-from utils.errors import BundleError, ConfigError, CorpusError, run_command
-from utils.files import remove_left_over, write_json, write_text
+from utils.config import flatten, load_config, read_yaml, to_plain, with_overrides
+from utils.errors import BundleError, ConfigError, CorpusError, RunError, run_command
+from utils.files import file_hash, remove_left_over, write_json, write_text
 from utils.pinyin import without_tone
 from utils.quiet import silence_tensorflow
+from utils.run import RunFolder, config_differences, describe_differences
 
 EXAMPLES = """\
 examples:
@@ -101,9 +104,14 @@ class Request:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What a calibration depends on, beside the model."""
+        """What the result depends on, beside the clips: the recipe of the training, and the calibration."""
         recordings = [[str(path), path.stat().st_size] for path in self.backgrounds]
-        return {"background": recordings, "alarms_per_hour": self.alarms_per_hour, "hours": self.hours}
+        return {
+            "recipe": flatten(with_overrides(read_yaml(self.config), self.overrides)),
+            "background": recordings,
+            "alarms_per_hour": self.alarms_per_hour,
+            "hours": self.hours,
+        }
 
 
 def make_wake_word(request: Request) -> list[str]:
@@ -150,7 +158,10 @@ def _stage(output: Path, number: int, name: str, text: str) -> Iterator[None]:
 
 
 def _finished(request: Request) -> list[str] | None:
-    """What was told when this very request was finished; None if it isn't."""
+    """What was told when this very request was finished; None if it isn't.
+
+    With another recipe it isn't: the training then names what differs from the recipe of the run.
+    """
     path = request.output / "report.json"
     if not path.is_file() or not (request.output / "export").is_dir():
         return None
@@ -161,8 +172,9 @@ def _finished(request: Request) -> list[str] | None:
 def _train(request: Request, clips: Mapping[str, Sequence[SpokenClip]]) -> None:
     silence_tensorflow()
     from training.commands import train_from_config  # here: see utils.quiet
+    from training.keyword import VARIANTS, KeywordConfig
 
-    output = request.output
+    output, run = request.output, RunFolder(request.output / "run")
     own = [clip.seconds for clip in clips["train"] if clip.label == request.word.hanzi]
     if not own:
         raise CorpusError("the synthesiser can't say this word", where=output / "clips" / "unspoken.tsv")
@@ -173,7 +185,18 @@ def _train(request: Request, clips: Mapping[str, Sequence[SpokenClip]]) -> None:
         f"data.workers={request.workers}",
         *request.overrides,
     ]
-    train_from_config("keyword", request.config, overrides, output / "run")
+    if run.config_file.is_file():
+        config = load_config(KeywordConfig, request.config, ["task=keyword", *overrides], VARIANTS)
+        _refuse_another_recipe(run, to_plain(config))
+    train_from_config("keyword", request.config, overrides, run.path)
+
+
+def _refuse_another_recipe(run: RunFolder, config: Mapping[str, Any]) -> None:
+    """Raise RunError, which names the differences, if the run was made with another config."""
+    if differing := config_differences(run.config(), config):
+        what = f"the model was trained with another recipe ({describe_differences(differing)})"
+        hint = "choose another --output; or delete this folder, and the same clips train a new model"
+        raise RunError(what, where=run.path, hint=hint)
 
 
 def clip_ms(seconds: Sequence[float]) -> int:
@@ -183,10 +206,16 @@ def clip_ms(seconds: Sequence[float]) -> int:
 
 
 def _export(output: Path) -> Path:
-    """The bundle: the finished one, or one whose threshold is still to be chosen."""
+    """The bundle of the run: the finished one, or one whose threshold is still to be chosen."""
+    record = output / "exported.json"  # of which weights the bundle was made
+    exported = {"weights": file_hash(RunFolder(output / "run").best_weights)}
+    current = not record.is_file() or json.loads(record.read_text(encoding="utf-8")) == exported
     for name in ("export", "uncalibrated"):
-        if (output / name).is_dir():
+        if not (output / name).is_dir():
+            continue
+        if current:
             return output / name
+        shutil.rmtree(output / name)  # of a run that was deleted
     silence_tensorflow()
     from bundle.building import export_bundle
     from bundle.keyword_source import keyword_source
@@ -197,6 +226,7 @@ def _export(output: Path) -> Path:
     (made,) = export_bundle(source, [stream], output / "uncalibrated")
     if made.problems:
         raise BundleError(f"the exported model fails: {'; '.join(made.problems)}", where=output)
+    write_json(record, exported)
     return output / "uncalibrated"
 
 

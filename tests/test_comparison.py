@@ -205,18 +205,18 @@ def test_best_of_the_n_best():
 @pytest.mark.parametrize("written", [str, hanzi_tokens], ids=["text", "tokens"])
 def test_the_oracle_counts_what_the_headline_counts(written):
     """A Latin word is one token: 我 爱 python against 你 爱 java and 你 爱 python, 2/3 and at best 1/3."""
-    pinyin = ("wo3", "ai4", "[python]")
+    pinyin = ("wo3", "ai4")
     readings = (Alternative(pinyin, "你爱 java", -1.0), Alternative(pinyin, "你爱 python", -2.0))
     outcome = Outcome(
         "id", "", 0.0, pinyin, pinyin, written("我爱 python"), written("你爱 java"), n_best=readings
     )
-    examined = examine([outcome], LEVELS)
-    oracles = {(one.level, one.name): one.counts for one in find_oracles(examined, LEVELS)}
-    best = oracles[HANZI, "best of the n best"]
+    examined = examine([outcome], (HANZI,))
+    (oracle,) = find_oracles(examined, (HANZI,))
+    best = oracle.counts
     assert (best.errors, best.reference) == (1, 3)
     headline = examined[0].counts(HANZI)
     assert (headline.errors, headline.reference) == (2, 3)
-    assert score([outcome], PIPELINE)["cer"] == 2 / 3
+    assert score([outcome], LANGUAGE)["cer"] == 2 / 3
 
 
 def _read_by(speakers: str, pinyin: str, hanzi: str) -> list[Outcome]:

@@ -12,7 +12,7 @@ from analysis.attribution import ATTRIBUTIONS, is_plausible
 from analysis.confusions import NAMES, count_matrices, named_confusions, top_confusions
 from analysis.error_types import HANZI_ERRORS, SYLLABLE_ERRORS, hanzi_error, syllable_error
 from analysis.examination import examine
-from analysis.outcomes import HANZI, LEVELS, SYLLABLES, Outcome, Scores, Training
+from analysis.outcomes import HANZI, LEVELS, SYLLABLES, Outcome, Scores, Training, as_tokens
 
 
 def _outcome(reference: str, output: str, hanzi: str, written: str, gold: str = "", **others) -> Outcome:
@@ -135,7 +135,7 @@ def test_every_error_has_exactly_one_kind(reference, hypothesis, hanzi, written)
     (one,) = examine([Outcome("", "", 0.0, tuple(reference), tuple(hypothesis), hanzi, written)], LEVELS)
     for level, kinds, tokens in (
         (SYLLABLES, SYLLABLE_ERRORS, (reference, hypothesis)),
-        (HANZI, HANZI_ERRORS, (hanzi, written)),
+        (HANZI, HANZI_ERRORS, (as_tokens(hanzi), as_tokens(written))),
     ):
         wrong = [place.kind for place in one.places(level) if place.kind]
         assert len(wrong) == one.counts(level).errors == Levenshtein.distance(*tokens)

@@ -260,11 +260,10 @@ def test_a_list_of_ones_own_is_heard(words, tmp_path):
 def test_a_list_is_scored_as_it_is(words, tmp_path):
     """No silence is added, whatever the run's config asks for, and no listed clip is left out."""
     run = write_keyword_run(tmp_path / "run", words, ("_silence_", "_unknown_", "低"))
+    listed = [("low", ("di1",), "低"), *3 * [("high", (), "")], *3 * [("high", ("gao1",), "高")]]
     rows = [
-        Utterance(
-            f"{number}", words / "test" / word / f"gina_nohash_{number % 3}.wav", 0.2, "gina", (), hanzi
-        )
-        for number, (word, hanzi) in enumerate([("low", "低")] + 3 * [("high", "")] + 3 * [("high", "高")])
+        Utterance(f"{number}", words / "test" / word / f"gina_nohash_{number % 3}.wav", 0.2, "gina", *text)
+        for number, (word, *text) in enumerate(listed)
     ]
     write_manifest(tmp_path / "mine.tsv", rows)
     arguments = ["keyword", str(run), "--manifest", str(tmp_path / "mine.tsv")]

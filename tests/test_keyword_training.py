@@ -24,6 +24,7 @@ from tests.corpus_files import write
 from tests.tiny_commands import state_of, temporary_files, weights_of
 from tests.tiny_words import settings, write_keyword_run, write_tiny_words
 from training.commands import train_from_config
+from training.initialise import named_layers
 from training.keyword import (
     MASKS,
     KeywordConfig,
@@ -155,14 +156,14 @@ def test_from_81_labels_to_two_with_frozen_layers(many_labels, words, empty_conf
     """The two labels keep their weights, in another order; frozen layers stay as they are."""
     source, log = load_keyword_model(many_labels), RunFolder(tmp_path / "run").log
     places = [source.labels.index(label) for label in ("high", "low")]
-    names = [layer.name for layer in source.model.layers if layer.weights and layer.name != "logits"]
+    names = [name for name in named_layers(source.model) if name != "logits"]
     more = (f"initialise_from={many_labels}", "data.silence_share=0", "training.epochs=1")
     overrides = settings(words, *more, f"freeze=[{','.join(names)}]", "optimiser.learning_rate=0.001")
     train_from_config("keyword", empty_config, overrides, tmp_path / "run")
     trained = load_keyword_model(tmp_path / "run", "last")
     assert trained.labels == ("high", "low")
     for name in names:
-        theirs, ours = (one.model.get_layer(name).get_weights() for one in (source, trained))
+        theirs, ours = (named_layers(one.model)[name].get_weights() for one in (source, trained))
         assert all(map(np.array_equal, theirs, ours))
     old, new = (one.model.get_layer("logits").get_weights()[0] for one in (source, trained))
     assert 0 < np.abs(new - old[:, places]).max() < 0.02, "five steps from where the two columns were"
@@ -190,7 +191,7 @@ def test_a_label_that_the_other_run_lacks_is_named(words, empty_config, tmp_path
         (["initialise_except=[logits]"], "initialise_except without initialise_from"),
         (["initialise_from={many}", "model.units=[9]"], "initialise_except=\\["),
         (["initialise_from={many}", "freeze=[conv*]"], "freeze: no layer is called"),
-        (["initialise_from={many}", "freeze=[*]"], "freeze leaves nothing to train"),
+        (["initialise_from={many}", "freeze=['*']"], "freeze leaves nothing to train"),
     ],
 )
 def test_what_can_not_be_started_from_says_why(

@@ -94,7 +94,8 @@ def test_interval_is_by_speaker_where_all_are_known():
     named = [_outcome(str(i), "ni3 hao3", "ni3", speaker=f"S{i % 6}") for i in range(12)]
     assert score(named, SPEECH)["interval_unit"] == "speaker"
     assert score(named, SPEECH)["speakers"] == 6
-    assert score([*named, *OUTCOMES], SPEECH)["interval_unit"] == "utterance"
+    assert score([*named, *OUTCOMES], SPEECH)["interval_unit"] == "sentence"
+    assert score([*named, *OUTCOMES[:3]], SPEECH)["interval_unit"] == "utterance", "too few of both"
 
 
 def test_a_language_model_is_judged_by_sentences():

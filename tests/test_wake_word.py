@@ -28,7 +28,8 @@ from data.corpora.wake_words import (
 from streaming.backgrounds import hear_halves, recordings_of
 from streaming.detection import Detection
 from utils.audio import SAMPLE_RATE, write_wav
-from utils.errors import AudioError, CorpusError
+from utils.errors import AudioError, CorpusError, RunError
+from utils.files import file_hash, write_json
 from utils.syllable_distance import NEAR, phrase_distance
 
 WORD = read_wake_word("你好小明")
@@ -269,6 +270,39 @@ def test_a_finished_word_is_left_alone_and_another_rate_only_calibrates(made, ca
     changed = {path.name for path, time in before.items() if path.stat().st_mtime_ns != time}
     assert {"report.json", "bundle.json", "trade_off.tsv"} <= changed
     assert not changed & {"stream_external_float.tflite", "best.weights.h5", "corpus.json", "stream.flac"}
+
+
+@synthesised
+def test_another_recipe_for_a_finished_word_is_refused(made, tmp_path):
+    _, words = made
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(command.RECIPE.read_text(encoding="utf-8").replace("0.006", "0.005"), encoding="utf-8")
+    for more, difference in (
+        (["model.dropout=0.25"], r"model\.dropout: 0\.0 there, 0\.25 asked"),
+        (["--config", str(recipe)], r"optimiser\.learning_rate: 0\.006 there, 0\.005 asked"),
+        (["--steps", "14"], r"training\.evaluation_steps: 12 there, 14 asked"),
+    ):
+        with pytest.raises(RunError, match=difference) as caught:
+            command.main([*words, *more])
+        assert "--output" in caught.value.hint
+
+
+def test_a_bundle_of_a_deleted_run_is_exported_anew(tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "best.weights.h5").write_bytes(b"first")
+    (tmp_path / "export").mkdir()
+    record = {"weights": file_hash(tmp_path / "run" / "best.weights.h5")}
+    write_json(tmp_path / "exported.json", record)
+    assert command._export(tmp_path) == tmp_path / "export"
+    (tmp_path / "run" / "best.weights.h5").write_bytes(b"trained anew")
+    monkeypatch.setattr("bundle.keyword_source.keyword_source", _interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        command._export(tmp_path)
+    assert not (tmp_path / "export").exists()
+
+
+def _interrupt(*arguments, **options):
+    raise KeyboardInterrupt
 
 
 @synthesised

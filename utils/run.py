@@ -10,7 +10,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -32,6 +32,7 @@ PRETRAINED = Path(__file__).parents[1] / "pretrained" / "pinyin_to_hanzi"
 Section = TypeVar("Section")
 _AGAIN = "copy the run folder again, or train anew"
 _WHOLE = "copy the whole folder that train.py wrote"
+_DIFFERENCES_SHOWN = 5
 PACKAGES = ("tensorflow", "jax", "torch", "keras", "numpy", "scipy", "soundfile", "soxr", "pypinyin")
 
 
@@ -210,9 +211,9 @@ def start_run(path: str | Path, config: Mapping[str, Any]) -> RunFolder:
     if run.config_file.is_file():
         differing = config_differences(run.config(), config)
         if differing:
-            shown = "; ".join(f"{key}: {old} there, {new} asked" for key, old, new in differing[:5])
+            what = f"the run was made with another config ({describe_differences(differing)})"
             hint = "choose another --run, or delete the folder to start anew"
-            raise RunError(f"the run was made with another config ({shown})", where=run.path, hint=hint)
+            raise RunError(what, where=run.path, hint=hint)
         _note_missing_checksums(run)
         return run
     return create_run(path, {**config, ENVIRONMENT: environment()})
@@ -231,6 +232,13 @@ def config_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list
     flat = [flatten({k: v for k, v in config.items() if k != ENVIRONMENT}) for config in (one, other)]
     keys = dict.fromkeys([*flat[0], *flat[1]])
     return [(key, flat[0].get(key), flat[1].get(key)) for key in keys if flat[0].get(key) != flat[1].get(key)]
+
+
+def describe_differences(differing: Sequence[tuple[str, Any, Any]]) -> str:
+    """The first few of :func:`config_differences` in words, and how many more there are."""
+    shown = "; ".join(f"{key}: {old} there, {new} asked" for key, old, new in differing[:_DIFFERENCES_SHOWN])
+    more = len(differing) - _DIFFERENCES_SHOWN
+    return f"{shown}; {more} more" if more > 0 else shown
 
 
 def environment() -> dict[str, Any]:
