@@ -145,6 +145,7 @@ def _test_recording(options: argparse.Namespace) -> int:
     from streaming.long_audio import recording_results  # here: see utils.quiet
 
     folder = _folder(options)
+    (folder / "results.json").unlink(missing_ok=True)
     report = options.report or folder
     results = recording_results(options.keyword_run / "export", options.recording, options.said, report)
     print(json.dumps(results, ensure_ascii=False, indent=2) if options.json else recording_table(results))

@@ -321,6 +321,23 @@ def test_options_that_would_be_ignored_are_refused(run, capsys, arguments, messa
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("report", [False, True])
+def test_the_output_folder_holds_with_a_recording(run, tmp_path, monkeypatch, capsys, report):
+    """results.json goes into --output; table and picture too, unless there is a --report."""
+    figures = {"missed": 1, "false_alarms": 2}
+    asked = []
+    monkeypatch.setattr(
+        "streaming.long_audio.recording_results", lambda *arguments: asked.append(arguments) or figures
+    )
+    arguments = ["keyword", str(run), "--recording", "day.flac", "--json", "--output", str(tmp_path / "out")]
+    more = ["--report", str(tmp_path / "report")] if report else []
+    assert command.main([*arguments, *more]) == 0
+    assert results_of(tmp_path / "out") == json.loads(capsys.readouterr().out) == figures
+    folder = tmp_path / ("report" if report else "out")
+    assert asked == [(run / "export", Path("day.flac"), None, folder)]
+    assert not (run / "test" / "day").exists()
+
+
 def test_matplotlib_is_not_imported_for_nothing():
     """The command's imports alone draw no picture, and matplotlib takes half a second to import."""
     program = "import runpy, sys; runpy.run_path('test.py'); sys.exit('matplotlib' in sys.modules)"
