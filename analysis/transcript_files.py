@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def _from_ctm(records: Sequence[str]) -> TranscriptFile:
     for record in records:
         file, channel, begin, _, word, *_ = record.split()
         side = (file, channel)
-        said = words[side]
+        timed_words = words[side]
         if word == "<ALT_BEGIN>":
             alternative[side] = 1
         elif word == "<ALT>":
@@ -118,12 +119,12 @@ def _from_ctm(records: Sequence[str]) -> TranscriptFile:
         elif alternative.get(side, 1) > 1:
             left_out[side] = None
         elif word != _NULL:
-            said.append((float(begin), word))
+            timed_words.append((float(begin), word))
     files = [file for file, _ in words]
     ids = {side: "_".join(side) if files.count(side[0]) > 1 else side[0] for side in words}
     transcripts = [
-        Transcript(ids[side], " ".join(word for _, word in sorted(said, key=lambda timed: timed[0])))
-        for side, said in words.items()
+        Transcript(ids[side], " ".join(word for _, word in sorted(timed_words, key=itemgetter(0))))
+        for side, timed_words in words.items()
     ]
     return TranscriptFile(CTM, tuple(transcripts), {ALTERNATIVES: [ids[side] for side in left_out]})
 
