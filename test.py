@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,26 +20,18 @@ from analysis.facts_files import write_facts
 from analysis.gathering import SystemOutput, gather_facts
 from analysis.keyword_report import keyword_tables, recording_table, write_keyword_report
 from analysis.keyword_scores import decisions_of, decisions_tsv, keyword_results
-from analysis.outcomes import (
-    HANZI,
-    KEYWORD,
-    LANGUAGE,
-    PIPELINE,
-    SPEECH,
-    SYLLABLES,
-    Outcome,
-    Training,
-    as_tokens,
-)
+from analysis.oracles import gold_counts
+from analysis.outcomes import HANZI, KEYWORD, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Training
 from analysis.report_page import write_report_page
 from analysis.scores import TASK_LEVELS, hypotheses_tsv, score, score_distinct
 from analysis.tables import print_results
-from analysis.training_texts import read_training
-from data.manifest import Transcript, Utterance
+from analysis.training_texts import count_seen, read_training
+from data.manifest import Utterance
 from data.test_sets import lists_of_split, read_test_transcripts, read_test_utterances
 from model_language.symbols import Symbols
 from utils.arguments import (
     add_joint_options,
+    add_keyword_options,
     add_search_options,
     add_word_option,
     beam_of,
@@ -47,11 +39,12 @@ from utils.arguments import (
     not_negative,
     positive,
     search_facts,
+    settle_keyword_options,
 )
 from utils.audio import read_audio
 from utils.errors import run_command
 from utils.files import remove_left_over, reserve, write_json, write_text
-from utils.metrics import count_errors, real_time_factor, total
+from utils.metrics import real_time_factor
 from utils.quiet import silence_tensorflow
 from utils.recognition import Inspection
 from utils.run import RunFolder, open_run
@@ -105,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if wrong := [word for word in options.overrides if options.task != KEYWORD or word.startswith("-")]:
         parser.error(f"unrecognized arguments: {' '.join(wrong)}")
     if options.task == KEYWORD:
-        _settle_keyword_options(options, parser)
+        settle_keyword_options(options, parser)
         return _test_recording(options) if options.recording else _test_keyword(options)
     tested = options.test(options)
     results = tested.results
@@ -116,11 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not console.is_terminal:
             console.width = 110
         print_results(results, console)
-    folder = _folder(options)  # after the printing: a disk that is full by now loses nothing
-    (folder / "results.json").unlink(missing_ok=True)  # written last: it belongs to the hypotheses beside it
-    write_text(folder / "hypotheses.tsv", hypotheses_tsv(tested.outcomes))
-    write_json(folder / "results.json", results)
-    written = [folder / "hypotheses.tsv", folder / "results.json"]
+    # After the printing: a disk that is full by now loses nothing.
+    written = _write_results(options, results, "hypotheses.tsv", hypotheses_tsv(tested.outcomes))
     if options.report:
         written += _report(options, tested)
     if not options.json:
@@ -128,15 +118,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _settle_keyword_options(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Refuse options that choose clips beside ``--recording``, and its list without it; fill in defaults."""
-    if options.said and not options.recording:
-        parser.error("--said is the list of keywords in a --recording: give both")
-    given = {"--manifest": options.manifest, "--weights": options.weights, "--split": options.split}
-    unused = [*(name for name, value in given.items() if value), *options.overrides]
-    if options.recording and unused:
-        parser.error(f"--recording is tested with the run's export: leave out {', '.join(unused)}")
-    options.split, options.weights = options.split or "test", options.weights or "best"
+def _write_results(options: argparse.Namespace, results: dict[str, Any], name: str, table: str) -> list[Path]:
+    """Write a table of what was recognised, and the figures beside it; returns both files."""
+    folder = _folder(options)
+    (folder / "results.json").unlink(missing_ok=True)  # written last: it belongs to the table beside it
+    write_text(folder / name, table)
+    write_json(folder / "results.json", results)
+    return [folder / name, folder / "results.json"]
 
 
 def _test_recording(options: argparse.Namespace) -> int:
@@ -167,11 +155,7 @@ def _test_keyword(options: argparse.Namespace) -> int:
     facts |= {"weights": options.weights, "parameters": heard.model.model.count_params()}
     results = {**facts, **keyword_results(decisions, heard.model.labels), "rejected": heard.rejected}
     print(json.dumps(results, ensure_ascii=False, indent=2) if options.json else keyword_tables(results))
-    folder = _folder(options)
-    (folder / "results.json").unlink(missing_ok=True)
-    write_text(folder / "decisions.tsv", decisions_tsv(decisions))
-    write_json(folder / "results.json", results)
-    written = [folder / "decisions.tsv", folder / "results.json"]
+    written = _write_results(options, results, "decisions.tsv", decisions_tsv(decisions))
     if options.report:
         written.append(write_keyword_report(options.report, results, decisions))
         write_json(options.report / "results.json", results)
@@ -217,7 +201,7 @@ def _test_speech(options: argparse.Namespace) -> Tested:
     recognizer = _recognizer(options, run)
     outcomes, timing = _recognise(recognizer, utterances, explained=bool(options.report))
     training = {SYLLABLES: read_training(run.manifests("train"))}
-    seen = {SPEECH: _seen(training[SYLLABLES], utterances)}
+    seen = {SPEECH: count_seen(training[SYLLABLES], utterances)}
     results = _results(options, SPEECH, manifests, outcomes, training, **timing, seen_in_training=seen)
     return Tested(results, outcomes, training, recognizer)
 
@@ -241,7 +225,7 @@ def _test_language(options: argparse.Namespace) -> Tested:
     training = {HANZI: _language_training(run)}
     facts = {
         "distinct": score_distinct(outcomes),
-        "seen_in_training": {LANGUAGE: _seen(training[HANZI], transcripts)},
+        "seen_in_training": {LANGUAGE: count_seen(training[HANZI], transcripts)},
     }
     return Tested(_results(options, LANGUAGE, manifests, outcomes, training, **facts), outcomes, training)
 
@@ -258,10 +242,6 @@ def _test_pipeline(options: argparse.Namespace) -> Tested:
     recognizer = _recognizer(options, speech_run, converter)
     outcomes, timing = _recognise(recognizer, utterances, explained=bool(options.report))
     ideal = converter.convert([one.pinyin for one in utterances])
-    gold = total(
-        count_errors(as_tokens(one.hanzi), as_tokens(output))
-        for one, output in zip(utterances, ideal, strict=True)
-    )
     outcomes = with_gold_hanzi(outcomes, ideal)
     if options.report and not options.words:  # their scores leave out what such words earn
         outcomes = with_language_scores(outcomes, converter)
@@ -269,8 +249,11 @@ def _test_pipeline(options: argparse.Namespace) -> Tested:
         SYLLABLES: read_training(speech_run.manifests("train")),
         HANZI: _language_training(language_run),
     }
-    seen = {SPEECH: _seen(training[SYLLABLES], utterances), LANGUAGE: _seen(training[HANZI], utterances)}
-    facts = {**timing, "cer_from_gold_pinyin": gold.rate, "seen_in_training": seen}
+    seen = {
+        SPEECH: count_seen(training[SYLLABLES], utterances),
+        LANGUAGE: count_seen(training[HANZI], utterances),
+    }
+    facts = {**timing, "cer_from_gold_pinyin": gold_counts(outcomes).rate, "seen_in_training": seen}
     results = _results(options, PIPELINE, manifests, outcomes, training, **facts)
     return Tested(results, outcomes, training, recognizer)
 
@@ -336,13 +319,6 @@ def _language_training(run: RunFolder) -> Training:
     return read_training(run.manifests("train"), frozenset(symbols.hanzi.tokens), symbols.lexicon.candidates)
 
 
-def _seen(training: Training, tested: Iterable[Utterance | Transcript]) -> int | None:
-    """Utterances whose sentence was trained on; None if the training lists can't be read any more."""
-    if training.sentences is None:
-        return None
-    return sum(one.hanzi in training.sentences for one in tested)
-
-
 def _split_name(options: argparse.Namespace) -> str:
     if getattr(options, "recording", None):
         return options.recording.stem
@@ -400,14 +376,10 @@ def _add_options(command: argparse.ArgumentParser, task: str) -> None:
         command.add_argument("language_run", type=Path, help="run folder of the language model")
     if task == KEYWORD:
         command.add_argument("keyword_run", type=Path, help="run folder of the keyword model")
-        command.add_argument("--weights", help="best (default), last, or a weights file")
-        command.add_argument("--recording", type=Path, help="a long one; the run's export listens to it")
-        command.add_argument(
-            "--said", type=Path, help="its keywords: start, end, keyword; none: all is alarm"
-        )
+        add_keyword_options(command)
     else:
         command.add_argument("--limit", type=positive, help="only the first so many utterances")
-    usual = None if task == KEYWORD else "test"  # of a keyword run: filled in where no recording is given
+    usual = None if task == KEYWORD else "test"  # see settle_keyword_options
     command.add_argument("--split", choices=("train", "dev", "test"), default=usual, help="default: test")
     command.add_argument("--manifest", type=Path, action="append", help="test on this list; may be repeated")
     command.add_argument("--json", action="store_true", help="print the results as JSON, and nothing else")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.examination import Examined
-from analysis.outcomes import HANZI, SYLLABLES, as_tokens, tokens_of
+from analysis.outcomes import HANZI, SYLLABLES, Outcome, as_tokens, tokens_of
 from utils.metrics import ErrorCounts, count_errors, total
 
 
@@ -35,9 +35,7 @@ def find_oracles(examined: Sequence[Examined], levels: Sequence[str]) -> list[Or
     found = []
     if HANZI in levels and SYLLABLES in levels:
         if all(one.gold_hanzi or not one.reference_hanzi for one in outcomes):
-            counts = total(
-                count_errors(tokens_of(one, HANZI)[0], as_tokens(one.gold_hanzi)) for one in outcomes
-            )
+            counts = gold_counts(outcomes)
             note = "hanzi that the second stage makes of the true syllables"
             found.append(("stage one perfect", HANZI, counts, note))
         counts = total(one.counts(SYLLABLES) for one in examined)
@@ -52,6 +50,11 @@ def find_oracles(examined: Sequence[Examined], levels: Sequence[str]) -> list[Or
             note = f"of up to {readings} readings always the one with the fewest errors"
             found.append(("best of the n best", level, counts, note))
     return [Oracle(name, level, counts, counts.rate, note) for name, level, counts, note in found]
+
+
+def gold_counts(outcomes: Sequence[Outcome]) -> ErrorCounts:
+    """Errors of what the second stage makes of the true syllables: a perfect first stage."""
+    return total(count_errors(tokens_of(one, HANZI)[0], as_tokens(one.gold_hanzi)) for one in outcomes)
 
 
 def _best_reading(one: Examined, level: str) -> ErrorCounts:

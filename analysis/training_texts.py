@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from analysis.outcomes import Training
-from data.manifest import read_transcripts
+from data.manifest import Transcript, Utterance, read_transcripts
 
 
 def read_training(
@@ -35,3 +35,10 @@ def read_training(
             syllables.update(one.pinyin)
             sentences.add(one.hanzi)
     return Training(hanzi=hanzi, candidates=candidates, syllables=syllables, sentences=sentences)
+
+
+def count_seen(training: Training, tested: Iterable[Utterance | Transcript]) -> int | None:
+    """Utterances whose sentence was trained on; None if the training lists can't be read any more."""
+    if training.sentences is None:
+        return None
+    return sum(one.hanzi in training.sentences for one in tested)

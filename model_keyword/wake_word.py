@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +41,14 @@ from data.corpora.wake_word_clips import SMALL, WakeWordSettings, generate, hour
 from data.corpora.wake_words import WakeWord, read_wake_word
 from data.keyword_folders import NOISE_FOLDER
 from data.keyword_streams import Material, write_stream
+from model_keyword.wake_word_request import RECIPE, Request
 from streaming.backgrounds import recordings_of
 from streaming.calibration import Calibration, calibrate
 from streaming.detection import DetectionConfig
 from streaming.listen import Listener, open_listener
 from utils.arguments import not_negative, positive
 from utils.audio import recordings_in
-from utils.config import flatten, load_config, read_yaml, to_plain, with_overrides
+from utils.config import load_config, to_plain
 from utils.errors import BundleError, ConfigError, CorpusError, RunError, run_command
 from utils.files import file_hash, remove_left_over, write_json, write_text
 from utils.pinyin import without_tone
@@ -67,7 +68,6 @@ wake word: one half chooses the threshold, false alarms are counted on the other
 speech of other voices stands in, which tells less.
 Values of the recipe can be overridden as key=value (model.dropout=0.2).
 """
-RECIPE = Path(__file__).parents[1] / "configs" / "keyword" / "wake_word.yaml"
 # The word is in its window for a few tenths of a second, and said once.
 DETECTION = DetectionConfig(smoothing_ms=200.0, refractory_ms=1500.0)
 SMALL_STEPS, SMALL_HOURS = 150, 0.1
@@ -75,43 +75,6 @@ _STEPS_BETWEEN = 200  # evaluations
 _CLIP_MS = (1000, 2500)  # shortest and longest clip
 _CLIP_QUANTILE = 0.95  # of the word's recordings are no longer than a clip
 _TEST_CLIPS = 200  # that the exported model is compared with the source on
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked for.
-
-    Attributes:
-        word: to be heard.
-        output: folder of everything.
-        settings: of the clips.
-        config: recipe of the training; ``overrides`` win over its values.
-        backgrounds: recordings without the word.
-        alarms_per_hour: allowed false alarms.
-        hours: of synthesised speech that is listened to.
-        workers: synthesisers, and processes that read clips.
-    """
-
-    word: WakeWord
-    output: Path
-    settings: WakeWordSettings = field(default_factory=WakeWordSettings)
-    config: Path = RECIPE
-    overrides: tuple[str, ...] = ()
-    backgrounds: tuple[Path, ...] = ()
-    alarms_per_hour: float = 1.0
-    hours: float = 1.0
-    workers: int = 2
-
-    @property
-    def key(self) -> dict[str, Any]:
-        """What the result depends on, beside the clips: the recipe of the training, and the calibration."""
-        recordings = [[str(path), path.stat().st_size] for path in self.backgrounds]
-        return {
-            "recipe": flatten(with_overrides(read_yaml(self.config), self.overrides)),
-            "background": recordings,
-            "alarms_per_hour": self.alarms_per_hour,
-            "hours": self.hours,
-        }
 
 
 def make_wake_word(request: Request) -> list[str]:

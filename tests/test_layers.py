@@ -46,6 +46,7 @@ COMMANDS = {
     "streaming/long_audio.py": {"analysis"},
     "streaming/calibration.py": {"analysis"},
     "model_keyword/wake_word.py": {"analysis", "bundle", "data", "streaming", "training"},
+    "model_keyword/wake_word_request.py": {"data"},
 }
 MODULES = sorted(
     path

@@ -145,3 +145,21 @@ def search_facts(options: argparse.Namespace) -> dict[str, Any]:
     if getattr(options, "words", None):
         facts["words"] = str(options.words)
     return facts
+
+
+def add_keyword_options(command: argparse.ArgumentParser) -> None:
+    """Options of a keyword test beside those of all tests: weights, or a long recording."""
+    command.add_argument("--weights", help="best (default), last, or a weights file")
+    command.add_argument("--recording", type=Path, help="a long one; the run's export listens to it")
+    command.add_argument("--said", type=Path, help="its keywords: start, end, keyword; none: all is alarm")
+
+
+def settle_keyword_options(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Refuse options that choose clips beside ``--recording``, and its list without it; fill in defaults."""
+    if options.said and not options.recording:
+        parser.error("--said is the list of keywords in a --recording: give both")
+    given = {"--manifest": options.manifest, "--weights": options.weights, "--split": options.split}
+    unused = [*(name for name, value in given.items() if value), *options.overrides]
+    if options.recording and unused:
+        parser.error(f"--recording is tested with the run's export: leave out {', '.join(unused)}")
+    options.split, options.weights = options.split or "test", options.weights or "best"
