@@ -35,8 +35,9 @@ from data.fingerprints import SeenLines, excluded
 from data.manifest import read_transcripts
 from data.text_sources import STANDARD_INPUT, decoded, read_pieces
 from utils.arguments import positive
+from utils.checksum_files import file_hash
 from utils.errors import CorpusError, run_command
-from utils.files import file_hash, replacing, write_json
+from utils.files import replacing, write_json
 from utils.processes import WorkerPool
 
 SEEN = "seen before"

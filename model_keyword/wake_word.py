@@ -48,9 +48,10 @@ from streaming.detection import DetectionConfig
 from streaming.listen import Listener, open_listener
 from utils.arguments import not_negative, positive
 from utils.audio import recordings_in
+from utils.checksum_files import file_hash
 from utils.config import load_config, to_plain
 from utils.errors import BundleError, ConfigError, CorpusError, RunError, run_command
-from utils.files import file_hash, remove_left_over, write_json, write_text
+from utils.files import remove_left_over, write_json, write_text
 from utils.pinyin import without_tone
 from utils.quiet import silence_tensorflow
 from utils.run import RunFolder, config_differences, describe_differences

@@ -28,8 +28,9 @@ from data.corpora.wake_words import (
 from streaming.backgrounds import hear_halves, recordings_of
 from streaming.detection import Detection
 from utils.audio import SAMPLE_RATE, write_wav
+from utils.checksum_files import file_hash
 from utils.errors import AudioError, CorpusError, RunError
-from utils.files import file_hash, write_json
+from utils.files import write_json
 from utils.syllable_distance import NEAR, phrase_distance
 
 WORD = read_wake_word("你好小明")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from utils.checksum_files import file_hash
 from utils.errors import RunError
-from utils.files import file_hash
 from utils.run import ENVIRONMENT, RunFolder
 
 TEXTS = "training_texts"
