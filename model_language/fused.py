@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -340,6 +341,12 @@ class WeightedHistory:
     def rated(self, histories: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
         """See :class:`model_language.ragged_search.RaggedHistory`."""
         return self._weight * self._model.rated(histories, rows, words)
+
+
+def fused_parts(run: RunFolder, config: FusedConfig) -> list[Path]:
+    """The files that :func:`load_fused_converter` reads, vocabularies last."""
+    arrays = [NETWORK_FILE, NGRAMS_FILE, HEARD_FILE, *([WORDS_FILE] if config.words else [])]
+    return [*(run.path / name for name in arrays), *Symbols.files(run.path)]
 
 
 def load_fused_converter(run: RunFolder, config: FusedConfig) -> FusedConverter:

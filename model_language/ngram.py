@@ -174,6 +174,11 @@ class NgramConverter:
         return beam_search(grid.candidates, grid.scores, grid.lengths, beam, self._model, recombine=recombine)
 
 
+def ngram_parts(run: RunFolder, config: NgramConfig) -> list[Path]:
+    """The files that :func:`load_ngram_converter` reads."""
+    return [run.path / NGRAM_FILE, *Symbols.files(run.path)]
+
+
 def load_ngram_converter(run: RunFolder, config: NgramConfig) -> NgramConverter:
     """The converter of a finished run: it takes no framework.
 

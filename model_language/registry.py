@@ -1,8 +1,7 @@
 """The language models by name: a config's ``name`` in; config class, builder and loader out.
 
-A run folder holds ``config.yaml`` (section ``model``), ``vocabulary/`` (:class:`Symbols`; of a context
-network its candidates too) and the weights: ``best.weights.h5`` of a network, ``ngram.npz`` of the n-gram
-model.
+A run folder holds ``config.yaml`` (section ``model``) and the files that :func:`language_parts` names, which
+depend on the model.
 """
 
 from __future__ import annotations
@@ -22,11 +21,16 @@ from model_language.context_network import ContextNetwork
 from model_language.context_tables import TABLES_FILE, ContextTables
 from model_language.converter import Converter, NeuralConverter
 from model_language.fused import NAME as FUSED
-from model_language.fused import FusedConfig, load_fused_converter
+from model_language.fused import FusedConfig, fused_parts, load_fused_converter
 from model_language.guided import GuidedConverter
-from model_language.ngram import NgramConfig, load_ngram_converter
+from model_language.ngram import NgramConfig, load_ngram_converter, ngram_parts
 from model_language.syllable_ngram import NAME as SYLLABLE_NGRAM
-from model_language.syllable_ngram import SyllableNgramConfig
+from model_language.syllable_ngram import (
+    SyllableNgram,
+    SyllableNgramConfig,
+    load_syllable_ngram,
+    syllable_ngram_parts,
+)
 from model_language.symbols import Symbols
 from model_language.transformer import TransformerConfig, build_transformer
 from model_language.user_words import read_user_words
@@ -49,10 +53,14 @@ class ModelEntry:
         config: its config class.
         build: ``build(config, symbols, run) -> keras.Model``, of the run with these vocabularies; None if it
             is estimated by counting rather than trained.
+        parts: ``parts(run, config)``: the files that ``load`` reads.
+        load: ``load(run, config)``: the finished model; a converter, unless it writes no hanzi.
     """
 
     config: type
     build: Callable[[Any, Symbols, RunFolder], keras.Model] | None
+    parts: Callable[[RunFolder, Any], list[Path]]
+    load: Callable[[RunFolder, Any], Any]
 
 
 def _by_sizes(build: Callable[[Any, int, int], keras.Model]) -> Callable[..., keras.Model]:
@@ -64,13 +72,35 @@ def _build_context(config: ContextConfig, symbols: Symbols, run: RunFolder) -> k
     return build_context(config, ContextTables.load(run.vocabulary(TABLES_FILE)), len(symbols.hanzi))
 
 
+def _network_parts(run: RunFolder, config: Any) -> list[Path]:
+    return [*Symbols.files(run.path), run.best_weights]
+
+
+def _context_parts(run: RunFolder, config: ContextConfig) -> list[Path]:
+    return [*_network_parts(run, config), run.vocabulary(TABLES_FILE)]
+
+
+def _load_neural(run: RunFolder, config: Any) -> NeuralConverter:
+    return NeuralConverter(*load_network(run.path))
+
+
+def _load_context(run: RunFolder, config: ContextConfig) -> ContextConverter:
+    model, symbols = load_network(run.path)
+    tables = ContextTables.load(run.vocabulary(TABLES_FILE))
+    return ContextConverter(ContextNetwork(context_weights(model, tables)), symbols)
+
+
+def _load_syllables(run: RunFolder, config: SyllableNgramConfig) -> SyllableNgram:
+    return load_syllable_ngram(run.path)
+
+
 MODELS: dict[str, ModelEntry] = {
-    "transformer": ModelEntry(TransformerConfig, _by_sizes(build_transformer)),
-    "cbhg": ModelEntry(CbhgConfig, _by_sizes(build_cbhg)),
-    "context": ModelEntry(ContextConfig, _build_context),
-    "ngram": ModelEntry(NgramConfig, None),
-    FUSED: ModelEntry(FusedConfig, None),
-    SYLLABLE_NGRAM: ModelEntry(SyllableNgramConfig, None),
+    "transformer": ModelEntry(TransformerConfig, _by_sizes(build_transformer), _network_parts, _load_neural),
+    "cbhg": ModelEntry(CbhgConfig, _by_sizes(build_cbhg), _network_parts, _load_neural),
+    "context": ModelEntry(ContextConfig, _build_context, _context_parts, _load_context),
+    "ngram": ModelEntry(NgramConfig, None, ngram_parts, load_ngram_converter),
+    FUSED: ModelEntry(FusedConfig, None, fused_parts, load_fused_converter),
+    SYLLABLE_NGRAM: ModelEntry(SyllableNgramConfig, None, syllable_ngram_parts, _load_syllables),
 }
 
 
@@ -93,15 +123,28 @@ def load_converter(run_folder: str | Path, words: str | Path | None = None) -> C
     if config.name == SYLLABLE_NGRAM:
         hint = "it helps the beam search (--syllables RUN); to write hanzi, give another language run"
         raise RunError("an n-gram of syllables writes no hanzi", where=run.path, hint=hint)
-    if isinstance(config, NgramConfig):
-        return load_ngram_converter(run, config)
-    if isinstance(config, FusedConfig):
-        return load_fused_converter(run, config)
-    model, symbols = load_network(run.path)
-    if isinstance(config, ContextConfig):
-        tables = ContextTables.load(run.vocabulary(TABLES_FILE))
-        return ContextConverter(ContextNetwork(context_weights(model, tables)), symbols)
-    return NeuralConverter(model, symbols)
+    return MODELS[config.name].load(run, config)
+
+
+def load_language_model(run_folder: str | Path) -> Any:
+    """The model of a finished language run: a converter, or an n-gram of syllables.
+
+    Raises:
+        RunError: as :func:`load_converter`.
+    """
+    run = open_run(run_folder, task="language")
+    config = read_model_config(run)
+    return MODELS[config.name].load(run, config)
+
+
+def language_parts(run: RunFolder) -> list[Path]:
+    """The files that :func:`load_language_model` reads beside config.yaml.
+
+    Raises:
+        ConfigError: the run's model is unknown, or an option of it is wrong.
+    """
+    config = read_model_config(run)
+    return MODELS[config.name].parts(run, config)
 
 
 def load_network(run_folder: str | Path, weights: str = "best") -> tuple[keras.Model, Symbols]:

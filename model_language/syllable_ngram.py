@@ -14,9 +14,9 @@ import numpy as np
 
 from model_language.backoff import BackoffModel, read_arrays, tables_of
 from model_language.kneser_ney import BOUNDARY, bits_needed, estimate
-from utils.errors import ConfigError, RunError, TrainingError
+from utils.errors import ConfigError, CorpusError, RunError, TrainingError
 from utils.pinyin import full_inventory
-from utils.run import open_run
+from utils.run import RunFolder, open_run
 from utils.vocabulary import Vocabulary, language_vocabulary
 
 NAME = "syllable_ngram"
@@ -74,8 +74,15 @@ class SyllableNgram(BackoffModel):
         return self.vocabulary.encode_or_unknown(tokens)
 
     def perplexity(self, sentences: Iterable[Sequence[str]]) -> float:
-        """exp of the mean negative log-probability a token, the sentences' ends included."""
-        ids = _ids([sentence for sentence in sentences if sentence], self.vocabulary).astype(np.int64)
+        """exp of the mean negative log-probability a token, the sentences' ends included.
+
+        Raises:
+            CorpusError: there is no sentence, or all are empty.
+        """
+        sentences = [sentence for sentence in sentences if sentence]
+        if not sentences:
+            raise CorpusError("no sentence to compute a perplexity from", hint="give some that are not empty")
+        ids = _ids(sentences, self.vocabulary).astype(np.int64)
         # The beginning is as many boundaries as the model looks back; earlier sentences don't count.
         histories = np.zeros((len(ids), self.history), np.int64)
         inside = np.ones(len(ids), bool)
@@ -90,6 +97,11 @@ class SyllableNgram(BackoffModel):
             for start in range(1, len(ids), _SCORED_AT_ONCE)
         ]
         return float(np.exp(-np.concatenate(logs).mean(dtype=np.float64)))
+
+
+def syllable_ngram_parts(run: RunFolder, config: SyllableNgramConfig) -> list[Path]:
+    """The files that :func:`load_syllable_ngram` reads."""
+    return [run.path / SYLLABLES_FILE, run.vocabulary("pinyin.txt")]
 
 
 def load_syllable_ngram(run_folder: str | Path) -> SyllableNgram:

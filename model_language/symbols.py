@@ -14,6 +14,7 @@ import numpy as np
 
 from model_language.lexicon import UNREADABLE, Lexicon, build_lexicon
 from utils.pinyin import full_inventory
+from utils.run import RunFolder
 from utils.vocabulary import PAD, UNKNOWN, Vocabulary, language_vocabulary
 
 PAD_ID, UNKNOWN_ID = 0, 1
@@ -70,12 +71,18 @@ class Symbols:
         """Hanzi ids as text; ``<unk>`` and ``<pad>`` are written as :data:`UNREADABLE`."""
         return "".join(token if len(token) == 1 else UNREADABLE for token in self.hanzi.decode(ids))
 
+    @staticmethod
+    def files(run_folder: str | Path) -> tuple[Path, Path, Path]:
+        """Where :meth:`save` writes and :meth:`load` reads: pinyin, hanzi, lexicon."""
+        run = RunFolder(Path(run_folder))
+        return run.vocabulary("pinyin.txt"), run.vocabulary("hanzi.txt"), run.vocabulary("lexicon.tsv")
+
     def save(self, run_folder: str | Path) -> None:
         """Write the three files into ``run_folder/vocabulary``."""
-        folder = Path(run_folder) / "vocabulary"
-        self.pinyin.save(folder / "pinyin.txt")
-        self.hanzi.save(folder / "hanzi.txt")
-        self.lexicon.save(folder / "lexicon.tsv")
+        pinyin, hanzi, lexicon = self.files(run_folder)
+        self.pinyin.save(pinyin)
+        self.hanzi.save(hanzi)
+        self.lexicon.save(lexicon)
 
     @classmethod
     def load(cls, run_folder: str | Path) -> Symbols:
@@ -84,12 +91,8 @@ class Symbols:
         Raises:
             UserError: one of them is missing or damaged.
         """
-        folder = Path(run_folder) / "vocabulary"
-        return cls(
-            Vocabulary.load(folder / "pinyin.txt"),
-            Vocabulary.load(folder / "hanzi.txt"),
-            Lexicon.load(folder / "lexicon.tsv"),
-        )
+        pinyin, hanzi, lexicon = cls.files(run_folder)
+        return cls(Vocabulary.load(pinyin), Vocabulary.load(hanzi), Lexicon.load(lexicon))
 
     def _candidate_ids(self, syllable: str) -> list[int]:
         if syllable in (PAD, UNKNOWN):

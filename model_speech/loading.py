@@ -53,6 +53,11 @@ class AcousticModel:
         return self.time_stride * self.features.hop_samples / self.features.sample_rate
 
 
+def acoustic_parts(run: RunFolder) -> list[Path]:
+    """The files that :func:`load_acoustic_model` reads beside config.yaml."""
+    return [run.vocabulary("acoustic.txt"), run.best_weights]
+
+
 def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel:
     """Build the model of a speech run and load its weights; needs the run folder and nothing more.
 

@@ -16,10 +16,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from model_keyword.loading import load_keyword_model
-from model_language.ngram import NGRAM_FILE
-from model_language.registry import load_converter
-from model_speech.loading import load_acoustic_model
+from model_keyword.loading import keyword_parts, load_keyword_model
+from model_language.registry import language_parts, load_language_model
+from model_speech.loading import acoustic_parts, load_acoustic_model
 from preflight.findings import ERROR, WARNING, Finding
 from training.commands import RECIPES
 from utils import checksums
@@ -28,8 +27,8 @@ from utils.errors import RunError, UserError, VocabularyError
 from utils.run import ENVIRONMENT, RunFolder
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
-_VOCABULARIES = {"speech": ("acoustic.txt",), "language": ("pinyin.txt", "hanzi.txt", "lexicon.tsv")}
-_LOADERS = {"speech": load_acoustic_model, "language": load_converter, "keyword": load_keyword_model}
+_PARTS = {"speech": acoustic_parts, "language": language_parts, "keyword": keyword_parts}
+_LOADERS = {"speech": load_acoustic_model, "language": load_language_model, "keyword": load_keyword_model}
 _NOT_FALLING = 0.98  # of the first epoch's training loss
 _COLLAPSED = 0.99  # a dev error from here on is that of a model that outputs blanks
 _EPOCHS_TO_JUDGE, _STEPS_TO_JUDGE = 3, 1000
@@ -61,15 +60,10 @@ def changed_file(run: RunFolder) -> Iterator[Finding]:
 
 
 def missing_part(run: RunFolder) -> Iterator[Finding]:
-    """Files that a run folder needs and lacks."""
-    config = run.config()
-    needed = [run.vocabulary(name) for name in _VOCABULARIES.get(config.get("task"), ())]
-    needed += [run.labels] if config.get("task") == "keyword" else []
+    """Files that a run of its kind needs and lacks."""
     trained = run.history.is_file() or run.metrics.is_file() or not run.checkpoint.is_file()
-    weights = run.path / NGRAM_FILE if _is_ngram(config) else run.best_weights
-    needed += [weights] if trained else []
-    for path in needed:
-        if not path.is_file():
+    for path in _missing(run):
+        if trained or path != run.best_weights:
             name = str(path.relative_to(run.path))
             yield Finding(ERROR, str(run.path), name, "a part of the run is missing", _AGAIN)
 
@@ -156,11 +150,10 @@ def odd_vocabulary(run: RunFolder) -> Iterator[Finding]:
 
 def unfit_weights(run: RunFolder) -> Iterator[Finding]:
     """Weights of another size than config and vocabulary say."""
-    load = _LOADERS.get(run.config().get("task"), load_converter)
-    if not _is_ngram(run.config()) and not run.best_weights.is_file():
+    if _missing(run):
         return
     try:
-        load(run.path)
+        _LOADERS[run.config()["task"]](run.path)
     except UserError as error:
         what = " ".join(error.what.split())
         hint = error.hint or "config.yaml, vocabulary/ and weights must come from one training"
@@ -218,8 +211,13 @@ def _weights(run: RunFolder) -> list[Path]:
     return [path for path in (run.best_weights, run.last_weights) if path.is_file()]
 
 
-def _is_ngram(config: dict) -> bool:
-    return (config.get("model") or {}).get("name") == "ngram"
+def _missing(run: RunFolder) -> list[Path]:
+    """The parts that a run of this kind has, and this one lacks."""
+    try:
+        parts = _PARTS[run.config().get("task")](run)
+    except (KeyError, UserError):  # an unknown task or model: unknown_config speaks of it
+        return []
+    return [path for path in parts if not path.is_file()]
 
 
 def _not_finite(path: Path) -> list[str]:

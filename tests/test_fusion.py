@@ -19,7 +19,7 @@ from model_speech.fusion import Fusion
 from pipeline import load_fusion
 from tests.test_decoding import label_probabilities, log_softmax, random_logits
 from training.commands import train_from_config
-from utils.errors import ConfigError, RunError, TrainingError
+from utils.errors import ConfigError, CorpusError, RunError, TrainingError
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 SENTENCES = [tuple(line.split()) for line in ("ni3 hao3", "ni3 hao3 ma5", "wo3 hao3", "wo3 men5 hao3 ma5")]
@@ -63,6 +63,12 @@ def test_an_ngram_of_syllables_is_a_distribution(ngram):
     histories = np.array([[0, 0], [0, *ngram.ids(["ni3"])], ngram.ids(["hao3", "ma5"])])
     everything = np.tile(np.arange(ngram.size), (3, 1))
     np.testing.assert_allclose(np.exp(ngram.log_probs(histories, everything)).sum(axis=1), 1.0, rtol=1e-4)
+
+
+def test_a_perplexity_of_nothing_says_so(ngram):
+    for sentences in ([], [()]):
+        with pytest.raises(CorpusError, match="no sentence to compute a perplexity from"):
+            ngram.perplexity(sentences)
 
 
 def test_perplexity_is_that_of_the_sentences_one_by_one(ngram):

@@ -15,7 +15,7 @@ from data.text import read_pairs
 from model_language.context import ContextConfig, context_weights
 from model_language.context_file import save_weights_file
 from model_language.context_tables import TABLES_FILE, ContextTables, heard_as
-from model_language.fused import NETWORK_FILE, NGRAMS_FILE, FusedConfig, load_fused_converter
+from model_language.fused import NETWORK_FILE, NGRAMS_FILE, FusedConfig, fused_parts, load_fused_converter
 from model_language.heard import HEARD_FILE, build_heard
 from model_language.ngram_building import build_packed
 from model_language.packed_ngrams import save_packed
@@ -74,12 +74,12 @@ def make_fused(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
     if not (run.path / NGRAMS_FILE).is_file():
         ids = np.concatenate(list(_token_ids(shards, symbols, model, config.seed)))
         save_packed(run.path / NGRAMS_FILE, build_packed(ids, len(symbols.hanzi), model.order, model.ngrams))
-    parts = [NETWORK_FILE, NGRAMS_FILE, HEARD_FILE]
     if model.words:
         save_words(run.path / WORDS_FILE, pack_words(read_dictionary(), symbols))
-        parts.append(WORDS_FILE)
-    size = sum((run.path / name).stat().st_size for name in parts)
-    write_text(run.path / "model_summary.txt", f"{', '.join(parts)}: {size / 1e6:.1f} MB\n")
+    parts = fused_parts(run, model)
+    names = ", ".join(str(path.relative_to(run.path)) for path in parts)
+    size = sum(path.stat().st_size for path in parts)
+    write_text(run.path / "model_summary.txt", f"{names}: {size / 1e6:.1f} MB\n")
     return _evaluate(config, run)
 
 
