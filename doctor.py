@@ -37,6 +37,7 @@ from utils.run import RunFolder
 from utils.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from preflight.machine import Machine
     from training.speech import SpeechConfig
 
 EXAMPLES = """\
@@ -46,9 +47,13 @@ examples:
   python doctor.py --config configs/speech/compact_thchs30.yaml data.batch_utterances=16 --overfit
   python doctor.py runs/compact datasets/mine/test.tsv
   python doctor.py recordings/ strange.wav
+  python doctor.py --machine
+  python doctor.py --machine --config configs/speech/compact_thchs30.yaml --no-audio
 
 A manifest whose name begins with train, dev or test is taken as that split; a recipe says itself which is
 which. With a run folder, manifests are held against its vocabulary and its model's time stride.
+--machine shows devices, memory and whether XLA works; with a recipe it also times training steps, on random
+features in the recipe's batch sizes, and forecasts how long the training takes.
 Exit code: 0 no error (warnings don't count), 1 errors, 2 a wrong command line.
 """
 OVERFIT_MINUTES = 5
@@ -74,13 +79,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     paths = [Path(word) for word in options.paths if word not in overrides]
     if overrides and not options.config:
         raise ConfigError(f"'{overrides[0]}' overrides a recipe", hint="give --config RECIPE too")
-    if not paths and not options.config:
-        parser.error("name a manifest, a folder, a run, a recording or --config RECIPE")
+    if not paths and not options.config and not options.machine:
+        parser.error("name a manifest, a folder, a run, a recording, --config RECIPE or --machine")
     subjects = sort_subjects(paths)
     findings = _examine(subjects, options, overrides)
+    machine = _machine(options, overrides) if options.machine else None
+    if machine:
+        findings += machine.findings()
     if options.json:
-        print(json.dumps(as_json(findings), ensure_ascii=False, indent=2))
+        facts = {"machine": machine.facts} if machine else {}
+        print(json.dumps({**facts, **as_json(findings)}, ensure_ascii=False, indent=2))
     else:
+        for name, value in machine.facts.items() if machine else ():
+            print(f"{name:13}  {value}")
         for line in format_findings(findings, every=options.all):
             print(line)
         print(count_line(findings))
@@ -147,6 +158,15 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
     return findings
 
 
+def _machine(options: argparse.Namespace, overrides: Sequence[str]) -> Machine:
+    silence_tensorflow()
+    from preflight import recipes  # here: see utils.quiet
+    from preflight.machine import examine_machine
+
+    recipe = recipes.read_recipe(options.config, overrides) if options.config else None
+    return examine_machine(recipe, recipes.recipe_listings(recipe) if recipe else [])
+
+
 def _overfit(
     recipe: SpeechConfig | None, listings: Sequence[Listing], where: str, minutes: int
 ) -> list[Finding]:
@@ -182,6 +202,11 @@ def _parser() -> argparse.ArgumentParser:
         help="manifests, folders of manifests, runs, recordings; values that win over the recipe's",
     )
     parser.add_argument("--config", type=Path, metavar="RECIPE", help="check a recipe of train.py speech")
+    parser.add_argument(
+        "--machine",
+        action="store_true",
+        help="devices, memory, XLA; with --config the time of a training step and a forecast",
+    )
     parser.add_argument("--no-audio", action="store_true", help="don't decode the recordings")
     parser.add_argument(
         "--overfit",

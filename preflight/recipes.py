@@ -12,6 +12,7 @@ from preflight.examination import examine_texts
 from preflight.findings import ERROR, Finding, apply, count_line, format_findings, has_errors
 from preflight.length_checks import target_too_long
 from preflight.listings import Line, Listing, is_manifest, lines_of, of_role, read_listing
+from preflight.machine import MACHINE
 from preflight.overfit import overfit_ten
 from preflight.run_checks import LOADED, OPENED, RUN, foreign_vocabulary
 from training.commands import RECIPES
@@ -22,7 +23,7 @@ from utils.run import ENVIRONMENT, RunFolder
 
 log = logging.getLogger("train")
 
-WITH_MODEL = (target_too_long, *CACHE, *OPENED, *RUN, *LOADED, foreign_vocabulary, overfit_ten)
+WITH_MODEL = (target_too_long, *CACHE, *OPENED, *RUN, *LOADED, foreign_vocabulary, overfit_ten, *MACHINE)
 """All checks that this module adds."""
 
 

@@ -5,23 +5,34 @@ from __future__ import annotations
 import csv
 import json
 import logging
+import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 import soundfile
 
 import doctor
 from data.manifest import COLUMNS
-from preflight import cache_checks
+from model_language.registry import MODELS as LANGUAGE_MODELS
+from model_language.syllable_ngram import SyllableNgram, SyllableNgramConfig
+from model_speech.compact import CompactConfig
+from preflight import cache_checks, machine
+from preflight.listings import read_listing
 from tests.damage import damage_file
 from tests.tiny_corpus import SYLLABLES
+from training.loop import TrainingConfig
+from training.speech import SpeechConfig, SpeechDataConfig
 from utils import checksums
 from utils.audio import write_wav
+from utils.config import save_yaml, to_plain
+from utils.features import FeatureConfig
 from utils.files import write_text
+from utils.run import PRETRAINED, start_run
 
 RATE, SECONDS = 16_000, 2.0
 ERROR, WARNING = "error", "warning"
@@ -484,6 +495,44 @@ def test_a_vocabulary_that_the_manifests_do_not_give_is_found(sound_run, corpus,
     assert names(findings(capsys, run)) == [(WARNING, "foreign-vocabulary")]
 
 
+_SYMBOLS = {f"vocabulary/{name}" for name in ("pinyin.txt", "hanzi.txt", "lexicon.tsv")}
+PARTS = {
+    "compact": ("speech", {}, {"vocabulary/acoustic.txt", "best.weights.h5"}),
+    "ds_cnn": ("keyword", {}, {"labels.txt", "best.weights.h5"}),
+    "transformer": ("language", {}, {*_SYMBOLS, "best.weights.h5"}),
+    "cbhg": ("language", {}, {*_SYMBOLS, "best.weights.h5"}),
+    "context": ("language", {}, {*_SYMBOLS, "best.weights.h5", "vocabulary/context.npz"}),
+    "ngram": ("language", {}, {*_SYMBOLS, "ngram.npz"}),
+    "syllable_ngram": ("language", {}, {"vocabulary/pinyin.txt", "syllables.npz"}),
+    "fused": ("language", {"words": 0.3}, {*_SYMBOLS, "network.npz", "ngrams.npz", "heard.npz", "words.npz"}),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_each_kind_of_run_is_examined_by_its_own_parts(name, tmp_path, capsys):
+    task, settings, parts = PARTS[name]
+    save_yaml(tmp_path / "config.yaml", {"task": task, "model": {"name": name, **settings}})
+    write_text(tmp_path / "metrics.json", "{}")
+    found = [each for each in findings(capsys, tmp_path) if each["check"] == "missing-part"]
+    assert {each["item"] for each in found} == parts
+
+
+def test_every_language_model_has_such_a_test():
+    assert {name for name, (task, _, _) in PARTS.items() if task == "language"} == set(LANGUAGE_MODELS)
+
+
+def test_runs_without_a_network_of_their_own_are_sound(tmp_path, capsys):
+    assert findings(capsys, PRETRAINED) == []
+    config = SyllableNgramConfig(order=2)
+    model = SyllableNgram.train([("ni3", "hao3"), ("wo3", "hao3")], config)
+    run = start_run(tmp_path / "syllables", {"task": "language", "model": to_plain(config)})
+    model.vocabulary.save(run.vocabulary("pinyin.txt"))
+    model.save(run.path / "syllables.npz")
+    assert findings(capsys, run.path) == []
+    _cut("syllables.npz")(run.path)
+    assert (ERROR, "changed-file") in names(findings(capsys, run.path))
+
+
 # --- ten utterances by heart ------------------------------------------------------------------------------
 
 
@@ -499,6 +548,58 @@ def test_the_overfit_gate_tells_a_recipe_that_learns_from_one_that_cannot(
     small += [f"optimiser.learning_rate={rate}", f"data.cache={tmp_path}", "--overfit"]
     found = findings(capsys, "--config", tmp_path / "recipe.yaml", *small)
     assert [pair for pair in names(found) if pair[1] != "shared-recording"] == expected
+
+
+# --- the machine ------------------------------------------------------------------------------------------
+
+
+def machine_recipe(folder: Path, manifest: Path) -> list[object]:
+    write_text(folder / "recipe.yaml", f"data: {{train: [{manifest}], dev: [{manifest}]}}\n")
+    small = ["model.name=compact", "model.width=8", "model.blocks=1", "features.bins=16", "training.epochs=3"]
+    return ["--config", folder / "recipe.yaml", *small, f"data.cache={folder}", "--no-audio", "--machine"]
+
+
+def test_the_machine_is_described_and_a_training_forecast(tiny_manifest, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(machine, "no_gpu_messages", lambda: ("failed call to cuInit",))
+    doctor.main(list(map(str, machine_recipe(tmp_path, tiny_manifest))))
+    shown = dict(re.split(r"  +", line, maxsplit=1) for line in capsys.readouterr().out.splitlines()[:10])
+    assert shown["computes on"] == "CPU" and shown["why no GPU"] == "failed call to cuInit"
+    assert shown["backend"].startswith(keras.backend.backend()) and shown["XLA"].startswith("works")
+    assert re.fullmatch(r"\S+ s on average", shown["training step"])
+    assert re.match(r"\S+ hours: 3 epochs of 1 steps, \d s of evaluation an epoch", shown["forecast"])
+
+
+def test_a_forecast_adds_up(tiny_manifest):
+    config = SpeechConfig(
+        features=FeatureConfig(bins=16),
+        data=SpeechDataConfig(train=("a", "b"), weights=(3.0, 1.0), batch_utterances=4),
+        model=CompactConfig(width=8, blocks=1),
+        training=TrainingConfig(epochs=5),
+    )
+    listings = [replace(read_listing(tiny_manifest), role=role) for role in ("train", "train", "dev")]
+    result = machine.forecast(config, listings)
+    assert (result.epochs, result.steps) == (5, 2 * 16 // 4)  # two passes on average
+    assert result.step_seconds > 0 and result.evaluation_seconds > 0
+    epoch = result.steps * result.step_seconds + result.evaluation_seconds
+    assert result.hours == pytest.approx(5 * epoch / 3600)
+
+
+def test_what_a_machine_lacks_is_a_finding(tiny_manifest, tmp_path, capsys, monkeypatch):
+    def fails(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(machine, "no_gpu_messages", tuple)
+    monkeypatch.setattr(machine, "unused_gpu_reason", lambda: "tensorflow uses none of this machine's GPUs")
+    monkeypatch.setattr(machine, "_xla_trial", fails)
+    monkeypatch.setattr(machine, "forecast", fails)
+    found = findings(capsys, *machine_recipe(tmp_path, tiny_manifest))
+    of_machine = [(each["severity"], each["check"], each["detail"]) for each in found][-3:]
+    assert [pair[:2] for pair in of_machine] == [
+        (WARNING, "unused-gpu"),
+        (WARNING, "xla-fails"),
+        (ERROR, "step-fails"),
+    ]
+    assert "data.batch_frames=6000" in of_machine[2][2]
 
 
 # --- the report -------------------------------------------------------------------------------------------

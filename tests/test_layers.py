@@ -63,8 +63,9 @@ LATE_IMPORTS = {
     "data/corpora/espeak.py": {"espeakng_loader"},
     "training/step.py": {"tensorflow", "jax", "torch"},
     "training/profiling.py": {"tensorflow"},
-    "utils/devices.py": {"tensorflow"},
+    "utils/devices.py": {"keras", "tensorflow", "jax", "torch"},
     "utils/run_lock.py": {"fcntl"},
+    "preflight/machine.py": {"tensorflow", "jax"},
     "model_language/to_hanzi.py": {"model_language"},
     "model_keyword/wake_word.py": {"bundle", "training"},  # as a script: a wrong word is told at once
     "utils/pypinyin_data.py": {"pypinyin"},

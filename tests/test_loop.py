@@ -93,6 +93,7 @@ def test_training_leaves_the_run_folder_of_the_contract(tmp_path):
     assert json.loads(run.metrics.read_text(encoding="utf-8"))["best"] == best
     assert list((run.logs / "train").glob("events*")) and list((run.logs / "validation").glob("events*"))
     assert not list(run.path.rglob(".*")), "temporary files are left"
+    assert run.config()["environment"]["computed_on"]["devices"]
 
 
 def test_a_resumed_run_sees_each_utterance_once_and_ends_the_same(tmp_path, monkeypatch):

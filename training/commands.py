@@ -12,6 +12,7 @@ from typing import Any
 from training import keyword, language, speech
 from training.distribution import distributed, run_path_of
 from training.history import log_to
+from training.memory import memory_errors_explained
 from training.training_texts import check_training_texts
 from utils.checksums import verified
 from utils.config import load_config, to_plain
@@ -76,7 +77,8 @@ def train_from_config(
             try:
                 if look:
                     look(config)
-                return train_task(config, run, found)
+                with memory_errors_explained(task, config):
+                    return train_task(config, run, found)
             except UserError:
                 if began:
                     _remove_unused(run)

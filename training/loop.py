@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from training.culprits import broken_rows
+from training.device_record import record_devices
 from training.distribution import ALONE, Distribution
 from training.history import HistoryWriter
 from training.kept_weights import keep_weights
@@ -148,6 +149,7 @@ def train(
         log.info("resumed at epoch %d, step %d", state.epoch, state.step)
     else:
         _save_checkpoint(job, state)
+    record_devices(run)
     distribution.vary_dropout(task.model)
     profiler = StepProfiler(parse_window(config.profile), total_steps, run.logs)
     utterances = run.path / "utterances.tsv" if config.log_utterances and distribution.chief else None

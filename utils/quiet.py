@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import ModuleType
 
 from utils.devices import grow_gpu_memory
@@ -31,7 +31,8 @@ def silence_tensorflow() -> None:
 
     Another backend than TensorFlow keeps it out of the process. Sets ``TF_CPP_MIN_LOG_LEVEL=2`` unless
     the user has set it, so that real errors still show afterwards. What is written to the standard error
-    while loading is passed on at its end, without native log lines.
+    while loading is passed on at its end, without native log lines; at the levels 0 and 1 all is shown. The
+    reason why no GPU is found is among what is held back: :func:`utils.devices.no_gpu_messages` asks for it.
 
     Raises:
         ConfigError: the backend isn't installed, or Keras knows none of this name.
@@ -39,7 +40,8 @@ def silence_tensorflow() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if "keras" in sys.modules:
         return
-    with without_native_notes():
+    wanted = os.environ["TF_CPP_MIN_LOG_LEVEL"] in ("0", "1")
+    with nullcontext() if wanted else without_native_notes():
         keras = _import_keras()
         if keras.backend.backend() == "tensorflow":
             grow_gpu_memory()  # looking for a GPU complains if there is none: have that happen here

@@ -1,0 +1,295 @@
+"""The machine and a recipe → devices, memory, a trial of XLA, the time of a training step, and a forecast.
+
+The trial steps take batches of random features, as large as the recipe's own: recordings and cached features
+are not needed, only the manifests, for their lengths.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import keras
+import numpy as np
+import psutil
+from keras import ops
+
+from data.batching import FRAME_MULTIPLE, Batch, make_batch, plan_batches
+from model_speech.ctc import output_lengths
+from model_speech.registry import MODELS
+from preflight.findings import ERROR, WARNING, Finding, apply
+from preflight.listings import Line, Listing, of_role
+from training.loop import prepare_backend
+from training.memory import memory_errors_explained
+from training.optimiser import make_optimizer
+from training.speech import SpeechConfig, SpeechTask
+from training.step import make_train_step
+from utils.devices import backend_gpus, device_facts, no_gpu_messages, unused_gpu_reason
+from utils.errors import ConfigError, TrainingError
+from utils.features import feature_bins, frame_count
+from utils.nvidia import nvidia_gpus
+from utils.prediction import predict
+from utils.vocabulary import Vocabulary, acoustic_vocabulary
+
+_QUANTILES = (0.1, 0.5, 0.9)  # of the batches by their size: which ones are tried
+_REPETITIONS = 2  # of each batch, after the first call, which compiles
+_GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What was found out.
+
+    Attributes:
+        facts: name → value, in the order in which they are shown.
+        unused_gpu: why a GPU of the machine is not used; ``""`` if none is unused.
+        xla_error: why the trial of XLA failed; ``""`` if it worked, or the backend needs none.
+        step_error: why a training step of the recipe failed; ``""`` if it worked, or there was no recipe.
+        needs_xla: whether the recipe asks for XLA.
+    """
+
+    facts: dict[str, str]
+    unused_gpu: str = ""
+    xla_error: str = ""
+    step_error: str = ""
+    needs_xla: bool = False
+
+    def findings(self) -> list[Finding]:
+        """What is wrong with it."""
+        return apply(MACHINE, self, "this machine")
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a training would take on this machine.
+
+    Attributes:
+        steps: optimiser steps of an epoch.
+        epochs: of the recipe; patience may end the training earlier.
+        step_seconds: mean time of a step.
+        evaluation_seconds: time of the dev set, once an epoch.
+    """
+
+    steps: int
+    epochs: int
+    step_seconds: float
+    evaluation_seconds: float
+
+    @property
+    def hours(self) -> float:
+        """The whole training, without computing the features."""
+        return self.epochs * (self.steps * self.step_seconds + self.evaluation_seconds) / 3600
+
+
+def unused_gpu(machine: Machine, where: str) -> Iterator[Finding]:
+    """With --machine: an NVIDIA GPU that the backend doesn't use."""
+    if machine.unused_gpu:
+        advice = "install driver and CUDA libraries that fit the build (pip install 'tensorflow[and-cuda]')"
+        yield Finding(WARNING, where, "", "a GPU is not used", advice, machine.unused_gpu)
+
+
+def xla_fails(machine: Machine, where: str) -> Iterator[Finding]:
+    """With --machine: XLA can't compile here."""
+    if machine.xla_error:
+        severity = ERROR if machine.needs_xla else WARNING
+        yield Finding(severity, where, "", "XLA fails", "set training.xla=false", machine.xla_error)
+
+
+def step_fails(machine: Machine, where: str) -> Iterator[Finding]:
+    """With --machine and --config: a training step of the recipe fails, for want of memory for one."""
+    if machine.step_error:
+        advice = "lower data.batch_frames if memory is short"
+        yield Finding(ERROR, where, "", "a training step fails", advice, machine.step_error)
+
+
+MACHINE = (unused_gpu, xla_fails, step_fails)
+
+
+def examine_machine(config: SpeechConfig | None, listings: Sequence[Listing]) -> Machine:
+    """Look at the machine; with a recipe and its manifests, try training steps too.
+
+    Args:
+        config: a recipe of an acoustic model, or None.
+        listings: its manifests, each with its role.
+
+    Raises:
+        ConfigError: the recipe has no training utterance.
+    """
+    facts = _computer_facts()
+    facts["XLA"], xla_error = _try_xla()
+    step_error = ""
+    if config:
+        try:
+            with memory_errors_explained("speech", config):
+                result = forecast(config, listings)
+            facts |= _forecast_facts(result)
+        except TrainingError as error:
+            step_error = str(error)
+    needs_xla = bool(config and config.training.xla)
+    return Machine(facts, unused_gpu_reason(), xla_error, step_error, needs_xla)
+
+
+def forecast(config: SpeechConfig, listings: Sequence[Listing]) -> Forecast:
+    """Time training steps and evaluation of a recipe on random features.
+
+    Raises:
+        ConfigError: the recipe has no training utterance.
+    """
+    prepare_backend(config.training, config.seed)
+    train = _lines(config, of_role(listings, "train"))[: config.data.limit or None]
+    dev = _lines(config, of_role(listings, "dev"))
+    if not train:
+        raise ConfigError("no training utterance to forecast from", hint="see data.train of the recipe")
+    vocabulary = acoustic_vocabulary({syllable for line, _ in train for syllable in line.pinyin})
+    bins = feature_bins(config.features)
+    model = MODELS[config.model.name].build(config.model, bins, len(vocabulary))
+    optimizer = make_optimizer(config.optimiser, total_steps=1000)
+    optimizer.build(model.trainable_variables)
+    # Without sources of batches: only its losses are computed.
+    task = SpeechTask(model, vocabulary, config.model.time_stride, None, None)
+    step = make_train_step(model, optimizer, task.losses, config.training.xla)
+    maker = _BatchMaker(config, vocabulary)
+    plan = maker.plan(train, shuffle=True)
+    per_frame = _seconds_per_frame(maker, train, plan, lambda batch: np.asarray(step(task.arrays(batch))))
+    passes = _passes(config, listings)
+    evaluation = 0.0
+    if dev:
+        dev_plan = maker.plan(dev, shuffle=False)
+        dev_per_frame = _seconds_per_frame(maker, dev, dev_plan, lambda batch: _predict(model, batch))
+        evaluation = dev_per_frame * sum(maker.size(dev, indices) for indices in dev_plan)
+    seconds = per_frame * sum(maker.size(train, indices) for indices in plan)
+    steps = max(1, round(len(plan) * passes))
+    return Forecast(steps, config.training.epochs, seconds / len(plan), evaluation)
+
+
+def _lines(config: SpeechConfig, listings: Sequence[Listing]) -> list[tuple[Line, int]]:
+    """Utterances of usable length, each with its feature frames."""
+    rate = config.features.sample_rate
+    lines = [line for listing in listings for line in listing.lines if 0 < line.seconds < float("inf")]
+    return [(line, frame_count(round(line.seconds * rate), config.features)) for line in lines]
+
+
+def _passes(config: SpeechConfig, listings: Sequence[Listing]) -> float:
+    """Passes over the training utterances in an epoch: the mean of ``data.weights``."""
+    sizes = [len(listing.lines) for listing in of_role(listings, "train")]
+    weights = config.data.weights
+    if len(weights) != len(sizes) or not sum(sizes):
+        return 1.0
+    return sum(weight * size for weight, size in zip(weights, sizes, strict=True)) / sum(sizes)
+
+
+class _BatchMaker:
+    """Batches of random features in the sizes that a recipe's batches have."""
+
+    def __init__(self, config: SpeechConfig, vocabulary: Vocabulary):
+        self._config, self._classes = config, len(vocabulary)
+        self._random = np.random.default_rng(config.seed)
+
+    def plan(self, lines: Sequence[tuple[Line, int]], shuffle: bool) -> list[np.ndarray]:
+        """The batches of an epoch: arrays of indices into ``lines``."""
+        data = self._config.data
+        return plan_batches(
+            np.array([frames for _, frames in lines]),
+            batch_frames=data.batch_frames,
+            max_batch=data.batch_utterances,
+            seed=self._config.seed,
+            epoch=1,
+            shuffle=shuffle,
+        )
+
+    def size(self, lines: Sequence[tuple[Line, int]], indices: np.ndarray) -> int:
+        """Frames of a batch, padding included."""
+        longest = max(lines[index][1] for index in indices)
+        return len(indices) * -(-longest // FRAME_MULTIPLE) * FRAME_MULTIPLE
+
+    def batch(self, lines: Sequence[tuple[Line, int]], indices: np.ndarray) -> Batch:
+        """Random features and labels; labels no longer than the model's output has room for."""
+        chosen = [lines[index] for index in indices]
+        bins, stride = feature_bins(self._config.features), self._config.model.time_stride
+        rooms = [int(output_lengths(frames, stride)) // 2 for _, frames in chosen]
+        features = [self._random.standard_normal((frames, bins), np.float32) for _, frames in chosen]
+        labels = [
+            self._random.integers(0, self._classes - 1, max(1, min(len(line.pinyin), room)))
+            for (line, _), room in zip(chosen, rooms, strict=True)
+        ]
+        return make_batch([line.id for line, _ in chosen], features, labels)
+
+
+def _seconds_per_frame(
+    maker: _BatchMaker,
+    lines: Sequence[tuple[Line, int]],
+    plan: Sequence[np.ndarray],
+    run: Callable[[Batch], object],
+) -> float:
+    """Time of small, middling and large batches by padded frames, without the first call of each."""
+    ordered = sorted(plan, key=lambda indices: maker.size(lines, indices))
+    tried = [ordered[round(share * (len(ordered) - 1))] for share in _QUANTILES]
+    seconds, frames = 0.0, 0
+    for indices in tried:
+        batch = maker.batch(lines, indices)
+        run(batch)
+        began = time.perf_counter()
+        for _ in range(_REPETITIONS):
+            run(batch)
+        seconds += time.perf_counter() - began
+        frames += _REPETITIONS * maker.size(lines, indices)
+    return seconds / frames
+
+
+def _predict(model: keras.Model, batch: Batch) -> object:
+    return predict(model, {"features": batch.features, "lengths": batch.feature_lengths})
+
+
+def _computer_facts() -> dict[str, str]:
+    facts, memory = device_facts(), psutil.virtual_memory()
+    gpus = "; ".join(map(str, nvidia_gpus())) or "none found"
+    reasons = {} if backend_gpus() else {"why no GPU": "; ".join(no_gpu_messages()) or "no message"}
+    return {
+        "backend": f"{keras.backend.backend()}, Keras {keras.version()}, CUDA build: {facts['cuda_build']}",
+        "computes on": ", ".join(facts["devices"]),
+        **reasons,
+        "NVIDIA GPUs": gpus,
+        "memory": f"{memory.available / _GIB:.1f} of {memory.total / _GIB:.1f} GiB free",
+        "processor": f"{os.cpu_count()} cores",
+        "disk": f"{shutil.disk_usage(Path.cwd()).free / _GIB:.0f} GiB free in {Path.cwd()}",
+    }
+
+
+def _try_xla() -> tuple[str, str]:
+    """Compile a small function with XLA: how it went, and the error if it failed."""
+    if keras.backend.backend() == "torch":
+        return "not used by PyTorch", ""
+    try:
+        began = time.perf_counter()
+        _xla_trial()
+    except Exception as error:  # whatever a backend raises: the trial's result
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        return f"fails: {reason}", reason
+    return f"works, {time.perf_counter() - began:.1f} s for a small function", ""
+
+
+def _xla_trial() -> None:
+    values = np.ones((4, 4), np.float32)
+    if keras.backend.backend() == "jax":
+        import jax
+
+        jax.jit(lambda x: ops.softmax(ops.matmul(x, x)))(values).block_until_ready()
+    else:
+        import tensorflow as tf
+
+        tf.function(lambda x: ops.softmax(ops.matmul(x, x)), jit_compile=True)(tf.constant(values)).numpy()
+
+
+def _forecast_facts(result: Forecast) -> dict[str, str]:
+    evaluation = f", {result.evaluation_seconds:.0f} s of evaluation an epoch"
+    return {
+        "training step": f"{result.step_seconds:.3g} s on average",
+        "forecast": (
+            f"{result.hours:.2g} hours: {result.epochs} epochs of {result.steps:,} steps{evaluation}; "
+            "without the features' computation and early stopping"
+        ),
+    }

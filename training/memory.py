@@ -1,0 +1,56 @@
+"""A training that runs out of memory, on a GPU or not → an error that names the setting to lower."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from utils.errors import TrainingError
+
+BATCH_SIZES = {
+    "speech": "data.batch_frames",
+    "language": "data.batch_syllables",
+    "keyword": "training.batch_clips",
+}
+"""The setting of each task that the memory of a step grows with."""
+
+# Of TensorFlow, PyTorch, Python and NumPy; JAX and XLA have no class of their own for it.
+_NAMES = {"ResourceExhaustedError", "OutOfMemoryError", "MemoryError"}
+_PHRASES = ("RESOURCE_EXHAUSTED", "out of memory")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of any backend says that memory has run out."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & _NAMES) or any(phrase in str(error) for phrase in _PHRASES)
+
+
+@contextmanager
+def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
+    """Inside the block, running out of memory is an error that names the setting to lower.
+
+    Args:
+        task: ``speech``, ``language`` or ``keyword``.
+        config: the recipe.
+
+    Raises:
+        TrainingError: memory has run out.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        section, name = BATCH_SIZES[task].split(".")
+        value = getattr(getattr(config, section), name)
+        hint = (
+            f"lower {section}.{name} (now {value:,}), e.g. {section}.{name}={value // 2}, in a new run "
+            "(another --run); doctor.py --machine --config RECIPE tries a step"
+        )
+        raise TrainingError(f"memory has run out ({_first_line(error)})", hint=hint) from error
+
+
+def _first_line(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 160 else f"{text[:160]} …"

@@ -1,0 +1,104 @@
+"""The machine → its NVIDIA GPUs, whether or not a framework can use them."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_FIELDS = ("name", "driver_version", "memory.free", "memory.total")
+_VENDOR, _DISPLAY_CLASSES = "0x10de", ("0x0300", "0x0302")  # PCI: NVIDIA; VGA and 3D controllers
+_ANSWER_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class NvidiaGpu:
+    """A GPU as its driver describes it.
+
+    Attributes:
+        name: of the model.
+        driver: version of the driver; ``""`` if none is loaded.
+        free_mib: free memory in MiB; None if unknown.
+        total_mib: all of its memory in MiB; None if unknown.
+    """
+
+    name: str
+    driver: str = ""
+    free_mib: int | None = None
+    total_mib: int | None = None
+
+    def __str__(self) -> str:
+        parts = [self.name, f"driver {self.driver}" if self.driver else "no driver loaded"]
+        if self.free_mib is not None and self.total_mib is not None:
+            parts.append(f"{self.free_mib / 1024:.1f} of {self.total_mib / 1024:.1f} GiB free")
+        return ", ".join(parts)
+
+
+def nvidia_gpus(root: Path = Path("/")) -> list[NvidiaGpu]:
+    """The GPUs that nvidia-smi lists; if it doesn't answer, those on the PCI bus.
+
+    Args:
+        root: of the file system.
+    """
+    return _from_nvidia_smi() or _from_pci_bus(root)
+
+
+def gpus_hidden(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the user hides all GPUs from the frameworks: ``CUDA_VISIBLE_DEVICES`` is empty or -1."""
+    return environment.get(VISIBLE, "0").strip() in ("", "-1")
+
+
+def _from_nvidia_smi() -> list[NvidiaGpu]:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    query = [f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(
+            [program, *query], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    rows = [[value.strip() for value in row] for row in csv.reader(done.stdout.splitlines())]
+    return [
+        NvidiaGpu(name, driver, _number(free), _number(total))
+        for name, driver, free, total in (row for row in rows if len(row) == len(_FIELDS))
+    ]
+
+
+def _from_pci_bus(root: Path) -> list[NvidiaGpu]:
+    """What Linux has found, without help of the driver."""
+    driver = _driver(root)
+    described = {}
+    for path in root.glob("proc/driver/nvidia/gpus/*/information"):
+        with suppress(OSError):
+            if found := re.search(r"Model:\s*(.+)", path.read_text(encoding="utf-8", errors="replace")):
+                described[path.parent.name] = found[1].strip()
+    gpus = []
+    for folder in sorted(root.glob("sys/bus/pci/devices/*")):
+        with suppress(OSError):
+            vendor, kind = ((folder / name).read_text().strip() for name in ("vendor", "class"))
+            if vendor == _VENDOR and kind.startswith(_DISPLAY_CLASSES):
+                name = described.get(folder.name, f"an NVIDIA GPU (PCI {folder.name})")
+                gpus.append(NvidiaGpu(name, driver))
+    return gpus
+
+
+def _driver(root: Path) -> str:
+    """Version of the loaded kernel module."""
+    with suppress(OSError):
+        text = (root / "proc/driver/nvidia/version").read_text(encoding="utf-8", errors="replace")
+        if found := re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", text):
+            return found[1]
+    return ""
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
