@@ -248,6 +248,8 @@ def test_any_damage_to_the_settings_is_named(copy, kind):
     for seed in range(20):
         (copy / "bundle.json").write_bytes(whole)
         damage_file(copy / "bundle.json", kind, np.random.default_rng(seed))
+        if b"".join((copy / "bundle.json").read_bytes().split()) == b"".join(whole.split()):
+            continue  # lines that differ in white space alone are in each other's place
         with pytest.raises(BundleError, match=r"bundle\.json"):
             open_bundle(copy)
 
