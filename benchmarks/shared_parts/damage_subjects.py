@@ -112,8 +112,9 @@ class Workshop:
         data = [*lists, *size, f"data.cache={self.folder / 'features'}"]
         run = self._trained("speech", name, [*data, *SPEECH[name]])
         best = run / "best.weights.h5"
+        arguments = (self.audio, "--speech", run, "--language", self.language("ngram", every=False).folder)
         commands = [
-            Command("transcribe", lambda: _printed(transcribe.main, self.audio, "--speech", run), not every),
+            Command("transcribe", lambda: _printed(transcribe.main, *arguments), slow=not every),
             Command("test", lambda: self._tested("speech", run), slow=True),
             Command("inspect_model weights", lambda: _printed(inspect_model.main, "weights", run)),
             Command("doctor", lambda: _printed(doctor.main, run, "--no-audio")),
