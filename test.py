@@ -223,10 +223,8 @@ def _test_language(options: argparse.Namespace) -> Tested:
     if options.report and not options.words:  # their scores leave out what such words earn
         outcomes = with_language_scores(outcomes, converter)
     training = {HANZI: _language_training(run)}
-    facts = {
-        "distinct": score_distinct(outcomes),
-        "seen_in_training": {LANGUAGE: count_seen(training[HANZI], transcripts)},
-    }
+    seen = {LANGUAGE: count_seen(training[HANZI], transcripts)}
+    facts = {"distinct": score_distinct(outcomes), "seen_in_training": seen}
     return Tested(_results(options, LANGUAGE, manifests, outcomes, training, **facts), outcomes, training)
 
 
@@ -285,12 +283,8 @@ def _recognise(
     if explained:
         shown = tqdm(outcomes, "noise and search", unit="utt", disable=None)
         outcomes = [listened(one, recognizer) for one in shown]
-    timing = {
-        "audio_seconds": audio_seconds,
-        "seconds": seconds,
-        "real_time_factor": real_time_factor(seconds, audio_seconds),
-    }
-    return outcomes, timing
+    factor = real_time_factor(seconds, audio_seconds)
+    return outcomes, {"audio_seconds": audio_seconds, "seconds": seconds, "real_time_factor": factor}
 
 
 def _results(
