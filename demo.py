@@ -30,8 +30,8 @@ from utils.files import write_json
 
 EXAMPLES = """\
 examples:
-  python demo.py              everything; a second call finds what is finished and goes on from there
-  python demo.py --list       only print the commands
+  python demo.py              # everything; a second call finds what is finished and goes on from there
+  python demo.py --list       # only print the commands
 
 Needs no network. Files go below datasets/demo and runs/demo; delete these two folders to start anew.
 """

@@ -28,16 +28,7 @@ Without --output nothing is written, only shown.
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, count, show the shares and write the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("hypotheses", nargs="+", type=Path, help="hypotheses.tsv of test.py; all count alike")
-    parser.add_argument(
-        "--texts", nargs="*", type=Path, default=[], help="manifests: how frequent syllables are"
-    )
-    parser.add_argument("--output", type=Path, help="file for the table")
-    parser.add_argument("--note", nargs="*", default=[], metavar="LINE", help="to stand at the table's head")
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     spoken = chain.from_iterable(one.pinyin for path in options.texts for one in read_transcripts(path))
     noise = PinyinNoise.counted(chain.from_iterable(map(aligned_syllables, options.hypotheses)), spoken)
     found = shares_text(noise)
@@ -71,6 +62,19 @@ def shares_text(noise: PinyinNoise) -> str:
     """One line: how many errors, and which share of them is of what kind."""
     shares = ", ".join(f"{name} {share:.1%}" for name, share in noise.shares.items())
     return f"{noise.errors} errors among {noise.syllables} syllables: {shares}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("hypotheses", nargs="+", type=Path, help="hypotheses.tsv of test.py; all count alike")
+    parser.add_argument(
+        "--texts", nargs="*", type=Path, default=[], help="manifests: how frequent syllables are"
+    )
+    parser.add_argument("--output", type=Path, help="file for the table")
+    parser.add_argument("--note", nargs="*", default=[], metavar="LINE", help="to stand at the table's head")
+    return parser
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ examples:
   python -m data.keyword_streams --folder MY_WORDS --background MY_RECORDINGS --hours 3 --output long
 
 OUTPUT/stream.flac is the recording, OUTPUT/said.tsv says which keyword begins and ends when (seconds):
-  python test.py keyword RUN --stream OUTPUT/stream.flac --said OUTPUT/said.tsv --report report
+  python test.py keyword RUN --recording OUTPUT/stream.flac --said OUTPUT/said.tsv --report report
 """
 _PAUSE_SECONDS = (0.5, 4.0)  # after a word
 _NOISE_DB = (-60.0, -35.0)  # of full scale; drawn anew for each stretch between two words

@@ -79,15 +79,7 @@ def print_lists(lists: Mapping[str, Sequence[Transcript]], console: Console | No
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.vocabularies``."""
-    parser = argparse.ArgumentParser(
-        "python -m data.vocabularies",
-        description="Build the acoustic vocabulary of one or several corpora; print sizes and overlap.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("lists", nargs="+", help="manifests, or lists of id, pinyin, hanzi")
-    parser.add_argument("--output", help="write the vocabulary to this file, one token a line")
-    options = parser.parse_args(argv)
+    options = _parser().parse_args(argv)
     lists = read_lists(options.lists)
     vocabulary = build_acoustic_vocabulary(lists)
     print_lists(lists)
@@ -100,6 +92,18 @@ def main(argv: list[str] | None = None) -> int:
         vocabulary.save(options.output)
         print(f"written: {options.output}")
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m data.vocabularies",
+        description="Build the acoustic vocabulary of one or several corpora; print sizes and overlap.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("lists", nargs="+", help="manifests, or lists of id, pinyin, hanzi")
+    parser.add_argument("--output", help="write the vocabulary to this file, one token a line")
+    return parser
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ def open_listener(model: str | Path, **detection: float | None) -> Listener:
     else:
         bundle, name = find_bundle(path)
     if bundle.facts["kind"] != "keyword":
-        hint = "python -m streaming.speech listens to speech"
+        hint = "for speech: `python transcribe.py - --stream --speech RUN`"
         raise BundleError("this bundle holds no keyword model", where=bundle.path, hint=hint)
     artefact = bundle.open(name)
     if artefact.mode is State.NON_STREAM:

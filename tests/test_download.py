@@ -225,5 +225,6 @@ def test_command_downloads_from_a_mirror(server, tmp_path, capsys):
     server.content = tar_bytes({"corpus/readme": b""})
     archive = archive_of(server.content, "https://www.openslr.org/never-asked")
     arguments = ["download", str(tmp_path), "--url", server.url]
-    assert command.corpus_command(thchs30.CORPUS, archive, "about", arguments) == 0
+    options = command.corpus_parser(thchs30.CORPUS, archive, "about").parse_args(arguments)
+    assert command.corpus_command(thchs30.CORPUS, archive, options) == 0
     assert "python -m data.corpora.thchs30 prepare" in capsys.readouterr().out

@@ -8,6 +8,7 @@ The module is named, and loaded by itself: what others need is no part of its st
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,12 +18,12 @@ from utils.errors import run_command
 Convert = Callable[[Sequence[Sequence[str]]], list[str]]
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Build the converter of ``module:function`` with the other arguments; answer until the input ends."""
-    name, *arguments = sys.argv[1:]
-    module, function = name.split(":")
+    options = _parser().parse_args(arguments)
+    module, function = options.function.split(":")
     output, sys.stdout = sys.stdout.buffer, sys.stderr  # whatever a library prints is no answer
-    convert = getattr(importlib.import_module(module), function)(*arguments)
+    convert = getattr(importlib.import_module(module), function)(*options.values)
     for answers in serve(convert, sys.stdin.buffer):
         output.write("".join(f"{answer}\n" for answer in answers).encode())
         output.flush()
@@ -39,6 +40,15 @@ def serve(convert: Convert, lines: Iterable[bytes]) -> Iterator[list[str]]:
             batch = []
     if batch:
         yield convert(batch)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("function", metavar="module:function", help="builds the converter")
+    parser.add_argument("values", nargs="*", help="its arguments")
+    return parser
 
 
 if __name__ == "__main__":

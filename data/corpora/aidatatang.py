@@ -9,10 +9,11 @@ copy can prepare it, nobody can download it.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.command import corpus_command
+from data.corpora.command import corpus_command, corpus_parser
 from data.corpora.download import ByHand
 from data.corpora.preparation import Candidate, Corpus
 from data.corpora.speaker_archives import ENDING, SpeakerArchive, find_in_speaker_folders
@@ -72,12 +73,16 @@ def _corpus_folder(root: Path) -> Path:
 
 
 CORPUS = Corpus(NAME, SPLITS, find_utterances)
+_ABOUT = "aidatatang_200zh: 200 hours, 600 speakers (CC BY-NC-ND: not for commercial use; withdrawn)"
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.aidatatang``."""
-    about = "aidatatang_200zh: 200 hours, 600 speakers (CC BY-NC-ND: not for commercial use; withdrawn)"
-    return corpus_command(CORPUS, SOURCE, about, argv)
+    return corpus_command(CORPUS, SOURCE, _parser().parse_args(argv))
+
+
+def _parser() -> argparse.ArgumentParser:
+    return corpus_parser(CORPUS, SOURCE, _ABOUT)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,11 @@ what :func:`utils.pinyin.hanzi_to_pinyin` gives is the citation reading, but for
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.command import corpus_command
+from data.corpora.command import corpus_command, corpus_parser
 from data.corpora.download import Archive
 from data.corpora.preparation import Candidate, Corpus
 from data.corpora.speaker_archives import ENDING, SpeakerArchive, find_in_speaker_folders
@@ -75,11 +76,16 @@ def _corpus_folder(root: Path) -> Path:
 
 
 CORPUS = Corpus("aishell1", SPLITS, find_utterances)
+_ABOUT = "AISHELL-1: 178 hours of read speech, 400 speakers"
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.aishell1``."""
-    return corpus_command(CORPUS, ARCHIVE, "AISHELL-1: 178 hours of read speech, 400 speakers", argv)
+    return corpus_command(CORPUS, ARCHIVE, _parser().parse_args(argv))
+
+
+def _parser() -> argparse.ArgumentParser:
+    return corpus_parser(CORPUS, ARCHIVE, _ABOUT)
 
 
 if __name__ == "__main__":

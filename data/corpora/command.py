@@ -35,8 +35,7 @@ _CHECKSUM = (
 def corpus_command(
     corpus: Corpus,
     source: Source,
-    about: str,
-    argv: list[str] | None = None,
+    options: argparse.Namespace,
     into: Callable[[Path], Corpus] | None = None,
 ) -> int:
     """Run ``prepare`` or ``download`` for one corpus.
@@ -44,8 +43,7 @@ def corpus_command(
     Args:
         corpus: what to prepare.
         source: where it comes from; None if there is no ``download``.
-        about: a line for ``--help``.
-        argv: the arguments, ``sys.argv`` by default.
+        options: what the parser of :func:`corpus_parser` has read.
         into: for a corpus that writes recordings of its own: the corpus for an output folder.
 
     Returns:
@@ -54,7 +52,6 @@ def corpus_command(
     Raises:
         UserError: the corpus is not there, can't be fetched, or none of it can be used.
     """
-    options = _parser(corpus, source, about).parse_args(argv)
     root = Path(options.root)
     if options.action == "download":
         return _download(corpus, source, root, options)
@@ -82,23 +79,41 @@ def _download(corpus: Corpus, source: Source, root: Path, options: argparse.Name
     return 0
 
 
-def _parser(corpus: Corpus, source: Source, about: str) -> argparse.ArgumentParser:
+def corpus_parser(corpus: Corpus, source: Source, about: str) -> argparse.ArgumentParser:
+    """The command line of one corpus.
+
+    Args:
+        corpus: what to prepare.
+        source: where it comes from; None if there is no ``download``.
+        about: a line for ``--help``.
+    """
     settings = {
         "formatter_class": argparse.RawDescriptionHelpFormatter,
         "epilog": _examples(corpus.name, source),
     }
     parser = argparse.ArgumentParser(f"python -m data.corpora.{corpus.name}", description=about, **settings)
     actions = parser.add_subparsers(dest="action", required=True)
+    add_prepare(actions, corpus.name, settings)
+    if source:
+        _add_download(actions, source, settings)
+    return parser
+
+
+def add_prepare(actions: argparse._SubParsersAction, name: str, settings: dict) -> None:
+    """Add ``prepare`` to the actions of a corpus's command line.
+
+    Args:
+        actions: of the parser.
+        name: of the corpus.
+        settings: of the action's own parser.
+    """
     preparing = actions.add_parser("prepare", help="check the corpus and write its manifests", **settings)
     preparing.add_argument("root", help="the folder of the corpus")
-    preparing.add_argument("--output", help=f"folder of the manifests (default: datasets/{corpus.name})")
+    preparing.add_argument("--output", help=f"folder of the manifests (default: datasets/{name})")
     workers = os.cpu_count() or 1
     preparing.add_argument(
         "--workers", type=positive, default=workers, help="default: %(default)s, the CPU's cores"
     )
-    if source:
-        _add_download(actions, source, settings)
-    return parser
 
 
 def _examples(name: str, source: Source) -> str:

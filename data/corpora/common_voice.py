@@ -11,11 +11,12 @@ cut to 16 characters.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from data.corpora.command import corpus_command
+from data.corpora.command import corpus_command, corpus_parser
 from data.corpora.download import ByHand
 from data.corpora.preparation import Candidate, Corpus, Problem, clean_text
 from data.corpora.transcripts import NOT_UTF8, candidate_of, utf8_lines
@@ -143,15 +144,19 @@ def _in_gb2312(character: str) -> bool:
 
 
 CORPUS = Corpus(NAME, (), find_utterances)
+_ABOUT = (
+    "Common Voice zh-CN: sentences read by volunteers (CC0). Beside the official train, dev and test,\n"
+    "the manifest 'validated' has the other clips, without the speakers and sentences of dev and test."
+)
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.common_voice``."""
-    about = (
-        "Common Voice zh-CN: sentences read by volunteers (CC0). Beside the official train, dev and test,\n"
-        "the manifest 'validated' has the other clips, without the speakers and sentences of dev and test."
-    )
-    return corpus_command(CORPUS, SOURCE, about, argv)
+    return corpus_command(CORPUS, SOURCE, _parser().parse_args(argv))
+
+
+def _parser() -> argparse.ArgumentParser:
+    return corpus_parser(CORPUS, SOURCE, _ABOUT)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,14 @@ program, and nothing in it is run. Segments are cut to files below the output fo
 
 from __future__ import annotations
 
+import argparse
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
 
-from data.corpora.command import corpus_command
+from data.corpora.command import corpus_command, corpus_parser
 from data.corpora.download import check_space
 from data.corpora.kaldi_segments import Segment, cut_segments, missing_seconds, read_segments
 from data.corpora.preparation import Candidate, Corpus, Problem
@@ -158,15 +159,19 @@ def _candidates(
 
 
 CORPUS = corpus_into(Path("datasets", NAME))
+_ABOUT = (
+    "Data folders of Kaldi, ESPnet, WeNet or icefall: wav.scp, text, and perhaps segments, utt2spk.\n"
+    "ROOT is one, or a folder of several, each a split. Segments become files in OUTPUT/segments."
+)
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.kaldi``."""
-    about = (
-        "Data folders of Kaldi, ESPnet, WeNet or icefall: wav.scp, text, and perhaps segments, utt2spk.\n"
-        "ROOT is one, or a folder of several, each a split. Segments become files in OUTPUT/segments."
-    )
-    return corpus_command(CORPUS, None, about, argv, corpus_into)
+    return corpus_command(CORPUS, None, _parser().parse_args(argv), corpus_into)
+
+
+def _parser() -> argparse.ArgumentParser:
+    return corpus_parser(CORPUS, None, _ABOUT)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,11 @@ cleaned, an empty pinyin column is filled by pypinyin, and what stays unreadable
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.command import corpus_command
+from data.corpora.command import corpus_command, corpus_parser
 from data.corpora.preparation import Candidate, Corpus, Problem, clean_text
 from data.manifest import check_header, read_rows
 from utils.errors import CorpusError, run_command
@@ -52,11 +53,16 @@ def _candidate(path: Path, line: int, fields: list[str], columns: int) -> Candid
 
 
 CORPUS = Corpus("listed", (), find_utterances)
+_ABOUT = "recordings with lists in manifest form"
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.listed``."""
-    return corpus_command(CORPUS, None, "recordings with lists in manifest form", argv)
+    return corpus_command(CORPUS, None, _parser().parse_args(argv))
+
+
+def _parser() -> argparse.ArgumentParser:
+    return corpus_parser(CORPUS, None, _ABOUT)
 
 
 if __name__ == "__main__":

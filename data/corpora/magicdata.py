@@ -8,12 +8,13 @@ speakers. The marks FIL and SPK (noises of the speaker) in texts are left out, a
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.command import corpus_command
+from data.corpora.command import corpus_command, corpus_parser
 from data.corpora.download import Archive
 from data.corpora.preparation import Candidate, Corpus, Problem
 from data.corpora.transcripts import MISSING, NOT_UTF8, candidate_of, utf8_lines
@@ -98,12 +99,16 @@ def _candidate(audio: Path, speaker: str, text: str | Problem) -> Candidate:
 
 
 CORPUS = Corpus(NAME, SPLITS, find_utterances)
+_ABOUT = "MAGICDATA: 755 hours of read speech, 1,080 speakers (CC BY-NC-ND: not for commercial use)"
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.magicdata``."""
-    about = "MAGICDATA: 755 hours of read speech, 1,080 speakers (CC BY-NC-ND: not for commercial use)"
-    return corpus_command(CORPUS, ARCHIVES, about, argv)
+    return corpus_command(CORPUS, ARCHIVES, _parser().parse_args(argv))
+
+
+def _parser() -> argparse.ArgumentParser:
+    return corpus_parser(CORPUS, ARCHIVES, _ABOUT)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,14 @@ gives no splits: they are :func:`data.corpora.speaker_split.split_of_speaker` of
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from data.corpora.command import corpus_command
+from data.corpora.command import corpus_command, corpus_parser
 from data.corpora.download import Archive
 from data.corpora.preparation import Candidate, Corpus, Problem
 from data.corpora.speaker_split import SPLITS, split_of_speaker
@@ -110,15 +111,19 @@ def _stem(name: str) -> str:
 
 
 CORPUS = Corpus(NAME, SPLITS, find_utterances)
+_ABOUT = (
+    "Primewords Set 1: 100 hours of read speech, 296 speakers (CC BY-NC-ND: not for commercial use).\n"
+    "Split by speaker: about 90 % train, 5 % dev, 5 % test."
+)
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.primewords``."""
-    about = (
-        "Primewords Set 1: 100 hours of read speech, 296 speakers (CC BY-NC-ND: not for commercial use).\n"
-        "Split by speaker: about 90 % train, 5 % dev, 5 % test."
-    )
-    return corpus_command(CORPUS, ARCHIVE, about, argv)
+    return corpus_command(CORPUS, ARCHIVE, _parser().parse_args(argv))
+
+
+def _parser() -> argparse.ArgumentParser:
+    return corpus_parser(CORPUS, ARCHIVE, _ABOUT)
 
 
 if __name__ == "__main__":

@@ -204,7 +204,7 @@ _EXAMPLES = """examples:
   python -m data.corpora.spoken_commands --output datasets/commands
   python -m data.corpora.spoken_commands --output /tmp/commands --small
   python -m data.corpora.spoken_commands --output datasets/commands_300 --voices 300 --takes 3
-  python train.py keyword data.folder=datasets/commands
+  python train.py keyword --config configs/keyword/commands.yaml data.folder=datasets/commands
 """
 
 

@@ -9,12 +9,13 @@ by the number alone, because nothing says that ``P00001A`` and ``P00001I`` are t
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.command import corpus_command
+from data.corpora.command import corpus_command, corpus_parser
 from data.corpora.download import Archive
 from data.corpora.preparation import Candidate, Corpus, Problem
 from data.corpora.speaker_split import SPLITS, split_of_speaker
@@ -72,15 +73,19 @@ def _candidate(folder: Path, name: str) -> Candidate:
 
 
 CORPUS = Corpus(NAME, SPLITS, find_utterances)
+_ABOUT = (
+    "ST-CMDS: 110 hours of commands and chat, 855 speakers (CC BY-NC-ND: not for commercial use).\n"
+    "Split by speaker: about 90 % train, 5 % dev, 5 % test."
+)
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.stcmds``."""
-    about = (
-        "ST-CMDS: 110 hours of commands and chat, 855 speakers (CC BY-NC-ND: not for commercial use).\n"
-        "Split by speaker: about 90 % train, 5 % dev, 5 % test."
-    )
-    return corpus_command(CORPUS, ARCHIVE, about, argv)
+    return corpus_command(CORPUS, ARCHIVE, _parser().parse_args(argv))
+
+
+def _parser() -> argparse.ArgumentParser:
+    return corpus_parser(CORPUS, ARCHIVE, _ABOUT)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from data.corpora.command import corpus_command
+from data.corpora.command import add_prepare, corpus_command
 from data.corpora.preparation import Corpus
 from data.corpora.synthesiser import (
     COMMAND,
@@ -196,10 +196,9 @@ _EXAMPLES = """examples:
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.synthetic``."""
-    argv = sys.argv[1:] if argv is None else argv
-    if argv[:1] == ["prepare"]:
-        return corpus_command(CORPUS, None, _ABOUT, argv)
     options = _parser().parse_args(argv)
+    if options.action == "prepare":
+        return corpus_command(CORPUS, None, options)
     names = CorpusSettings.__dataclass_fields__
     settings = CorpusSettings(**{name: getattr(options, name) for name in names})
     start = time.monotonic()
@@ -244,8 +243,7 @@ def _parser() -> argparse.ArgumentParser:
     making.add_argument(
         "--workers", type=positive, default=workers, help="default: %(default)s, the CPU's cores"
     )
-    # Listed for --help; its own arguments are those of every corpus (``corpus_command``).
-    actions.add_parser("prepare", help="check the corpus and write its manifests")
+    add_prepare(actions, CORPUS.name, style)
     return parser
 
 

@@ -7,11 +7,12 @@ text file that holds ``../data/A11_0.wav.trn``, or a link; some copies have the 
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.command import corpus_command
+from data.corpora.command import corpus_command, corpus_parser
 from data.corpora.download import Archive
 from data.corpora.preparation import Candidate, Corpus, Problem, clean_text
 from utils.errors import CorpusError, run_command
@@ -131,11 +132,16 @@ def _follow(corpus: Path, split: str, name: str) -> Path:
 
 
 CORPUS = Corpus("thchs30", SPLITS, find_utterances)
+_ABOUT = "THCHS-30: 30 hours of read news, 60 speakers"
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.thchs30``."""
-    return corpus_command(CORPUS, ARCHIVE, "THCHS-30: 30 hours of read news, 60 speakers", argv)
+    return corpus_command(CORPUS, ARCHIVE, _parser().parse_args(argv))
+
+
+def _parser() -> argparse.ArgumentParser:
+    return corpus_parser(CORPUS, ARCHIVE, _ABOUT)
 
 
 if __name__ == "__main__":
