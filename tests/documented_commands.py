@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib
-import inspect
 import itertools
 import re
 import shlex
@@ -72,7 +71,7 @@ def all_commands() -> tuple[Command, ...]:
     """The commands of all texts, each with its source; the same one of several sources is several."""
     found = [command for path in text_files() for command in commands_of_file(path)]
     for program, parser in parsers():
-        for text in map(inspect.cleandoc, _help_texts(parser)):
+        for text in _help_texts(parser):
             found += commands_in_lines(f"help of {program}", _indented(text, 2))
     found += commands_in_lines("Makefile", makefile_commands())
     return tuple(dict.fromkeys(found))
@@ -100,7 +99,7 @@ def commands_of_file(path: Path) -> list[Command]:
         texts = ["\n".join(line.removeprefix("#") for line in comments if line.startswith("#"))]
     return [
         command
-        for one in map(inspect.cleandoc, texts)
+        for one in texts
         for command in (
             *commands_in_lines(source, one if one.startswith("python ") else _indented(one, 2)),
             *commands_in_prose(source, one),
@@ -165,13 +164,18 @@ def _expanded(word: str) -> list[str]:
 
 
 def _strings(code: str) -> list[str]:
-    """All strings of a module, docstrings too; formatted ones with :data:`NAME` for what they insert."""
+    """All strings of a module; formatted ones with :data:`NAME` for what they insert, docstrings dedented."""
     nodes = list(ast.walk(ast.parse(code)))
     formatted = [node for node in nodes if isinstance(node, ast.JoinedStr)]
     parts = {id(part) for node in formatted for part in ast.walk(node)}
     whole = [node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    indent = {id(node.value): " " * node.col_offset for node in nodes if isinstance(node, ast.Expr)}
     return [
-        *(node.value for node in whole if id(node) not in parts),
+        *(
+            node.value.replace(f"\n{indent.get(id(node), '')}", "\n")
+            for node in whole
+            if id(node) not in parts
+        ),
         *(
             "".join(part.value if isinstance(part, ast.Constant) else NAME for part in node.values)
             for node in formatted

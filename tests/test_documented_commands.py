@@ -217,8 +217,8 @@ def workspace(tmp_path, monkeypatch) -> Path:
     files = {
         "lines.txt": "ni3 hao3\nwo3 hao3\n",
         "names.txt": "妮 ni3 50\n",
-        "a.txt": "今天天气很好。\n我们去公园。\n",
-        "b.txt": "你好。\n",
+        "a.txt": "a 今天天气很好\nb 我们去公园\n",
+        "b.txt": "a 你好\nb 我们去公园吧\n",
         "ref.txt": "a 你好\nb 我很好\n",
         "hyp.txt": "a 你好\nb 我好\n",
         "other.txt": "a 你\nb 我很好\n",
