@@ -29,9 +29,10 @@ examples:
   python convert.py lines.txt > hanzi.txt
   python convert.py --words names.txt --json < lines.txt      # why each character won
   python convert.py --model runs/ngram lines.txt
+  python convert.py --recognised recognised.txt
 
 Takes zhong1, zhōng, lv4 nü3 lu:4, capitals, erhua, with and without tones, with and without spaces (xi'an
-is two syllables, xian one). What is no pinyin stays as it is. Where most syllables of a line carry a tone, a
+is two syllables, xian one). What is not pinyin stays as it is. Where most syllables of a line carry a tone, a
 bare one is neutral; else it may have any. A file of user words has one a line: hanzi, then if wanted its
 pinyin and a weight (natural logarithm, for each character; 6 if none is given).
 
