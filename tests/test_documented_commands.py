@@ -26,10 +26,12 @@ from tests.documented_commands import (
     parsers,
 )
 from tests.scripts import ROOT
-from tests.tiny_runs import write_language_run
+from tests.tiny_runs import write_language_run, write_speech_run
 from training.commands import RECIPES
 from utils.config import load_config
 from utils.errors import UserError
+from utils.files import write_json, write_text
+from utils.run import RunFolder
 
 EXTERNAL = frozenset({"pip", "pytest", "venv"})
 ANY_RECIPE = "CONFIG"
@@ -207,6 +209,8 @@ def test_help_of_every_command(program, capsys, monkeypatch):
 
 
 RUN = {"convert.py", "analysis.report", "data.text_cleaning", "compare_runs.py", "data.vocabularies"}
+# Of a test of the speech run.
+RESULTS = {"task": "speech", "audio_seconds": 60.0, "seconds": 2.0}
 _FILE = re.compile(r"[\w/*]+(\.\w+)+|\w+/\S+|utt2spk")  # among the arguments of these commands
 LISTS = {"demo.py --list", "doctor.py --list"}
 
@@ -227,6 +231,9 @@ def workspace(tmp_path, monkeypatch) -> Path:
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     write_language_run(tmp_path / "runs" / "ngram", Path("none.tsv"))
+    speech = RunFolder(write_speech_run(tmp_path / "runs" / "speech", Path("none.tsv")))
+    write_text(speech.history, "epoch,step,dev_syllable_error_rate,seconds\n1,10,0.5,30.0\n")
+    write_json(speech.path / "test" / "dev" / "results.json", RESULTS)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
