@@ -209,8 +209,7 @@ def test_help_of_every_command(program, capsys, monkeypatch):
 
 
 RUN = {"convert.py", "analysis.report", "data.text_cleaning", "compare_runs.py", "data.vocabularies"}
-# Of a test of the speech run.
-RESULTS = {"task": "speech", "audio_seconds": 60.0, "seconds": 2.0}
+RESULTS = {"audio_seconds": 60.0, "seconds": 2.0}  # of a test
 _FILE = re.compile(r"[\w/*]+(\.\w+)+|\w+/\S+|utt2spk")  # among the arguments of these commands
 LISTS = {"demo.py --list", "doctor.py --list"}
 
@@ -230,10 +229,11 @@ def workspace(tmp_path, monkeypatch) -> Path:
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    write_language_run(tmp_path / "runs" / "ngram", Path("none.tsv"))
+    language = write_language_run(tmp_path / "runs" / "ngram", Path("none.tsv"))
     speech = RunFolder(write_speech_run(tmp_path / "runs" / "speech", Path("none.tsv")))
     write_text(speech.history, "epoch,step,dev_syllable_error_rate,seconds\n1,10,0.5,30.0\n")
-    write_json(speech.path / "test" / "dev" / "results.json", RESULTS)
+    for run in (language, speech.path):
+        write_json(run / "test" / "dev" / "results.json", RESULTS)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
