@@ -20,7 +20,7 @@ from utils.pypinyin_data import version
 
 TONES = (1, 2, 3, 4, 5)
 
-# Spellings whose canonical form is remembered, about 2 MB: lines typed by users have any number of others.
+# Spellings whose canonical form is remembered, at most 3 MB: lines typed by users have any number of others.
 _SPELLINGS_KEPT = 16_384
 _READING = "2"  # raise it when hanzi_to_pinyin reads something differently by its code alone
 
