@@ -244,6 +244,8 @@ def _is_runnable(command: Command, folder: Path) -> bool:
         return True
     if command.program not in RUN or not (command.arguments or command.typed):
         return False
+    if ELLIPSIS in command.arguments:
+        return False
     if "-" in command.arguments and command.typed is None and command.read is None:
         return False  # its input comes from another program
     outputs = {after for option, after in itertools.pairwise(command.arguments) if option == "--output"}
