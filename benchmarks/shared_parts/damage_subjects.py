@@ -234,13 +234,14 @@ class Workshop:
         config = [f"model.name={name}", *data, *sizes]
 
         def resumed() -> str:
-            metrics = run / "metrics.json"
-            content = metrics.read_bytes()
-            metrics.unlink()
+            # Without its figures a run isn't finished; both files are put back, whatever becomes of the training.
+            kept = {path: path.read_bytes() for path in (run / "metrics.json", run / "checksums")}
+            (run / "metrics.json").unlink()
             try:
                 return self._train(task, run, config)
             finally:
-                metrics.write_bytes(content)
+                for path, content in kept.items():
+                    path.write_bytes(content)
 
         def begun() -> str:
             with tempfile.TemporaryDirectory(dir=self.folder) as folder:
