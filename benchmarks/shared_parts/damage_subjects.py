@@ -234,7 +234,7 @@ class Workshop:
         config = [f"model.name={name}", *data, *sizes]
 
         def resumed() -> str:
-            # Without its figures a run isn't finished; both files are put back, whatever becomes of the training.
+            # A run without its figures is not finished. Both files are put back, whatever the training does.
             kept = {path: path.read_bytes() for path in (run / "metrics.json", run / "checksums")}
             (run / "metrics.json").unlink()
             try:
