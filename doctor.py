@@ -30,7 +30,7 @@ from preflight.findings import (
 )
 from preflight.listings import Listing, find_manifests, is_manifest, read_listing
 from utils.arguments import positive
-from utils.audio import AUDIO_SUFFIXES, recordings_in
+from utils.audio import AUDIO_SUFFIXES, SAMPLE_RATE, recordings_in
 from utils.errors import ConfigError, CorpusError, run_command
 from utils.quiet import silence_tensorflow
 from utils.run import RunFolder
@@ -152,7 +152,8 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
                 findings += recipes.examine_lengths(recipe, listings)
     heard = [*listings, *subjects.recordings]
     if heard and not options.no_audio:
-        findings += examine_audio(heard, options.workers)
+        rate = recipe.features.sample_rate if recipe else SAMPLE_RATE
+        findings += examine_audio(heard, options.workers, rate)
     if options.overfit:
         findings += _overfit(recipe, listings, where, options.minutes)
     return findings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import keras
@@ -12,7 +12,7 @@ import numpy as np
 from model_speech.ctc import output_lengths
 from model_speech.registry import MODELS
 from utils.errors import RunError
-from utils.features import FeatureConfig, feature_bins
+from utils.features import DEFAULT_BINS, FeatureConfig, feature_bins
 from utils.prediction import predict, prepare_prediction
 from utils.run import RunFolder, open_run, run_of
 from utils.vocabulary import Vocabulary, explain_mismatch, transfer_command
@@ -84,7 +84,7 @@ def build_acoustic_model(folder: RunFolder, vocabulary: Vocabulary) -> AcousticM
         RunError: the config lacks a section or names an unknown model.
     """
     config = folder.config()
-    features = folder.section("features", FeatureConfig)
+    features = _trained_features(folder)
     name = (config.get("model") or {}).get("name")
     if str(name) not in MODELS:
         known = ", ".join(MODELS)
@@ -93,6 +93,19 @@ def build_acoustic_model(folder: RunFolder, vocabulary: Vocabulary) -> AcousticM
     model = MODELS[name].build(model_config, feature_bins(features), len(vocabulary))
     prepare_prediction(model)
     return AcousticModel(model, features, vocabulary, model_config.time_stride)
+
+
+def _trained_features(folder: RunFolder) -> FeatureConfig:
+    """The settings that a run was trained with.
+
+    A run from before the usual number of bins followed the sample rate holds none at any rate; it had that
+    of 16 kHz.
+    """
+    features = folder.section("features", FeatureConfig)
+    recorded = (folder.config()["features"] or {}).get("bins")
+    if recorded is None and features.bins is not None:
+        return replace(features, bins=DEFAULT_BINS[features.kind])
+    return features
 
 
 def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) -> None:

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from preflight.audio_facts import AudioFacts
 from preflight.findings import ERROR, WARNING, Finding, line_finding
 from preflight.listings import Line, Listing
-from utils.audio import SAMPLE_RATE
 
 _CLIPPED = 0.01  # share of the samples
 _SILENT = -60.0  # dB; read speech is 25 dB louder
@@ -44,21 +43,40 @@ def wrong_seconds(listing: Listing, facts: Facts) -> Iterator[Finding]:
             yield line_finding(ERROR, listing, line, "not the length of the recording", advice, detail)
 
 
-def low_rate(listing: Listing, facts: Facts) -> Iterator[Finding]:
-    """Sample rates below 16 kHz: the upper half of the features is empty."""
-    for line, found in _found(listing, facts):
-        if found.rate < SAMPLE_RATE:
-            what = "a low sample rate: the upper bands are empty"
-            advice = "find the original, or train on telephone speech alone"
+def low_rate(listing: Listing, facts: Facts, sample_rate: int) -> Iterator[Finding]:
+    """Sample rates below the features' (16 kHz without a recipe): their upper bands would be empty."""
+    found_lines = list(_found(listing, facts))
+    rates = Counter(found.rate for _, found in found_lines)
+    for line, found in found_lines:
+        if found.rate < sample_rate:
+            what, advice = _low_rate_texts(rates, sample_rate)
             yield line_finding(WARNING, listing, line, what, advice, f"{found.rate} Hz")
 
 
-def unlike_rate(listing: Listing, facts: Facts) -> Iterator[Finding]:
+def low_rate_of_some(listing: Listing, rates: Counter[int], sample_rate: int) -> Iterator[Finding]:
+    """As low-rate, from the headers of some recordings: the quick look that train.py takes."""
+    low = sum(count for rate, count in rates.items() if rate < sample_rate)
+    if low:
+        what, advice = _low_rate_texts(rates, sample_rate)
+        detail = f"{low} of {rates.total()} recordings looked at, from {min(rates)} Hz"
+        yield Finding(WARNING, listing.path, "", what, advice, detail)
+
+
+def _low_rate_texts(rates: Counter[int], sample_rate: int) -> tuple[str, str]:
+    """What is wrong with recordings below the features' rate, and what to do: by how many they are."""
+    what = f"a sample rate below the features' {sample_rate} Hz: the upper bands are empty"
+    lowest, low = min(rates), sum(count for rate, count in rates.items() if rate < sample_rate)
+    if 2 * low > rates.total():
+        return what, f"telephone speech: train with features.sample_rate={lowest}"
+    return what, f"find the originals, leave them out, or train all with features.sample_rate={lowest}"
+
+
+def unlike_rate(listing: Listing, facts: Facts, sample_rate: int) -> Iterator[Finding]:
     """Sample rates that differ from the rest of the list's."""
     rates = Counter(found.rate for _, found in _found(listing, facts))
     usual = rates.most_common(1)[0][0] if rates else 0
     for line, found in _found(listing, facts):
-        if found.rate != usual and found.rate >= SAMPLE_RATE:  # low_rate speaks of the others
+        if found.rate != usual and found.rate >= sample_rate:  # low_rate speaks of the others
             detail = f"{found.rate} Hz, most have {usual}"
             advice = "harmless if the recording is right: is it from elsewhere?"
             yield line_finding(WARNING, listing, line, "another sample rate than the rest", advice, detail)
@@ -167,8 +185,6 @@ def _spoken(listing: Listing, facts: Facts) -> Iterator[tuple[Line, AudioFacts]]
 AUDIO = (
     unreadable_recording,
     wrong_seconds,
-    low_rate,
-    unlike_rate,
     clipping,
     silence,
     digital_zero,
@@ -177,5 +193,7 @@ AUDIO = (
     same_sound,
 )
 """What looks at the recordings of one list."""
+RATES = (low_rate, unlike_rate)
+"""What holds their sample rates against that of the features."""
 ACROSS = (same_sound_in_splits,)
 """What looks at those of several lists together."""

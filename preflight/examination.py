@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from preflight.audio_checks import ACROSS, AUDIO
+from preflight.audio_checks import ACROSS, AUDIO, RATES
 from preflight.audio_facts import measure_recordings
 from preflight.findings import Finding, apply
 from preflight.listings import Line, Listing, lines_of
 from preflight.manifest_checks import CHEAP, not_in_vocabulary
 from preflight.reading_checks import hanzi_reading
 from preflight.split_checks import SPLITS
+from utils.audio import SAMPLE_RATE
 from utils.files import is_file
 from utils.vocabulary import Vocabulary
 
@@ -31,12 +32,19 @@ def examine_texts(listings: Sequence[Listing], readings: bool = True) -> list[Fi
     return findings + apply(SPLITS, listings)
 
 
-def examine_audio(listings: Sequence[Listing], workers: int) -> list[Finding]:
-    """What is wrong with the recordings; each is decoded once, however many lists name it."""
+def examine_audio(listings: Sequence[Listing], workers: int, sample_rate: int = SAMPLE_RATE) -> list[Finding]:
+    """What is wrong with the recordings; each is decoded once, however many lists name it.
+
+    Args:
+        listings: that name them.
+        workers: processes that decode.
+        sample_rate: Hz, of the features that are to be made of them.
+    """
     paths = dict.fromkeys(line.audio for line in lines_of(listings))
     there = [path for path in paths if is_file(path)]  # missing_recording speaks of the others
     facts = measure_recordings(there, workers)
     findings = [finding for listing in listings for finding in apply(AUDIO, listing, facts)]
+    findings += [finding for listing in listings for finding in apply(RATES, listing, facts, sample_rate)]
     return findings + apply(ACROSS, listings, facts)
 
 
@@ -51,5 +59,5 @@ def recordings_as_listing(where: str, paths: Sequence[Path]) -> Listing:
     return Listing(where, "", tuple(lines))
 
 
-WITHOUT_MODEL = (*CHEAP, hanzi_reading, *SPLITS, not_in_vocabulary, *AUDIO, *ACROSS)
+WITHOUT_MODEL = (*CHEAP, hanzi_reading, *SPLITS, not_in_vocabulary, *AUDIO, *RATES, *ACROSS)
 """All checks of this module."""

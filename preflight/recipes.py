@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from preflight.audio_checks import low_rate_of_some
 from preflight.cache_checks import CACHE, CacheState, cache_state, disk_space, needs_room
 from preflight.examination import examine_texts
+from preflight.feature_checks import FEATURES
 from preflight.findings import ERROR, Finding, apply, count_line, format_findings, has_errors
 from preflight.length_checks import target_too_long
 from preflight.listings import Line, Listing, is_manifest, lines_of, of_role, read_listing
@@ -17,13 +19,25 @@ from preflight.overfit import overfit_ten
 from preflight.run_checks import LOADED, OPENED, RUN, foreign_vocabulary
 from training.commands import RECIPES
 from training.speech import SpeechConfig
+from utils.audio import rates_of_some
 from utils.config import build_config, load_config
 from utils.errors import TrainingError
 from utils.run import ENVIRONMENT, RunFolder
 
 log = logging.getLogger("train")
 
-WITH_MODEL = (target_too_long, *CACHE, *OPENED, *RUN, *LOADED, foreign_vocabulary, overfit_ten, *MACHINE)
+WITH_MODEL = (
+    target_too_long,
+    *FEATURES,
+    low_rate_of_some,
+    *CACHE,
+    *OPENED,
+    *RUN,
+    *LOADED,
+    foreign_vocabulary,
+    overfit_ten,
+    *MACHINE,
+)
 """All checks that this module adds."""
 
 
@@ -60,9 +74,15 @@ def recipe_listings(config: SpeechConfig) -> list[Listing]:
 
 
 def examine_recipe(config: SpeechConfig, listings: Sequence[Listing], thorough: bool) -> list[Finding]:
-    """Targets against the model's time stride; feature cache (``thorough``: all of it is read) and disk."""
+    """Feature settings; targets against the model's time stride; feature cache and disk.
+
+    Args:
+        config: the recipe.
+        listings: its manifests.
+        thorough: whether all of the cache is read.
+    """
     state = _cache_state(config, listings, thorough)
-    return examine_lengths(config, listings) + apply(CACHE, state)
+    return apply(FEATURES, config.features) + examine_lengths(config, listings) + apply(CACHE, state)
 
 
 def examine_lengths(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:
@@ -96,8 +116,8 @@ def examine_run(run: RunFolder) -> list[Finding]:
 def look_before_training(config: Any) -> None:
     """The cheap part, for train.py: warnings are logged, an error ends it. Under 2 s for 10,000 utterances.
 
-    Texts, splits, lengths and the disk are looked at; recordings only for being there. A language recipe
-    has nothing to look at.
+    Texts, splits, lengths, feature settings and the disk are looked at; recordings only for being there, and
+    some of them for their sample rate. A language recipe has nothing to look at.
 
     Raises:
         TrainingError: something would make the training fail, or its figures worthless.
@@ -107,6 +127,7 @@ def look_before_training(config: Any) -> None:
         return
     listings = recipe_listings(config)
     findings = examine_texts(listings, readings=False) + examine_lengths(config, listings)
+    findings += apply(FEATURES, config.features) + _examine_rates(config, listings)
     hours = sum(line.seconds for line in lines_of(listings) if line.seconds >= 0) / 3600
     if needs_room(config.features, hours * (1 + config.augment.copies), config.data.cache):
         findings += apply((disk_space,), _cache_state(config, listings, thorough=False))
@@ -116,6 +137,20 @@ def look_before_training(config: Any) -> None:
     if errors:
         hint = "put it right (doctor.py --config looks closer), or train anyway with --no-checks"
         raise TrainingError(f"{count_line(errors)} in the data would waste this training", hint=hint)
+
+
+def _examine_rates(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:
+    """Sample rates of some recordings of each list."""
+    return [
+        finding
+        for listing in listings
+        for finding in apply(
+            (low_rate_of_some,),
+            listing,
+            rates_of_some([line.audio for line in listing.lines]),
+            config.features.sample_rate,
+        )
+    ]
 
 
 def _cache_state(config: SpeechConfig, listings: Sequence[Listing], thorough: bool) -> CacheState:

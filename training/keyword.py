@@ -32,6 +32,7 @@ from training.keyword_batches import KeywordBatch, KeywordBatches, features_of
 from training.loop import TrainingConfig, prepare_backend, train
 from training.optimiser import OptimiserConfig
 from training.summary import summary_text
+from utils.audio import rates_of_some
 from utils.config import at_least, flatten, share, to_plain
 from utils.errors import ConfigError, CorpusError, RunError
 from utils.files import write_json, write_text
@@ -239,6 +240,7 @@ def train_keyword(
     _initialise(config, run, model, labels)
     freeze_layers(model, config.freeze)
     write_text(run.path / "model_summary.txt", summary_text(model))
+    _warn_of_low_rates(clips["train"], config.features.sample_rate)
     train_store, dev_store = (_load(config, clips[split]) for split in ("train", "dev"))
     test_store = _load(config, clips["test"]) if clips["test"] else None
     log.info(
@@ -300,6 +302,18 @@ def targets_of(clips: Sequence[KeywordClip], labels: Sequence[str]) -> np.ndarra
     """Places of the clips' labels, (clips,) int32."""
     places: Mapping[str, int] = {label: place for place, label in enumerate(labels)}
     return np.array([places[clip.label] for clip in clips], np.int32)
+
+
+def _warn_of_low_rates(clips: Sequence[KeywordClip], sample_rate: int) -> None:
+    """Say so where recordings have less than the features' rate: the upper filters would hear nothing."""
+    rates = rates_of_some([clip.audio for clip in clips if clip.audio])
+    low = sum(count for rate, count in rates.items() if rate < sample_rate)
+    if low:
+        what = (
+            "%d of %d recordings looked at have less than features.sample_rate, %d Hz: the upper mel filters"
+        )
+        advice = " hear nothing in them; for telephone speech take features.sample_rate=%d"
+        log.warning(what + advice, low, rates.total(), sample_rate, min(rates))
 
 
 def _load(config: KeywordConfig, clips: Sequence[KeywordClip]) -> ClipStore:

@@ -6,9 +6,11 @@ wrong feature: cut-off files, text named ``.wav``, NaN samples, floats that are 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -125,6 +127,18 @@ def seconds_and_rate(path: str | Path) -> tuple[float, int]:
     with _open(path) as file:
         frames = file.frames if file.frames < _UNKNOWN_FRAMES else len(_read_all(file, path))
         return frames / file.samplerate, file.samplerate
+
+
+def rates_of_some(paths: Sequence[str | Path], most: int = 50) -> Counter[int]:
+    """Sample rates (Hz) of at most so many recordings, evenly picked; those that can't be read don't count.
+
+    Only headers are read: this is quick enough to be done before each training.
+    """
+    rates: Counter[int] = Counter()
+    for path in paths[:: -(-len(paths) // most) or 1]:
+        with contextlib.suppress(AudioError):
+            rates[seconds_and_rate(path)[1]] += 1
+    return rates
 
 
 def write_wav(path: str | Path, samples: np.ndarray, sample_rate: int = SAMPLE_RATE) -> None:

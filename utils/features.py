@@ -58,8 +58,9 @@ class FeatureConfig:
         sample_rate: Hz; audio of another rate is resampled.
         frame_ms: frame length in milliseconds.
         hop_ms: from one frame's start to the next one's.
-        bins: values a frame; None = the usual 200 / 80 / 13. For ``mfcc`` the coefficients before the
-            deltas (a frame then has three times as many values).
+        bins: values a frame; None = the usual 200 / 80 / 13, or as many as the rate allows (see
+            :func:`usual_bins`). For ``mfcc`` the coefficients before the deltas (a frame then has three
+            times as many values).
         normalise: ``none``, ``utterance`` (see :func:`normalise_utterance`), or ``running``, which a stream
             can do too: by the frames so far (``filter_bank`` alone, see `utils.running_normalisation`).
         window: ``hamming`` or ``rectangular``; None = the usual of the kind. With a Hamming window of 50 ms
@@ -90,6 +91,10 @@ class FeatureConfig:
             raise ConfigError(f"unknown features.window '{self.window}'", hint=hint)
         if min(self.sample_rate, self.frame_ms, self.hop_ms, self.hop_samples) <= 0:
             raise ConfigError("features.sample_rate, frame_ms and hop_ms must be above 0")
+        usual = usual_bins(self.kind, self.frame_samples, self.fft_size, self.sample_rate)
+        if self.bins is None and usual != DEFAULT_BINS[self.kind]:
+            # Held, so that a run's config names the number that its model was built for.
+            object.__setattr__(self, "bins", usual)
         most = {"spectrogram": self.frame_samples // 2, "mfcc": _MFCC_FILTERS}.get(
             self.kind, self.fft_size // 2
         )
@@ -124,6 +129,26 @@ class FeatureConfig:
     def base_bins(self) -> int:
         """Bins before deltas are appended."""
         return DEFAULT_BINS[self.kind] if self.bins is None else self.bins
+
+
+def usual_bins(kind: str, frame_samples: int, fft_size: int, sample_rate: int) -> int:
+    """The number of bins where none is given: that of the reference systems at 16 kHz.
+
+    At other rates a spectrogram has at most the bins up to half the rate (100 of 200 at 8 kHz), and a filter
+    bank as many filters as can be had with an FFT bin in each of them.
+    """
+    usual = DEFAULT_BINS[kind]
+    if kind == "spectrogram":
+        return min(usual, max(1, frame_samples // 2))
+    if kind == "mfcc" or sample_rate == SAMPLE_RATE:
+        return usual
+    counts = range(usual, 1, -1)
+    return next((count for count in counts if not empty_filters(count, fft_size, sample_rate)), 1)
+
+
+def empty_filters(filters: int, fft_size: int, sample_rate: int) -> int:
+    """How many of so many mel filters hold no FFT bin: their value is a constant, whatever is heard."""
+    return filters - int(np.count_nonzero(_mel_filters(filters, fft_size, sample_rate).sum(axis=0)))
 
 
 def feature_bins(config: FeatureConfig) -> int:

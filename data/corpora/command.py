@@ -12,6 +12,7 @@ from data.corpora.download import Archive, ByHand, download_corpus
 from data.corpora.preparation import Corpus, prepare
 from data.corpora.summary import print_summary
 from utils.arguments import positive
+from utils.audio import SAMPLE_RATE
 from utils.errors import CorpusError
 
 Source = Archive | tuple[Archive, ...] | ByHand | None
@@ -19,6 +20,7 @@ Source = Archive | tuple[Archive, ...] | ByHand | None
 _PREPARE_EXAMPLE = """examples:
   python -m data.corpora.{name} prepare {folder}
   python -m data.corpora.{name} prepare {folder} --output datasets/{name} --workers 8
+  python -m data.corpora.{name} prepare {folder} --sample-rate 8000     # telephone speech
 """
 _DOWNLOAD_EXAMPLE = """  python -m data.corpora.{name} download {folder}
 """
@@ -56,7 +58,8 @@ def corpus_command(
     if options.action == "download":
         return _download(corpus, source, root, options)
     output = Path(options.output or Path("datasets", corpus.name))
-    summary = prepare(into(output) if into else corpus, root, output, options.workers)
+    corpus = into(output) if into else corpus
+    summary = prepare(corpus, root, output, options.workers, options.sample_rate)
     print_summary(summary)
     print(f"written: {output}/{{{','.join(summary['splits'])},rejected}}.tsv and summary.json")
     empty = [name for name, size in summary["splits"].items() if not size["utterances"]]
@@ -110,6 +113,14 @@ def add_prepare(actions: argparse._SubParsersAction, name: str, settings: dict) 
     preparing = actions.add_parser("prepare", help="check the corpus and write its manifests", **settings)
     preparing.add_argument("root", help="the folder of the corpus")
     preparing.add_argument("--output", help=f"folder of the manifests (default: datasets/{name})")
+    preparing.add_argument(
+        "--sample-rate",
+        type=positive,
+        default=SAMPLE_RATE,
+        metavar="HZ",
+        help="reject recordings of a lower rate; 8000 for telephone speech, which is then trained with "
+        "features.sample_rate=8000 (default: %(default)s)",
+    )
     workers = os.cpu_count() or 1
     preparing.add_argument(
         "--workers", type=positive, default=workers, help="default: %(default)s, the CPU's cores"

@@ -18,13 +18,13 @@ from tqdm import tqdm
 
 from data.corpora.summary import summarise
 from data.manifest import Utterance, write_manifest
-from utils.audio import seconds_and_rate
+from utils.audio import SAMPLE_RATE, seconds_and_rate
 from utils.errors import AudioError, CorpusError
 from utils.files import remove_left_over, write_json, write_text
 from utils.pinyin import is_hanzi, is_syllable, normalise_syllable
 from utils.processes import thread_pool
 
-MIN_SAMPLE_RATE = 16000  # Hz; half of the band that the features look at is missing below
+_LOW_RATE = "sample rate too low"
 _CHUNK = 200  # utterances that a thread checks at a time
 _PUNCTUATION = str.maketrans("", "", "，。、；：？！…—·《》〈〉「」『』【】“”‘’,.;:?!()[]\"'~-")
 
@@ -77,8 +77,18 @@ class Corpus:
     find: Callable[[Path, int], Iterable[Candidate]]
 
 
-def prepare(corpus: Corpus, root: Path, output: Path, workers: int = 4) -> dict[str, Any]:
+def prepare(
+    corpus: Corpus, root: Path, output: Path, workers: int = 4, sample_rate: int = SAMPLE_RATE
+) -> dict[str, Any]:
     """Check every utterance of the corpus below ``root`` and write the folder ``output``.
+
+    Args:
+        corpus: which one.
+        root: its folder.
+        output: of the manifests.
+        workers: files checked at a time.
+        sample_rate: Hz, of the features that will be computed. Recordings of a lower rate are rejected: the
+            upper part of the band that the features look at is missing in them.
 
     Returns:
         The summary, as in ``summary.json`` (which is written last: where it is, the others are whole).
@@ -88,7 +98,8 @@ def prepare(corpus: Corpus, root: Path, output: Path, workers: int = 4) -> dict[
     """
     reading = tqdm(corpus.find(root, workers), "reading", disable=None, unit=" texts")
     candidates = sorted(reading, key=lambda candidate: (candidate.id, candidate.split))
-    checked = _refuse_twice(_check_all(candidates, workers))
+    results = _check_all(candidates, workers, sample_rate)
+    checked = _refuse_twice([result for result, _ in results])
     found = {candidate.split for candidate in candidates if candidate.split}
     # What models train on comes first: the summary holds the others against it.
     names = corpus.splits or sorted(found, key=lambda name: (not name.startswith("train"), name))
@@ -98,11 +109,15 @@ def prepare(corpus: Corpus, root: Path, output: Path, workers: int = 4) -> dict[
     splits = {name: [utterance for c, utterance in usable if c.split == name] for name in names}
     rejected = [(c, r) for c, r in zip(candidates, checked, strict=True) if isinstance(r, Problem)]
     if not usable:
-        first = f"{rejected[0][0].id}: {rejected[0][1].reason}" if rejected else "nothing was found"
-        raise CorpusError("no utterance of the corpus can be used", where=root, hint=first)
+        raise CorpusError(
+            "no utterance of the corpus can be used", where=root, hint=_why_none(rejected, sample_rate)
+        )
+    rates = Counter(
+        rate for one, (_, rate) in zip(checked, results, strict=True) if isinstance(one, Utterance)
+    )
     reasons = Counter(problem.reason for _, problem in rejected)
     notes = Counter(candidate.note for candidate, _ in usable if candidate.note)
-    summary = summarise(corpus.name, splits, reasons, notes)
+    summary = summarise(corpus.name, splits, rates, reasons, notes)
     _write(output, splits, rejected, summary)
     return summary
 
@@ -115,37 +130,55 @@ def clean_text(text: str) -> str:
     return "".join(unicodedata.normalize("NFKC", text).translate(_PUNCTUATION).split())
 
 
-def _check_all(candidates: list[Candidate], workers: int) -> list[Utterance | Problem]:
-    """Check candidates in threads: file headers are read, so they wait for the disk more than for Python."""
-    checked: list[Utterance | Problem] = []
+def _why_none(rejected: Sequence[tuple[Candidate, Problem]], sample_rate: int) -> str:
+    """What to do when every candidate is rejected: the first reason, or the option that low rates need."""
+    if not rejected:
+        return "nothing was found"
+    if all(problem.reason == _LOW_RATE for _, problem in rejected):
+        rate = min(int(problem.detail.split()[0]) for _, problem in rejected)
+        return (
+            f"all recordings have less than {sample_rate} Hz: prepare them with --sample-rate {rate} "
+            f"and train with features.sample_rate={rate}"
+        )
+    return f"{rejected[0][0].id}: {rejected[0][1].reason}"
+
+
+def _check_all(
+    candidates: list[Candidate], workers: int, sample_rate: int
+) -> list[tuple[Utterance | Problem, int]]:
+    """Check candidates in threads: file headers are read, so they wait for the disk more than for Python.
+
+    Returns:
+        For each candidate its utterance or its problem, and the recording's sample rate (0: not read).
+    """
+    checked: list[tuple[Utterance | Problem, int]] = []
     # In chunks: 140,000 futures would take more memory than the utterances.
     chunks = [candidates[start : start + _CHUNK] for start in range(0, len(candidates), _CHUNK)]
     progress = tqdm(total=len(candidates), desc="checking", disable=None, unit=" files")
     with progress, thread_pool(workers) as pool:
-        for results in pool.map(lambda chunk: [_check(candidate) for candidate in chunk], chunks):
+        for results in pool.map(lambda chunk: [_check(one, sample_rate) for one in chunk], chunks):
             checked += results
             progress.update(len(results))
     return checked
 
 
-def _check(candidate: Candidate) -> Utterance | Problem:
+def _check(candidate: Candidate, sample_rate: int) -> tuple[Utterance | Problem, int]:
     problem = candidate.problem or _text_problem(candidate)
     if problem:
-        return problem
+        return problem, 0
     try:
         seconds, rate = seconds_and_rate(candidate.audio)
     except AudioError as error:
         reason, _, detail = re.sub(r"[:(]", "\n", error.what, count=1).partition("\n")
-        return Problem(reason.strip(), f"{detail.strip(' )')} {candidate.audio}".strip())
-    if rate < MIN_SAMPLE_RATE:
-        return Problem("sample rate too low", f"{rate} Hz {candidate.audio}")
+        return Problem(reason.strip(), f"{detail.strip(' )')} {candidate.audio}".strip()), 0
+    if rate < sample_rate:
+        return Problem(_LOW_RATE, f"{rate} Hz {candidate.audio}"), rate
     pinyin = tuple(map(normalise_syllable, candidate.pinyin))
     spoken = tuple(map(normalise_syllable, candidate.spoken))
     audio = candidate.audio.absolute()
     text = candidate.hanzi
-    return Utterance(
-        candidate.id, audio, seconds, candidate.speaker, pinyin, text, () if spoken == pinyin else spoken
-    )
+    spoken = () if spoken == pinyin else spoken
+    return Utterance(candidate.id, audio, seconds, candidate.speaker, pinyin, text, spoken), rate
 
 
 def _text_problem(candidate: Candidate) -> Problem | None:

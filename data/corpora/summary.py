@@ -11,19 +11,25 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from data.manifest import Utterance
+from utils.audio import SAMPLE_RATE
 from utils.pinyin import full_inventory
 
 Splits = Mapping[str, Sequence[Utterance]]
 
 
 def summarise(
-    corpus: str, splits: Splits, rejected: Mapping[str, int], notes: Mapping[str, int]
+    corpus: str,
+    splits: Splits,
+    rates: Mapping[int, int],
+    rejected: Mapping[str, int],
+    notes: Mapping[str, int],
 ) -> dict[str, Any]:
     """The figures of a prepared corpus as plain nested values, ready for JSON.
 
     Args:
         corpus: its name.
         splits: utterances by split; the first is the one that models train on.
+        rates: how many utterances are recorded at each sample rate, in Hz.
         rejected: how many utterances for each reason.
         notes: how many utterances for each remark.
     """
@@ -32,6 +38,7 @@ def summarise(
         "splits": {name: _size(utterances) for name, utterances in splits.items()},
         "overlap": {f"{a}/{b}": _overlap(splits[a], splits[b]) for a, b in combinations(splits, 2)},
         "coverage": _coverage(splits),
+        "sample_rates": {str(rate): rates[rate] for rate in sorted(rates)},
         "rejected": dict(sorted(rejected.items())),
         "notes": dict(sorted(notes.items())),
     }
@@ -112,6 +119,7 @@ def print_summary(summary: Mapping[str, Any], console: Console | None = None) ->
     console.print(_overlap_table(summary["overlap"]))
     for line in _coverage_lines(summary["coverage"]):
         console.print(line, highlight=False)
+    console.print(_rate_line(summary["sample_rates"]), highlight=False)
     _print_counts(console, "rejected (see rejected.tsv)", summary["rejected"])
     _print_counts(console, "notes", summary["notes"])
 
@@ -139,6 +147,16 @@ def _coverage_lines(coverage: Mapping[str, Any]) -> list[str]:
                 f"{name}: {missing} tonal syllables never seen in {training}, {share:.2%} of its text"
             )
     return lines
+
+
+def _rate_line(rates: Mapping[str, int]) -> str:
+    """The sample rates of the recordings, and what to do where they aren't those of the usual features."""
+    shown = ", ".join(f"{int(rate):,} Hz ({count:,} utterances)" for rate, count in rates.items())
+    lowest = min(map(int, rates))
+    if lowest >= SAMPLE_RATE:
+        return f"sample rates: {shown}"
+    why = "recordings of other rates are brought to it" if len(rates) > 1 else "nothing is recorded above"
+    return f"sample rates: {shown}; train with features.sample_rate={lowest}: {why}"
 
 
 def _print_counts(console: Console, title: str, counts: Mapping[str, int]) -> None:

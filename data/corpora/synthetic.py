@@ -40,7 +40,7 @@ from data.corpora.synthetic_speech import speak_text
 from data.corpora.synthetic_text import GRAMMAR_PATH
 from data.corpora.thchs30 import SPLITS, find_utterances
 from utils.arguments import not_negative, positive
-from utils.audio import SAMPLE_RATE, audio_seconds, write_wav
+from utils.audio import SAMPLE_RATE, audio_seconds, resample, write_wav
 from utils.errors import CorpusError, run_command
 from utils.files import write_json, write_text
 from utils.pinyin import split_syllable
@@ -76,7 +76,11 @@ def speak(
 
 
 def make_utterance(
-    planned: Planned, synthesiser: Synthesiser, root: Path, casts: dict[str, Cast]
+    planned: Planned,
+    synthesiser: Synthesiser,
+    root: Path,
+    casts: dict[str, Cast],
+    sample_rate: int = SAMPLE_RATE,
 ) -> Failure | None:
     """Write one utterance's recording and transcript, unless they are there; say so if it can't be spoken."""
     audio = root / "data" / f"{planned.id}.wav"
@@ -107,7 +111,8 @@ def make_utterance(
     link = root / planned.split / audio.name
     link.unlink(missing_ok=True)
     link.symlink_to(Path("..", "data", audio.name))
-    write_wav(audio, samples)  # last: where it is, the utterance is whole
+    # Last: where it is, the utterance is whole.
+    write_wav(audio, resample(samples, SAMPLE_RATE, sample_rate), sample_rate)
     return None
 
 
@@ -149,7 +154,7 @@ def generate(
     for split in SPLITS:
         (root / split).mkdir(parents=True, exist_ok=True)
     planned = plan_corpus(settings, casts)
-    make = partial(make_utterance, root=root, casts=casts)
+    make = partial(make_utterance, root=root, casts=casts, sample_rate=settings.sample_rate)
     failures: list[Failure] = []
     results = in_parallel(make, planned, workers, command)
     for done, failure in enumerate(
@@ -171,8 +176,10 @@ def _identity(settings: CorpusSettings) -> dict:
     """The settings and a hash over everything that the bytes of the corpus depend on."""
     text = Path(settings.text or GRAMMAR_PATH).read_bytes()
     fixed = asdict(settings) | {"text": None}
-    if not settings.made:  # so that corpora made before there were such voices are still known
-        del fixed["made"]
+    # Settings that older corpora don't have are left out where they change nothing, so that these are known.
+    for name in ("made", "sample_rate"):
+        if fixed[name] == getattr(CorpusSettings(), name):
+            del fixed[name]
     parts = [RECIPE, fixed, VOICES, hashlib.sha256(text).hexdigest()]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     return {"corpus": "synthetic", "settings": asdict(settings), "hash": digest}
@@ -190,6 +197,7 @@ _EXAMPLES = """examples:
   python -m data.corpora.synthetic generate datasets/demo_corpus
   python -m data.corpora.synthetic generate /tmp/small --train 200 --dev 20 --test 20 --voices 12
   python -m data.corpora.synthetic generate datasets/news --text sentences.txt --train 8000 --seed 1
+  python -m data.corpora.synthetic generate /tmp/telephone --sample-rate 8000
   python -m data.corpora.synthetic prepare datasets/demo_corpus --output datasets/synthetic
 """
 
@@ -238,6 +246,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     making.add_argument(
         "--text", help="sentences instead of the grammar's: lines of hanzi, or pinyin<TAB>hanzi"
+    )
+    making.add_argument(
+        "--sample-rate",
+        type=positive,
+        default=usual.sample_rate,
+        metavar="HZ",
+        help="of the recordings; 8000 for telephone speech (default: %(default)s)",
     )
     workers = os.cpu_count() or 1
     making.add_argument(

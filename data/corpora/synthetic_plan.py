@@ -15,6 +15,7 @@ from data.corpora.synthetic_reading import Sentence
 from data.corpora.synthetic_text import draw_sentences, read_sentences
 from data.corpora.synthetic_voices import made_voice
 from data.corpora.thchs30 import SPLITS
+from utils.audio import SAMPLE_RATE
 from utils.errors import CorpusError
 
 # Variants of espeak-ng's Mandarin voice (_ for a blank) by pitch; those joined by + are alike and stay on one
@@ -66,6 +67,7 @@ class CorpusSettings:
         voices: how many of ``VOICES`` to use at most, at least 3; near-duplicates come last.
         text: a file of sentences instead of the grammar.
         made: made-up voices that say every third sentence of the train split, and none of the others.
+        sample_rate: of the recordings, in Hz.
     """
 
     train: int = 4000
@@ -75,6 +77,7 @@ class CorpusSettings:
     voices: int = len(_DISTINCT)
     text: str | None = None
     made: int = 0
+    sample_rate: int = SAMPLE_RATE
 
 
 @dataclass(frozen=True)
