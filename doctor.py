@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from data.manifest import is_manifest
 from preflight.examination import (
     WITHOUT_MODEL,
     examine_audio,
@@ -28,9 +29,10 @@ from preflight.findings import (
     format_findings,
     has_errors,
 )
-from preflight.listings import Listing, find_manifests, is_manifest, read_listing
+from preflight.listings import Listing, find_manifests, read_listing
 from utils.arguments import positive
-from utils.audio import AUDIO_SUFFIXES, SAMPLE_RATE, recordings_in
+from utils.audio import SAMPLE_RATE, recordings_in
+from utils.audio_formats import is_audio, is_unreadable_audio
 from utils.errors import ConfigError, CorpusError, run_command
 from utils.quiet import silence_tensorflow
 from utils.run import RunFolder
@@ -122,7 +124,7 @@ def _sort_folder(path: Path, subjects: Subjects) -> None:
         subjects.runs.append(RunFolder(path))
     elif manifests := find_manifests(path):
         subjects.listings.extend(map(read_listing, manifests))
-    elif any(file.suffix.lower() in AUDIO_SUFFIXES for file in path.rglob("*")):
+    elif any(is_audio(file) or is_unreadable_audio(file) for file in path.rglob("*")):
         subjects.recordings.append(recordings_as_listing(str(path), recordings_in(path)))
     else:
         hint = "give a folder with manifests (*.tsv), recordings, or a run's config.yaml"
@@ -131,7 +133,7 @@ def _sort_folder(path: Path, subjects: Subjects) -> None:
 
 def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequence[str]) -> list[Finding]:
     findings: list[Finding] = []
-    recipe, where = None, str(options.config)
+    recipe, where, rate = None, str(options.config), SAMPLE_RATE
     listings = list(subjects.listings)
     if options.config or subjects.runs or options.overfit:
         silence_tensorflow()
@@ -139,12 +141,15 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
     if options.config:
         recipe = recipes.read_recipe(options.config, overrides)
         listings += recipes.recipe_listings(recipe)
+        rate = recipe.features.sample_rate
     findings += examine_texts(listings)
     if recipe:
         findings += recipes.examine_recipe(recipe, listings, thorough=not options.no_audio)
     for run in subjects.runs:
         faults = recipes.examine_run(run)
         findings += faults
+        if not has_errors(faults):
+            rate = (run.config().get("features") or {}).get("sample_rate", rate)
         if not has_errors(faults) and run.config().get("task") == "speech":
             findings += examine_vocabulary(listings, Vocabulary.load(run.vocabulary("acoustic.txt")))
             if not any(fault.check == "unknown-config" for fault in faults):
@@ -152,7 +157,6 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
                 findings += recipes.examine_lengths(recipe, listings)
     heard = [*listings, *subjects.recordings]
     if heard and not options.no_audio:
-        rate = recipe.features.sample_rate if recipe else SAMPLE_RATE
         findings += examine_audio(heard, options.workers, rate)
     if options.overfit:
         findings += _overfit(recipe, listings, where, options.minutes)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
-import json
 import shutil
 import sys
 import tempfile
@@ -27,17 +25,17 @@ from utils.arguments import (
 )
 from utils.audio import pcm_blocks, recordings_in
 from utils.errors import AudioError, RunError, UserError, run_command
-from utils.files import remove_left_over, replacing, write_json
+from utils.files import remove_left_over, replacing
 from utils.quiet import silence_tensorflow
 from utils.recognition import Ending, Segment
 from utils.run import PRETRAINED, open_run
 from utils.transcript_formats import FORMATS, Events, as_json_line
+from utils.transcript_marks import TranscriptMarks
 from utils.vocabulary import Vocabulary
 
 DEMO = Path("runs/demo")
 PIPE = Path("-")
 PIPE_NAME = "stdin"
-SETTINGS = ".transcribed_with.json"  # in the output folder
 SHOWN_FAILURES = 10
 EXAMPLES = """\
 examples:
@@ -80,11 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs = {"speech": _speech_run(options.speech), "language": _language_run(options)}
     if options.syllables:
         open_run(options.syllables, "language")
-    unfinished = _unfinished(jobs, options, runs)
+    marks = _marks(options, runs)
+    unfinished = _unfinished(jobs, marks)
     if len(unfinished) < len(jobs):
         done = len(jobs) - len(unfinished)
         print(f"{done} of {len(jobs)} were transcribed before: left as they are", file=sys.stderr)
-    failed = _transcribe(unfinished, options, runs) if unfinished else []
+    failed = _transcribe(unfinished, options, runs, marks) if unfinished else []
     if failed:
         shown = [*failed[:SHOWN_FAILURES], *(["…"] if len(failed) > SHOWN_FAILURES else [])]
         summary = f"{len(failed)} of {len(unfinished)} files could not be transcribed"
@@ -92,7 +91,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[str, Path]) -> list[str]:
+def _transcribe(
+    jobs: Sequence[Job],
+    options: argparse.Namespace,
+    runs: Mapping[str, Path],
+    marks: TranscriptMarks | None,
+) -> list[str]:
     """Do the jobs; returns the names of those that failed."""
     recognizer = _recognizer(options, runs)
     failed: list[str] = []
@@ -104,6 +108,8 @@ def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[
         for job, (name, events) in zip(jobs, recognised, strict=True):
             try:
                 _write(name, _good(_counted(events, bar)), job.target, options.format, len(jobs) > 1)
+                if marks and job.audio != PIPE:
+                    marks.add(job.target, job.audio)
             except AudioError as error:
                 failed.append(name)
                 tqdm.write(f"error: {error}", file=sys.stderr)
@@ -220,7 +226,8 @@ def _counted(events: Events, bar: tqdm) -> Iterator[Segment | Ending]:
 def _files(options: argparse.Namespace) -> list[tuple[Path, Path]]:
     """Each file to transcribe, with the path under which its transcript goes into the output folder.
 
-    Folders are searched at all depths for files with the ending of an audio format.
+    Folders are searched at all depths for files with the ending of an audio format that can be read; those of
+    other audio formats are named.
     """
     files: dict[Path, Path] = {}
     for path in [*options.paths, *(_listed(options.list) if options.list else ())]:
@@ -270,28 +277,23 @@ def _jobs(files: Sequence[tuple[Path, Path]], options: argparse.Namespace) -> li
     return [Job(path, options.output / name) for path, name in names.items()]
 
 
-def _unfinished(jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[str, Path]) -> list[Job]:
+def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptMarks | None:
+    """What the output folder knows of its transcripts; None without such a folder."""
+    if not options.output:
+        return None
+    remove_left_over(options.output)
+    return TranscriptMarks(options.output, _settings(options, runs))
+
+
+def _unfinished(jobs: Sequence[Job], marks: TranscriptMarks | None) -> list[Job]:
     """The jobs without a transcript that an earlier call made with the same settings and recording.
 
-    The output folder remembers the settings of the last call, and since when they hold.
+    Raises:
+        UserError: a transcript of another recording stands where one is to be written.
     """
-    if not options.output:
+    if marks is None:
         return list(jobs)
-    remove_left_over(options.output)
-    settings = _settings(options, runs)
-    record = options.output / SETTINGS
-    with contextlib.suppress(OSError, ValueError):
-        if json.loads(record.read_text(encoding="utf-8")) == settings:
-            since = record.stat().st_mtime_ns
-            return [job for job in jobs if not _is_finished(job, since)]
-    write_json(record, settings)
-    return list(jobs)
-
-
-def _is_finished(job: Job, since: int) -> bool:
-    if job.audio == PIPE or not job.audio.is_file() or not job.target.is_file():
-        return False
-    return job.target.stat().st_mtime_ns >= max(since, job.audio.stat().st_mtime_ns)
+    return [job for job in jobs if job.audio == PIPE or not marks.is_finished(job.target, job.audio)]
 
 
 def _settings(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str, Any]:

@@ -48,8 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     manifests = lists_of_split(open_run(options.run, "speech"), options.split, options.manifest)
     utterances = read_test_utterances(manifests, options.limit)
-    sounds = [read_audio(one.audio) for one in utterances]
     model, acoustic = load_causal_model(options.run), load_acoustic_model(options.run)
+    sounds = [read_audio(one.audio, acoustic.features.sample_rate) for one in utterances]
     table = Table("", "syllable error", "same pinyin", "real-time factor", title=str(options.run))
     if options.beside:
         heard, factor = _whole(load_acoustic_model(options.beside), sounds, "beside")

@@ -16,7 +16,7 @@ from functools import cache
 import opencc
 
 from data.verbalisation import verbalise
-from utils.pinyin import is_hanzi
+from utils.pinyin import NAME_DOTS, is_hanzi
 
 LETTERS = "Latin letters"
 FIGURES = "figures without a certain reading"
@@ -66,7 +66,7 @@ _AFTER_NFKC = {
     ord("µ"): "μ",
 }
 _IN_BRACKETS = re.compile(r"\(([^()\n]{0,80})\)")
-_NAME_DOT = re.compile(f"(?<=[{_HANZI}])[·•‧・](?=[{_HANZI}])")
+_NAME_DOT = re.compile(f"(?<=[{_HANZI}])[{NAME_DOTS}](?=[{_HANZI}])")
 _ENUMERATOR = re.compile(
     rf"(?:^|(?<=[\n{_BREAK}]))\s*(?:[0-9]{{1,3}}|[一二三四五六七八九十]{{1,3}})(?:[、)]|\.(?![0-9]))"
     r"(?![0-9零一二三四五六七八九十百千万亿])\s*"

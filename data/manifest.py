@@ -24,6 +24,9 @@ from utils.pinyin import normalise_syllable
 COLUMNS = ("id", "audio", "seconds", "speaker", "pinyin", "hanzi")
 SPOKEN = "spoken_pinyin"
 
+REJECTED = "rejected.tsv"  # what a preparation writes beside the manifests
+ROLES = ("train", "dev", "test")
+
 Row = tuple[int, list[str]]  # line number from 1, fields
 Item = TypeVar("Item", "Utterance", "Transcript")
 
@@ -150,6 +153,39 @@ def check_header(path: str | Path, rows: Sequence[Row]) -> int:
         hint = f"the first line is {' '.join(COLUMNS)} [{SPOKEN}], separated by tabs"
         raise CorpusError("this is not a manifest's header", where=f"{path}:1", hint=hint)
     return len(header)
+
+
+def is_manifest(path: Path) -> bool:
+    """Whether a file begins with a manifest's header."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(3 + 100)  # a byte-order mark, and more than the header
+    except OSError:
+        return False
+    return start.removeprefix(b"\xef\xbb\xbf").startswith("\t".join(COLUMNS).encode())
+
+
+def role_of(path: Path) -> str:
+    """The split that a file's name speaks of (``test_noisy.tsv`` is a test); ``""`` if none."""
+    return next((role for role in ROLES if path.name.lower().startswith(role)), "")
+
+
+def lists_in(folder: Path) -> tuple[list[Path], list[Path]]:
+    """The lists (``*.tsv``) directly in a folder: those to read as manifests, and the others.
+
+    A list is read if it is named after a split, whatever its header (a wrong one is then an error), or if it
+    has a manifest's header. What a preparation has rejected is in neither.
+    """
+    lists = sorted(path for path in folder.glob("*.tsv") if path.name != REJECTED)
+    read = [path for path in lists if role_of(path) or is_manifest(path)]
+    return read, [path for path in lists if path not in read]
+
+
+def note_skipped(lists: Sequence[Path]) -> None:
+    """Say on the standard error which lists of a folder are not read, if there are any."""
+    if lists:
+        names = ", ".join(map(str, lists))
+        print(f"note: not read, since these have no manifest's header: {names}", file=sys.stderr)
 
 
 def _each(path: Path, rows: Iterable[Row], parse: Callable[[list[str]], Item]) -> list[Item]:

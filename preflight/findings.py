@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from preflight.listings import Line, Listing
+from utils.errors import shortened
 
 ERROR, WARNING = "error", "warning"
 """An error makes the training fail or its figures worthless; a warning is worth a look."""
@@ -63,8 +64,17 @@ def about(check: Check) -> str:
 
 
 def apply(checks: Iterable[Check], *data: Any) -> list[Finding]:
-    """Run each check on the same data; its findings get its name."""
-    return [replace(finding, check=check_name(check)) for check in checks for finding in check(*data)]
+    """Run each check on the same data; its findings get its name, and what they quote is shortened."""
+    return [
+        replace(
+            finding,
+            check=check_name(check),
+            item=shortened(finding.item),
+            detail=shortened(finding.detail),
+        )
+        for check in checks
+        for finding in check(*data)
+    ]
 
 
 def format_findings(findings: Sequence[Finding], every: bool = False) -> list[str]:

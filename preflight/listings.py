@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from data.manifest import COLUMNS, check_header, read_rows
+from data.manifest import COLUMNS, check_header, lists_in, note_skipped, read_rows, role_of
 from utils.errors import CorpusError
 from utils.pinyin import normalise_syllable
-
-ROLES = ("train", "dev", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,31 +76,18 @@ def read_listing(path: str | Path, role: str | None = None) -> Listing:
     return Listing(str(path), role, tuple(lines), tuple(misshapen), columns)
 
 
-def is_manifest(path: Path) -> bool:
-    """Whether a file begins with a manifest's header."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(3 + 100)  # a byte-order mark, and more than the header
-    except OSError:
-        return False
-    return start.removeprefix(b"\xef\xbb\xbf").startswith("\t".join(COLUMNS).encode())
-
-
 def find_manifests(folder: Path) -> list[Path]:
     """The manifests directly in a folder, without those whose utterances are all in the others.
 
-    A corpus often has one list of everything beside those of its splits.
+    A corpus often has one list of everything beside those of its splits. Lists of another kind are named on
+    the standard error.
     """
-    found = [path for path in sorted(folder.glob("*.tsv")) if is_manifest(path)]
+    found, others = lists_in(folder)
+    note_skipped(others)
     ids = {path: {fields[0] for _, fields in read_rows(path)[1:]} for path in found}
     splits = [path for path in found if role_of(path)]
     in_splits = set().union(*(ids[path] for path in splits))
     return [path for path in found if path in splits or not ids[path] or not ids[path] <= in_splits]
-
-
-def role_of(path: Path) -> str:
-    """The split that a file's name speaks of (``test_noisy.tsv`` is a test); ``""`` if none."""
-    return next((role for role in ROLES if path.name.lower().startswith(role)), "")
 
 
 @cache

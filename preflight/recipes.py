@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from data.manifest import is_manifest
 from preflight.audio_checks import low_rate_of_some
 from preflight.cache_checks import CACHE, CacheState, cache_state, disk_space, needs_room
 from preflight.examination import examine_texts
 from preflight.feature_checks import FEATURES
 from preflight.findings import ERROR, Finding, apply, count_line, format_findings, has_errors
 from preflight.length_checks import target_too_long
-from preflight.listings import Line, Listing, is_manifest, lines_of, of_role, read_listing
+from preflight.listings import Line, Listing, lines_of, of_role, read_listing
 from preflight.machine import MACHINE
 from preflight.overfit import overfit_ten
 from preflight.run_checks import LOADED, OPENED, RUN, foreign_vocabulary

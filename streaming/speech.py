@@ -9,7 +9,6 @@ the syllables. An utterance ends with a pause: the network itself says where nob
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 
 from model_speech.causal import CausalModel
@@ -116,26 +115,18 @@ class SpeechStream:
         return events + self._utterances.flush()
 
 
-class CompiledStream(KerasStream):
-    """A streamed Keras model with internal state, compiled at its first call: it then costs half as much."""
-
-    def __init__(self, model: keras.Model):
-        prepare_prediction(model)
-        super().__init__(model)
-
-    def step(self, chunk: np.ndarray) -> np.ndarray:
-        """Take the next chunk."""
-        return self.model.predict_on_batch(chunk)
-
-
-def keras_stream(model: CausalModel, frames_per_call: int) -> CompiledStream:
+def keras_stream(model: CausalModel, frames_per_call: int) -> KerasStream:
     """The network of a causal model, fed ``frames_per_call`` frames at a time by Keras.
+
+    It is compiled at its first call, and then costs half as much.
 
     Raises:
         ConfigError: the chunk doesn't suit the strides.
     """
     _check_chunk(model, frames_per_call)
-    return CompiledStream(to_mode(model.network, Mode.STREAM_INTERNAL_STATE_INFERENCE, frames_per_call))
+    streamed = to_mode(model.network, Mode.STREAM_INTERNAL_STATE_INFERENCE, frames_per_call)
+    prepare_prediction(streamed)
+    return KerasStream(streamed)
 
 
 def _check_chunk(model: CausalModel, frames: int) -> None:

@@ -11,6 +11,7 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.keyword_folders import read_recordings
 from utils import audio
 from utils.audio import (
     audio_blocks,
@@ -290,3 +291,35 @@ def test_real_recordings(pattern, rate):
     for path in paths:
         assert soundfile.info(path).samplerate == rate
         assert len(read_audio(path)) / RATE == pytest.approx(audio_seconds(path), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("ending", "container", "subtype"),
+    [("aiff", "AIFF", "PCM_16"), ("w64", "W64", "PCM_16"), ("caf", "CAF", "PCM_16"), ("opus", "OGG", "OPUS")],
+)
+def test_a_folder_gives_what_libsndfile_reads(tmp_path, ending, container, subtype):
+    path = tmp_path / f"a.{ending}"
+    with path.open("wb") as file:
+        soundfile.write(file, 0.1 * np.ones(8_000), 8_000, format=container, subtype=subtype)
+    assert recordings_in(tmp_path) == [path]
+    assert audio_seconds(path) == pytest.approx(1.0, abs=0.01)
+
+
+def test_recordings_of_other_formats_are_named(tmp_path, capsys):
+    put(tmp_path / "talk.m4a", b"ftyp")
+    with pytest.raises(AudioError, match=r"talk\.m4a: convert it, e\.g\. ffmpeg"):
+        recordings_in(tmp_path)
+    write_wav(tmp_path / "a.wav", np.zeros(100, np.float32))
+    for _ in range(2):
+        assert recordings_in(tmp_path) == [tmp_path / "a.wav"]
+    told = capsys.readouterr().err
+    assert told.count("talk.m4a") == 1 and "ffmpeg -i FILE" in told
+
+
+def test_clips_of_other_formats_are_named(tmp_path, capsys):
+    for word in ("yes", "no"):
+        (tmp_path / word).mkdir()
+        write_wav(tmp_path / word / "ann_nohash_0.wav", np.zeros(100, np.float32))
+    put(tmp_path / "yes" / "bob_nohash_0.amr", b"#!AMR")
+    assert len(read_recordings(tmp_path, 10.0, 10.0)) == 2
+    assert "bob_nohash_0.amr" in capsys.readouterr().err

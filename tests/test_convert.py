@@ -71,6 +71,14 @@ def test_strict_names_the_place(run, tmp_path):
     assert caught.value.where == f"{path}, line 2, column 5"
 
 
+def test_a_token_of_megabytes_is_not_echoed(run, tmp_path):
+    path = tmp_path / "long.txt"
+    path.write_text("ni3 " + "x" * 2_000_000 + "\n")
+    with pytest.raises(CorpusError) as caught:
+        convert.main(["--model", str(run), "--strict", str(path)])
+    assert len(str(caught.value)) < 1_000 and "2,000,000 characters" in str(caught.value)
+
+
 def test_json_tells_scores_reasons_and_words(run, tmp_path, capsys):
     path, words = tmp_path / "lines.txt", tmp_path / "words.txt"
     path.write_text("ni3 hao3, wo3!\n\n", encoding="utf-8")

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from analysis.normalisation import DEFAULT_RULES, hanzi_tokens, normalise
 from data.corpora import aishell1, listed, thchs30
 from data.corpora.preparation import clean_text
 from data.corpora.thchs30 import syllables_of_phones
+from data.corpora.transcripts import candidate_of
 from data.manifest import read_manifest
+from preflight.listings import find_manifests, read_listing
 from tests.archives import tar_bytes
 from tests.corpus_files import rejected, wav, write
 from utils.errors import CorpusError
@@ -346,6 +349,36 @@ def test_listed_recordings(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     with pytest.raises(CorpusError, match="no list"):
         listed.main(["prepare", str(tmp_path / "empty")])
+
+
+def test_lists_of_another_kind_beside_the_splits_are_skipped_and_named(tmp_path, capsys):
+    header = "id\taudio\tseconds\tspeaker\tpinyin\thanzi\n"
+    write(tmp_path / "in" / "train.tsv", header + "a\twav/a.wav\t9\ts1\tni3 hao3\t你好\n")
+    write(tmp_path / "in" / "speakers.tsv", "speaker\tsex\ns1\tfemale\n")
+    write(tmp_path / "in" / "rejected.tsv", "split\tid\treason\tdetail\n")
+    write(tmp_path / "in" / "wav" / "a.wav", wav())
+    assert listed.main(["prepare", str(tmp_path / "in"), "--output", str(tmp_path / "out")]) == 0
+    told = capsys.readouterr().err
+    assert "speakers.tsv" in told and "rejected.tsv" not in told
+    assert [path.name for path in find_manifests(tmp_path / "in")] == ["train.tsv"]
+    assert "speakers.tsv" in capsys.readouterr().err
+    # A list that is named after a split is meant to be read, so a wrong header is an error there.
+    write(tmp_path / "in" / "test.tsv", "id\taudio\ttext\n")
+    with pytest.raises(CorpusError, match=r"test\.tsv:1"):
+        listed.main(["prepare", str(tmp_path / "in"), "--output", str(tmp_path / "out")])
+    with pytest.raises(CorpusError, match=r"test\.tsv:1"):
+        [read_listing(path) for path in find_manifests(tmp_path / "in")]
+
+
+@pytest.mark.parametrize("dot", ["·", "•", "‧", "・", "･", "\u0387"])
+def test_dots_in_names_are_read_over_and_scored_alike(dot, tmp_path):
+    name = f"阿尔伯特{dot}爱因斯坦"
+    candidate = candidate_of("a", "train", tmp_path, "", name)
+    assert candidate.problem is None and candidate.hanzi == "阿尔伯特爱因斯坦" == clean_text(name)
+    assert len(candidate.pinyin) == 8
+    assert hanzi_tokens(normalise(name, DEFAULT_RULES)) == tuple("阿尔伯特爱因斯坦")
+    # The parts of a name are read on their own: 银行 is no word across the dot.
+    assert candidate_of("b", "train", tmp_path, "", f"小银{dot}行走").pinyin[2] == "xing2"
 
 
 def test_clean_text():

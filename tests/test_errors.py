@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
+from preflight.findings import Finding, apply, format_findings
 from utils import errors
-from utils.errors import ConfigError, UserError, run_command
+from utils.errors import ConfigError, UserError, run_command, shortened
 from utils.stop_signals import Stopped
 
 
@@ -91,3 +92,25 @@ def test_a_reader_that_goes_away_is_no_error(lines):
     process.stdout.close()
     assert process.stderr.read() == b""
     assert process.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize("part", ["what", "where", "hint"])
+@pytest.mark.parametrize("quoted", ["x" * 2_000_000, "好" * 2_000_000, "ni3 hao3 " * 250_000])
+def test_a_message_never_echoes_megabytes(part, quoted):
+    error = UserError(**{"what": "wrong", part: f"'{quoted}' is not pinyin"})
+    assert len(str(error)) < 5_000 and " characters)" in str(error)
+    assert quoted[:100].strip() in str(error)
+    assert len(error.what) < 5_000  # which other messages quote
+
+
+def test_usual_words_are_quoted_whole():
+    text = f"'{'a' * 290}' {' '.join(['word'] * 700)}"
+    assert shortened(text) == text
+
+
+def test_findings_quote_no_megabytes():
+    def strange(listing):
+        yield Finding("error", "list.tsv", "x" * 2_000_000, "unknown syllable", "mend it", "y" * 2_000_000)
+
+    (found,) = apply((strange,), None)
+    assert len(format_findings([found])[0]) < 1_000

@@ -27,7 +27,10 @@ from model_speech.decoding import greedy_decode
 from model_speech.greedy_stream import GreedyStream
 from model_speech.loading import AcousticModel
 from model_speech.registry import MODELS
+from streaming.convert import to_mode
+from streaming.modes import Mode
 from streaming.recognizer import StreamRecognizer
+from streaming.runner import KerasStream
 from streaming.speech import LogitStream, SpeechStream, keras_stream
 from streaming.streamability import check_streamable, stream_facts
 from streaming.utterances import LONGEST_SECONDS, Syllable, UtteranceDecoder
@@ -100,6 +103,24 @@ def streams(acoustic):
     """One streamed network for each chunk, made once."""
     model = causal(acoustic)
     return model, {chunk: keras_stream(model, chunk) for chunk in (8, 24)}
+
+
+def test_the_compiled_network_refuses_chunks_of_another_shape(streams):
+    model, runners = streams
+    bins = feature_bins(model.features)
+    for shape in ((1, 16, bins), (2, 8, bins), (1, 8, bins + 1)):
+        with pytest.raises(ValueError, match=r"a chunk of shape .*, not \(1, 8, 16\)"):
+            runners[8].step(np.zeros(shape, np.float32))
+
+
+def test_the_network_with_external_states_gives_the_same_rows(streams):
+    model, runners = streams
+    external = KerasStream(to_mode(model.network, Mode.STREAM_EXTERNAL_STATE_INFERENCE, 8))
+    runners[8].reset()
+    for seed in range(4):
+        chunk = np.random.default_rng(seed).normal(size=(1, 8, 16)).astype(np.float32)
+        np.testing.assert_allclose(external.step(chunk), runners[8].step(chunk), atol=1e-5)
+    runners[8].reset()
 
 
 # Features

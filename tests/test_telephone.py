@@ -19,9 +19,11 @@ from data.corpora.synthetic_plan import Cast, CorpusSettings, Planned
 from data.corpora.synthetic_reading import make_sentence
 from data.keyword_clips import KeywordClip
 from data.manifest import Utterance, read_manifest, write_manifest
+from model_speech.dfcnn import DfcnnConfig, build_dfcnn
 from model_speech.loading import build_acoustic_model
 from preflight.recipes import look_before_training, read_recipe
 from tests.tiny_corpus import SYLLABLES
+from tests.tiny_words import write_keyword_run, write_tiny_words
 from training.keyword import _warn_of_low_rates
 from utils.audio import audio_seconds, rates_of_some, seconds_and_rate
 from utils.errors import CorpusError
@@ -79,6 +81,12 @@ def test_empty_filters_are_those_without_a_weight(filters, frame_ms):
 def test_a_spectrogram_has_the_bins_up_to_half_the_rate():
     assert feature_bins(FeatureConfig("spectrogram", TELEPHONE)) == 100  # 40 Hz apart, as 200 at 16 kHz
     assert feature_bins(FeatureConfig("spectrogram")) == 200
+
+
+def test_dfcnn_takes_the_spectrogram_of_telephone_speech():
+    bins = feature_bins(FeatureConfig("spectrogram", TELEPHONE))
+    model = build_dfcnn(DfcnnConfig(filters=(2, 2, 2), dense=4), bins, 5)
+    assert model.input["features"].shape[-1] == 100 and model.output.shape[-1] == 5
 
 
 def test_what_is_given_stays_as_it_is():
@@ -159,6 +167,15 @@ def test_doctor_tells_the_rate_to_train_with(telephone, tmp_path, capsys):
     assert not {"low-rate", "unlike-rate", "empty-filter"} & found.keys()
     found = doctors_view(capsys, "--config", str(recipe), AT_TELEPHONE_RATE, "features.bins=80")
     assert "features.frame_ms" in found["empty-filter"]
+
+
+def test_doctor_takes_the_rate_of_a_run(telephone, tmp_path, capsys):
+    run = write_keyword_run(tmp_path / "run", write_tiny_words(tmp_path / "words", takes=1))
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    assert "low-rate" in doctors_view(capsys, str(run), str(telephone))
+    config["features"] = asdict(KeywordFeatureConfig("mfcc", TELEPHONE, 40.0, mel_bins=12, coefficients=0))
+    (run / "config.yaml").write_text(yaml.safe_dump(config))
+    assert "low-rate" not in doctors_view(capsys, str(run), str(telephone))
 
 
 def test_doctor_names_single_recordings_of_a_low_rate(tmp_path, capsys):

@@ -20,6 +20,7 @@ from utils.audio import write_wav
 from utils.errors import AudioError, ConfigError, RunError, UserError
 from utils.recognition import Alternative, Ending, Segment
 from utils.transcript_formats import FORMATS, as_json_line
+from utils.transcript_marks import MARKS
 
 RATE = 16_000
 SHARED = Path(__file__).parents[1].parent / "shared" / "data"
@@ -144,7 +145,7 @@ def test_a_folder_with_a_broken_file(talks, runs, tmp_path, capsys):
     assert transcribe.main([str(talks), *runs, "--format", "json", "--output", str(output)]) == 1
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error:")]
     assert len(errors) == 1 and "broken.flac" in errors[0]
-    written = {path.relative_to(output).as_posix() for path in output.rglob("*.json")} - {transcribe.SETTINGS}
+    written = {path.relative_to(output).as_posix() for path in output.rglob("*.json")}
     assert written == {"a.wav.json", "a.mp3.json", "c.json", "deep/b.json"}
     value = json.loads((output / "deep/b.json").read_text())
     assert value["seconds"] == 0.5
@@ -273,7 +274,43 @@ def test_a_killed_call_leaves_no_half_transcript(talks, runs, tmp_path, monkeypa
     monkeypatch.setitem(FORMATS, "text", FORMATS["text"].__class__(".txt", broken))
     with pytest.raises(KeyboardInterrupt):
         transcribe.main([str(talks / "a.wav"), *runs, "--output", str(tmp_path / "out")])
-    assert [path.name for path in (tmp_path / "out").iterdir()] == [transcribe.SETTINGS]
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_transcript_is_never_taken_for_that_of_another_recording(talks, runs, tmp_path, capsys):
+    other = tmp_path / "other" / "a.wav"
+    other.parent.mkdir()
+    other.write_bytes((talks / "a.wav").read_bytes())
+    os.utime(other, ns=(0, (talks / "a.wav").stat().st_mtime_ns))  # same name, size and time
+    output = tmp_path / "out"
+    to = [*runs, "--output", str(output)]
+    assert transcribe.main([str(talks / "a.wav"), *to]) == 0
+    first = _times(output)
+    with pytest.raises(UserError, match=r"a\.txt is the transcript of .*a\.wav, not of .*other/a\.wav"):
+        transcribe.main([str(other), *to])
+    assert _times(output) == first and "transcribed before" not in capsys.readouterr().err
+    with pytest.raises(UserError, match="2 files would be written as"):
+        transcribe.main([str(talks / "a.wav"), str(other), *to])
+
+
+def test_a_recording_that_was_moved_is_not_transcribed_again(talks, runs, tmp_path, capsys):
+    to = [*runs, "--output", str(tmp_path / "out")]
+    assert transcribe.main([str(talks / "a.wav"), *to]) == 0
+    (tmp_path / "moved").mkdir()
+    (talks / "a.wav").rename(tmp_path / "moved" / "a.wav")
+    assert transcribe.main([str(tmp_path / "moved" / "a.wav"), *to]) == 0
+    assert "1 of 1 were transcribed before" in capsys.readouterr().err
+
+
+def test_half_a_mark_of_a_killed_process_costs_that_transcript_alone(talks, runs, tmp_path, capsys):
+    output = tmp_path / "out"
+    call = [str(talks / "a.wav"), str(talks / "c.ogg"), *runs, "--output", str(output)]
+    assert transcribe.main(call) == 0
+    content = (output / MARKS).read_bytes()
+    (output / MARKS).write_bytes(content[:-20])
+    for done in (1, 2):
+        assert transcribe.main(call) == 0
+        assert f"{done} of 2 were transcribed before" in capsys.readouterr().err
 
 
 def test_a_list_of_files(talks, runs, tmp_path, capsys):

@@ -71,7 +71,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 def temporary_files(folder: Path) -> list[Path]:
     """What is hidden in a folder, but for what transcribe.py remembers there."""
-    return [path for path in folder.rglob(".*") if path.is_file() and path.name != ".transcribed_with.json"]
+    return [path for path in folder.rglob(".*") if path.is_file() and path.name != ".transcribed.jsonl"]
 
 
 def run_content(run: RunFolder) -> dict[str, object]:

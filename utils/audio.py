@@ -18,12 +18,12 @@ import numpy as np
 import soundfile
 import soxr
 
+from utils.audio_formats import AUDIO_SUFFIXES, CONVERT, is_audio, is_unreadable_audio, note_unreadable
 from utils.errors import AudioError
 from utils.files import is_file, replacing
 
 SAMPLE_RATE = 16000  # Hz, what all recipes work with
 INT16_SCALE = 32768.0  # a sample of 1.0 in the 16-bit files that most corpora hold
-AUDIO_SUFFIXES = frozenset({".wav", ".flac", ".ogg", ".mp3"})
 
 _BLOCK_FRAMES = 1 << 20
 # Float files hold small overshoots over ±1; a peak like this one means integers stored as floats.
@@ -158,14 +158,22 @@ def write_wav(path: str | Path, samples: np.ndarray, sample_rate: int = SAMPLE_R
 def recordings_in(folder: str | Path) -> list[Path]:
     """All audio files under a folder, told by the endings of their names, sorted.
 
+    Files of formats that can't be read are named on the standard error.
+
     Raises:
-        AudioError: there is none.
+        AudioError: there is none that can be read.
     """
-    found = sorted(path for path in Path(folder).rglob("*") if path.suffix.lower() in AUDIO_SUFFIXES)
+    files = sorted(Path(folder).rglob("*"))
+    found = [path for path in files if is_audio(path)]
+    unreadable = [path for path in files if is_unreadable_audio(path)]
     if not found:
-        raise AudioError(
-            "no recordings in this folder", where=folder, hint=f"of {', '.join(sorted(AUDIO_SUFFIXES))}"
-        )
+        hint = f"of {', '.join(sorted(AUDIO_SUFFIXES))}"
+        if unreadable:
+            hint = (
+                f"{len(unreadable)} files have a format that can't be read, e.g. {unreadable[0]}: {CONVERT}"
+            )
+        raise AudioError("no recordings in this folder", where=folder, hint=hint)
+    note_unreadable(folder, unreadable)
     return found
 
 
@@ -200,8 +208,7 @@ def _open(path: str | Path) -> soundfile.SoundFile:
     except (soundfile.SoundFileError, TypeError, OSError) as error:
         # TypeError: soundfile asks for the rate of headerless files (*.raw).
         reason = str(error).rsplit(": ", 1)[-1].strip() or type(error).__name__
-        hint = "convert it, e.g. ffmpeg -i FILE -ar 16000 -ac 1 FILE.wav"
-        raise AudioError(f"not readable as audio ({reason})", where=path, hint=hint) from error
+        raise AudioError(f"not readable as audio ({reason})", where=path, hint=CONVERT) from error
     try:
         _check_header(file, path)
     except AudioError:

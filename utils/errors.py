@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable
 
 from utils.stop_signals import Stopped
 
+LONGEST_WORD, LONGEST_TEXT = 300, 4000  # characters that a message quotes whole
+_LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 _MORE_ROOM = "free some space, then run the same command again"
 _RIGHTS = "change the rights, or choose another place"
 # What an OSError may say that the user can put right without reading a stack trace → what to do.
@@ -26,8 +29,21 @@ USERS_TO_MEND = {
 }
 
 
+def shortened(text: str) -> str:
+    """A text as a message quotes it: of very long words and texts the beginning, the end and the length.
+
+    A file of another kind may hold a "word" of megabytes, which no terminal should be filled with.
+    """
+    words = _LONG_WORD.sub(lambda found: _cut(found[0], LONGEST_WORD), text)
+    return _cut(words, LONGEST_TEXT) if len(words) > LONGEST_TEXT else words
+
+
+def _cut(text: str, length: int) -> str:
+    return f"{text[: length // 2]}…{text[-length // 4 :]} ({len(text):,} characters)"
+
+
 class UserError(Exception):
-    """Something that the user can put right.
+    """Something that the user can put right; what it quotes is shortened.
 
     Args:
         what: what is wrong, with the offending value.
@@ -36,8 +52,10 @@ class UserError(Exception):
     """
 
     def __init__(self, what: str, *, where: object = None, hint: str | None = None):
-        self.what, self.where, self.hint = what, where, hint
-        super().__init__(", ".join(str(part) for part in (what, where, hint) if part))
+        self.what, self.where = shortened(what), where
+        self.hint = hint and shortened(hint)
+        shown_where = where and shortened(str(where))
+        super().__init__(", ".join(part for part in (self.what, shown_where, self.hint) if part))
 
 
 class ConfigError(UserError):
@@ -91,7 +109,7 @@ def run_command(main: Callable[[], int | None]) -> None:
     except OSError as error:
         if error.errno not in USERS_TO_MEND:
             raise
-        where = error.filename or "while writing"
+        where = shortened(str(error.filename or "while writing"))
         print(f"error: {error.strerror}, {where}, {USERS_TO_MEND[error.errno]}", file=sys.stderr)
         code = 2
     sys.exit(code)

@@ -225,6 +225,10 @@ def without_tone(text: str) -> str:
     return normalise_syllable(text)[:-1]
 
 
+NAME_DOTS = "·•‧・"
+"""What stands between the parts of a foreign name (阿尔伯特·爱因斯坦), in NFKC form; nobody says it."""
+
+
 def is_hanzi(text: str) -> bool:
     """Whether ``text`` is one or more Chinese characters and nothing else (〇 counts)."""
     return _HANZI_BLOCKS.fullmatch(text) is not None

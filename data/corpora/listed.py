@@ -1,8 +1,9 @@
 """Recordings with lists that somebody else wrote in manifest form → checked manifests.
 
 Each ``*.tsv`` of the folder with the header ``id audio seconds speaker pinyin hanzi`` is a split; a
-``manifest.tsv`` that repeats them is left out. The texts may be raw: punctuation and full-width letters are
-cleaned, an empty pinyin column is filled by pypinyin, and what stays unreadable is rejected with the reason.
+``manifest.tsv`` that repeats them is left out, and lists of another kind are skipped and named. Texts may be
+raw: punctuation and full-width letters are cleaned, an empty pinyin column is filled by pypinyin, and what
+stays unreadable is rejected with the reason.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ from pathlib import Path
 
 from data.corpora.command import corpus_command, corpus_parser
 from data.corpora.preparation import Candidate, Corpus, Problem, clean_text
-from data.manifest import check_header, read_rows
+from data.corpora.transcripts import candidate_of
+from data.manifest import check_header, lists_in, note_skipped, read_rows
 from utils.errors import CorpusError, run_command
-from utils.pinyin import hanzi_to_pinyin, is_hanzi
 
 
 def find_utterances(root: Path, workers: int) -> Iterator[Candidate]:
     """All lines of the lists in ``root``.
 
     Raises:
-        CorpusError: there is no list, or one has another header.
+        CorpusError: there is no list, or one that is named after a split has another header.
     """
-    lists = sorted(root.glob("*.tsv"))
+    lists, others = lists_in(root)
+    note_skipped(others)
     lists = [path for path in lists if path.stem != "manifest"] or lists
     if not lists:
         raise CorpusError("no list (*.tsv) in this folder", where=root, hint="give the folder of the lists")
@@ -40,16 +42,12 @@ def _candidate(path: Path, line: int, fields: list[str], columns: int) -> Candid
         problem = Problem("wrong number of fields", f"{len(fields)} in {path.name}:{line}")
         return Candidate(fields[0], path.stem, path, problem=problem)
     name, audio, _, speaker, pinyin, hanzi = fields[:6]
-    text = clean_text(hanzi)
+    place = (name, path.stem, path.parent / audio, speaker)
     syllables = tuple(syllable for syllable in pinyin.split() if clean_text(syllable))
+    if not syllables:
+        return candidate_of(*place, hanzi)
     spoken = tuple(fields[6].split()) if columns > 6 else ()
-    place = (name, path.stem, path.parent / audio, speaker, text)
-    if syllables or not is_hanzi(text):
-        return Candidate(*place, syllables, spoken)
-    try:
-        return Candidate(*place, tuple(hanzi_to_pinyin(text)), spoken)
-    except CorpusError as error:
-        return Candidate(*place, problem=Problem("no reading", error.what))
+    return Candidate(*place, clean_text(hanzi), syllables, spoken)
 
 
 CORPUS = Corpus("listed", (), find_utterances)

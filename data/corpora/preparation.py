@@ -17,16 +17,16 @@ from typing import Any
 from tqdm import tqdm
 
 from data.corpora.summary import summarise
-from data.manifest import Utterance, write_manifest
+from data.manifest import REJECTED, Utterance, write_manifest
 from utils.audio import SAMPLE_RATE, seconds_and_rate
-from utils.errors import AudioError, CorpusError
+from utils.errors import AudioError, CorpusError, shortened
 from utils.files import remove_left_over, write_json, write_text
-from utils.pinyin import is_hanzi, is_syllable, normalise_syllable
+from utils.pinyin import NAME_DOTS, is_hanzi, is_syllable, normalise_syllable
 from utils.processes import thread_pool
 
 _LOW_RATE = "sample rate too low"
 _CHUNK = 200  # utterances that a thread checks at a time
-_PUNCTUATION = str.maketrans("", "", "，。、；：？！…—·《》〈〉「」『』【】“”‘’,.;:?!()[]\"'~-")
+_PUNCTUATION = str.maketrans("", "", "，。、；：？！…—·《》〈〉「」『』【】“”‘’,.;:?!()[]\"'~-" + NAME_DOTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def prepare(
 
 
 def clean_text(text: str) -> str:
-    """Bring a transcript to plain characters: full-width forms to ASCII, no spaces, no punctuation.
+    """Bring a transcript to plain characters: full-width forms to ASCII, no spaces, punctuation, name dots.
 
     What is spoken but is not hanzi (letters, digits, %) stays, and makes the check refuse the line.
     """
@@ -223,7 +223,7 @@ def _write(
         write_manifest(output / f"{name}.tsv", utterances)
     lines = ["split\tid\treason\tdetail"]
     for candidate, problem in rejected:
-        fields = (candidate.split, candidate.id, problem.reason, problem.detail)
+        fields = (candidate.split, candidate.id, problem.reason, shortened(problem.detail))
         lines.append("\t".join(" ".join(field.split()) for field in fields))
-    write_text(output / "rejected.tsv", "\n".join(lines) + "\n")
+    write_text(output / REJECTED, "\n".join(lines) + "\n")
     write_json(output / "summary.json", summary)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
 from data.corpora.preparation import Candidate, Problem, clean_text
 from utils.errors import CorpusError
-from utils.pinyin import hanzi_to_pinyin, is_hanzi
+from utils.pinyin import NAME_DOTS, hanzi_to_pinyin, is_hanzi
 
 NOT_UTF8 = "transcript is not UTF-8"
 MISSING = "transcript missing"
 
-_PAUSE = re.compile(r"[\s、，。；：？！…,.;:?!]+")
+_PAUSE = re.compile(rf"[\s、，。；：？！…,.;:?!{NAME_DOTS}]+")
 _UNREAD = {
     "digits in the transcript": re.compile(r"\d"),
     "Latin letters in the transcript": re.compile("[A-Za-z]"),
@@ -25,9 +26,9 @@ def candidate_of(
 ) -> Candidate:
     """Clean a transcript and read it aloud.
 
-    Spaces and punctuation separate words or clauses: no phrase of pypinyin's dictionary is looked up across
-    them, unless the text is written one character at a time. How digits and letters were read isn't known,
-    so a text with them is refused, each for its own reason.
+    Spaces, punctuation and the dots in names separate words or clauses: no phrase of pypinyin's dictionary is
+    looked up across them, unless the text is written one character at a time. How digits and letters were
+    read isn't known, so a text with them is refused, each for its own reason.
 
     Args:
         name: the utterance's id.
@@ -39,7 +40,7 @@ def candidate_of(
     """
     if isinstance(text, Problem):
         return Candidate(name, split, audio, speaker, problem=text)
-    words = [word for word in map(clean_text, _PAUSE.split(text)) if word]
+    words = [word for word in map(clean_text, _PAUSE.split(unicodedata.normalize("NFKC", text))) if word]
     hanzi = "".join(words)
     for reason, unread in _UNREAD.items():
         if unread.search(hanzi):
