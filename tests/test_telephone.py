@@ -24,8 +24,9 @@ from model_speech.loading import build_acoustic_model
 from preflight.recipes import look_before_training, read_recipe
 from tests.tiny_corpus import SYLLABLES
 from tests.tiny_words import write_keyword_run, write_tiny_words
-from training.keyword import _warn_of_low_rates
+from training.keyword import VARIANTS, KeywordConfig, _warn_of_low_rates
 from utils.audio import audio_seconds, rates_of_some, seconds_and_rate
+from utils.config import load_config
 from utils.errors import CorpusError
 from utils.features import FeatureConfig, _mel_filters, empty_filters, extract_features, feature_bins
 from utils.keyword_features import KeywordFeatureConfig, mel_filters, micro_front_end
@@ -114,8 +115,7 @@ def test_speech_recipes_need_no_option_but_the_rate(recipe):
 
 @pytest.mark.parametrize("recipe", sorted(CONFIGS.glob("keyword/*.yaml")), ids=lambda path: path.stem)
 def test_keyword_recipes_need_no_option_but_the_rate(recipe):
-    values = yaml.safe_load(recipe.read_text(encoding="utf-8")).get("features", {})
-    features = KeywordFeatureConfig(**values, sample_rate=TELEPHONE)
+    features = load_config(KeywordConfig, recipe, ["task=keyword", AT_TELEPHONE_RATE], VARIANTS).features
     assert features.highest_hz == 0.475 * TELEPHONE
     assert mel_filters(features).any(axis=0).all()
 

@@ -166,6 +166,9 @@ class _Builder:
         fields = {field.name: field for field in dataclasses.fields(schema)}
         self._check_keys(schema, values, prefix)
         kinds = typing.get_type_hints(schema)
+        if base == _usual(schema):
+            # Fields that follow from others (a frequency from the sample rate) are to follow them anew.
+            base = None
         arguments = {}
         for name, field in fields.items():
             default = _default(field) if base is None else getattr(base, name)
@@ -268,6 +271,14 @@ def _dotted_names(schema: type, variants: Variants, prefix: str = "") -> list[st
         for section in filter(dataclasses.is_dataclass, sections):
             names += _dotted_names(section, variants, f"{key}.")
     return names
+
+
+def _usual(schema: type) -> Any:
+    """An instance with all defaults; None if a field has none."""
+    try:
+        return schema()
+    except (TypeError, ConfigError):
+        return None
 
 
 def _default(field: dataclasses.Field) -> Any:

@@ -1,7 +1,7 @@
 """Which recording each transcript of an output folder is of, and made with what settings; kept in the folder.
 
-A call that goes on where an earlier one stopped asks here what is finished. One line is appended for each
-finished transcript, so that a killed process loses none and 100,000 of them cost no more than one each.
+A call that goes on where an earlier one stopped asks here what is finished. A line of JSON is appended for
+each finished transcript, so that a killed process loses none: ``[transcript, recording, size, …]``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ class TranscriptMarks:
         """Remember that a transcript of a recording is finished."""
         name, mark = self._name(transcript), self._mark(recording)
         self._marks[name] = mark
-        line = json.dumps({"transcript": name, **asdict(mark)}, ensure_ascii=False)
+        line = json.dumps([name, *astuple(mark)], ensure_ascii=False)
         with self._file.open("a+b") as file:
             # A process that was killed may have left half a line.
             whole = file.tell() == 0 or _last_byte(self._file) == b"\n"
@@ -94,9 +94,9 @@ def _read(path: Path) -> dict[str, Mark]:
     marks: dict[str, Mark] = {}
     with contextlib.suppress(FileNotFoundError):
         for line in path.read_bytes().splitlines():
-            with contextlib.suppress(ValueError, TypeError, KeyError):
-                values = json.loads(line)
-                marks[values.pop("transcript")] = Mark(**values)
+            with contextlib.suppress(ValueError):
+                name, *values = json.loads(line)
+                marks[name] = Mark(*values)
     return marks
 
 
