@@ -94,7 +94,7 @@ def _read(path: Path) -> dict[str, Mark]:
     marks: dict[str, Mark] = {}
     with contextlib.suppress(FileNotFoundError):
         for line in path.read_bytes().splitlines():
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, TypeError):
                 name, *values = json.loads(line)
                 marks[name] = Mark(*values)
     return marks
