@@ -22,8 +22,8 @@ from data.manifest import Utterance, read_manifest, write_manifest
 from model_speech.dfcnn import DfcnnConfig, build_dfcnn
 from model_speech.loading import build_acoustic_model
 from preflight.recipes import look_before_training, read_recipe
+from tests import tiny_words
 from tests.tiny_corpus import SYLLABLES
-from tests.tiny_words import write_keyword_run, write_tiny_words
 from training.keyword import VARIANTS, KeywordConfig, _warn_of_low_rates
 from utils.audio import audio_seconds, rates_of_some, seconds_and_rate
 from utils.config import load_config
@@ -169,12 +169,12 @@ def test_doctor_tells_the_rate_to_train_with(telephone, tmp_path, capsys):
     assert "features.frame_ms" in found["empty-filter"]
 
 
-def test_doctor_takes_the_rate_of_a_run(telephone, tmp_path, capsys):
-    run = write_keyword_run(tmp_path / "run", write_tiny_words(tmp_path / "words", takes=1))
-    config = yaml.safe_load((run / "config.yaml").read_text())
+def test_doctor_takes_the_rate_of_a_run(telephone, tmp_path, capsys, monkeypatch):
+    words = tiny_words.write_tiny_words(tmp_path / "words", takes=1)
+    run = tiny_words.write_keyword_run(tmp_path / "run", words)
     assert "low-rate" in doctors_view(capsys, str(run), str(telephone))
-    config["features"] = asdict(KeywordFeatureConfig("mfcc", TELEPHONE, 40.0, mel_bins=12, coefficients=0))
-    (run / "config.yaml").write_text(yaml.safe_dump(config))
+    monkeypatch.setattr(tiny_words, "SMALL", (*tiny_words.SMALL, AT_TELEPHONE_RATE))
+    run = tiny_words.write_keyword_run(tmp_path / "run_8_khz", words)
     assert "low-rate" not in doctors_view(capsys, str(run), str(telephone))
 
 
