@@ -14,7 +14,7 @@ from bundle.source import Clips, ExportSource, data_section
 from data.keyword_clips import UNKNOWN, KeywordClip, KeywordDataConfig, read_keyword_clips
 from data.keyword_store import load_clips
 from model_keyword.loading import KeywordModel, load_keyword_model
-from streaming.detection import DetectionConfig
+from streaming.detection import SMOOTHING_MS, DetectionConfig
 from utils.checksum_files import file_hash
 from utils.config import build_config
 from utils.errors import UserError
@@ -31,7 +31,7 @@ def keyword_source(
     weights: str = "best",
     overrides: Sequence[str] = (),
     most_tests: int = 1000,
-    detection: DetectionConfig | None = None,
+    smoothing_ms: float = SMOOTHING_MS,
 ) -> ExportSource:
     """Read a keyword run and its recordings.
 
@@ -43,7 +43,8 @@ def keyword_source(
         weights: ``best``, ``last`` or a path.
         overrides: ``data.folder=…`` and the like: where the recordings are now.
         most_tests: test clips that accuracies are measured on, spread evenly over the split.
-        detection: when a keyword counts as heard; saved with the bundle.
+        smoothing_ms: the stream's probabilities are averaged over so long a time; the refractory time
+            follows from it and from the clip's length.
 
     Raises:
         RunError: a part of the run is missing or damaged.
@@ -61,13 +62,14 @@ def keyword_source(
         print(f"note: no accuracy and no int8, the recordings can't be read: {error}", file=sys.stderr)
         tests = calibration = nothing
     features = keyword.features
+    clip_ms = 1000 * keyword.clip_samples / features.sample_rate
     return ExportSource(
         kind="keyword",
         model=keyword.model,
         features=asdict(features),
         features_hash=features_hash(features),
         labels=keyword.labels,
-        decoding=asdict(detection or DetectionConfig()),
+        decoding=asdict(DetectionConfig.for_clip(clip_ms, smoothing_ms)),
         config_hash=file_hash(folder.config_file),
         frame_seconds=features.stride_samples / features.sample_rate,
         calibration=calibration,

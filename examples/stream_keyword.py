@@ -1,9 +1,7 @@
 """Hear keywords in a WAV file with ai-edge-litert and NumPy alone: no TensorFlow, no code of this project.
 
-    python export.py RUN --mode stream_external --precision float     # of a run with features.kind=raw
-    python examples/stream_keyword.py RUN/export recording.wav
-
-A model of ``mfcc`` or ``micro`` features needs utils/keyword_features.py (NumPy, SciPy) too.
+python export.py RUN --mode stream_external --precision float     # of a run with features.kind=raw
+python examples/stream_keyword.py RUN/export recording.wav
 """
 
 import hashlib
@@ -17,15 +15,16 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 
-def sound(path, rate):
-    """Samples of a 16 bit mono WAV file, in [-1, 1)."""
+def read_wav(path, rate):
+    """Samples of a WAV file, in [-1, 1); one that isn't 16 bit, mono and of this sample rate is refused."""
     with wave.open(str(path)) as file:
-        assert file.getparams()[:3] == (1, 2, rate), f"{path}: 16 bit mono of {rate} Hz is needed"
+        if (found := file.getparams()[:3]) != (1, 2, rate):
+            sys.exit(f"error: {path}: channels, bytes a sample, Hz: {found}; the model takes (1, 2, {rate})")
         return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / 32768
 
 
 def frames(samples, settings):
-    """What the model takes: samples as they are (raw), or features of them."""
+    """What the model takes: samples (raw), or features by utils/ (which needs SciPy, soundfile, soxr)."""
     if settings["kind"] == "raw":
         return samples
     sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -34,8 +33,8 @@ def frames(samples, settings):
     return keyword_features(samples, KeywordFeatureConfig(**settings))
 
 
-def keywords(bundle, samples, artefact="litert/stream_external_float.tflite"):
-    """(seconds, keyword, score) of each keyword that is heard."""
+def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
+    """(seconds, keyword, score) of each keyword in a recording."""
     facts = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
     rest = json.dumps({name: facts[name] for name in facts if name != "checksum"})
     assert hashlib.sha256(rest.encode()).hexdigest() == facts["checksum"], "bundle.json is damaged"
@@ -43,18 +42,19 @@ def keywords(bundle, samples, artefact="litert/stream_external_float.tflite"):
         digest = hashlib.sha256((bundle / name).read_bytes()).hexdigest()
         assert digest == facts["files"][name], f"{name} is damaged"
     labels = (bundle / "labels.txt").read_text(encoding="utf-8").splitlines()
-    rule, stream, values = facts["decoding"], facts["stream"], frames(samples, facts["features"])
+    rule, stream, features = facts["decoding"], facts["stream"], facts["features"]
+    values = frames(read_wav(recording, features["sample_rate"]), features)
     model = Interpreter(str(bundle / artefact), num_threads=1).get_signature_runner()
-    states = {name: np.zeros(one["shape"], np.float32) for name, one in model.get_input_details().items()}
-    del states["input"]
+    details = model.get_input_details()
+    states = {name: np.zeros(details[name]["shape"], np.float32) for name in details.keys() - {"input"}}
     recent = deque(maxlen=max(1, round(rule["smoothing_ms"] / 1000 / stream["seconds"])))
     deaf_until = stream["due"] / stream["chunk"] * stream["seconds"]  # until the window is full
     for end in range(stream["chunk"], len(values) + 1, stream["chunk"]):
         found = model(input=values[None, end - stream["chunk"] : end], **states)
         states = {name: found[name + "_next"] for name in states}
-        odds = np.exp(found["output"][0] - found["output"].max())
+        odds = np.exp(found["output"][0].astype(np.float64) - found["output"].max())
         recent.append(odds / odds.sum())
-        scores = np.mean(recent, axis=0) * [label[0] != "_" for label in labels]
+        scores = np.mean(recent, axis=0) * [label not in ("_silence_", "_unknown_") for label in labels]
         seconds, best = end / stream["chunk"] * stream["seconds"], int(scores.argmax())
         if seconds >= deaf_until and scores[best] >= rule["threshold"]:
             yield seconds, labels[best], float(scores[best])
@@ -62,5 +62,5 @@ def keywords(bundle, samples, artefact="litert/stream_external_float.tflite"):
 
 
 if __name__ == "__main__":
-    for heard in keywords(Path(sys.argv[1]), sound(sys.argv[2], 16000)):
-        print("{:.2f} s  {}  {:.2f}".format(*heard))
+    for detection in keywords(Path(sys.argv[1]), Path(sys.argv[2])):
+        print("{:.2f} s  {}  {:.2f}".format(*detection))

@@ -44,7 +44,6 @@ from data.keyword_streams import Material, write_stream
 from model_keyword.wake_word_request import RECIPE, Request
 from streaming.backgrounds import recordings_of
 from streaming.calibration import Calibration, calibrate
-from streaming.detection import DetectionConfig
 from streaming.listen import Listener, open_listener
 from utils.arguments import not_negative, positive
 from utils.audio import recordings_in
@@ -69,8 +68,7 @@ wake word: one half chooses the threshold, false alarms are counted on the other
 speech of other voices stands in, which tells less.
 Values of the recipe can be overridden as key=value (model.dropout=0.2).
 """
-# The word is in its window for a few tenths of a second, and said once.
-DETECTION = DetectionConfig(smoothing_ms=200.0, refractory_ms=1500.0)
+_SMOOTHING_MS = 200.0  # the word nearly fills its clip: its probability is high for a short time only
 SMALL_STEPS, SMALL_HOURS = 150, 0.1
 _STEPS_BETWEEN = 200  # evaluations
 _CLIP_MS = (1000, 2500)  # shortest and longest clip
@@ -185,7 +183,7 @@ def _export(output: Path) -> Path:
     from bundle.keyword_source import keyword_source
     from bundle.variants import Format, Precision, State, Variant
 
-    source = keyword_source(output / "run", most_tests=_TEST_CLIPS, detection=DETECTION)
+    source = keyword_source(output / "run", most_tests=_TEST_CLIPS, smoothing_ms=_SMOOTHING_MS)
     stream = Variant(Format.LITERT, State.EXTERNAL, Precision.FLOAT)
     (made,) = export_bundle(source, [stream], output / "uncalibrated")
     if made.problems:
@@ -237,7 +235,7 @@ def _calibrate(
         found.stream_hours * 3600,
     )
     facts = _facts(request, clips, bundle, listener, found)
-    write_decoding(bundle, replace(DETECTION, threshold=found.chosen.threshold))
+    write_decoding(bundle, replace(listener.detection, threshold=found.chosen.threshold))
     return _finish(request, facts, bundle)
 
 

@@ -17,6 +17,8 @@ from utils.config import at_least, share
 
 BACKGROUND = ("_silence_", "_unknown_")
 """Labels that are no keywords: they never fire."""
+SMOOTHING_MS = 300.0
+"""The usual time over which probabilities are averaged."""
 
 
 @dataclass(frozen=True)
@@ -24,18 +26,28 @@ class DetectionConfig:
     """When a keyword counts as heard; saved with every bundle.
 
     Attributes:
+        refractory_ms: after a keyword none fires for so long; it has no usual value, because it depends on
+            the model (see :meth:`for_clip`).
         smoothing_ms: the probabilities of so long a time are averaged.
         threshold: of the averaged probability, from 0 to 1.
-        refractory_ms: after a keyword none fires for so long.
     """
 
-    smoothing_ms: float = 300.0
+    refractory_ms: float
+    smoothing_ms: float = SMOOTHING_MS
     threshold: float = 0.8
-    refractory_ms: float = 1000.0
 
     def __post_init__(self):
         at_least(self, "detection", smoothing_ms=0, refractory_ms=0)
         share(self, "detection", "threshold")
+
+    @classmethod
+    def for_clip(cls, clip_ms: float, smoothing_ms: float = SMOOTHING_MS) -> DetectionConfig:
+        """The settings for a model of clips of this length, in which a word fires once.
+
+        A word stays in the model's window for the length of a clip, and in the average for the smoothing
+        time after that. A shorter refractory time would let the same word fire again.
+        """
+        return cls(refractory_ms=clip_ms + smoothing_ms, smoothing_ms=smoothing_ms)
 
 
 @dataclass(frozen=True)

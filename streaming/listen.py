@@ -22,6 +22,7 @@ from bundle.folder import find_bundle, open_bundle
 from bundle.variants import Format, Precision, State
 from streaming.detection import Detection, DetectionConfig, KeywordDetector
 from streaming.keyword_stream import KeywordStream
+from utils.arguments import positive
 from utils.audio import audio_blocks, pcm_blocks
 from utils.config import build_config
 from utils.errors import AudioError, BundleError, run_command
@@ -34,7 +35,7 @@ examples:
   python -m streaming.listen --model runs/commands/export --microphone --threshold 0.9
 
 Of a bundle's folder the LiteRT model with external state is taken, in float where it is there.
-A pipe is read as 16-bit little-endian mono samples of --rate.
+A pipe is read as 16-bit little-endian mono samples of --rate; without it, of the sample rate of the model.
 """
 _PATIENCE_SECONDS = 5.0  # with a microphone that gives nothing
 _BLOCK_SECONDS = 0.1  # of sound that are waited for: a keyword is told at most so late
@@ -153,7 +154,8 @@ def _sources(options: argparse.Namespace, sample_rate: int) -> Iterator[tuple[st
         return
     for name in options.audio:
         if name == "-":
-            yield "-", pcm_blocks(sys.stdin.buffer, options.rate, sample_rate, _BLOCK_SECONDS)
+            rate = options.rate or sample_rate
+            yield "-", pcm_blocks(sys.stdin.buffer, rate, sample_rate, _BLOCK_SECONDS)
         else:
             yield name, audio_blocks(name, sample_rate)
 
@@ -212,10 +214,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--model", type=Path, required=True, help="an artefact in its bundle, or the bundle")
     parser.add_argument("audio", nargs="*", help="recordings; - for samples from a pipe")
     parser.add_argument("--microphone", action="store_true", help="listen to the default microphone")
-    parser.add_argument("--rate", type=int, default=16_000, metavar="HZ", help="of a pipe (default: 16000)")
+    parser.add_argument("--rate", type=positive, metavar="HZ", help="of a pipe (default: that of the model)")
     parser.add_argument("--threshold", type=float, help="probability from which a keyword counts as heard")
     parser.add_argument("--smoothing-ms", type=float, help="time over which probabilities are averaged")
-    parser.add_argument("--refractory-ms", type=float, help="time after a keyword in which none fires")
+    parser.add_argument(
+        "--refractory-ms", type=float, help="time after a keyword in which none fires (default: the bundle's)"
+    )
     parser.add_argument("--json", action="store_true", help="a JSON object a keyword")
     return parser
 

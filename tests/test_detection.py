@@ -29,7 +29,7 @@ def stream(calls: int, *words: tuple[int, int, str]) -> np.ndarray:
 
 
 def detector(threshold: float = 0.5, smoothing: float = 100, refractory: float = 1000, ignored: float = 0.0):
-    return KeywordDetector(LABELS, DetectionConfig(smoothing, threshold, refractory), CALL, ignored)
+    return KeywordDetector(LABELS, DetectionConfig(refractory, smoothing, threshold), CALL, ignored)
 
 
 def test_a_word_fires_once_and_at_its_time():
@@ -44,6 +44,18 @@ def test_the_refractory_time_holds_for_every_keyword_and_ends():
     probabilities = stream(300, (50, 80, "打开"), (80, 110, "关闭"))
     assert len(detector(refractory=1300).feed(probabilities)) == 1
     assert [one.keyword for one in detector(refractory=200).feed(probabilities)][:2] == ["打开", "打开"]
+
+
+@pytest.mark.parametrize("clip_ms", [600, 1600, 2500])
+def test_a_word_fires_once_however_long_the_clip(clip_ms: int):
+    """A word is recognised from its end until it has left the model's window, a clip later."""
+    calls = round(clip_ms / 1000 / CALL)
+    word = stream(100 + 2 * calls, (50, 50 + calls, "打开"))
+    config = DetectionConfig.for_clip(clip_ms)
+    assert len(KeywordDetector(LABELS, config, CALL).feed(word)) == 1
+    # The same word said again after that is heard again.
+    again = np.concatenate([word, word])
+    assert len(KeywordDetector(LABELS, config, CALL).feed(again)) == 2
 
 
 def test_a_flicker_is_smoothed_away():
@@ -85,9 +97,9 @@ def test_softmax_of_large_logits():
 
 def test_settings_out_of_range_are_refused():
     with pytest.raises(ConfigError, match="threshold"):
-        DetectionConfig(threshold=1.5)
+        DetectionConfig(1000, threshold=1.5)
     with pytest.raises(ConfigError, match="smoothing_ms"):
-        DetectionConfig(smoothing_ms=-1)
+        DetectionConfig(1000, smoothing_ms=-1)
 
 
 SAID = [Spoken(1.0, 1.5, "打开"), Spoken(3.0, 3.5, "关闭"), Spoken(8.0, 8.5, "打开")]

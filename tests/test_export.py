@@ -450,6 +450,9 @@ def test_the_clips_of_a_source_are_those_of_the_run(run, capsys):
     assert source.tests.inputs.shape[1:] == source.model.inputs[0].shape[1:]
     assert set(source.tests.references.tolist()) == {0, 1, 2}
     assert len(keyword_source(run, most_tests=5).tests) == 5
+    # A word of a clip of 200 ms fires once: nothing fires until it is out of the window and the average.
+    assert source.decoding["refractory_ms"] == 200 + source.decoding["smoothing_ms"]
+    assert keyword_source(run, smoothing_ms=50).decoding["refractory_ms"] == 250
     assert not capsys.readouterr().err
     with pytest.raises(ConfigError, match=r"'model\.name=cnn' can't be changed"):
         keyword_source(run, overrides=["model.name=cnn"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -26,33 +27,34 @@ from utils.errors import AudioError, BundleError
 from utils.keyword_features import KeywordFeatureConfig, features_hash, keyword_features
 
 FEATURES = KeywordFeatureConfig(mel_bins=10, coefficients=0)
+TELEPHONE = KeywordFeatureConfig(mel_bins=10, coefficients=0, sample_rate=8000)
 LABELS = ("_silence_", "high", "low")
-CLIP = SAMPLE_RATE // 2
+CLIP_SECONDS = 0.5
 TONES = {"high": 3000.0, "low": 500.0}
 SAID = (("low", 1.0, 1.6), ("high", 3.0, 3.6), ("low", 5.5, 6.1))
 
 
-def tone(hertz: float, samples: int) -> np.ndarray:
-    return 0.3 * np.sin(2 * np.pi * hertz * np.arange(samples) / SAMPLE_RATE).astype(np.float32)
+def tone(hertz: float, samples: int, rate: int) -> np.ndarray:
+    return 0.3 * np.sin(2 * np.pi * hertz * np.arange(samples) / rate).astype(np.float32)
 
 
-def recording() -> np.ndarray:
+def recording(rate: int = SAMPLE_RATE) -> np.ndarray:
     """Eight seconds with three words in faint noise."""
-    samples = 0.001 * np.random.default_rng(0).standard_normal(8 * SAMPLE_RATE).astype(np.float32)
+    samples = 0.001 * np.random.default_rng(0).standard_normal(8 * rate).astype(np.float32)
     for word, start, end in SAID:
-        begins, ends = round(start * SAMPLE_RATE), round(end * SAMPLE_RATE)
-        samples[begins:ends] += tone(TONES[word], ends - begins)
+        begins, ends = round(start * rate), round(end * rate)
+        samples[begins:ends] += tone(TONES[word], ends - begins, rate)
     return samples
 
 
-def knowing_model() -> tuple[keras.Model, Clips]:
+def knowing_model(settings: KeywordFeatureConfig) -> tuple[keras.Model, Clips]:
     """A network that was never trained: least squares of the three sounds' mean features."""
-    rng = np.random.default_rng(1)
-    noise = 0.001 * rng.standard_normal((30, CLIP)).astype(np.float32)
+    rng, length = np.random.default_rng(1), round(CLIP_SECONDS * settings.sample_rate)
+    noise = 0.001 * rng.standard_normal((30, length)).astype(np.float32)
     references = np.arange(30, dtype=np.int32) % 3
     for row, label in enumerate(references):
-        noise[row] += tone(TONES[LABELS[label]], CLIP) if label else 0
-    features = keyword_features(noise, FEATURES)
+        noise[row] += tone(TONES[LABELS[label]], length, settings.sample_rate) if label else 0
+    features = keyword_features(noise, settings)
     means = np.concatenate([features.mean(axis=1), np.ones((30, 1))], axis=1)
     weights = np.linalg.lstsq(means, 12 * np.eye(3)[references], rcond=None)[0]
     inputs = keras.Input(features.shape[1:], name="features")
@@ -62,14 +64,13 @@ def knowing_model() -> tuple[keras.Model, Clips]:
     return model, Clips(features, references)
 
 
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    model, clips = knowing_model()
+def write_bundle(folder: Path, settings: KeywordFeatureConfig) -> Path:
+    model, clips = knowing_model(settings)
     source = ExportSource(
         kind="keyword",
         model=model,
-        features=asdict(FEATURES),
-        features_hash=features_hash(FEATURES),
+        features=asdict(settings),
+        features_hash=features_hash(settings),
         labels=LABELS,
         decoding=asdict(DetectionConfig(smoothing_ms=100, threshold=0.9, refractory_ms=800)),
         config_hash="0",
@@ -78,10 +79,19 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tests=clips,
         golden=Clips(clips.inputs[:4], clips.references[:4]),
     )
-    folder = tmp_path_factory.mktemp("bundle") / "export"
     made = [Variant(Format.LITERT, state, Precision.FLOAT) for state in (State.EXTERNAL, State.NON_STREAM)]
     assert not any(one.problems for one in export_bundle(source, made, folder))
     return folder
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bundle(tmp_path_factory.mktemp("bundle") / "export", FEATURES)
+
+
+@pytest.fixture(scope="module")
+def telephone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bundle(tmp_path_factory.mktemp("telephone") / "export", TELEPHONE)
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +134,43 @@ def test_settings_win_over_the_bundles(bundle: Path, wav: Path, capsys: pytest.C
     assert not capsys.readouterr().out
     assert listen.main(["--model", str(bundle), "--refractory-ms", "4000", str(wav)]) == 0
     assert [line.split("\t")[1] for line in capsys.readouterr().out.splitlines()] == ["low", "low"]
+
+
+def test_a_pipe_has_the_sample_rate_of_the_model(
+    telephone: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    pcm = (recording(8000) * 32767).astype("<i2").tobytes()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pcm)))
+    assert listen.main(["--model", str(telephone), "-"]) == 0
+    check_lines(capsys.readouterr().out.splitlines())
+
+
+def test_a_bundle_made_before_keeps_its_refractory_time(bundle: Path, tmp_path: Path):
+    old = shutil.copytree(bundle, tmp_path / "old")
+    facts = json.loads((old / "bundle.json").read_text(encoding="utf-8"))
+    facts["decoding"] = {"smoothing_ms": 300.0, "threshold": 0.8, "refractory_ms": 1000.0}
+    (old / "bundle.json").write_text(json.dumps(facts), encoding="utf-8")
+    assert listen.open_listener(old).detection.refractory_ms == 1000
+
+
+@pytest.mark.parametrize("rate", [8000, SAMPLE_RATE])
+def test_the_example_gives_the_answers_of_listen(
+    rate: int, bundle: Path, telephone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """At the model's own sample rate: the same keywords, times and scores. Another rate is refused."""
+    example, folder = load_script("examples/stream_keyword.py"), telephone if rate == 8000 else bundle
+    write_wav(tmp_path / "own.wav", recording(rate), rate)
+    assert listen.main(["--model", str(folder), "--json", str(tmp_path / "own.wav")]) == 0
+    expected = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = list(example.keywords(folder, tmp_path / "own.wav"))
+    assert len(found) == len(SAID)
+    assert [(round(seconds, 3), word, round(score, 4)) for seconds, word, score in found] == [
+        (line["seconds"], line["keyword"], line["score"]) for line in expected
+    ]
+    write_wav(tmp_path / "other.wav", recording(24_000 - rate), 24_000 - rate)
+    refusal = rf"other\.wav.*\(1, 2, {24_000 - rate}\); the model takes \(1, 2, {rate}\)"
+    with pytest.raises(SystemExit, match=refusal):
+        list(example.keywords(folder, tmp_path / "other.wav"))
 
 
 class Microphone:

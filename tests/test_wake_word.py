@@ -26,7 +26,7 @@ from data.corpora.wake_words import (
     sounds_like,
 )
 from streaming.backgrounds import hear_halves, recordings_of
-from streaming.detection import Detection
+from streaming.detection import Detection, DetectionConfig
 from utils.audio import SAMPLE_RATE, write_wav
 from utils.checksum_files import file_hash
 from utils.errors import AudioError, CorpusError, RunError
@@ -182,7 +182,7 @@ class Deaf:
 def test_the_halves_of_a_background_share_no_sound(tmp_path):
     for name, seconds in (("long", 90), ("short_1", 10), ("short_2", 20)):
         write_wav(tmp_path / f"{name}.wav", np.zeros(seconds * 1000, np.float32), 1000)
-    listener = command.Listener(Deaf(), ("_unknown_", "你好"), command.DETECTION, 1.0, 1000)
+    listener = command.Listener(Deaf(), ("_unknown_", "你好"), DetectionConfig.for_clip(1000), 1.0, 1000)
     first, second = hear_halves(listener, recordings_of([tmp_path]))
     assert (first.seconds, second.seconds) == (45 + 10, 45 + 20) and listener.stream.fed == [55_000, 65_000]
     assert first.probabilities.shape == (550, 2)
