@@ -61,6 +61,7 @@ examples:
   python test.py pipeline runs/demo/speech runs/demo/language --beam 10 --report report
   python test.py keyword runs/words --split test --report report
   python test.py keyword runs/words --weights last data.folder=datasets/speech_commands
+  python test.py keyword runs/words --shift-ms -200 -100 100 200
   python test.py keyword runs/words --recording day.flac --said said.tsv --report report
 
 Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-with-LANGUAGERUN in the
@@ -148,12 +149,14 @@ def _test_keyword(options: argparse.Namespace) -> int:
     from training.keyword_evaluation import hear_split  # here: see utils.quiet
 
     heard = hear_split(
-        options.keyword_run, options.split, options.weights, options.overrides, options.manifest or ()
-    )
+        options.keyword_run, options.split, options.weights, options.overrides, options.manifest or (),
+        options.shift_ms,
+    )  # fmt: skip
     decisions = decisions_of(heard.clips, heard.probabilities, heard.model.labels)
     facts = {"task": KEYWORD, "split": _split_name(options), "run": str(options.keyword_run)}
     facts |= {"weights": options.weights, "parameters": heard.model.model.count_params()}
     results = {**facts, **keyword_results(decisions, heard.model.labels), "rejected": heard.rejected}
+    results["accuracy_by_shift"] = dict(heard.accuracy_by_shift)
     print(json.dumps(results, ensure_ascii=False, indent=2) if options.json else keyword_tables(results))
     written = _write_results(options, results, "decisions.tsv", decisions_tsv(decisions))
     if options.report:

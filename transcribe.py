@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +21,10 @@ from utils.arguments import (
     positive,
     search_facts,
 )
-from utils.audio import pcm_blocks, recordings_in
+from utils.audio import recordings_in
 from utils.errors import AudioError, RunError, UserError, run_command
 from utils.files import remove_left_over, replacing
+from utils.piped_audio import open_pipe
 from utils.quiet import silence_tensorflow
 from utils.recognition import Ending, Segment
 from utils.run import PRETRAINED, open_run
@@ -176,14 +175,9 @@ def _sources(
     for job in jobs:
         if job.audio != PIPE:
             yield str(job.audio), job.audio
-        elif rate:
-            yield PIPE_NAME, pcm_blocks(sys.stdin.buffer, rate, wanted_rate, block_seconds)
         else:
-            # The readers of sound files go back and forth in them, which a pipe can't.
-            with tempfile.NamedTemporaryFile(prefix="standard-input-") as copy:
-                shutil.copyfileobj(sys.stdin.buffer, copy)
-                copy.flush()
-                yield PIPE_NAME, Path(copy.name)
+            with open_pipe(sys.stdin.buffer, rate, wanted_rate, block_seconds) as sound:
+                yield PIPE_NAME, sound
 
 
 def _write(name: str, events: Events, target: Path | None, form: str, several: bool) -> None:

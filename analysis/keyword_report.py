@@ -40,6 +40,9 @@ def keyword_tables(results: Mapping[str, Any]) -> str:
             for one in results["confusions"][:CONFUSIONS_SHOWN]
         ]
         text += "\n" + text_table(("word", "heard as", "clips", "of the word's"), pairs, left=2)
+    if results.get("accuracy_by_shift"):
+        rows = [(f"{ms:+d}", _percent(accuracy)) for ms, accuracy in results["accuracy_by_shift"].items()]
+        text += "\n" + text_table(("shift in ms", "accuracy"), rows)
     if results["speakers"] > 1:
         rows = [
             (row["speaker"], str(row["clips"]), _percent(row["accuracy"])) for row in results["by_speaker"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
+import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,8 +124,7 @@ def _make_all(
     workshop: Workshop, variants: Sequence[Variant], folder: Path, tests: Path, accuracy: Mapping | None
 ) -> tuple[list[Made], dict[str, np.ndarray]]:
     made, answers = [], {}
-    for variant in (bar := tqdm(variants, unit="artefact", disable=None)):
-        bar.set_description(str(variant))
+    for variant in _shown(variants):
         try:
             start = time.perf_counter()
             workshop.write(variant, folder / variant.path)
@@ -145,6 +145,19 @@ def _make_all(
     return made, answers
 
 
+def _shown(variants: Sequence[Variant]) -> Iterator[Variant]:
+    """The variants, with a bar on a terminal and elsewhere a line for each that is done (standard error)."""
+    with tqdm(total=len(variants), unit="artefact", disable=None) as bar:
+        for number, variant in enumerate(variants, start=1):
+            bar.set_description(str(variant))
+            start = time.perf_counter()
+            yield variant
+            bar.update()
+            if bar.disable:
+                seconds = time.perf_counter() - start
+                print(f"{number}/{len(variants)} {variant}: {seconds:.1f} s", file=sys.stderr, flush=True)
+
+
 def _write_report(
     workshop: Workshop, folder: Path, made: Sequence[Made], accuracy: Mapping | None, costs: Mapping
 ) -> None:
@@ -154,6 +167,7 @@ def _write_report(
         "model": source.model.name,
         "parameters": source.model.count_params(),
         "accuracy": accuracy,
+        "accuracy_by_shift": dict(source.accuracy_by_shift),
         "test_clips": len(source.tests),
         "frame_seconds": source.frame_seconds,
         "row_stride": source.row_stride,

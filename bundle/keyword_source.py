@@ -13,7 +13,7 @@ from bundle.clips import evenly
 from bundle.source import Clips, ExportSource, data_section
 from data.keyword_clips import UNKNOWN, KeywordClip, KeywordDataConfig, read_keyword_clips
 from data.keyword_store import load_clips
-from model_keyword.loading import KeywordModel, load_keyword_model
+from model_keyword.loading import KeywordModel, accuracies_by_shift, load_keyword_model
 from streaming.detection import SMOOTHING_MS, DetectionConfig
 from utils.checksum_files import file_hash
 from utils.config import build_config
@@ -23,6 +23,8 @@ from utils.run import open_run
 
 CALIBRATION_CLIPS = 200
 GOLDEN_CLIPS = 24
+SHIFTS_MS = (-200, -100, 0, 100, 200)
+"""How test clips are moved in time for the table in ``export.md``."""
 _LOUDNESS = 0.05  # of the noise that stands in for golden clips where there are no recordings
 
 
@@ -56,11 +58,15 @@ def keyword_source(
     nothing = Clips(np.zeros((0, *keyword.model.inputs[0].shape[1:]), np.float32), np.zeros(0, np.int32))
     try:
         found = read_keyword_clips(data)
-        tests = _clips(keyword, data, found["test"] or found["dev"], most_tests)
-        calibration = _clips(keyword, data, found["train"], CALIBRATION_CLIPS)
+        samples, references = _recordings(keyword, data, found["test"] or found["dev"], most_tests)
+        tests = Clips(keyword.inputs(samples), references)
+        by_shift = accuracies_by_shift(keyword, samples, references, SHIFTS_MS)
+        samples, references = _recordings(keyword, data, found["train"], CALIBRATION_CLIPS)
+        calibration = Clips(keyword.inputs(samples), references)
     except (UserError, OSError) as error:
         print(f"note: no accuracy and no int8, the recordings can't be read: {error}", file=sys.stderr)
         tests = calibration = nothing
+        by_shift = {}
     features = keyword.features
     clip_ms = 1000 * keyword.clip_samples / features.sample_rate
     return ExportSource(
@@ -75,20 +81,25 @@ def keyword_source(
         calibration=calibration,
         tests=tests,
         golden=tests.spread(GOLDEN_CLIPS) if len(tests) else _noise(keyword),
+        accuracy_by_shift=by_shift,
     )
 
 
-def _clips(keyword: KeywordModel, data: KeywordDataConfig, clips: Sequence[KeywordClip], most: int) -> Clips:
-    """The whole split is read, as training and test do, so that the store they made is found again."""
+def _recordings(
+    keyword: KeywordModel, data: KeywordDataConfig, clips: Sequence[KeywordClip], most: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """At most so many clips of a split, (N, clip_samples) int16, and the indices of their labels, (N,) int32.
+
+    The whole split is read, as training and test do, so that the store they made is found again.
+    """
     known = set(keyword.labels)
     clips = [clip if clip.label in known else replace(clip, label=UNKNOWN) for clip in clips]
     clips = [clip for clip in clips if clip.label in known]
     rate = keyword.features.sample_rate
     store = load_clips(clips, rate, keyword.clip_samples, data.cache, data.workers)
     rows = evenly(len(store.clips), most)
-    inputs = keyword.inputs(store.samples[rows])
     references = [keyword.labels.index(store.clips[row].label) for row in rows]
-    return Clips(inputs, np.array(references, np.int32))
+    return store.samples[rows], np.array(references, np.int32)
 
 
 def _noise(keyword: KeywordModel) -> Clips:

@@ -28,7 +28,7 @@ def report_text(about: Mapping[str, Any], made: Sequence[Made], raw: bool) -> st
     asked = {one.variant for one in made}
     missing = [str(variant) for variant in offered(raw) if variant not in asked]
     lines = [f"# Export of {about['model']}", "", *_about(about), "", *_table(about, made), "", _LEGEND]
-    lines += ["", "## What is offered", "", matrix_text()]
+    lines += [*_shifts(about), "", "## What is offered", "", matrix_text()]
     if missing:
         lines += [f"Not asked for here: {', '.join(missing)}.", ""]
     return "\n".join(lines)
@@ -72,6 +72,19 @@ def _about(about: Mapping[str, Any]) -> list[str]:
     if about["stream"]:
         lines.append(f"- a stream's call takes {1000 * about['stream']['seconds']:g} ms of sound")
     return lines
+
+
+def _shifts(about: Mapping[str, Any]) -> list[str]:
+    """Accuracy of whole clips that are moved in time."""
+    if not about["accuracy_by_shift"]:
+        return []
+    text = (
+        "The source model and the float artefacts of whole clips, with each test clip earlier (negative) or "
+        "later and zeros where nothing is left."
+    )
+    rows = [f"| {ms:+d} | {100 * accuracy:.2f} % |" for ms, accuracy in about["accuracy_by_shift"].items()]
+    table = ["| shift in ms | accuracy |", "| ---: | ---: |", *rows]
+    return ["", "## Accuracy under a time shift", "", text, "", *table]
 
 
 def _table(about: Mapping[str, Any], made: Sequence[Made]) -> list[str]:

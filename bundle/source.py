@@ -66,6 +66,7 @@ class ExportSource:
         obstacles: why a model of whole utterances can't stream.
         candidates: of a converter (syllable ids, K) int32, the hanzi ids that each may become, filled with 0.
         tables: more texts that belong in the bundle, by file name.
+        accuracy_by_shift: of keyword models: accuracy of whole test clips moved in time, by milliseconds.
     """
 
     kind: str
@@ -83,6 +84,7 @@ class ExportSource:
     obstacles: tuple[str, ...] = ()
     candidates: np.ndarray | None = None
     tables: Mapping[str, str] = field(default_factory=dict)
+    accuracy_by_shift: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def raw(self) -> bool:

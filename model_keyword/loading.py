@@ -124,6 +124,36 @@ def after_silence(samples: np.ndarray, context_samples: int) -> np.ndarray:
     return np.pad(samples, ((0, 0), (context_samples, 0)))
 
 
+def shifted(samples: np.ndarray, shift: int) -> np.ndarray:
+    """Clips (N, S), each later by ``shift`` samples (earlier, where it is negative); zeros come in."""
+    moved, length = np.zeros_like(samples), samples.shape[1]
+    start, end = max(shift, 0), min(length + shift, length)
+    if start < end:
+        moved[:, start:end] = samples[:, start - shift : end - shift]
+    return moved
+
+
+def accuracies_by_shift(
+    keyword: KeywordModel, samples: np.ndarray, references: np.ndarray, shifts_ms: Sequence[int]
+) -> dict[int, float]:
+    """Accuracy of whole clips that begin earlier or later than those of the training.
+
+    Args:
+        keyword: the model.
+        samples: clips (N, clip_samples), int16 or float32 in [-1, 1].
+        references: (N,) int, the index of each clip's label.
+        shifts_ms: milliseconds; a negative one moves the clip to an earlier time.
+
+    Returns:
+        Shift in milliseconds → share of the clips that are right.
+    """
+    found = {}
+    for shift_ms in shifts_ms:
+        moved = shifted(samples, round(shift_ms / 1000 * keyword.features.sample_rate))
+        found[shift_ms] = float((keyword.logits(moved).argmax(axis=1) == references).mean())
+    return found
+
+
 def samples_of(clip_ms: float, sample_rate: int) -> int:
     """Samples of a clip."""
     return round(clip_ms * sample_rate / 1000)

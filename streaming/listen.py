@@ -23,9 +23,10 @@ from bundle.variants import Format, Precision, State
 from streaming.detection import Detection, DetectionConfig, KeywordDetector
 from streaming.keyword_stream import KeywordStream
 from utils.arguments import positive
-from utils.audio import audio_blocks, pcm_blocks
+from utils.audio import audio_blocks
 from utils.config import build_config
 from utils.errors import AudioError, BundleError, run_command
+from utils.piped_audio import open_pipe
 
 EXAMPLES = """\
 examples:
@@ -35,7 +36,8 @@ examples:
   python -m streaming.listen --model runs/commands/export --microphone --threshold 0.9
 
 Of a bundle's folder the LiteRT model with external state is taken, in float where it is there.
-A pipe is read as 16-bit little-endian mono samples of --rate; without it, of the sample rate of the model.
+A pipe may hold raw samples (16-bit little-endian mono, at --rate or the sample rate of the model), which are
+heard as they come, or an audio file, which is heard when the pipe has ended.
 """
 _PATIENCE_SECONDS = 5.0  # with a microphone that gives nothing
 _BLOCK_SECONDS = 0.1  # of sound that are waited for: a keyword is told at most so late
@@ -155,7 +157,8 @@ def _sources(options: argparse.Namespace, sample_rate: int) -> Iterator[tuple[st
     for name in options.audio:
         if name == "-":
             rate = options.rate or sample_rate
-            yield "-", pcm_blocks(sys.stdin.buffer, rate, sample_rate, _BLOCK_SECONDS)
+            with open_pipe(sys.stdin.buffer, rate, sample_rate, _BLOCK_SECONDS) as sound:
+                yield "-", audio_blocks(sound, sample_rate) if isinstance(sound, Path) else sound
         else:
             yield name, audio_blocks(name, sample_rate)
 

@@ -465,7 +465,14 @@ def test_the_command_exports_and_verifies(run, tmp_path, capsys):
     command, output = load_script("export.py"), tmp_path / "bundle"
     arguments = [str(run), "--mode", "stream_external", "--precision", "float", "--output", str(output)]
     assert command.main(arguments) == 0
-    assert "1 of 1 artefacts passed" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "1 of 1 artefacts passed" in printed.out
+    # Standard error is no terminal here: a line for each artefact stands in for the bar.
+    assert re.search(r"^1/1 litert stream_external float: \d+\.\d s$", printed.err, re.MULTILINE)
+    exported = json.loads((output / "export.json").read_text(encoding="utf-8"))
+    assert list(exported["accuracy_by_shift"]) == ["-200", "-100", "0", "100", "200"]
+    assert exported["accuracy_by_shift"]["0"] == pytest.approx(exported["accuracy"]["non_stream"])
+    assert "| +100 | " in (output / "export.md").read_text(encoding="utf-8")
     assert command.main(["verify", str(output)]) == 0
     assert "passed   litert/stream_external_float.tflite: difference" in capsys.readouterr().out
     assert open_bundle(output).decoding["threshold"] > 0

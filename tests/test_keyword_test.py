@@ -24,7 +24,7 @@ from analysis.keyword_scores import (
 )
 from data.keyword_clips import KeywordClip
 from data.manifest import Utterance, write_manifest
-from model_keyword.loading import load_keyword_model
+from model_keyword.loading import load_keyword_model, shifted
 from tests.scripts import ROOT, load_script
 from tests.tiny_words import write_keyword_run, write_tiny_words
 from utils.audio import read_audio
@@ -230,6 +230,24 @@ def test_recordings_elsewhere_and_json(run, words, tmp_path, capsys):
     assert command.main(arguments) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed == results_of(tmp_path / "out") and printed["words"]["high"]["clips"] == 0
+
+
+def test_accuracy_under_a_time_shift(run, tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = ["keyword", str(run), "--shift-ms", "-200", "-50", "0", "--output", str(out)]
+    assert command.main(arguments) == 0
+    assert re.search(r"shift in ms +accuracy\n-200 .*\n-50 .*\n\+0 ", capsys.readouterr().out)
+    results = results_of(out)
+    assert results["accuracy_by_shift"]["0"] == results["accuracy"]
+    # Clips of 200 ms that are 200 ms earlier are digital silence, for which the model has one answer.
+    words = results["words"].values()
+    assert results["accuracy_by_shift"]["-200"] in [word["clips"] / results["clips"] for word in words]
+
+
+def test_a_shift_moves_samples_and_zeros_come_in():
+    samples = np.array([[1, 2, 3, 4]], np.int16)
+    expected = {0: [1, 2, 3, 4], 1: [0, 1, 2, 3], -1: [2, 3, 4, 0], 4: [0] * 4, -9: [0] * 4}
+    assert {shift: shifted(samples, shift)[0].tolist() for shift in expected} == expected
 
 
 HANZI = {"低": ("low", "di1"), "高": ("high", "gao1")}

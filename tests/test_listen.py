@@ -145,6 +145,17 @@ def test_a_pipe_has_the_sample_rate_of_the_model(
     check_lines(capsys.readouterr().out.splitlines())
 
 
+def test_a_pipe_with_a_sound_file_or_text(
+    bundle: Path, wav: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(wav.read_bytes())))
+    assert listen.main(["--model", str(bundle), "--rate", "8000", "-"]) == 0  # the header counts
+    check_lines(capsys.readouterr().out.splitlines())
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"hello, this is text")))
+    with pytest.raises(AudioError, match="this is text, not sound"):
+        listen.main(["--model", str(bundle), "-"])
+
+
 def test_a_bundle_made_before_keeps_its_refractory_time(bundle: Path, tmp_path: Path):
     old = shutil.copytree(bundle, tmp_path / "old")
     facts = json.loads((old / "bundle.json").read_text(encoding="utf-8"))

@@ -355,6 +355,12 @@ def test_a_pipe_with_raw_sound(talks, runs, tmp_path, capsys, monkeypatch):
     _pipe(monkeypatch, b"")
     assert transcribe.main(["-", "--rate", "16000", *runs]) == 1
     assert "there are no samples, standard input" in capsys.readouterr().err
+    _pipe(monkeypatch, (talks / "a.wav").read_bytes())  # a sound file is read by its header all the same
+    assert transcribe.main(["-", "--rate", "8000", *runs]) == 0
+    assert capsys.readouterr().out == expected
+    _pipe(monkeypatch, "这不是声音".encode())
+    assert transcribe.main(["-", "--rate", "16000", *runs]) == 1
+    assert "this is text, not sound: it begins with '这不是声音'" in capsys.readouterr().err
 
 
 def test_rate_is_for_a_pipe_alone(talks, runs):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from data.keyword_clips import (
     read_listed_clips,
 )
 from data.keyword_store import load_clips
-from model_keyword.loading import KeywordModel, load_keyword_model
+from model_keyword.loading import KeywordModel, accuracies_by_shift, load_keyword_model
 from utils.config import build_config, with_overrides
 from utils.errors import ConfigError, CorpusError
 from utils.keyword_features import KeywordFeatureConfig
@@ -37,12 +37,14 @@ class Heard:
         clips: in the order of the rows.
         probabilities: (clips, labels) float32.
         rejected: clips that can't be used.
+        accuracy_by_shift: accuracy of the clips moved in time, by milliseconds.
     """
 
     model: KeywordModel
     clips: Sequence[KeywordClip]
     probabilities: np.ndarray
     rejected: int
+    accuracy_by_shift: Mapping[int, float]
 
 
 def hear_split(
@@ -51,6 +53,7 @@ def hear_split(
     weights: str = "best",
     overrides: Sequence[str] = (),
     manifests: Sequence[Path] = (),
+    shifts_ms: Sequence[int] = (),
 ) -> Heard:
     """Recognise the clips of a split that the run's config names, or of these manifests.
 
@@ -61,6 +64,7 @@ def hear_split(
         overrides: ``data.folder=…`` and the like, where the recordings are now; ``features.…``, which must
             be as they were in the training.
         manifests: to be recognised instead of the split, every clip of them and no other.
+        shifts_ms: the accuracy is measured again with the clips moved by so many milliseconds.
 
     Raises:
         ConfigError: the features differ from those of the training, or something else is asked for.
@@ -75,7 +79,10 @@ def hear_split(
     data, rate = _data(folder, overrides), model.features.sample_rate
     clips = _clips(data, split, manifests, model.labels)
     store = load_clips(clips, rate, model.clip_samples, data.cache, data.workers)
-    return Heard(model, store.clips, softmax(model.logits(store.samples), axis=1), len(store.rejected))
+    references = np.array([model.labels.index(clip.label) for clip in store.clips])
+    by_shift = accuracies_by_shift(model, store.samples, references, shifts_ms)
+    probabilities = softmax(model.logits(store.samples), axis=1)
+    return Heard(model, store.clips, probabilities, len(store.rejected), by_shift)
 
 
 def _features(folder: RunFolder, overrides: Sequence[str]) -> KeywordFeatureConfig:

@@ -148,8 +148,12 @@ def search_facts(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def add_keyword_options(command: argparse.ArgumentParser) -> None:
-    """Options of a keyword test beside those of all tests: weights, or a long recording."""
+    """Options of a keyword test beside those of all tests: weights, shifts, or a long recording."""
     command.add_argument("--weights", help="best (default), last, or a weights file")
+    command.add_argument(
+        "--shift-ms", type=int, nargs="+", default=(), metavar="MS",
+        help="also the accuracy of clips that are so much later (or earlier: -100)",
+    )  # fmt: skip
     command.add_argument("--recording", type=Path, help="a long one; the run's export listens to it")
     command.add_argument("--said", type=Path, help="its keywords: start, end, keyword; none: all is alarm")
 
@@ -159,6 +163,7 @@ def settle_keyword_options(options: argparse.Namespace, parser: argparse.Argumen
     if options.said and not options.recording:
         parser.error("--said is the list of keywords in a --recording: give both")
     given = {"--manifest": options.manifest, "--weights": options.weights, "--split": options.split}
+    given["--shift-ms"] = options.shift_ms
     unused = [*(name for name, value in given.items() if value), *options.overrides]
     if options.recording and unused:
         parser.error(f"--recording is tested with the run's export: leave out {', '.join(unused)}")

@@ -29,7 +29,7 @@ _BLOCK_FRAMES = 1 << 20
 # Float files hold small overshoots over ±1; a peak like this one means integers stored as floats.
 _UNSCALED_PEAK = 64.0
 # WAV writers that can't seek back (pipes) leave a huge size in the header: unknown, not cut off.
-_UNKNOWN_SIZE = 0x7FFF0000
+UNKNOWN_SIZE = 0x7FFF0000
 _UNKNOWN_FRAMES = (1 << 63) - 1  # libsndfile's SF_COUNT_MAX, e.g. for FLAC written to a pipe
 _LOWEST_RATE = 1000  # Hz; below, the header is wrong, and resampling would fill the memory
 # libsndfile's log of a header that promises more bytes than the file has, for WAV, AIFF, W64, RF64, AU.
@@ -220,7 +220,7 @@ def _open(path: str | Path) -> soundfile.SoundFile:
 def _check_header(file: soundfile.SoundFile, path: str | Path) -> None:
     for promised, present in _SHORT_DATA.findall(file.extra_info):
         # One byte is the padding that some writers count in.
-        if int(present) + 1 < int(promised) < _UNKNOWN_SIZE:
+        if int(present) + 1 < int(promised) < UNKNOWN_SIZE:
             raise _cut_off(path, f"the header promises {promised} bytes, {present} are there")
     if file.samplerate < _LOWEST_RATE:
         raise AudioError(f"a sample rate of {file.samplerate} Hz", where=path, hint="make the file again")
