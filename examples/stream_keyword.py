@@ -1,7 +1,9 @@
 """Hear keywords in a WAV file with ai-edge-litert and NumPy alone: no TensorFlow, no code of this project.
 
-python export.py RUN --mode stream_external --precision float     # of a run with features.kind=raw
-python examples/stream_keyword.py RUN/export recording.wav
+    python export.py RUN --mode stream_external --precision float     # of a run with features.kind=raw
+    python examples/stream_keyword.py RUN/export recording.wav
+
+A model of ``mfcc`` or ``micro`` features also needs utils/ of this project (NumPy, SciPy, soundfile, soxr).
 """
 
 import hashlib
@@ -24,7 +26,7 @@ def read_wav(path, rate):
 
 
 def frames(samples, settings):
-    """What the model takes: samples (raw), or features by utils/ (which needs SciPy, soundfile, soxr)."""
+    """What the model takes: samples as they are (raw), or features of them."""
     if settings["kind"] == "raw":
         return samples
     sys.path.insert(0, str(Path(__file__).parents[1]))
