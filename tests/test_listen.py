@@ -160,6 +160,7 @@ def test_a_bundle_made_before_keeps_its_refractory_time(bundle: Path, tmp_path: 
     old = shutil.copytree(bundle, tmp_path / "old")
     facts = json.loads((old / "bundle.json").read_text(encoding="utf-8"))
     facts["decoding"] = {"smoothing_ms": 300.0, "threshold": 0.8, "refractory_ms": 1000.0}
+    facts["format"] = 1  # which had no checksum
     del facts["checksum"]
     (old / "bundle.json").write_text(json.dumps(facts), encoding="utf-8")
     assert listen.open_listener(old).detection.refractory_ms == 1000
