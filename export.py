@@ -130,6 +130,9 @@ def _refusal(variant: Variant, source: ExportSource) -> Refusal | None:
 
 
 def _tell(made: Sequence[Made], output: Path) -> int:
+    for one in made:
+        if names := one.found.get("float_layers"):
+            print(f"note: {one.variant} keeps {len(names)} layers in float: {', '.join(names)}")
     failed = [one for one in made if one.problems]
     for one in failed:
         print(f"FAILED {one.variant}: {'; '.join(one.problems)}")

@@ -20,7 +20,7 @@ from bundle.measuring import measure, runtime_version, verdict
 from bundle.report import accuracy_text, report_json, report_text
 from bundle.runtimes import INPUT
 from bundle.source import ExportSource
-from bundle.variants import Format, Variant
+from bundle.variants import Format, Precision, Variant
 from bundle.writing import Workshop
 from model_keyword.labels import labels_hash, write_labels
 from streaming.streamability import check_streamable
@@ -126,23 +126,45 @@ def _make_all(
     made, answers = [], {}
     for variant in _shown(variants):
         try:
-            start = time.perf_counter()
-            workshop.write(variant, folder / variant.path)
-            seconds = time.perf_counter() - start
-            found, own = measure(folder, variant, tests if accuracy else None)
+            artefact, own = _make(workshop, variant, folder, tests, accuracy)
         except BundleError as error:
             if len(variants) == 1:
                 raise
             _remove(folder / variant.path)
             made.append(Made(variant, {}, [f"not made: {error.what}"]))
             continue
-        found |= {"bytes": _size(folder / variant.path), "seconds_to_make": round(seconds, 2)}
-        found["runtime"] = runtime_version(variant)
-        made.append(Made(variant, found, verdict(variant, found, accuracy)))
+        made.append(artefact)
         answers |= {f"{variant.path}:{name}": values for name, values in own.items()}
         kind = workshop.source.kind
         write_text(folder / f"{variant.path}.accuracy.txt", accuracy_text(made[-1], kind))
     return made, answers
+
+
+def _make(
+    workshop: Workshop, variant: Variant, folder: Path, tests: Path, accuracy: Mapping | None
+) -> tuple[Made, dict[str, np.ndarray]]:
+    """Write and measure one artefact; int8 that fails is made again with ever more of its layers in float."""
+    for float_layers in _float_layers(workshop, variant):
+        start = time.perf_counter()
+        workshop.write(variant, folder / variant.path, float_layers)
+        seconds = time.perf_counter() - start
+        found, answers = measure(folder, variant, tests if accuracy else None)
+        problems = verdict(variant, found, accuracy)
+        if not problems:
+            break
+    found |= {"bytes": _size(folder / variant.path), "seconds_to_make": round(seconds, 2)}
+    found |= {"runtime": runtime_version(variant), "float_layers": list(float_layers)}
+    return Made(variant, found, problems), answers
+
+
+def _float_layers(workshop: Workshop, variant: Variant) -> Iterator[tuple[str, ...]]:
+    """Names of the layers to leave in float: none at first; then, of int8, those around 1, 2, 4 … tensors."""
+    yield ()
+    count = 1
+    while variant.precision is Precision.INT8 and count < 2 * len(workshop.noisiest_layers):
+        chosen = workshop.noisiest_layers[:count]
+        yield tuple(dict.fromkeys(name for names in chosen for name in names))
+        count *= 2
 
 
 def _shown(variants: Sequence[Variant]) -> Iterator[Variant]:

@@ -9,17 +9,25 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+from ai_edge_litert import schema_py_generated as schema
+from tensorflow.lite.python.convert import mlir_quantize
 
+from bundle.quantisation import made_by
 from bundle.runtime_litert import flex_operations, operation_names
 from bundle.variants import Precision, State
 from utils.errors import BundleError
 from utils.quiet import without_native_notes
 
+_MOVING = frozenset(
+    {"CONCATENATION", "EXPAND_DIMS", "PACK", "PAD", "RESHAPE", "SLICE", "SPLIT", "SQUEEZE", "STRIDED_SLICE",
+     "TRANSPOSE", "UNPACK"}
+)  # fmt: skip
+"""Operations that only move values."""
 Samples = Iterable[dict[str, np.ndarray]]
 """Inputs by name, one dictionary a call."""
 
@@ -30,6 +38,7 @@ def litert_file(
     precision: Precision,
     samples: Callable[[], Samples],
     allow_flex: bool = False,
+    float_layers: Collection[str] = (),
 ) -> bytes:
     """Convert one mode to one precision.
 
@@ -39,6 +48,7 @@ def litert_file(
         precision: wanted.
         samples: gives typical calls, for int8: values of all inputs by name.
         allow_flex: let operations in that LiteRT alone can't run.
+        float_layers: names of layers that int8 leaves in float, with inputs, states and outputs.
 
     Raises:
         BundleError: it needs TensorFlow's operations, which are named, or the converter fails.
@@ -57,6 +67,8 @@ def litert_file(
         # The calibration opens an interpreter that warns of its own end.
         with without_native_notes(), warnings.catch_warnings(action="ignore"):
             content = converter.convert()
+            if precision is Precision.INT8:
+                content = _quantised(content, float_layers)
     except Exception as error:  # the converter's own class isn't public
         raise _explained(error, f"litert {state} {precision}") from error
     if (flex := flex_operations(content)) and not allow_flex:
@@ -72,9 +84,46 @@ def _set_precision(converter: tf.lite.TFLiteConverter, precision: Precision, sam
     if precision is Precision.INT8:
         converter.representative_dataset = samples
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
-        converter.inference_input_type = converter.inference_output_type = tf.int8
-        # State inside is then int8 too: without it each read and write converts, with the same outputs.
-        converter._experimental_variable_quantization = True
+        converter._experimental_calibrate_only = True  # see _quantised
+
+
+def _quantised(calibrated: bytes, float_layers: Collection[str]) -> bytes:
+    """The second half of the conversion to int8; the converter's own can't leave operations in float."""
+    left = left_in_float(calibrated, float_layers) if float_layers else None
+    edge = tf.float32 if float_layers else tf.int8
+    # State inside is int8 too: without it each read and write converts, with the same outputs.
+    return mlir_quantize(
+        calibrated,
+        input_data_type=edge,
+        output_data_type=edge,
+        denylisted_nodes=left,
+        enable_variable_quantization=not float_layers,
+    )
+
+
+def left_in_float(content: bytes, layers: Collection[str]) -> list[str]:
+    """Names of a file's operations (of their outputs) that belong to these layers.
+
+    Operations beside them that only move values are among them: in 8 bits they would round what the layers
+    keep, such as the frames that a stream carries from call to call. So are those that make the file's
+    outputs, whose names don't tell the layer.
+    """
+    model, kinds, found = schema.ModelT.InitFromPackedBuf(content, 0), iter(operation_names(content)), []
+    for graph in model.subgraphs:
+        moving, chosen = [], []
+        made = {index for operator in graph.operators for index in operator.outputs} | set(graph.inputs)
+        for operator, kind in zip(graph.operators, kinds, strict=False):
+            names = [graph.tensors[index].name.decode() for index in operator.outputs]
+            tensors = made.intersection([*operator.inputs, *operator.outputs])  # without the constants
+            group = chosen if any(made_by(name, layers) for name in names) else moving
+            if group is chosen or kind in _MOVING or not any("/" in name for name in names):
+                group.append((names, tensors))
+        reached = set().union(*(tensors for _, tensors in chosen))
+        while beside := [one for one in moving if not reached.isdisjoint(one[1])]:
+            moving = [one for one in moving if reached.isdisjoint(one[1])]
+            chosen, reached = [*chosen, *beside], reached.union(*(tensors for _, tensors in beside))
+        found += [name for names, _ in chosen for name in names]
+    return found
 
 
 def _refuse_loops(saved_model: Path, state: State) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ import onnx
 import tf2onnx
 from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_dynamic, quantize_static
 
+from bundle.quantisation import made_by
 from bundle.runtime_onnx import MODE, OPERATIONS
 from bundle.runtimes import NEXT_SUFFIX, OUTPUT
 from bundle.stages import Stage
@@ -39,7 +40,11 @@ def onnx_model(stage: Stage) -> onnx.ModelProto:
 
 
 def write_onnx(
-    model: onnx.ModelProto, precision: Precision, path: Path, samples: Iterable[dict[str, np.ndarray]]
+    model: onnx.ModelProto,
+    precision: Precision,
+    path: Path,
+    samples: Iterable[dict[str, np.ndarray]],
+    float_layers: Collection[str] = (),
 ) -> None:
     """Write ``model`` in one precision; inputs, states and outputs stay float32 in all of them.
 
@@ -48,14 +53,17 @@ def write_onnx(
         precision: wanted.
         path: of the new file.
         samples: typical calls, for int8: values of all inputs by name.
+        float_layers: names of layers that int8 leaves in float.
     """
+    left = [node.name for node in model.graph.node if made_by(node.name, float_layers)]
     with tempfile.TemporaryDirectory() as folder, _quiet():
         plain, made = Path(folder) / "float.onnx", Path(folder) / "made.onnx"
         onnx.save(model, plain)
         if precision is Precision.DYNAMIC:
             quantize_dynamic(plain, made, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
         elif precision is Precision.INT8:
-            quantize_static(plain, made, _Reader(samples), per_channel=True, reduce_range=True)
+            settings = {"per_channel": True, "reduce_range": True, "nodes_to_exclude": left}
+            quantize_static(plain, made, _Reader(samples), **settings)
         elif precision is Precision.FLOAT16:
             onnx.save(_with_half_weights(onnx.load(plain)), made)
         finished = onnx.load(made if precision is not Precision.FLOAT else plain)

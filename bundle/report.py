@@ -28,7 +28,7 @@ def report_text(about: Mapping[str, Any], made: Sequence[Made], raw: bool) -> st
     asked = {one.variant for one in made}
     missing = [str(variant) for variant in offered(raw) if variant not in asked]
     lines = [f"# Export of {about['model']}", "", *_about(about), "", *_table(about, made), "", _LEGEND]
-    lines += [*_shifts(about), "", "## What is offered", "", matrix_text()]
+    lines += [*_float_layers(made), *_shifts(about), "", "## What is offered", "", matrix_text()]
     if missing:
         lines += [f"Not asked for here: {', '.join(missing)}.", ""]
     return "\n".join(lines)
@@ -72,6 +72,20 @@ def _about(about: Mapping[str, Any]) -> list[str]:
     if about["stream"]:
         lines.append(f"- a stream's call takes {1000 * about['stream']['seconds']:g} ms of sound")
     return lines
+
+
+def _float_layers(made: Sequence[Made]) -> list[str]:
+    """Which layers int8 artefacts keep in float, a line an artefact."""
+    lines = [
+        f"- {one.variant}: {', '.join(names)}" for one in made if (names := one.found.get("float_layers"))
+    ]
+    if not lines:
+        return []
+    text = (
+        f"With these layers in 8 bits the artefact lost more than {_POINT} of accuracy. Inputs, states and "
+        "outputs are then float as well."
+    )
+    return ["", "## Layers of int8 artefacts that stay in float", "", text, "", *lines]
 
 
 def _shifts(about: Mapping[str, Any]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from bundle.drawing import graph_svg
 from bundle.frozen_graphs import write_frozen_graph
 from bundle.litert_files import litert_file
 from bundle.onnx_files import onnx_model, write_onnx
+from bundle.quantisation import layers_by_noise
 from bundle.runtimes import INPUT, LENGTHS, open_artefact
 from bundle.scoring import final_answers, score
 from bundle.source import Clips, ExportSource
@@ -112,8 +113,23 @@ class Workshop:
         """The source's stream, which those of the artefacts are compared with."""
         return StreamReference(self.stage(State.EXTERNAL))
 
-    def write(self, variant: Variant, path: Path) -> None:
+    @cached_property
+    def noisiest_layers(self) -> list[tuple[str, ...]]:
+        """Layers that int8 may have to leave in float, the first ones first (see `layers_by_noise`).
+
+        None of a speech model: each attempt is another conversion and another measurement, of minutes there.
+        """
+        if self.source.kind != "keyword":
+            return []
+        return layers_by_noise(self.source.model, self.source.calibration.inputs)
+
+    def write(self, variant: Variant, path: Path, float_layers: Collection[str] = ()) -> None:
         """Make one artefact.
+
+        Args:
+            variant: which.
+            path: of the new file or folder.
+            float_layers: names of layers that int8 leaves in float.
 
         Raises:
             BundleError: the converter fails, or needs TensorFlow's operations; they are named.
@@ -128,13 +144,14 @@ class Workshop:
             case Format.LITERT:
                 content = litert_file(
                     self._saved_model(variant.state, variant.precision), variant.state, variant.precision,
-                    lambda: self.samples(variant.state), self.allow_flex,
+                    lambda: self.samples(variant.state), self.allow_flex, float_layers,
                 )  # fmt: skip
                 path.write_bytes(content)
             case Format.ONNX:
                 if variant.state not in self._onnx:
                     self._onnx[variant.state] = onnx_model(stage)
-                write_onnx(self._onnx[variant.state], variant.precision, path, self.samples(variant.state))
+                model, samples = self._onnx[variant.state], self.samples(variant.state)
+                write_onnx(model, variant.precision, path, samples, float_layers)
 
     def _saved_model(self, state: State, precision: Precision) -> Path:
         """A SavedModel that LiteRT is converted from.

@@ -22,6 +22,7 @@ from bundle.building import export_bundle
 from bundle.folder import find_bundle, open_bundle, write_facts
 from bundle.keyword_source import keyword_source
 from bundle.proof import prove
+from bundle.quantisation import layers_by_noise, made_by, rounding_noise
 from bundle.runtimes import NEXT_SUFFIX, open_artefact
 from bundle.source import Clips, ExportSource
 from bundle.variants import Format, Precision, State, Variant, offered
@@ -150,6 +151,47 @@ def test_int8_states_have_one_scale_from_call_to_call(exported):
     assert len(names) == len(artefact.facts.states) >= 3
     for name in names:
         assert before[name]["quantization"] == after[name + NEXT_SUFFIX]["quantization"]
+
+
+def wide_range_model(frames: int = 12, values: int = 6) -> keras.Model:
+    """Two convolutions between which one channel of eight has 500 times the range of the others."""
+    keras.utils.set_random_seed(6)
+    x = inputs = keras.Input((frames, values), name="features")
+    x = layers.Conv1D(8, 3, activation="relu", name="wide")(x)
+    x = layers.Conv1D(8, 3, activation="relu", name="narrow")(x)
+    x = layers.Flatten(name="flatten")(x)
+    model = keras.Model(inputs, layers.Dense(len(LABELS), name="logits")(x), name="wide_range")
+    (made, bias), (taken, other) = (model.get_layer(name).get_weights() for name in ("wide", "narrow"))
+    made[..., 0] *= 500
+    taken[:, 0] /= 500
+    model.get_layer("wide").set_weights([made, bias])
+    model.get_layer("narrow").set_weights([taken, other])
+    return model
+
+
+def test_int8_that_loses_accuracy_keeps_layers_in_float_and_names_them(tmp_path, capsys):
+    source = source_of(wide_range_model())
+    assert layers_by_noise(source.model, source.calibration.inputs)[0] == ("wide", "narrow")
+    variants = [INT8, Variant(Format.LITERT, State.NON_STREAM, Precision.INT8), MADE[-1]]
+    for made in export_bundle(source, variants, tmp_path / "bundle"):
+        assert not made.problems and made.found["float_layers"] == ["wide", "narrow"]
+    report = (tmp_path / "bundle" / "export.md").read_text(encoding="utf-8")
+    assert "- litert stream_external int8: wide, narrow\n" in report
+
+
+def test_operations_belong_to_layers_by_their_scopes():
+    assert made_by("net_1/conv_1/Relu;net_1/conv_1/Conv2D", ["conv"])
+    assert not made_by("net_1/conv_1/Relu;net_1/conv_1/Conv2D", ["conv_1"])
+    assert made_by("net/conv_1/Conv2D", ["conv_1"]) and not made_by("StatefulPartitionedCall:0", ["conv_1"])
+
+
+def test_rounding_noise_by_hand():
+    """Two channels, ±1 and ±100: steps of 200 / 255, whose noise is little for one and much for the other."""
+    values = np.array([[1.0, 100.0], [-1.0, -100.0]])
+    noise = (200 / 255) ** 2 / 12
+    expected = np.mean([noise / (noise + 1), noise / (noise + 10_000)])
+    assert rounding_noise(values) == pytest.approx(expected)
+    assert rounding_noise(np.ones((4, 3))) == 0
 
 
 def test_an_artefact_with_state_inside_forgets_on_reset_and_only_then(exported):

@@ -1,0 +1,101 @@
+"""A model and typical clips in; the layers that lose most by arithmetic in 8 bits, the worst first, out.
+
+Activations of 8 bits share one scale for all channels of a tensor. Where the values of one channel span a
+wide range, the steps are coarse for all the others, and rounding hides their values. Such a tensor is kept
+by leaving in float the layer that makes it and the layers that take it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+import keras
+import numpy as np
+
+_STEPS = 255  # of the range of an 8 bit tensor
+_MOST_CLIPS = 50
+_FUSED = (keras.layers.BatchNormalization, keras.layers.Activation, keras.layers.Dropout, keras.layers.ReLU)
+"""Layers that a converter joins with the layer before them: only their output becomes a tensor."""
+
+
+def layers_by_noise(model: keras.Model, inputs: np.ndarray) -> list[tuple[str, ...]]:
+    """Which layers to keep in float, for each tensor between layers.
+
+    Args:
+        model: the plain model.
+        inputs: clips, (N, …) float32.
+
+    Returns:
+        Names of layers that belong together (the layer that makes a tensor, what is fused with it, and the
+        layers that take it), in the order of the noise that 8 bits bring to the tensor; the most comes first.
+    """
+    makers = [layer for layer in model.layers if _has_kernel(layer) and len(layer._inbound_nodes) == 1]
+    if not makers:
+        return []
+    fused = {layer.name: _fused_with(layer) for layer in makers}
+    probe = keras.Model(model.inputs, [layers[-1].output for layers in fused.values()])
+    outputs = probe.predict_on_batch(inputs[:: max(1, len(inputs) // _MOST_CLIPS)])
+    outputs = outputs if isinstance(outputs, list) else [outputs]
+    noise = [rounding_noise(keras.ops.convert_to_numpy(values)) for values in outputs]
+    order = sorted(range(len(makers)), key=lambda index: -noise[index])
+    return [_names_around(fused[makers[index].name]) for index in order]
+
+
+def rounding_noise(values: np.ndarray) -> float:
+    """Share of noise in the channels of a tensor that has 8 bits for its whole range, from 0 to 1.
+
+    Args:
+        values: (…, channels).
+
+    Returns:
+        The mean over channels of noise / (noise + signal); the noise is that of uniform rounding, a twelfth
+        of the squared step. Channels that never change say nothing and don't count.
+    """
+    noise = (float(np.ptp(values)) / _STEPS) ** 2 / 12
+    signal = values.reshape(-1, values.shape[-1]).var(axis=0)
+    signal = signal[signal > 0]
+    return float(np.mean(noise / (noise + signal))) if len(signal) else 0.0
+
+
+def made_by(operation: str, layers: Collection[str]) -> bool:
+    """Whether an operation of a converted model is one of these layers' own.
+
+    Args:
+        operation: its name, paths of scopes joined by ``;``: ``model_1/conv_1/Relu;model_1/conv_1/Conv2D``.
+            TensorFlow gives model and layers the same suffix, here ``_1``, when it traces them a second time.
+        layers: names of layers.
+    """
+    for path in operation.split(";"):
+        model, *scopes = path.split("/")
+        suffix = re.search(r"(_\d+)?$", model)[0]
+        if not set(layers).isdisjoint(scope.removesuffix(suffix) for scope in scopes):
+            return True
+    return False
+
+
+def _has_kernel(layer: keras.Layer) -> bool:
+    return bool(layer.weights) and not isinstance(layer, _FUSED)
+
+
+def _consumers(layer: keras.Layer) -> list[keras.Layer]:
+    return [node.operation for node in layer._outbound_nodes]
+
+
+def _fused_with(layer: keras.Layer) -> list[keras.Layer]:
+    """The layer and those that are joined with it, up to the one whose output becomes a tensor."""
+    layers = [layer]
+    while len(after := _consumers(layers[-1])) == 1 and isinstance(after[0], _FUSED):
+        layers.append(after[0])
+    return layers
+
+
+def _names_around(layers: list[keras.Layer]) -> tuple[str, ...]:
+    """The layers, and what takes their output: up to the next layers with kernels, or with several inputs."""
+    names, todo = [layer.name for layer in layers], [layers[-1]]
+    while todo:
+        for layer in _consumers(todo.pop()):
+            names.append(layer.name)
+            if not _has_kernel(layer) and len(layer._inbound_nodes[0].input_tensors) == 1:
+                todo.append(layer)
+    return tuple(dict.fromkeys(names))
