@@ -31,7 +31,7 @@ from benchmarks.shared_parts.damage_subjects import LANGUAGE, SPEECH, Command, S
 from tests.damage import DAMAGE, damage_file
 from utils import checksum_files
 from utils.arguments import positive
-from utils.errors import UserError, run_command
+from utils.errors import RunError, UserError, run_command
 
 FOLDER = Path("runs/benchmarks/corruption")
 NAMED, EQUAL, SILENT = "named", "equal", "SILENT"
@@ -83,6 +83,9 @@ def _trials(subject: Subject, trials: int) -> Iterator[tuple[str, ...]]:
     files = sorted(path for path in subject.folder.rglob("*") if path.is_file() and path.stat().st_size > 1)
     files = [path for path in files if not str(path.relative_to(subject.folder)).startswith(_PARTS)]
     before = {command: _outcome(command) for command in subject.commands}
+    for command, (_, error) in before.items():
+        if error:
+            raise RunError(f"{command.name} fails on a whole folder: {error}", where=subject.folder)
     opened = {command: _opened_by(command) for command in subject.commands}
     for path in files:
         content = path.read_bytes()
@@ -120,11 +123,10 @@ def _opened_by(command: Command) -> set[str]:
 
 
 def _outcome(command: Command) -> tuple[str, str]:
-    """What a command gives, and what it complains of."""
-    errors = StringIO()
-    with redirect_stderr(errors):
+    """What a command gives, and the error that it ends with, if any."""
+    with redirect_stderr(StringIO()):
         try:
-            return command.run(), errors.getvalue()
+            return command.run(), ""
         except (UserError, OSError) as error:
             return "", f"error: {error}"
         except Exception as error:  # a stack trace for the user: counted as silent
@@ -132,10 +134,9 @@ def _outcome(command: Command) -> tuple[str, str]:
 
 
 def _judged(before: tuple[str, str], after: tuple[str, str], path: Path) -> str:
-    if after[0] == before[0]:
+    if after == before:
         return EQUAL
-    complaint = after[1] if after[1].startswith("error:") else after[0]
-    if path.name in complaint:
+    if path.name in (after[1] if after[1].startswith("error:") else after[0]):
         return NAMED
     print(f"{SILENT}: {path}\nbefore: {before}\nafter:  {after}", file=sys.stderr)
     return SILENT

@@ -234,8 +234,8 @@ class Workshop:
         config = [f"model.name={name}", *data, *sizes]
 
         def resumed() -> str:
-            # A run without its figures is not finished. What the training writes is put back: layers that Keras
-            # numbers by itself have other names in the summary of a second model of one process.
+            # A run without its figures is not finished. What the training writes is put back: layers that
+            # Keras numbers by itself have other names in the summary of a second model of one process.
             names = ("metrics.json", "model_summary.txt", "checksums")
             kept = {run / name: (run / name).read_bytes() for name in names}
             (run / "metrics.json").unlink()
