@@ -4,9 +4,9 @@
 
 No corpus is read. Each recipe's model trains on random batches of the corpus's mean utterance length, in a
 process of its own, with the recipe's optimiser and precision; a step is the median after two steps of
-warm-up. The hours are the step's time for each second of audio (for each syllable, of a language model) times the size
-of the corpus times the recipe's epochs. Batches are smaller than the recipe's, so that they fit into any
-memory; the computation of features, the evaluations and early stopping are left out.
+warm-up. The hours are the step's time for each second of audio (for each syllable, of a language model)
+times the size of the corpus times the recipe's epochs. Batches are smaller than the recipe's, so that they
+fit into any memory; the computation of features, the evaluations and early stopping are left out.
 """
 
 from __future__ import annotations
