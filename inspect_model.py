@@ -40,6 +40,7 @@ examples:
   python inspect_model.py accept runs/trial
   python inspect_model.py import old_project/model.h5 --tokens old_project/tokens.txt
   python inspect_model.py import old_project/model.h5 runs/old --tokens old_project/tokens.txt
+  python inspect_model.py import old_project/lm.h5 --tokens pinyin.txt --hanzi hanzi.txt
   python inspect_model.py difference runs/trial runs/other
 
 weights reads HDF5 files of Keras 2 and 3 (.h5, .weights.h5), .keras files, and runs, without TensorFlow.
@@ -57,9 +58,11 @@ new run outputs for them means nothing. SOURCE_RUN stays as it is.
 accept is for whoever has edited a file of a run on purpose: it lists the files that differ from the run's
 checksums and records them as they are now. It also gives checksums to a run of an older version.
 
-import makes a run of weights that an older project saved with Keras 2: the published DFCNN with CTC on the
-200-bin spectrogram. TOKENS has the classes, one a line, in the order of that project's vocabulary, the blank
-'_' last. The run works with test.py, transcribe.py and export.py.
+import makes a run of weights that an older project saved with Keras 2: of the published DFCNN with CTC on the
+200-bin spectrogram, or with --hanzi of the published transformer with learned positions. The lists have one
+token a line, in the order of that project's vocabulary: the DFCNN's classes with the blank '_' last; the
+transformer's syllables and hanzi with the padding '<PAD>' first. The run works with test.py, transcribe.py
+and export.py.
 
 difference compares two weights files, or the best weights of two runs, array by array. Exit code: 0 if all
 are equal, 1 if not.
@@ -204,13 +207,21 @@ def _accept(options: argparse.Namespace) -> None:
 def _import(options: argparse.Namespace) -> None:
     file = read_weight_file(options.weights)
     silence_tensorflow()
-    from model_speech.legacy_import import import_dfcnn  # here: see utils.quiet
-
-    layers = [(layer.kind, {one.name: one.array for one in layer.weights}) for layer in file.layers]
     new_run = options.new_run or Path("runs") / options.weights.stem
-    vocabulary = import_dfcnn(layers, options.weights, options.tokens, new_run)
+    layers = [(layer.kind, {weight.name: weight.array for weight in layer.weights}) for layer in file.layers]
+    if options.hanzi:
+        from model_language.legacy_import import import_transformer  # here: see utils.quiet
+
+        arrays = [weights for _, weights in layers if weights]
+        symbols = import_transformer(arrays, options.weights, options.tokens, options.hanzi, new_run)
+        classes = f"{len(symbols.hanzi)} hanzi of {len(symbols.pinyin)} syllables, <unk> among both"
+    else:
+        from model_speech.legacy_import import import_dfcnn  # here: see utils.quiet
+
+        vocabulary = import_dfcnn(layers, options.weights, options.tokens, new_run)
+        classes = f"{len(vocabulary)} ({first_few(vocabulary.tokens, 3)}; the last is the blank)"
     print(f"layers:  {len(layers)}, {file.parameters:,} parameters")
-    print(f"classes: {len(vocabulary)} ({first_few(vocabulary.tokens, 3)}; the last is the blank)")
+    print(f"classes: {classes}")
     print(f"written: {new_run}")
 
 
@@ -241,7 +252,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_transfer(add("transfer", "move a speech run to another vocabulary, token by token", _transfer))
     accept = add("accept", "record the files of a run, changed on purpose, as they are now", _accept)
     accept.add_argument("run", type=Path, help="run folder")
-    _add_import(add("import", "make a run of a DFCNN's weights that an older project saved", _import))
+    _add_import(add("import", "make a run of weights that an older project saved", _import))
     _add_difference(add("difference", "which arrays of two weights files or runs differ", _difference))
     return parser
 
@@ -306,7 +317,10 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="tokens of the classes, one a line, the blank last",
+        help="of a DFCNN its classes, the blank last; of a transformer its syllables, padding first",
+    )
+    parser.add_argument(
+        "--hanzi", type=Path, metavar="FILE", help="of a transformer: its hanzi, one a line, padding first"
     )
 
 

@@ -24,6 +24,8 @@ from model_language.fused import NAME as FUSED
 from model_language.fused import FusedConfig, fused_parts, load_fused_converter
 from model_language.guided import GuidedConverter
 from model_language.ngram import NgramConfig, load_ngram_converter, ngram_parts
+from model_language.published_transformer import NAME as PUBLISHED_TRANSFORMER
+from model_language.published_transformer import PublishedTransformerConfig, build_published_transformer
 from model_language.syllable_ngram import NAME as SYLLABLE_NGRAM
 from model_language.syllable_ngram import (
     SyllableNgram,
@@ -96,6 +98,9 @@ def _load_syllables(run: RunFolder, config: SyllableNgramConfig) -> SyllableNgra
 
 MODELS: dict[str, ModelEntry] = {
     "transformer": ModelEntry(TransformerConfig, _by_sizes(build_transformer), _network_parts, _load_neural),
+    PUBLISHED_TRANSFORMER: ModelEntry(
+        PublishedTransformerConfig, _by_sizes(build_published_transformer), _network_parts, _load_neural
+    ),
     "cbhg": ModelEntry(CbhgConfig, _by_sizes(build_cbhg), _network_parts, _load_neural),
     "context": ModelEntry(ContextConfig, _build_context, _context_parts, _load_context),
     "ngram": ModelEntry(NgramConfig, None, ngram_parts, load_ngram_converter),

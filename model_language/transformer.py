@@ -102,25 +102,24 @@ class AttentionWeights(layers.Layer):
 
     Args:
         heads: number of heads; it divides the width.
-        reach: largest relative distance with a bias of its own.
+        reach: largest relative distance with a bias of its own; None: no bias.
+        activation: of the query and key projections, such as ``relu``; None: they are linear.
 
     Call:
         x (B, L, width), present (B, L) bool → (B, heads, L, L); a row sums to 1 over the positions present.
     """
 
-    def __init__(self, heads: int, reach: int, **kwargs):
+    def __init__(self, heads: int, reach: int | None, activation: str | None = None, **kwargs):
         super().__init__(**kwargs)
-        self.heads, self.reach = heads, reach
+        self.heads, self.reach, self.activation = heads, reach, activation
 
     def build(self, x_shape, present_shape=None):
-        """Make the query and key projections and the bias, (heads, 2 · reach + 1)."""
-        width = x_shape[-1]
-        self.query = layers.Dense(width, name="query", dtype=self.dtype_policy)
-        self.key = layers.Dense(width, name="key", dtype=self.dtype_policy)
-        self.query.build(x_shape)
-        self.key.build(x_shape)
-        shape = (2 * self.reach + 1, self.heads)
-        self.distance_bias = self.add_weight(shape=shape, initializer="zeros", name="distance_bias")
+        """Make the query and key projections and the bias, (2 · reach + 1, heads)."""
+        self.query = _projection(self, x_shape, "query")
+        self.key = _projection(self, x_shape, "key")
+        if self.reach is not None:
+            shape = (2 * self.reach + 1, self.heads)
+            self.distance_bias = self.add_weight(shape=shape, initializer="zeros", name="distance_bias")
 
     def call(self, x, present):
         """See the class."""
@@ -128,7 +127,8 @@ class AttentionWeights(layers.Layer):
         key = _split_heads(self.key(x), self.heads)
         scale = float(query.shape[-1]) ** -0.5
         scores = ops.cast(ops.matmul(query * scale, ops.swapaxes(key, 2, 3)), "float32")  # (B, heads, L, L)
-        scores = scores + ops.cast(self._bias(ops.shape(x)[1]), "float32")
+        if self.reach is not None:
+            scores = scores + ops.cast(self._bias(ops.shape(x)[1]), "float32")
         scores = ops.where(present[:, None, None, :], scores, IMPOSSIBLE)
         return ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
 
@@ -138,7 +138,8 @@ class AttentionWeights(layers.Layer):
 
     def get_config(self):
         """The constructor's arguments."""
-        return {**super().get_config(), "heads": self.heads, "reach": self.reach}
+        own = {"heads": self.heads, "reach": self.reach, "activation": self.activation}
+        return {**super().get_config(), **own}
 
     def _bias(self, length):
         places = ops.arange(length, dtype="int32")
@@ -153,28 +154,30 @@ class AttentionMix(layers.Layer):
 
     Args:
         heads: number of heads; it divides the width.
+        activation: of the value projection, such as ``relu``; None: it is linear.
+        projected: whether a linear projection follows the mixture.
 
     Call:
         x (B, L, width), weights (B, heads, L, L) → (B, L, width).
     """
 
-    def __init__(self, heads: int, **kwargs):
+    def __init__(self, heads: int, activation: str | None = None, projected: bool = True, **kwargs):
         super().__init__(**kwargs)
-        self.heads = heads
+        self.heads, self.activation, self.projected = heads, activation, projected
 
     def build(self, x_shape, weights_shape=None):
         """Make the value and output projections."""
-        width = x_shape[-1]
-        self.value = layers.Dense(width, name="value", dtype=self.dtype_policy)
-        self.projection = layers.Dense(width, name="projection", dtype=self.dtype_policy)
-        self.value.build(x_shape)
-        self.projection.build(x_shape)
+        self.value = _projection(self, x_shape, "value")
+        if self.projected:
+            self.projection = layers.Dense(x_shape[-1], name="projection", dtype=self.dtype_policy)
+            self.projection.build(x_shape)
 
     def call(self, x, weights):
         """See the class."""
         mixed = ops.matmul(weights, _split_heads(self.value(x), self.heads))  # (B, heads, L, width / heads)
         mixed = ops.transpose(mixed, (0, 2, 1, 3))  # (B, L, heads, width / heads)
-        return self.projection(ops.reshape(mixed, ops.shape(x)))
+        mixed = ops.reshape(mixed, ops.shape(x))
+        return self.projection(mixed) if self.projected else mixed
 
     def compute_output_shape(self, x_shape, weights_shape=None):
         """(B, L, width) → the same."""
@@ -182,7 +185,15 @@ class AttentionMix(layers.Layer):
 
     def get_config(self):
         """The constructor's arguments."""
-        return {**super().get_config(), "heads": self.heads}
+        own = {"heads": self.heads, "activation": self.activation, "projected": self.projected}
+        return {**super().get_config(), **own}
+
+
+def _projection(layer: AttentionWeights | AttentionMix, x_shape, name: str) -> layers.Dense:
+    """A built dense layer of the input's width, with the activation of ``layer``."""
+    dense = layers.Dense(x_shape[-1], layer.activation, name=name, dtype=layer.dtype_policy)
+    dense.build(x_shape)
+    return dense
 
 
 def _split_heads(x, heads: int):

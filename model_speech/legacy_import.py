@@ -30,7 +30,7 @@ CONVOLUTION, NORMALISATION, DENSE = "conv2d", "batch_normalization", "dense"
 _FEATURES = FeatureConfig(kind="spectrogram", normalise="none")
 _SUPPORTED = (
     "supported is the DFCNN with CTC: pairs of 3 x 3 convolutions, each with a batch normalisation, then two "
-    "dense layers, on 200 bins; other networks, the Transformer too, differ here: train them anew"
+    "dense layers, on 200 bins; the published transformer is imported with --hanzi; train others anew"
 )
 
 

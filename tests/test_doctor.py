@@ -500,6 +500,7 @@ PARTS = {
     "compact": ("speech", {}, {"vocabulary/acoustic.txt", "best.weights.h5"}),
     "ds_cnn": ("keyword", {}, {"labels.txt", "best.weights.h5"}),
     "transformer": ("language", {}, {*_SYMBOLS, "best.weights.h5"}),
+    "published_transformer": ("language", {}, {*_SYMBOLS, "best.weights.h5"}),
     "cbhg": ("language", {}, {*_SYMBOLS, "best.weights.h5"}),
     "context": ("language", {}, {*_SYMBOLS, "best.weights.h5", "vocabulary/context.npz"}),
     "ngram": ("language", {}, {*_SYMBOLS, "ngram.npz"}),

@@ -43,6 +43,7 @@ SPEECH = {
 }
 LANGUAGE = {
     "transformer": ("model.width=16", "model.blocks=1", "model.heads=2", "training.epochs=1"),
+    "published_transformer": ("model.width=16", "model.blocks=1", "model.heads=2", "training.epochs=1"),
     "cbhg": ("model.embedding=12", "model.width=8", "model.bank=4", "training.epochs=1"),
     "ngram": ("model.order=2",),
     "syllable_ngram": ("model.order=2",),
@@ -148,7 +149,7 @@ class Workshop:
             Command("convert", lambda: _printed(convert.main, self.pinyin, "--model", run), not every),
             Command("test", lambda: self._tested("language", run), slow=True),
         ]
-        if name in ("transformer", "cbhg", "context"):
+        if name in ("transformer", "published_transformer", "cbhg", "context"):
             commands.append(
                 Command("inspect_model weights", lambda: _printed(inspect_model.main, "weights", run))
             )

@@ -1,0 +1,174 @@
+"""Weights of the published transformer, as Keras 2 saved them, and two token lists in; a language run out.
+
+The arrays are taken in the order of the file: the embedding and the positions; for each block the dense
+layers of queries, keys and values and a layer normalisation; the two layers of the feed-forward network
+(dense, or convolutions of width 1) and a layer normalisation; the dense layer of the output. The sizes are
+read from the arrays.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from model_language.lexicon import build_lexicon
+from model_language.published_transformer import PublishedTransformerConfig, build_published_transformer
+from model_language.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from utils.config import to_plain
+from utils.errors import ConfigError, RunError, VocabularyError
+from utils.files import replacing_folder
+from utils.pinyin import is_syllable, normalise_syllable
+from utils.run import start_run
+from utils.vocabulary import PAD, UNKNOWN, Vocabulary, first_few
+from utils.weights import save_weights
+
+Arrays = Mapping[str, np.ndarray]  # by name: kernel, bias; gamma, beta; embeddings
+EMBEDDING, DENSE, NORMALISATION = "embedding", "dense", "normalisation"
+_BEFORE_BLOCKS = (EMBEDDING, EMBEDDING)
+_BLOCK = (DENSE, DENSE, DENSE, NORMALISATION)
+_AFTER_BLOCKS = (DENSE, DENSE, NORMALISATION, DENSE)
+_SUPPORTED = (
+    "supported is the published transformer encoder with learned positions: attention without an output "
+    "projection, one feed-forward network after the last block; train another one anew"
+)
+
+
+def import_transformer(
+    layers: Sequence[Arrays], weights_file: Path, pinyin_file: Path, hanzi_file: Path, new_run: Path
+) -> Symbols:
+    """Make a language run of the weights; whole or not at all.
+
+    The original has no token for what is unknown. Ours, ``<unk>``, is inserted as the second token of both
+    vocabularies: a zero vector in the embedding, and in the output a class that never wins.
+
+    Args:
+        layers: arrays of each layer of the file, in its order; layers without weights are left out.
+        weights_file: where they come from, for messages and the run's config.
+        pinyin_file: the input tokens, one a line, padding first.
+        hanzi_file: the output tokens, one a line, padding first.
+        new_run: the folder to make.
+
+    Returns:
+        The vocabularies of the run, and its lexicon.
+
+    Raises:
+        RunError: ``new_run`` exists, or the weights are not those of such a transformer.
+        VocabularyError: a list can't be read or is not that of the weights.
+    """
+    if os.path.lexists(new_run):
+        raise RunError("the new run exists already", where=new_run, hint="choose another name for it")
+    config, inputs, classes = _geometry(layers, weights_file)
+    symbols = Symbols(
+        _read_tokens(pinyin_file, inputs, syllables=True),
+        _read_tokens(hanzi_file, classes, syllables=False),
+        build_lexicon(),
+    )
+    model = build_published_transformer(config, len(symbols.pinyin), len(symbols.hanzi))
+    _set_weights(model, layers, weights_file)
+    values = {
+        "task": "language",
+        "model": to_plain(config),
+        "imported": {"weights": str(weights_file), "tokens": str(pinyin_file), "hanzi": str(hanzi_file)},
+    }
+    with replacing_folder(new_run) as folder:
+        run = start_run(folder, values)
+        symbols.save(run.path)
+        save_weights(model, run.best_weights)
+        save_weights(model, run.last_weights)
+    return symbols
+
+
+def _read_tokens(path: Path, size: int, syllables: bool) -> Vocabulary:
+    """The tokens of an original's list as a vocabulary of ours: padding, unknown, then the others in order.
+
+    Raises:
+        VocabularyError: the file can't be read, has another number of tokens, no padding first, or two
+            tokens that are the same syllable.
+    """
+    tokens = list(Vocabulary.load(path).tokens)
+    if len(tokens) != size:
+        what = f"the weights have {size} tokens, the list has {len(tokens)}"
+        hint = f"it begins with {first_few(tokens, 3)}; give the list of that training"
+        raise VocabularyError(what, where=path, hint=hint)
+    if tokens[0].lower() != PAD:
+        what = f"the first token is {tokens[0]!r}, not the padding {PAD.upper()!r}"
+        raise VocabularyError(what, where=path, hint="give the list as that training had it, padding first")
+    if syllables:
+        tokens = [normalise_syllable(token) if is_syllable(token) else token for token in tokens]
+    try:
+        return Vocabulary((PAD, UNKNOWN, *tokens[1:]))
+    except VocabularyError as error:
+        hint = "two spellings of a syllable count as the same: write one of them in another way"
+        raise VocabularyError(error.what, where=path, hint=hint) from error
+
+
+def _geometry(layers: Sequence[Arrays], path: Path) -> tuple[PublishedTransformerConfig, int, int]:
+    """The config of the network that has such arrays, and the sizes of its two vocabularies.
+
+    Raises:
+        RunError: the published transformer has others.
+    """
+    kinds = tuple(_kind(arrays) for arrays in layers)
+    fixed = len(_BEFORE_BLOCKS) + len(_AFTER_BLOCKS)
+    blocks = (len(kinds) - fixed) // len(_BLOCK)
+    if blocks < 0 or kinds != (*_BEFORE_BLOCKS, *(_BLOCK * blocks), *_AFTER_BLOCKS):
+        raise RunError(
+            f"not the published transformer: its layers are {first_few(kinds)}", where=path, hint=_SUPPORTED
+        )
+    embedding, positions = (next(iter(arrays.values())) for arrays in layers[:2])
+    inner, output = layers[-4]["bias"].shape[0], layers[-1]["bias"].shape[0]
+    width = embedding.shape[1]
+    try:
+        config = PublishedTransformerConfig(
+            width=width, blocks=blocks, feed_forward=inner // width, positions=positions.shape[0]
+        )
+    except ConfigError as error:
+        raise RunError(
+            f"not the published transformer ({error.what})", where=path, hint=_SUPPORTED
+        ) from error
+    return config, embedding.shape[0], output
+
+
+def _kind(arrays: Arrays) -> str:
+    """What a layer with such arrays is; its shapes where it is none that the transformer has."""
+    names = frozenset(arrays)
+    if names == {"kernel", "bias"}:
+        return DENSE
+    if names == {"gamma", "beta"}:
+        return NORMALISATION
+    if len(names) == 1 and next(iter(arrays.values())).ndim == 2:
+        return EMBEDDING
+    return ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+
+
+def _set_weights(model: keras.Model, layers: Sequence[Arrays], path: Path) -> None:
+    """Copy the arrays in their order, with a row or column for ``<unk>``.
+
+    Raises:
+        RunError: one of them has another shape than the network.
+    """
+    targets = [variable for layer in model.layers for variable in layer.trainable_variables]
+    arrays = [array for arrays in layers for array in _values(arrays)]
+    arrays[0] = np.insert(arrays[0], UNKNOWN_ID, 0.0, axis=0)
+    arrays[0][PAD_ID] = 0.0  # the original adds no embedding for padding, whatever its table says
+    arrays[-2] = np.insert(arrays[-2], UNKNOWN_ID, 0.0, axis=1)
+    arrays[-1] = np.insert(arrays[-1], UNKNOWN_ID, arrays[-1].min(), axis=0)
+    for variable, array in zip(targets, arrays, strict=True):
+        if tuple(variable.shape) != array.shape:
+            shapes = f"{variable.path} is {array.shape}, not {tuple(variable.shape)}"
+            raise RunError(f"not the published transformer ({shapes})", where=path, hint=_SUPPORTED)
+        variable.assign(array)
+
+
+def _values(arrays: Arrays) -> list[np.ndarray]:
+    """Kernel before bias, gamma before beta; the kernel of a convolution of width 1 as a matrix."""
+    if "gamma" in arrays:
+        return [arrays["gamma"], arrays["beta"]]
+    if "kernel" in arrays:
+        kernel = arrays["kernel"]
+        return [kernel[0] if kernel.ndim == 3 and kernel.shape[0] == 1 else kernel, arrays["bias"]]
+    return list(arrays.values())
