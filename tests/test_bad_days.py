@@ -328,9 +328,7 @@ def test_ctrl_c_in_train(commands, tiny_runs):
     ended = interrupt(
         commands, "train", *arguments, when=lambda: steps.is_file() and steps.read_bytes().count(b"\n") > 3
     )
-    expect(
-        ended, 130, "stopped at epoch .; step |stopped at epoch ., step .*the same command goes on from here"
-    )
+    expect(ended, 130, "Ctrl-C: a checkpoint is written at epoch ., step .*the same command goes on from it")
     expect(commands.run("train", *arguments), 0, "resumed at epoch")
     assert run_content(run) == run_content(RunFolder(tiny_runs.speech))
     assert temporary_files(run.path) == []

@@ -463,7 +463,7 @@ def test_what_is_there_is_replaced_only_when_asked(tmp_path, monkeypatch):
 
 
 def test_an_artefact_that_cannot_be_made_is_told_among_others(tmp_path, monkeypatch):
-    def fail(self, variant, path):
+    def fail(self, variant, path, float_layers=()):
         raise BundleError("the converter fails: a reason", where=str(variant))
 
     monkeypatch.setattr(writing.Workshop, "write", fail)
