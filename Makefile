@@ -20,7 +20,7 @@ test: $(READY)  ## Run the tests, a process a core, with the line coverage of th
 	@$(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term --cov-fail-under=85
 
 nightly: $(READY)  ## Mutated files, kills and Ctrl-C in their full number: 10 minutes and more
-	@$(BIN)/python -m pytest --nightly tests/test_fuzz.py tests/test_kills.py tests/test_bad_days.py
+	@$(BIN)/python -m pytest --nightly tests/project/test_fuzz.py tests/project/test_kills.py tests/project/test_bad_days.py
 
 lint: $(READY)  ## Check style and formatting
 	@$(BIN)/ruff check .
@@ -31,7 +31,8 @@ format: $(READY)  ## Put the code into the common form
 	@$(BIN)/ruff format .
 
 bench: $(READY)  ## Run every benchmark, one after another
-	@for script in benchmarks/*.py; do name=$$(basename "$$script" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name" || exit 1; done
+	@for script in $$(grep -lE '^def main' benchmarks/*/*.py | grep -vE 'converters|support'); do \
+	  module=$$(echo "$${script%.py}" | tr / .); echo "== $$module"; $(BIN)/python -m "$$module" || exit 1; done
 
 # The converter of pretrained/pinyin_to_hanzi from texts of your own; a killed one goes on where it was. With
 # other texts or lists the cleaned text is made anew, and a run of the old text is refused: name another folder
@@ -44,8 +45,8 @@ RECIPE := configs/language/pinyin_to_hanzi
 
 converter: $(READY)  ## Train the converter on TEXT without the sentences of KEEP_OUT; DEV: a list to watch
 	@test -n "$(TEXT)" || { echo 'error: TEXT names no text: make converter TEXT="a.txt b.txt"' >&2; exit 2; }
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements-converter.txt
-	@$(BIN)/python -m data.text_cleaning $(TEXT) $(if $(KEEP_OUT),--exclude $(KEEP_OUT)) --output $(CLEAN_TEXT)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements/converter.txt
+	@$(BIN)/python -m data.text.cleaning $(TEXT) $(if $(KEEP_OUT),--exclude $(KEEP_OUT)) --output $(CLEAN_TEXT)
 	@$(BIN)/python train.py language --config $(RECIPE)_network.yaml --run $(CONVERTER)/network $(DATA)
 	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/fused $(DATA) \
 	  model.network_run=$(CONVERTER)/network
@@ -56,11 +57,11 @@ clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
 	@echo "caches removed; datasets/, runs/ and .venv stay: delete them by hand if you mean it"
 
 # Made anew when a requirements file is newer than the last installation.
-$(READY): requirements.txt requirements-demo.txt requirements-dev.txt
+$(READY): requirements.txt requirements/demo.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "error: $(PYTHON) is not a Python 3.11 or newer, name another: make PYTHON=/path/to/python3.12" >&2; \
 	  exit 2; }
 	@echo "installing into .venv (once; some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -r requirements-dev.txt
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -r requirements/dev.txt
 	@touch $@

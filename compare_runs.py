@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from analysis.run_table import Column, run_columns, sorted_runs
-from analysis.runs import RunFacts, find_runs, read_run
-from analysis.text_table import csv_table, markdown_table, text_table
+from analysis.runs.run_table import Column, run_columns, sorted_runs
+from analysis.runs.summaries import RunFacts, find_runs, read_run
+from analysis.runs.text_table import csv_table, markdown_table, text_table
 from utils.errors import RunError, run_command
 
 LONGEST_CELL = 60  # characters in the terminal; CSV and Markdown have everything

@@ -12,11 +12,11 @@ from typing import Any
 
 from tqdm import tqdm
 
-from model_language.guided import Explained
-from model_language.to_hanzi import ConvertedLine, PinyinToHanzi
-from utils.arguments import positive
+from model_language.converters.explain import Explained
+from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
+from utils.cli import positive
 from utils.errors import CorpusError, run_command
-from utils.run import PRETRAINED
+from utils.run_folder.run import PRETRAINED
 
 PIPE = Path("-")
 READ_BYTES = 1 << 16  # at once; lines that have come are converted together, then written
@@ -37,7 +37,7 @@ bare one is neutral; else it may have any. A file of user words has one a line: 
 pinyin and a weight (natural logarithm, for each character; 6 if none is given).
 
 In Python:
-  from model_language.to_hanzi import PinyinToHanzi
+  from model_language.pinyin_to_hanzi import PinyinToHanzi
   to_hanzi = PinyinToHanzi()
   print(to_hanzi("jin1 tian1 tian1 qi4 hen3 hao3"))
 """

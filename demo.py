@@ -22,8 +22,8 @@ from typing import Any
 
 import psutil
 
-from analysis.pages import duration, percent
-from analysis.summary_page import write_summary_page
+from analysis.demo.summary_page import write_summary_page
+from analysis.page.rendering import duration, percent
 from data.manifest import read_manifest
 from utils.errors import run_command
 from utils.files import write_json

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from data.manifest import is_manifest
-from preflight.examination import (
+from preflight.examine import (
     WITHOUT_MODEL,
     examine_audio,
     examine_texts,
@@ -30,17 +30,17 @@ from preflight.findings import (
     has_errors,
 )
 from preflight.listings import Listing, find_manifests, read_listing
-from utils.arguments import positive
-from utils.audio import SAMPLE_RATE, recordings_in
-from utils.audio_formats import is_audio, is_unreadable_audio
+from utils.audio.formats import is_audio, is_unreadable_audio
+from utils.audio.reading import SAMPLE_RATE, recordings_in
+from utils.backend.quiet import silence_tensorflow
+from utils.cli import positive
 from utils.errors import ConfigError, CorpusError, run_command
-from utils.quiet import silence_tensorflow
-from utils.run import RunFolder
+from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from preflight.machine import Machine
-    from training.speech import SpeechConfig
+    from training.tasks.speech import SpeechConfig
 
 EXAMPLES = """\
 examples:
@@ -137,7 +137,7 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
     listings = list(subjects.listings)
     if options.config or subjects.runs or options.overfit:
         silence_tensorflow()
-        from preflight import recipes  # here: see utils.quiet
+        from preflight import recipes  # here: see utils.backend.quiet
     if options.config:
         recipe = recipes.read_recipe(options.config, overrides)
         listings += recipes.recipe_listings(recipe)
@@ -165,7 +165,7 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
 
 def _machine(options: argparse.Namespace, overrides: Sequence[str]) -> Machine:
     silence_tensorflow()
-    from preflight import recipes  # here: see utils.quiet
+    from preflight import recipes  # here: see utils.backend.quiet
     from preflight.machine import examine_machine
 
     recipe = recipes.read_recipe(options.config, overrides) if options.config else None
@@ -175,7 +175,7 @@ def _machine(options: argparse.Namespace, overrides: Sequence[str]) -> Machine:
 def _overfit(
     recipe: SpeechConfig | None, listings: Sequence[Listing], where: str, minutes: int
 ) -> list[Finding]:
-    from preflight import overfit, recipes  # here: see utils.quiet
+    from preflight import overfit, recipes  # here: see utils.backend.quiet
 
     if recipe is None:
         raise ConfigError("--overfit needs a recipe", hint="give --config RECIPE, or a whole speech run")
@@ -188,7 +188,7 @@ def _overfit(
 
 def _print_checks() -> None:
     silence_tensorflow()
-    from preflight.recipes import WITH_MODEL  # here: see utils.quiet
+    from preflight.recipes import WITH_MODEL  # here: see utils.backend.quiet
 
     checks = (*WITHOUT_MODEL, *WITH_MODEL)
     width = max(len(check_name(check)) for check in checks)

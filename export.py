@@ -20,14 +20,14 @@ from bundle.variants import (
     refusal,
     whole_utterances,
 )
-from utils.arguments import not_negative, positive
+from utils.backend.quiet import silence_tensorflow
+from utils.cli import not_negative, positive
 from utils.errors import ConfigError, run_command
-from utils.quiet import silence_tensorflow
-from utils.run import open_run
+from utils.run_folder.run import open_run
 
 if TYPE_CHECKING:
-    from bundle.building import Made
-    from bundle.source import ExportSource
+    from bundle.export.source import ExportSource
+    from bundle.report import Made
 
 FAILED, INCOMPLETE = 1, 3  # exit codes
 EXAMPLES = f"""\
@@ -70,7 +70,7 @@ def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
         hint = "keyword, speech or language"
         raise ConfigError(f"a run of task '{task}' can't be exported", hint=hint, where=options.run)
     silence_tensorflow()
-    from bundle.building import can_stream, export_bundle  # loads TensorFlow
+    from bundle.export.build import can_stream, export_bundle  # loads TensorFlow
 
     source = _source(task, options, overrides)
     variants = _asked(options, source)
@@ -91,14 +91,14 @@ def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
 
 def _source(task: str, options: argparse.Namespace, overrides: Sequence[str]) -> ExportSource:
     if task == "speech":
-        from bundle.speech_source import speech_source
+        from bundle.export.speech_source import speech_source
 
         return speech_source(options.run, options.weights, overrides, options.test_clips)
     if task == "language":
-        from bundle.language_source import language_source
+        from bundle.export.language_source import language_source
 
         return language_source(options.run, options.weights, overrides, options.test_clips)
-    from bundle.keyword_source import keyword_source
+    from bundle.export.keyword_source import keyword_source
 
     return keyword_source(options.run, options.weights, overrides, options.test_clips)
 
@@ -141,7 +141,7 @@ def _tell(made: Sequence[Made], output: Path) -> int:
 
 
 def _verify(bundle: Path) -> int:
-    from bundle.verification import Outcome, verify_bundle
+    from bundle.check.verification import Outcome, verify_bundle
 
     outcomes = []
     for checked in verify_bundle(bundle):

@@ -7,22 +7,29 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from analysis.output_layer import find_output, own_vocabulary, vocabulary_problem
-from analysis.significance import (
+from analysis.weights.difference import are_equal, difference_json, difference_text, weight_differences
+from analysis.weights.layer_statistics import (
+    find_layer,
+    layer_json,
+    layer_values,
+    summary_order,
+    weights_json,
+    weights_text,
+)
+from analysis.weights.output_layer import find_output, own_vocabulary, vocabulary_problem
+from analysis.weights.significance import (
     THRESHOLD,
     channels_text,
     significance_json,
     significance_text,
     significances,
 )
-from analysis.weight_difference import are_equal, difference_json, difference_text, weight_differences
-from analysis.weight_file import WeightFile, read_weight_file
-from analysis.weights import find_layer, layer_json, layer_values, summary_order, weights_json, weights_text
-from utils import checksums
+from analysis.weights.weight_file import WeightFile, read_weight_file
+from utils.backend.quiet import silence_tensorflow
 from utils.errors import ConfigError, CorpusError, RunError, VocabularyError, run_command
-from utils.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
-from utils.quiet import silence_tensorflow
-from utils.run import RunFolder, open_run, run_of
+from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
+from utils.run_folder import checksums
+from utils.run_folder.run import RunFolder, open_run, run_of
 from utils.vocabulary import Vocabulary, first_few
 
 Command = Callable[[argparse.Namespace], int | None]  # gives an exit code, or None for 0
@@ -119,7 +126,7 @@ def _significance(options: argparse.Namespace) -> None:
         found = chosen
     if options.output:
         _check_ending(options.output, PICTURES)
-        from analysis.significance_plot import draw_significance  # here: matplotlib takes its time
+        from analysis.weights.significance_plot import draw_significance  # here: matplotlib takes its time
 
         draw_significance(found, options.threshold, str(file.path), options.output)
     if options.json:
@@ -151,9 +158,13 @@ def _attention(options: argparse.Namespace) -> None:
     for path in options.output:
         _check_ending(path, (".html", *PICTURES))
     silence_tensorflow()
-    from analysis.attention import AttentionMaps, draw_attention, write_attention_page  # here: matplotlib
-    from model_language.attention import attend  # here: see utils.quiet
-    from model_language.converter import NeuralConverter
+    from analysis.weights.attention import (  # here: matplotlib
+        AttentionMaps,
+        draw_attention,
+        write_attention_page,
+    )
+    from model_language.converters.base import NeuralConverter
+    from model_language.networks.attention import attend  # here: see utils.backend.quiet
     from model_language.registry import load_network
 
     model, symbols = load_network(run.path)
@@ -180,7 +191,7 @@ def _transfer(options: argparse.Namespace) -> None:
     source = open_run(options.source_run, "speech")
     classes = len(Vocabulary.load(options.vocabulary))
     silence_tensorflow()
-    from model_speech.transfer import transfer_run  # here: see utils.quiet
+    from model_speech.vocabulary_transfer import transfer_run  # here: see utils.backend.quiet
 
     match = transfer_run(source.path, options.new_run, options.vocabulary)
     print(f"classes: {len(match.kept) + len(match.dropped)} in the source run, {classes} in the new one")
@@ -210,13 +221,13 @@ def _import(options: argparse.Namespace) -> None:
     new_run = options.new_run or Path("runs") / options.weights.stem
     layers = [(layer.kind, {weight.name: weight.array for weight in layer.weights}) for layer in file.layers]
     if options.hanzi:
-        from model_language.legacy_import import import_transformer  # here: see utils.quiet
+        from model_language.legacy_import import import_transformer  # here: see utils.backend.quiet
 
         arrays = [weights for _, weights in layers if weights]
         symbols = import_transformer(arrays, options.weights, options.tokens, options.hanzi, new_run)
         classes = f"{len(symbols.hanzi)} hanzi of {len(symbols.pinyin)} syllables, <unk> among both"
     else:
-        from model_speech.legacy_import import import_dfcnn  # here: see utils.quiet
+        from model_speech.legacy_import import import_dfcnn  # here: see utils.backend.quiet
 
         vocabulary = import_dfcnn(layers, options.weights, options.tokens, new_run)
         classes = f"{len(vocabulary)} ({first_few(vocabulary.tokens, 3)}; the last is the blank)"

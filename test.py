@@ -13,23 +13,25 @@ from typing import Any
 from rich.console import Console
 from tqdm import tqdm
 
-from analysis.evidence import WORST_SHOWN, Evidence
-from analysis.explanation import listened, outcome_of, with_gold_hanzi, with_language_scores
-from analysis.facts import REPORTED
-from analysis.facts_files import write_facts
-from analysis.gathering import SystemOutput, gather_facts
-from analysis.keyword_report import keyword_tables, recording_table, write_keyword_report
-from analysis.keyword_scores import decisions_of, decisions_tsv, keyword_results
-from analysis.oracles import gold_counts
-from analysis.outcomes import HANZI, KEYWORD, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome, Training
-from analysis.report_page import write_report_page
-from analysis.scores import TASK_LEVELS, hypotheses_tsv, score, score_distinct
-from analysis.tables import print_results
-from analysis.training_texts import count_seen, read_training
+from analysis.errors.explanation import listened, outcome_of, with_gold_hanzi, with_language_scores
+from analysis.errors.oracles import gold_counts
+from analysis.inputs.training_texts import Training, count_seen, read_training
+from analysis.keyword.report import keyword_tables, recording_table, write_keyword_report
+from analysis.keyword.scores import decisions_of, decisions_tsv, keyword_results
+from analysis.page.evidence import WORST_SHOWN, Evidence
+from analysis.page.report import write_report_page
+from analysis.results.collect import SystemOutput, gather_facts
+from analysis.results.files import write_facts
+from analysis.results.results import REPORTED
+from analysis.results.scores import TASK_LEVELS, hypotheses_tsv, score, score_distinct
+from analysis.results.test_tables import print_results
+from analysis.results.utterance_results import HANZI, KEYWORD, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome
+from data.evaluation_lists import lists_of_split, read_test_transcripts, read_test_utterances
 from data.manifest import Utterance
-from data.test_sets import lists_of_split, read_test_transcripts, read_test_utterances
-from model_language.symbols import Symbols
-from utils.arguments import (
+from model_language.vocabulary.symbols import Symbols
+from utils.audio.reading import read_audio
+from utils.backend.quiet import silence_tensorflow
+from utils.cli import (
     add_joint_options,
     add_keyword_options,
     add_search_options,
@@ -41,13 +43,11 @@ from utils.arguments import (
     search_facts,
     settle_keyword_options,
 )
-from utils.audio import read_audio
 from utils.errors import run_command
 from utils.files import remove_left_over, reserve, write_json, write_text
+from utils.hypotheses.recognition import Inspection
 from utils.metrics import real_time_factor
-from utils.quiet import silence_tensorflow
-from utils.recognition import Inspection
-from utils.run import RunFolder, open_run
+from utils.run_folder.run import RunFolder, open_run
 
 RESULTS_BYTES = 1 << 16
 Known = Mapping[str, Training]  # by level, of the model that writes it
@@ -131,7 +131,7 @@ def _write_results(options: argparse.Namespace, results: dict[str, Any], name: s
 def _test_recording(options: argparse.Namespace) -> int:
     """Misses and false alarms of a run's exported stream in a long recording: printed and written."""
     _check_folders(options)
-    from streaming.long_audio import recording_results  # here: see utils.quiet
+    from keywords.long_recordings import recording_results  # here: see utils.backend.quiet
 
     folder = _folder(options)
     (folder / "results.json").unlink(missing_ok=True)
@@ -146,7 +146,7 @@ def _test_keyword(options: argparse.Namespace) -> int:
     """What a keyword model answers for the clips of a split or of manifests: printed and written."""
     _check_folders(options)
     silence_tensorflow()
-    from training.keyword_evaluation import hear_split  # here: see utils.quiet
+    from keywords.evaluation import hear_split  # here: see utils.backend.quiet
 
     heard = hear_split(
         options.keyword_run, options.split, options.weights, options.overrides, options.manifest or (),
@@ -187,7 +187,7 @@ def _evidence(options: argparse.Namespace, tested: Tested) -> dict[str, Evidence
     recognizer = tested.recognizer
     if recognizer is None:
         return {}
-    from analysis.evidence_gathering import gather_evidence  # here: matplotlib takes its time
+    from analysis.page.collect_evidence import gather_evidence  # here: matplotlib takes its time
 
     def inspect(outcome: Outcome) -> Inspection | None:
         return recognizer.inspect(read_audio(outcome.audio, recognizer.sample_rate))
@@ -215,7 +215,7 @@ def _test_language(options: argparse.Namespace) -> Tested:
     transcripts = read_test_transcripts(manifests, options.limit)
     _check_folders(options)
     silence_tensorflow()
-    from pipeline import load_converter  # here: see utils.quiet
+    from recognition.recognizer import load_converter  # here: see utils.backend.quiet
 
     converter = load_converter(run.path, options.words)
     hanzi = converter.convert([one.pinyin for one in transcripts])
@@ -237,7 +237,7 @@ def _test_pipeline(options: argparse.Namespace) -> Tested:
     utterances = read_test_utterances(manifests, options.limit)
     _check_folders(options)
     silence_tensorflow()
-    from pipeline import load_converter  # here: see utils.quiet
+    from recognition.recognizer import load_converter  # here: see utils.backend.quiet
 
     converter = load_converter(language_run.path, options.words)
     recognizer = _recognizer(options, speech_run, converter)
@@ -260,7 +260,8 @@ def _test_pipeline(options: argparse.Namespace) -> Tested:
 
 
 def _recognizer(options: argparse.Namespace, run: RunFolder, converter: Any = None) -> Any:
-    from pipeline import Recognizer, load_acoustic_model, load_fusion, load_joint_search  # see utils.quiet
+    # Here: see utils.backend.quiet.
+    from recognition.recognizer import Recognizer, load_acoustic_model, load_fusion, load_joint_search
 
     acoustic, fusion, joint = load_acoustic_model(run.path), None, None
     if converter and options.joint:

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from utils.backend.quiet import silence_tensorflow
 from utils.errors import run_command
-from utils.quiet import silence_tensorflow
 
 EXAMPLES = """\
 examples:
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     silence_tensorflow()
     # Here, not above: `--help` and a misspelt option answer without loading TensorFlow.
     from preflight.recipes import look_before_training
-    from training.commands import train_from_config
+    from training.run import train_from_config
 
     run = options.run or Path("runs") / options.config.stem
     look = None if options.no_checks else look_before_training

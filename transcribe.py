@@ -13,7 +13,10 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from utils.arguments import (
+from utils.audio.piped import open_pipe
+from utils.audio.reading import recordings_in
+from utils.backend.quiet import silence_tensorflow
+from utils.cli import (
     add_joint_options,
     add_search_options,
     beam_of,
@@ -21,15 +24,12 @@ from utils.arguments import (
     positive,
     search_facts,
 )
-from utils.audio import recordings_in
 from utils.errors import AudioError, RunError, UserError, run_command
 from utils.files import remove_left_over, replacing
-from utils.piped_audio import open_pipe
-from utils.quiet import silence_tensorflow
-from utils.recognition import Ending, Segment
-from utils.run import PRETRAINED, open_run
-from utils.transcript_formats import FORMATS, Events, as_json_line
-from utils.transcript_marks import TranscriptMarks
+from utils.hypotheses.recognition import Ending, Segment
+from utils.hypotheses.transcript_formats import FORMATS, Events, as_json_line
+from utils.hypotheses.transcript_marks import TranscriptMarks
+from utils.run_folder.run import PRETRAINED, open_run
 from utils.vocabulary import Vocabulary
 
 DEMO = Path("runs/demo")
@@ -119,7 +119,13 @@ def _transcribe(
 
 def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
     silence_tensorflow()
-    from pipeline import WINDOW_SECONDS, Recognizer, load_acoustic_model, load_converter, load_joint_search
+    from recognition.recognizer import (
+        WINDOW_SECONDS,
+        Recognizer,
+        load_acoustic_model,
+        load_converter,
+        load_joint_search,
+    )
 
     converter, joint = load_converter(runs["language"], options.words), None
     if options.stream:
@@ -140,7 +146,7 @@ def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
 
 
 def _fusion(options: argparse.Namespace, vocabulary: Vocabulary) -> Any:
-    from pipeline import load_fusion
+    from recognition.recognizer import load_fusion
 
     weights = (options.fusion_weight, options.insertion_bonus)
     return load_fusion(options.syllables, vocabulary, *weights) if options.syllables else None
@@ -148,9 +154,9 @@ def _fusion(options: argparse.Namespace, vocabulary: Vocabulary) -> Any:
 
 def _stream_recognizer(options: argparse.Namespace, run: Path, converter: Any) -> Any:
     from model_speech.causal import load_causal_model
-    from model_speech.decoder import Decoder
-    from streaming.recognizer import StreamRecognizer
-    from streaming.speech import SpeechStream, keras_stream
+    from model_speech.ctc.decoder import Decoder
+    from streaming.speech.recognizer import StreamRecognizer
+    from streaming.speech.stream import SpeechStream, keras_stream
 
     if options.joint or options.n_best > options.beam:
         hint = "leave --joint out, and take a --beam of at least --n-best"

@@ -11,16 +11,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from analysis.facts import Facts
-from analysis.facts_files import write_facts
-from analysis.facts_tables import print_facts
-from analysis.gathering import gather_facts
-from analysis.hypothesis_files import read_systems
-from analysis.normalisation import ALL, DEFAULT_RULES, NONE, RULES, rules_of
-from analysis.outcomes import LEVELS
-from analysis.report_page import write_report_page
-from analysis.text_files import read_listing, with_speakers
-from analysis.training_texts import read_training
+from analysis.inputs.hypothesis_files import read_systems
+from analysis.inputs.normalisation import ALL, DEFAULT_RULES, NONE, RULES, rules_of
+from analysis.inputs.text_files import read_listing, with_speakers
+from analysis.inputs.training_texts import read_training
+from analysis.page.report import write_report_page
+from analysis.results.collect import gather_facts
+from analysis.results.files import write_facts
+from analysis.results.results import Facts
+from analysis.results.terminal import print_facts
+from analysis.results.utterance_results import LEVELS
 from utils.errors import ConfigError, run_command
 
 DELETED, LEFT_OUT = "deleted", "left-out"
@@ -75,7 +75,7 @@ def report_files(
     """All facts of hypothesis files.
 
     Args:
-        reference, hypotheses: files of ``id text`` (:mod:`analysis.text_files`).
+        reference, hypotheses: files of ``id text`` (:mod:`analysis.inputs.text_files`).
         rules: of normalisation.
         leave_out: utterances that a file lacks are left out; else they count as deleted.
         speakers: Kaldi's ``utt2spk``; a manifest names them itself.

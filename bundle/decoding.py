@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bundle.folder import open_bundle, write_facts
-from streaming.detection import DetectionConfig
+from streaming.keyword.detection import DetectionConfig
 
 
 def write_decoding(path: Path, detection: DetectionConfig) -> None:

@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from bundle.runtimes import Artefact, open_artefact
+from bundle.runtimes.artefacts import Artefact, open_artefact
 from model_keyword.labels import labels_hash
-from utils.checksum_files import file_hash
 from utils.errors import BundleError, ConfigError
-from utils.features import FeatureConfig, settings_hash
+from utils.features.keyword import KeywordFeatureConfig, describe_mismatch, features_hash
+from utils.features.speech import FeatureConfig, settings_hash
 from utils.files import read_arrays, write_json
-from utils.keyword_features import KeywordFeatureConfig, describe_mismatch, features_hash
+from utils.run_folder.checksum_files import file_hash
 
 FORMAT = 2  # of bundle.json; raised when older readers would misunderstand it
 _WITHOUT_CHECKSUM = 1  # the format before, which is read too
@@ -70,7 +70,7 @@ class Bundle:
 
     @property
     def stream(self) -> Mapping[str, float]:
-        """``chunk``, ``seconds`` and ``due`` of its streams (see `bundle.writing.Workshop.geometry`).
+        """``chunk``, ``seconds`` and ``due`` of its streams (see `bundle.export.workshop.Workshop.geometry`).
 
         Raises:
             BundleError: it holds none.

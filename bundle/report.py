@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from bundle.measuring import POINT, TOLERANCE
-from bundle.variants import Precision, matrix_text, offered
-
-if TYPE_CHECKING:
-    from bundle.building import Made
+from bundle.check.measuring import POINT, TOLERANCE
+from bundle.variants import Precision, Variant, matrix_text, offered
 
 HEADER = (
     "artefact", "passed", "largest difference", "same label", "accuracy", "reset1", "reset0",
     "kB", "operations", "µs a call", "real-time factor", "runtime",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Made:
+    """One artefact: what was measured of it, or why it wasn't made.
+
+    Attributes:
+        variant: which.
+        found: measurements; empty if it wasn't made.
+        problems: why it fails; empty: it passes.
+    """
+
+    variant: Variant
+    found: Mapping[str, Any]
+    problems: Sequence[str]
 
 
 def report_text(about: Mapping[str, Any], made: Sequence[Made], raw: bool) -> str:

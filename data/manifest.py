@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from utils.errors import CorpusError
 from utils.files import replacing
-from utils.pinyin import normalise_syllable
+from utils.mandarin.pinyin import normalise_syllable
 
 COLUMNS = ("id", "audio", "seconds", "speaker", "pinyin", "hanzi")
 SPOKEN = "spoken_pinyin"
@@ -50,7 +50,8 @@ class Utterance:
         seconds: its length.
         speaker: who speaks; ``""`` if not known.
         pinyin: canonical syllables, the citation reading; empty for a recording without speech. From
-            pypinyin, 一 and 不 stand in part with their tone changed (``utils.pinyin.hanzi_to_pinyin``).
+            pypinyin, 一 and 不 stand in part with their tone changed
+            (``utils.mandarin.pinyin.hanzi_to_pinyin``).
         hanzi: as many characters as syllables.
         spoken_pinyin: what was said (sandhi, neutral tones) where the corpus notes it and it differs.
     """

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from data.manifest import Transcript, read_transcripts
 from utils.errors import run_command
-from utils.pinyin import full_inventory, without_tone
+from utils.mandarin.pinyin import full_inventory, without_tone
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 _EXAMPLES = """examples:

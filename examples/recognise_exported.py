@@ -15,8 +15,8 @@ import numpy as np
 import onnxruntime
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from utils.audio import read_audio
-from utils.features import FeatureConfig, extract_features
+from utils.audio.reading import read_audio
+from utils.features.speech import FeatureConfig, extract_features
 
 
 def lines(path):

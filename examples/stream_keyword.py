@@ -30,7 +30,7 @@ def frames(samples, settings):
     if settings["kind"] == "raw":
         return samples
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from utils.keyword_features import KeywordFeatureConfig, keyword_features
+    from utils.features.keyword import KeywordFeatureConfig, keyword_features
 
     return keyword_features(samples, KeywordFeatureConfig(**settings))
 

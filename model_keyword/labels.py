@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from utils.checksums import verified
 from utils.errors import RunError
 from utils.files import write_text
+from utils.run_folder.checksums import verified
 
 
 def write_labels(path: Path, labels: Sequence[str]) -> None:

@@ -12,11 +12,11 @@ import numpy as np
 
 from model_keyword.labels import describe_difference, labels_hash, read_labels
 from model_keyword.registry import MODELS, build_keyword_model
+from utils.backend.prediction import prepare_prediction
+from utils.backend.weights import another_model, load_weights, other_classes, strange_shapes
 from utils.errors import ConfigError, RunError
-from utils.keyword_features import KeywordFeatureConfig, describe_mismatch, keyword_features
-from utils.prediction import prepare_prediction
-from utils.run import ENVIRONMENT, RunFolder, open_run
-from utils.weights import another_model, load_weights, other_classes, strange_shapes
+from utils.features.keyword import KeywordFeatureConfig, describe_mismatch, keyword_features
+from utils.run_folder.run import ENVIRONMENT, RunFolder, open_run
 
 BATCH = 128  # clips that go through the model together
 

@@ -11,29 +11,29 @@ from typing import Any
 
 import keras
 
-from model_keyword.att_mh_rnn import AttMhRnnConfig, build_att_mh_rnn
-from model_keyword.att_rnn import AttRnnConfig, build_att_rnn
-from model_keyword.bc_resnet import BcResnetConfig, build_bc_resnet
-from model_keyword.cnn import CnnConfig, build_cnn
-from model_keyword.crnn import CrnnConfig, build_crnn
-from model_keyword.dnn import DnnConfig, build_dnn
-from model_keyword.dnn_raw import DnnRawConfig, build_dnn_raw
-from model_keyword.ds_cnn import DsCnnConfig, build_ds_cnn
-from model_keyword.ds_tc_resnet import DsTcResnetConfig, build_ds_tc_resnet
-from model_keyword.front_end import Frames, front_end
-from model_keyword.gru import GruConfig, build_gru
-from model_keyword.inception import InceptionConfig, build_inception
-from model_keyword.inception_resnet import InceptionResnetConfig, build_inception_resnet
-from model_keyword.lstm import LstmConfig, build_lstm
-from model_keyword.mobilenet import MobilenetConfig, build_mobilenet
-from model_keyword.mobilenet_v2 import MobilenetV2Config, build_mobilenet_v2
-from model_keyword.resnet import ResnetConfig, build_resnet
-from model_keyword.svdf import SvdfConfig, build_svdf
-from model_keyword.svdf_resnet import SvdfResnetConfig, build_svdf_resnet
-from model_keyword.tc_resnet import TcResnetConfig, build_tc_resnet
-from model_keyword.xception import XceptionConfig, build_xception
+from model_keyword.layers.front_end import Frames, front_end
+from model_keyword.models.att_mh_rnn import AttMhRnnConfig, build_att_mh_rnn
+from model_keyword.models.att_rnn import AttRnnConfig, build_att_rnn
+from model_keyword.models.bc_resnet import BcResnetConfig, build_bc_resnet
+from model_keyword.models.cnn import CnnConfig, build_cnn
+from model_keyword.models.crnn import CrnnConfig, build_crnn
+from model_keyword.models.dnn import DnnConfig, build_dnn
+from model_keyword.models.dnn_raw import DnnRawConfig, build_dnn_raw
+from model_keyword.models.ds_cnn import DsCnnConfig, build_ds_cnn
+from model_keyword.models.ds_tc_resnet import DsTcResnetConfig, build_ds_tc_resnet
+from model_keyword.models.gru import GruConfig, build_gru
+from model_keyword.models.inception import InceptionConfig, build_inception
+from model_keyword.models.inception_resnet import InceptionResnetConfig, build_inception_resnet
+from model_keyword.models.lstm import LstmConfig, build_lstm
+from model_keyword.models.mobilenet import MobilenetConfig, build_mobilenet
+from model_keyword.models.mobilenet_v2 import MobilenetV2Config, build_mobilenet_v2
+from model_keyword.models.resnet import ResnetConfig, build_resnet
+from model_keyword.models.svdf import SvdfConfig, build_svdf
+from model_keyword.models.svdf_resnet import SvdfResnetConfig, build_svdf_resnet
+from model_keyword.models.tc_resnet import TcResnetConfig, build_tc_resnet
+from model_keyword.models.xception import XceptionConfig, build_xception
 from utils.errors import ConfigError
-from utils.keyword_features import KeywordFeatureConfig, feature_frames, feature_values
+from utils.features.keyword import KeywordFeatureConfig, feature_frames, feature_values
 
 
 @dataclass(frozen=True)

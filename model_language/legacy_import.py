@@ -15,16 +15,19 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from model_language.lexicon import build_lexicon
-from model_language.published_transformer import PublishedTransformerConfig, build_published_transformer
-from model_language.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from model_language.networks.published_transformer import (
+    PublishedTransformerConfig,
+    build_published_transformer,
+)
+from model_language.vocabulary.lexicon import build_lexicon
+from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from utils.backend.weights import save_weights
 from utils.config import to_plain
 from utils.errors import ConfigError, RunError, VocabularyError
 from utils.files import replacing_folder
-from utils.pinyin import is_syllable, normalise_syllable
-from utils.run import start_run
+from utils.mandarin.pinyin import is_syllable, normalise_syllable
+from utils.run_folder.run import start_run
 from utils.vocabulary import PAD, UNKNOWN, Vocabulary, first_few
-from utils.weights import save_weights
 
 Arrays = Mapping[str, np.ndarray]  # by name: kernel, bias; gamma, beta; embeddings
 EMBEDDING, DENSE, NORMALISATION = "embedding", "dense", "normalisation"

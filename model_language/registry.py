@@ -14,32 +14,35 @@ from typing import Any
 
 import keras
 
-from model_language.cbhg import CbhgConfig, build_cbhg
-from model_language.context import ContextConfig, build_context, context_weights
-from model_language.context_converter import ContextConverter
-from model_language.context_network import ContextNetwork
-from model_language.context_tables import TABLES_FILE, ContextTables
-from model_language.converter import Converter, NeuralConverter
-from model_language.fused import NAME as FUSED
-from model_language.fused import FusedConfig, fused_parts, load_fused_converter
-from model_language.guided import GuidedConverter
-from model_language.ngram import NgramConfig, load_ngram_converter, ngram_parts
-from model_language.published_transformer import NAME as PUBLISHED_TRANSFORMER
-from model_language.published_transformer import PublishedTransformerConfig, build_published_transformer
-from model_language.syllable_ngram import NAME as SYLLABLE_NGRAM
-from model_language.syllable_ngram import (
+from model_language.converters.base import Converter, NeuralConverter
+from model_language.converters.combined import NAME as FUSED
+from model_language.converters.combined import FusedConfig, fused_parts, load_fused_converter
+from model_language.converters.explain import GuidedConverter
+from model_language.converters.gated import ContextConverter
+from model_language.converters.ngram import NgramConfig, load_ngram_converter, ngram_parts
+from model_language.networks.candidates import TABLES_FILE, ContextTables
+from model_language.networks.cbhg import CbhgConfig, build_cbhg
+from model_language.networks.gated_cnn import ContextConfig, build_context, context_weights
+from model_language.networks.gated_cnn_numpy import ContextNetwork
+from model_language.networks.published_transformer import NAME as PUBLISHED_TRANSFORMER
+from model_language.networks.published_transformer import (
+    PublishedTransformerConfig,
+    build_published_transformer,
+)
+from model_language.networks.transformer import TransformerConfig, build_transformer
+from model_language.ngram.syllables import NAME as SYLLABLE_NGRAM
+from model_language.ngram.syllables import (
     SyllableNgram,
     SyllableNgramConfig,
     load_syllable_ngram,
     syllable_ngram_parts,
 )
-from model_language.symbols import Symbols
-from model_language.transformer import TransformerConfig, build_transformer
-from model_language.user_words import read_user_words
-from utils.checksums import verified
+from model_language.search.user_words import read_user_words
+from model_language.vocabulary.symbols import Symbols
 from utils.config import build_config
 from utils.errors import ConfigError, RunError
-from utils.run import RunFolder, open_run
+from utils.run_folder.checksums import verified
+from utils.run_folder.run import RunFolder, open_run
 
 INPUT_LAYER, OUTPUT_LAYER = (
     "embedding",

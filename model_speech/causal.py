@@ -8,13 +8,13 @@ from pathlib import Path
 import keras
 from keras import layers
 
-from model_speech.loading import AcousticModel, load_acoustic_model
-from model_speech.masking import MeanFrame, ReverseFrames
+from model_speech.acoustic_model import AcousticModel, load_acoustic_model
+from model_speech.layers.masking import MeanFrame, ReverseFrames
+from model_speech.layers.relative_attention import RelativeAttention
 from model_speech.registry import MODELS
-from model_speech.relative_attention import RelativeAttention
 from utils.errors import ConfigError
-from utils.features import FeatureConfig
-from utils.run import RunFolder, open_run
+from utils.features.speech import FeatureConfig
+from utils.run_folder.run import RunFolder, open_run
 from utils.vocabulary import Vocabulary
 
 # What needs an utterance's end before its first output, by kind of layer.

@@ -14,16 +14,16 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from model_speech.dfcnn import DfcnnConfig, build_dfcnn
-from model_speech.normalisation import MaskedBatchNormalization
+from model_speech.layers.normalisation import MaskedBatchNormalization
+from model_speech.models.dfcnn import DfcnnConfig, build_dfcnn
+from utils.backend.weights import save_weights
 from utils.config import to_plain
 from utils.errors import RunError, VocabularyError
-from utils.features import FeatureConfig, feature_bins
+from utils.features.speech import FeatureConfig, feature_bins
 from utils.files import replacing_folder
-from utils.pinyin import is_syllable, normalise_syllable
-from utils.run import start_run
+from utils.mandarin.pinyin import is_syllable, normalise_syllable
+from utils.run_folder.run import start_run
 from utils.vocabulary import BLANK, SPACE, Vocabulary, first_few
-from utils.weights import save_weights
 
 Arrays = Mapping[str, np.ndarray]  # by name: kernel, bias; gamma, beta, moving_mean, moving_variance
 CONVOLUTION, NORMALISATION, DENSE = "conv2d", "batch_normalization", "dense"

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import keras
 
-from model_speech.compact import CompactConfig, build_compact
-from model_speech.compact_streaming import (
+from model_speech.models.compact import CompactConfig, build_compact
+from model_speech.models.compact_streaming import (
     CompactStreamingConfig,
     build_compact_streaming,
     causal_network,
 )
-from model_speech.conformer import ConformerConfig, build_conformer
-from model_speech.dfcnn import DfcnnConfig, build_dfcnn
-from model_speech.dfsmn import DfsmnConfig, build_dfsmn
-from model_speech.gru_ctc import GruCtcConfig, build_gru_ctc
+from model_speech.models.conformer import ConformerConfig, build_conformer
+from model_speech.models.dfcnn import DfcnnConfig, build_dfcnn
+from model_speech.models.dfsmn import DfsmnConfig, build_dfsmn
+from model_speech.models.gru_ctc import GruCtcConfig, build_gru_ctc
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from data.manifest import COLUMNS, check_header, lists_in, note_skipped, read_rows, role_of
 from utils.errors import CorpusError
-from utils.pinyin import normalise_syllable
+from utils.mandarin.pinyin import normalise_syllable
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,21 +18,21 @@ import numpy as np
 import psutil
 from keras import ops
 
-from data.batching import FRAME_MULTIPLE, Batch, make_batch, plan_batches
-from model_speech.ctc import output_lengths
+from data.batches.batching import FRAME_MULTIPLE, Batch, make_batch, plan_batches
+from model_speech.ctc.loss import output_lengths
 from model_speech.registry import MODELS
 from preflight.findings import ERROR, WARNING, Finding, apply
 from preflight.listings import Line, Listing, of_role
+from training.backends.step import make_train_step
 from training.loop import prepare_backend
 from training.memory import memory_errors_explained
 from training.optimiser import make_optimizer
-from training.speech import SpeechConfig, SpeechTask
-from training.step import make_train_step
-from utils.devices import backend_gpus, device_facts, no_gpu_messages, unused_gpu_reason
+from training.tasks.speech import SpeechConfig, SpeechTask
+from utils.backend.devices import backend_gpus, device_facts, no_gpu_messages, unused_gpu_reason
+from utils.backend.nvidia import nvidia_gpus
+from utils.backend.prediction import predict
 from utils.errors import ConfigError, TrainingError
-from utils.features import feature_bins, frame_count
-from utils.nvidia import nvidia_gpus
-from utils.prediction import predict
+from utils.features.speech import feature_bins, frame_count
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 _QUANTILES = (0.1, 0.5, 0.9)  # of the batches by their size: which ones are tried

@@ -17,19 +17,19 @@ import numpy as np
 from keras import ops
 from tqdm import tqdm
 
-from data.batching import BatchSource
-from data.feature_cache import prepare_features
+from data.batches.batching import BatchSource
+from data.features.cache import prepare_features
 from data.manifest import Utterance
-from model_speech.ctc import frames_needed, output_lengths
+from model_speech.ctc.loss import frames_needed, output_lengths
 from model_speech.registry import MODELS
 from preflight.findings import ERROR, WARNING, Finding
 from preflight.listings import Line, canonical
+from training.backends.step import make_train_step
 from training.loop import prepare_backend
 from training.optimiser import make_optimizer
-from training.speech import SpeechConfig, SpeechTask
-from training.step import make_train_step
+from training.tasks.speech import SpeechConfig, SpeechTask
 from utils.errors import CorpusError
-from utils.features import feature_bins, frame_count
+from utils.features.speech import feature_bins, frame_count
 from utils.files import is_file
 from utils.vocabulary import acoustic_vocabulary
 

@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from data.manifest import is_manifest
-from preflight.audio_checks import low_rate_of_some
-from preflight.cache_checks import CACHE, CacheState, cache_state, disk_space, needs_room
-from preflight.examination import examine_texts
-from preflight.feature_checks import FEATURES
+from preflight.checks.audio import low_rate_of_some
+from preflight.checks.cache import CACHE, CacheState, cache_state, disk_space, needs_room
+from preflight.checks.features import FEATURES
+from preflight.checks.lengths import target_too_long
+from preflight.checks.runs import LOADED, OPENED, RUN, foreign_vocabulary
+from preflight.examine import examine_texts
 from preflight.findings import ERROR, Finding, apply, count_line, format_findings, has_errors
-from preflight.length_checks import target_too_long
 from preflight.listings import Line, Listing, lines_of, of_role, read_listing
 from preflight.machine import MACHINE
 from preflight.overfit import overfit_ten
-from preflight.run_checks import LOADED, OPENED, RUN, foreign_vocabulary
-from training.commands import RECIPES
-from training.speech import SpeechConfig
-from utils.audio import rates_of_some
+from training.run import RECIPES
+from training.tasks.speech import SpeechConfig
+from utils.audio.reading import rates_of_some
 from utils.config import build_config, load_config
 from utils.errors import TrainingError
-from utils.run import ENVIRONMENT, RunFolder
+from utils.run_folder.run import ENVIRONMENT, RunFolder
 
 log = logging.getLogger("train")
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tests.fork_server import ForkServer
-from tests.tiny_corpus import write_tiny_corpus
+from tests.support.fork_server import ForkServer
+from tests.support.tiny_corpus import write_tiny_corpus
 
 if TYPE_CHECKING:
-    from tests.tiny_commands import TinyRuns
+    from tests.support.tiny_commands import TinyRuns
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,7 +50,7 @@ def tiny_manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def speech_run(tmp_path_factory: pytest.TempPathFactory, tiny_manifest: Path) -> Path:
     """A finished speech run (random weights)."""
-    from tests.tiny_runs import write_speech_run
+    from tests.support.tiny_runs import write_speech_run
 
     return write_speech_run(tmp_path_factory.mktemp("runs") / "speech", tiny_manifest)
 
@@ -58,7 +58,7 @@ def speech_run(tmp_path_factory: pytest.TempPathFactory, tiny_manifest: Path) ->
 @pytest.fixture(scope="session")
 def language_run(tmp_path_factory: pytest.TempPathFactory, tiny_manifest: Path) -> Path:
     """A finished language run (bigrams)."""
-    from tests.tiny_runs import write_language_run
+    from tests.support.tiny_runs import write_language_run
 
     return write_language_run(tmp_path_factory.mktemp("runs") / "language", tiny_manifest)
 
@@ -73,6 +73,6 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
 @pytest.fixture(scope="session")
 def tiny_runs(commands: ForkServer) -> TinyRuns:
     """Runs that train.py has made in a process of its own, with what they were made of."""
-    from tests.tiny_commands import TinyRuns
+    from tests.support.tiny_commands import TinyRuns
 
     return TinyRuns(commands, commands.folder / "tiny")

@@ -1,0 +1,7 @@
+"""A checked config in; a run folder with weights, history and logs out.
+
+Read ``run`` (config to task), ``loop`` (the one training loop) and one file of ``tasks``; then ``optimiser``,
+``losses``, ``metrics``, ``checkpoint``, ``history`` and ``initialise``. ``backends`` compiles the step for
+TensorFlow, JAX or PyTorch, ``distributed`` spreads it over devices and processes; the rest reports problems
+(``nonfinite_loss``, ``memory``) and facts (``device_record``, ``profiling``, ``utterance_log``).
+"""

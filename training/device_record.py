@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from utils.devices import device_facts, unused_gpu_reason
-from utils.run import RunFolder
+from utils.backend.devices import device_facts, unused_gpu_reason
+from utils.run_folder.run import RunFolder
 
 log = logging.getLogger("train")
 

@@ -20,7 +20,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from utils.config import flatten
 from utils.files import write_text
-from utils.run import ENVIRONMENT, RunFolder
+from utils.run_folder.run import ENVIRONMENT, RunFolder
 
 
 class EventFile:

@@ -17,7 +17,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from model_speech.transfer import match_tokens, move_tokens
+from model_speech.vocabulary_transfer import match_tokens, move_tokens
 from utils.errors import ConfigError
 from utils.vocabulary import Vocabulary, first_few
 

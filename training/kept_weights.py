@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import keras
 
 from training.checkpoint import TrainingState
-from utils.run import RunFolder
-from utils.weights import save_weights
+from utils.backend.weights import save_weights
+from utils.run_folder.run import RunFolder
 
 
 def keep_weights(run: RunFolder, model: keras.Model, metric: str, state: TrainingState, kept: int) -> None:

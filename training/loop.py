@@ -19,23 +19,23 @@ import keras
 import numpy as np
 from tqdm import tqdm
 
+from training.backends.step import make_deterministic
 from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
-from training.culprits import broken_rows
 from training.device_record import record_devices
-from training.distribution import ALONE, Distribution
+from training.distributed.distribution import ALONE, Distribution
 from training.history import HistoryWriter
 from training.kept_weights import keep_weights
+from training.nonfinite_loss import broken_rows
 from training.optimiser import OptimiserConfig, averaged_weights, make_optimizer
 from training.profiling import StepProfiler, check_profile, parse_window
-from training.step import make_deterministic
 from training.utterance_log import UtteranceLog
+from utils.backend.devices import grow_gpu_memory
+from utils.backend.weights import save_weights
 from utils.config import at_least
-from utils.devices import grow_gpu_memory
 from utils.errors import ConfigError, TrainingError
 from utils.files import write_json
-from utils.run import RunFolder
+from utils.run_folder.run import RunFolder
 from utils.stop_signals import Stopped, noted_stop_signals, signal_name
-from utils.weights import save_weights
 
 log = logging.getLogger("train")
 
@@ -276,7 +276,7 @@ def _check_finite(
     job.distribution.copy_run(job.run)
     load_checkpoint(job.run.checkpoint, job.task.model, job.optimizer)  # this step has ruined the weights
     index, count = job.distribution.share
-    broken = broken_rows(job.task, arrays)
+    broken = broken_rows(job.task.losses, arrays)
     bad = [name for name, is_broken in zip(ids[index::count], broken, strict=True) if is_broken]
     bad = job.distribution.gather(bad)
     log.error("loss not finite at step %d: %s", state.step + 1, " ".join(bad or ids))

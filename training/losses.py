@@ -13,8 +13,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from model_language.loss import sequence_loss
-from model_speech.ctc import ctc_loss
+from model_language.networks.loss import sequence_loss
+from model_speech.ctc.loss import ctc_loss
 
 PADDING = -1
 
@@ -54,7 +54,7 @@ def pack_pairs(syllables, targets):
 
 @_serializable
 class CtcLoss(keras.losses.Loss):
-    """CTC (see :func:`model_speech.ctc.ctc_loss`) of logits (B, T, C), in nats for each utterance.
+    """CTC (see :func:`model_speech.ctc.loss.ctc_loss`) of logits (B, T, C), in nats for each utterance.
 
     Args:
         blank: class of the blank.
@@ -82,7 +82,7 @@ class CandidateLoss(keras.losses.Loss):
 
     Args:
         candidates: (syllables, K) hanzi ids, rows filled with 0.
-        label_smoothing: see :func:`model_language.loss.sequence_loss`.
+        label_smoothing: see :func:`model_language.networks.loss.sequence_loss`.
 
     Call: targets (B, 2, L) of :func:`pack_pairs`, logits (B, L, hanzi).
     """

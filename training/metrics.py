@@ -13,8 +13,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from model_language.loss import candidate_logits
-from model_language.symbols import PAD_ID
+from model_language.networks.loss import candidate_logits
+from model_language.vocabulary.symbols import PAD_ID
 from training.losses import unpack_ctc_targets
 
 NO_TOKEN = -1

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from utils import checksums
+from utils.run_folder import checksums
 from utils.temporary import is_temporary, temporary_path, writer_is_gone
 
 _ZEROS = 1 << 20  # bytes that are written at a time
@@ -25,9 +25,9 @@ _LEFT_OVER = 3600.0  # seconds without a change; whoever still wrote a file woul
 def replacing(path: str | Path) -> Iterator[Path]:
     """Give a temporary path beside ``path``; rename it to ``path`` when the block ends well.
 
-    In a run folder its checksum is recorded (:mod:`utils.checksums`). The temporary name keeps the ending of
-    ``path`` (Keras and NumPy look at it). If the block raises, the temporary file is removed and ``path``
-    stays as it was; what a killed process leaves there goes with :func:`remove_left_over`.
+    In a run folder its checksum is recorded (:mod:`utils.run_folder.checksums`). The temporary name keeps the
+    ending of ``path`` (Keras and NumPy look at it). If the block raises, the temporary file is removed and
+    ``path`` stays as it was; what a killed process leaves there goes with :func:`remove_left_over`.
 
     Raises:
         OSError: the file can't be written; its ``filename`` is ``path``.

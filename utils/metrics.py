@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rapidfuzz.distance import Levenshtein
 
-from utils.pinyin import without_tone
+from utils.mandarin.pinyin import without_tone
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from utils.checksums import verified
 from utils.errors import VocabularyError
 from utils.files import write_text
-from utils.pinyin import full_inventory
+from utils.mandarin.pinyin import full_inventory
+from utils.run_folder.checksums import verified
 
 BLANK = "_"
 SPACE = " "

@@ -15,8 +15,8 @@ from pypinyin.constants import PINYIN_DICT
 from benchmarks.converters.entry import Entry, without_tone
 from benchmarks.converters.python_package import in_package
 from utils.errors import CorpusError
-from utils.phrase_readings import phrase_readings
-from utils.pinyin import is_hanzi, normalise_syllable
+from utils.mandarin.hanzi_readings import phrase_readings
+from utils.mandarin.pinyin import is_hanzi, normalise_syllable
 
 UNKNOWN = "□"
 _LONGEST = 8  # syllables of a word

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from benchmarks.converters.entry import Command, Entry, Missing, bytes_of
 from benchmarks.converters.python_package import served
-from model_language.to_hanzi import PinyinToHanzi
-from utils.run import PRETRAINED, RunFolder, open_run
+from model_language.pinyin_to_hanzi import PinyinToHanzi
+from utils.run_folder.run import PRETRAINED, RunFolder, open_run
 
 LICENCE = "the project's own"
 # What a training leaves behind that a converter doesn't read.

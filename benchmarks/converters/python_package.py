@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.converters.entry import Command, Missing, bytes_of
 
-INSTALL = "pip install -r requirements-bench.txt"
+INSTALL = "pip install -r requirements/bench.txt"
 
 
 def served(builder: str, *arguments: str) -> tuple[str, ...]:

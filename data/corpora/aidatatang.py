@@ -13,11 +13,11 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.command import corpus_command, corpus_parser
-from data.corpora.download import ByHand
-from data.corpora.preparation import Candidate, Corpus
-from data.corpora.speaker_archives import ENDING, SpeakerArchive, find_in_speaker_folders
-from data.corpora.transcripts import read_transcripts
+from data.corpora.tools.archives import ENDING, SpeakerArchive, find_in_speaker_folders
+from data.corpora.tools.command import corpus_command, corpus_parser
+from data.corpora.tools.download import ByHand
+from data.corpora.tools.preparation import Candidate, Corpus
+from data.corpora.tools.transcripts import read_transcripts
 from utils.errors import CorpusError, run_command
 
 NAME = "aidatatang"

@@ -3,7 +3,8 @@
 The corpus (Bu et al., 2017, https://www.openslr.org/33/) is ``data_aishell/{wav,transcript}``: one archive a
 speaker, ``wav/S0002.tar.gz`` with ``train/S0002/*.wav`` inside, and one list of all texts cut into words,
 ``BAC009S0002W0122 而 对 楼市 成交``. It has no pinyin of its own:
-what :func:`utils.pinyin.hanzi_to_pinyin` gives is the citation reading, but for some phrases with 一 and 不.
+what :func:`utils.mandarin.pinyin.hanzi_to_pinyin` gives is the citation reading, but for some phrases with 一
+and 不.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.command import corpus_command, corpus_parser
-from data.corpora.download import Archive
-from data.corpora.preparation import Candidate, Corpus
-from data.corpora.speaker_archives import ENDING, SpeakerArchive, find_in_speaker_folders
-from data.corpora.transcripts import read_transcripts
+from data.corpora.tools.archives import ENDING, SpeakerArchive, find_in_speaker_folders
+from data.corpora.tools.command import corpus_command, corpus_parser
+from data.corpora.tools.download import Archive
+from data.corpora.tools.preparation import Candidate, Corpus
+from data.corpora.tools.transcripts import read_transcripts
 from utils.errors import CorpusError, run_command
 
 SPLITS = ("train", "dev", "test")

@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from data.corpora.command import corpus_command, corpus_parser
-from data.corpora.download import ByHand
-from data.corpora.preparation import Candidate, Corpus, Problem, clean_text
-from data.corpora.transcripts import NOT_UTF8, candidate_of, utf8_lines
+from data.corpora.tools.command import corpus_command, corpus_parser
+from data.corpora.tools.download import ByHand
+from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text
+from data.corpora.tools.transcripts import NOT_UTF8, candidate_of, utf8_lines
 from utils.errors import CorpusError, run_command
-from utils.pinyin import is_hanzi
+from utils.mandarin.pinyin import is_hanzi
 
 NAME = "common_voice"
 SPLITS = ("train", "dev", "test")

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from data.corpora.command import corpus_command, corpus_parser
-from data.corpora.download import check_space
-from data.corpora.kaldi_segments import Segment, cut_segments, missing_seconds, read_segments
-from data.corpora.preparation import Candidate, Corpus, Problem
-from data.corpora.transcripts import MISSING, candidate_of, read_transcripts, utf8_lines
+from data.corpora.tools.command import corpus_command, corpus_parser
+from data.corpora.tools.download import check_space
+from data.corpora.tools.kaldi_segments import Segment, cut_segments, missing_seconds, read_segments
+from data.corpora.tools.preparation import Candidate, Corpus, Problem
+from data.corpora.tools.transcripts import MISSING, candidate_of, read_transcripts, utf8_lines
 from utils.errors import CorpusError, run_command
 from utils.files import is_file
 from utils.processes import thread_pool

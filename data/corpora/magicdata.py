@@ -14,10 +14,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.command import corpus_command, corpus_parser
-from data.corpora.download import Archive
-from data.corpora.preparation import Candidate, Corpus, Problem
-from data.corpora.transcripts import MISSING, NOT_UTF8, candidate_of, utf8_lines
+from data.corpora.tools.command import corpus_command, corpus_parser
+from data.corpora.tools.download import Archive
+from data.corpora.tools.preparation import Candidate, Corpus, Problem
+from data.corpora.tools.transcripts import MISSING, NOT_UTF8, candidate_of, utf8_lines
 from utils.errors import CorpusError, run_command
 
 NAME = "magicdata"

@@ -4,7 +4,7 @@ The corpus (Shanghai Primewords, 2018, https://www.openslr.org/47/, CC BY-NC-ND 
 is ``primewords_md_2018_set1/{set1_transcript.json,audio_files/0/00/000017e3-….wav}``: 100 hours read to
 telephones by 296 speakers. The JSON file is one list of ``{"id", "file", "user_id", "text", …}``, with spaces
 in the texts; some 500 of its 50,902 records name a recording that an earlier one has named. The publisher
-gives no splits: they are :func:`data.corpora.speaker_split.split_of_speaker` of ``user_id``.
+gives no splits: they are :func:`data.corpora.tools.splits.split_of_speaker` of ``user_id``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from data.corpora.command import corpus_command, corpus_parser
-from data.corpora.download import Archive
-from data.corpora.preparation import Candidate, Corpus, Problem
-from data.corpora.speaker_split import SPLITS, split_of_speaker
-from data.corpora.transcripts import MISSING, candidate_of
+from data.corpora.tools.command import corpus_command, corpus_parser
+from data.corpora.tools.download import Archive
+from data.corpora.tools.preparation import Candidate, Corpus, Problem
+from data.corpora.tools.splits import SPLITS, split_of_speaker
+from data.corpora.tools.transcripts import MISSING, candidate_of
 from utils.errors import CorpusError, run_command
 
 NAME = "primewords"

@@ -2,7 +2,8 @@
 
 The corpus (Warden 2018, arXiv:1804.03209; CC BY 4.0) has 35 words by 2,618 speakers in version 2, 30 words in
 version 1, six recordings of noise in ``_background_noise_``, and lists of what is for validation and test.
-``data/keyword_clips.py`` reads the folder as it is; the usual task tells ten words, unknown ones and silence.
+``data/keywords/clips.py`` reads the folder as it is; the usual task tells ten words, unknown ones and
+silence.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from data.corpora.download import Archive, download_corpus
-from data.keyword_folders import DEV_LIST, NOISE_FOLDER, SPLITS, TEST_LIST, Recording, read_recordings
+from data.corpora.tools.download import Archive, download_corpus
+from data.keywords.folders import DEV_LIST, NOISE_FOLDER, SPLITS, TEST_LIST, Recording, read_recordings
 from utils.errors import CorpusError, run_command
 
 _SERVER = "https://storage.googleapis.com/download.tensorflow.org/data"

@@ -3,7 +3,7 @@
 The corpus (Surfingtech, 2017, https://www.openslr.org/38/, CC BY-NC-ND 4.0: not for commercial use) is
 ``ST-CMDS-20170001_1-OS/20170001P00001A0001.{wav,txt,metadata}``: commands and chat read to telephones, 110
 hours, 855 speakers of 120 utterances. A speaker is a number with the letter of a recording series,
-``P00001A``. The publisher gives no splits: they are :func:`data.corpora.speaker_split.split_of_speaker`,
+``P00001A``. The publisher gives no splits: they are :func:`data.corpora.tools.splits.split_of_speaker`,
 by the number alone, because nothing says that ``P00001A`` and ``P00001I`` are two people.
 """
 
@@ -15,11 +15,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.command import corpus_command, corpus_parser
-from data.corpora.download import Archive
-from data.corpora.preparation import Candidate, Corpus, Problem
-from data.corpora.speaker_split import SPLITS, split_of_speaker
-from data.corpora.transcripts import candidate_of, read_transcript_file
+from data.corpora.tools.command import corpus_command, corpus_parser
+from data.corpora.tools.download import Archive
+from data.corpora.tools.preparation import Candidate, Corpus, Problem
+from data.corpora.tools.splits import SPLITS, split_of_speaker
+from data.corpora.tools.transcripts import candidate_of, read_transcript_file
 from utils.errors import CorpusError, run_command
 
 NAME = "stcmds"

@@ -22,9 +22,16 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from data.corpora.command import add_prepare, corpus_command
-from data.corpora.preparation import Corpus
-from data.corpora.synthesiser import (
+from data.corpora.thchs30 import SPLITS, find_utterances
+from data.corpora.tools.command import add_prepare, corpus_command
+from data.corpora.tools.preparation import Corpus
+from data.synthesis.acoustics import record
+from data.synthesis.card import read_card
+from data.synthesis.plan import VOICES, Cast, CorpusSettings, Planned, cast_splits, plan_corpus
+from data.synthesis.reading import Sentence, spoken_input, spoken_reading
+from data.synthesis.sentences import GRAMMAR_PATH
+from data.synthesis.speech import speak_text
+from data.synthesis.synthesiser import (
     COMMAND,
     Synthesiser,
     SynthesiserError,
@@ -32,18 +39,11 @@ from data.corpora.synthesiser import (
     in_parallel,
     to_text,
 )
-from data.corpora.synthetic_acoustics import record
-from data.corpora.synthetic_card import read_card
-from data.corpora.synthetic_plan import VOICES, Cast, CorpusSettings, Planned, cast_splits, plan_corpus
-from data.corpora.synthetic_reading import Sentence, spoken_input, spoken_reading
-from data.corpora.synthetic_speech import speak_text
-from data.corpora.synthetic_text import GRAMMAR_PATH
-from data.corpora.thchs30 import SPLITS, find_utterances
-from utils.arguments import not_negative, positive
-from utils.audio import SAMPLE_RATE, audio_seconds, resample, write_wav
+from utils.audio.reading import SAMPLE_RATE, audio_seconds, resample, write_wav
+from utils.cli import not_negative, positive
 from utils.errors import CorpusError, run_command
 from utils.files import write_json, write_text
-from utils.pinyin import split_syllable
+from utils.mandarin.pinyin import split_syllable
 
 RECIPE = 2  # raise it when the sound of a corpus with the same settings changes
 
@@ -163,7 +163,7 @@ def generate(
         failures += [failure] if failure else []
         if len(failures) > max(20, done // 4):
             raise CorpusError(
-                f"the synthesiser fails: {failures[-1].reason}", where=root, hint="see requirements-demo.txt"
+                f"the synthesiser fails: {failures[-1].reason}", where=root, hint="see requirements/demo.txt"
             )
     failures.sort(key=lambda failure: failure.id)
     rows = ["\t".join(asdict(failure).values()) for failure in failures]

@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.command import corpus_command, corpus_parser
-from data.corpora.download import Archive
-from data.corpora.preparation import Candidate, Corpus, Problem, clean_text
+from data.corpora.tools.command import corpus_command, corpus_parser
+from data.corpora.tools.download import Archive
+from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text
 from utils.errors import CorpusError, run_command
-from utils.pinyin import Syllable, normalise_syllable
+from utils.mandarin.pinyin import Syllable, normalise_syllable
 
 SPLITS = ("train", "dev", "test")
 

@@ -1,0 +1,4 @@
+"""The demo's results in; example sentences and its summary page out.
+
+Read ``examples``, then ``summary_page``.
+"""

@@ -1,0 +1,178 @@
+"""The demo's folder in (summary, histories, test results, hypotheses), one self-contained HTML page out.
+
+The page needs no network and no other file: curves and recordings stand inside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis.demo.examples import Sentence, align_example, choose_examples, read_hypotheses, with_tone_mark
+from analysis.errors.attribution import ACOUSTIC, LANGUAGE, REPAIRED
+from analysis.page.data_urls import recording_address
+from analysis.page.rendering import page_environment
+from analysis.runs.curves import Curve, draw_curve
+from analysis.runs.history import read_history
+from data.manifest import read_manifest
+from utils.errors import RunError
+from utils.files import write_text
+
+HEADLINES = {
+    "syllable_error_rate": ("Syllable error", "wrong, missing or additional syllables, tones counted"),
+    "cer": ("Character error", "audio to hanzi, both models in a row"),
+    "sentence_error_rate": ("Sentence error", "sentences with any wrong character"),
+}
+DETAILS = {
+    "toneless_syllable_error_rate": "Syllable error, tones aside",
+    "tone_error_rate": "Wrong tone where the rest is right",
+    "cer_from_gold_pinyin": "Character error if every syllable were right",
+}
+CURVES = {
+    "speech": (
+        Curve("Acoustic model: loss", {"train_loss": "training", "dev_loss": "dev"}),
+        Curve("Acoustic model: syllable error (dev)", {"dev_syllable_error_rate": "dev"}, percent=True),
+    ),
+    "language": (
+        Curve("Language model: loss", {"train_loss": "training", "dev_loss": "dev"}),
+        Curve("Language model: character error (dev)", {"dev_character_error_rate": "dev"}, percent=True),
+    ),
+}
+TABLES = {"syllables": "Syllables", "hanzi": "Characters"}
+CONFUSIONS_SHOWN = 8
+FEWEST_CONFUSED = 2  # once may be chance
+
+
+def write_summary_page(folder: str | Path) -> Path:
+    """Write ``summary.html`` into the demo's folder, from what lies there; returns its path.
+
+    Args:
+        folder: holds ``summary.json`` (see ``demo.py``), ``speech`` and ``language`` (runs) and ``test`` (of
+            ``test.py pipeline``).
+
+    Raises:
+        RunError, CorpusError: one of these is missing or damaged.
+    """
+    folder = Path(folder)
+    summary, results = _read_json(folder / "summary.json"), _read_json(folder / "test" / "results.json")
+    groups = choose_examples(read_hypotheses(folder / "test" / "hypotheses.tsv"))
+    recordings = _recordings(results["manifests"])
+    right, worst, drawn = ([_example(one, recordings) for one in group] for group in groups)
+    page = page_environment().get_template("summary.html.j2")
+    html = page.render(
+        summary=summary,
+        results=results,
+        headlines=_headlines(results),
+        details={title: results[name] for name, title in DETAILS.items() if name in results},
+        stages=_stages(summary),
+        curves=[one for stage in CURVES for one in _curves(folder / stage, CURVES[stage])],
+        blame=_blame(results["error_types"]),
+        tables=_tables(results["error_types"]),
+        confusions=_confusions(results["error_types"]),
+        examples={"right": right, "worst": worst, "drawn": drawn},
+        transcripts=[{**one, "sound": recording_address(one["audio"])} for one in summary["transcripts"]],
+    )
+    write_text(folder / "summary.html", html)
+    return folder / "summary.html"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"no usable figures ({error})", where=path, hint="run demo.py") from error
+
+
+def _headlines(results: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rate, interval and what it counts, for each of the large figures."""
+    return [
+        {
+            "title": title,
+            "note": note,
+            "rate": results[name],
+            "low": results["intervals"][name][0],
+            "high": results["intervals"][name][1],
+            "counts": results["counts"][name],
+        }
+        for name, (title, note) in HEADLINES.items()
+        if name in results
+    ]
+
+
+def _stages(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Stages with the time they took when they were made (None: not known) and its share of the longest."""
+    made = summary["seconds_when_made"]
+    longest = max(made.values(), default=0.0) or 1.0
+    return [
+        {
+            "title": summary["titles"][name],
+            "seconds": seconds,
+            "made_seconds": made.get(name),
+            "share": made.get(name, 0.0) / longest,
+            "reused": name in summary["reused"],
+        }
+        for name, seconds in summary["seconds"].items()
+    ]
+
+
+def _curves(run: Path, curves: Sequence[Curve]) -> list[dict[str, Any]]:
+    """Drawings of a run; none for a model that is counted, not trained in epochs."""
+    if not (run / "history.csv").is_file():
+        return []
+    history = read_history(run / "history.csv")
+    drawn = [curve for curve in curves if set(curve.columns) <= set(history)]
+    return [{"title": curve.title, "svg": draw_curve(history, curve)} for curve in drawn]
+
+
+def _blame(types: Mapping[str, Any]) -> dict[str, int]:
+    """How many wrong hanzi which stage is to blame for; empty where that can't be told."""
+    counts = Counter(types.get("attribution", {}))
+    wrong = counts.total() - counts[REPAIRED]
+    others = wrong - counts[ACOUSTIC] - counts[LANGUAGE]
+    names = (ACOUSTIC, LANGUAGE, REPAIRED)
+    return {"wrong": wrong, "others": others, **{name: counts[name] for name in names}} if counts else {}
+
+
+def _tables(types: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Kinds of errors that occurred, most frequent first, with their share of all."""
+    tables = []
+    for key, title in TABLES.items():
+        counts = {kind: count for kind, count in types.get(key, {}).items() if count}
+        total = sum(counts.values())
+        rows = sorted(counts.items(), key=lambda item: -item[1])
+        tables.append(
+            {
+                "title": title,
+                "total": total,
+                "rows": [{"kind": k, "count": n, "share": n / total} for k, n in rows],
+            }
+        )
+    return [table for table in tables if table["total"]]
+
+
+def _confusions(types: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The most frequent confusions, of syllables (with tone marks) and then of hanzi."""
+    syllables = [
+        (with_tone_mark(said), with_tone_mark(heard), count)
+        for said, heard, count in types.get("syllable_confusions", [])
+    ]
+    shown = syllables[:CONFUSIONS_SHOWN] + types.get("hanzi_confusions", [])[:CONFUSIONS_SHOWN]
+    return [
+        {"said": said, "heard": heard, "count": count}
+        for said, heard, count in shown
+        if count >= FEWEST_CONFUSED
+    ]
+
+
+def _recordings(manifests: Sequence[str]) -> dict[str, Path]:
+    """The recording of each utterance of the test set, as far as its manifests are still there."""
+    found = [Path(path) for path in manifests if Path(path).is_file()]
+    return {one.id: one.audio for path in found for one in read_manifest(path)}
+
+
+def _example(sentence: Sentence, recordings: Mapping[str, Path]) -> dict[str, Any]:
+    sound = recording_address(recordings[sentence.id]) if sentence.id in recordings else ""
+    return {"sentence": align_example(sentence), "sound": sound}

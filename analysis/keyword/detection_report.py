@@ -1,0 +1,90 @@
+"""Operating points of a keyword spotter → a table, a picture, and what was heard, in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from analysis.keyword.detections import Heard, Matched, OperatingPoint, Spoken
+from utils.files import replacing, write_json, write_text
+
+
+def write_detection_report(
+    folder: Path,
+    points: Sequence[OperatingPoint],
+    chosen: OperatingPoint,
+    heard: Sequence[Heard],
+    said: Sequence[Spoken],
+    matched: Matched,
+    seconds: float,
+) -> None:
+    """Write ``trade_off.tsv``, ``trade_off.png``, ``detections.tsv``, ``missed.tsv`` and ``detection.json``.
+
+    Args:
+        folder: made where it is missing.
+        points: of all thresholds tried.
+        chosen: the model's own threshold.
+        heard: at the chosen threshold.
+        said: what was said.
+        matched: ``heard`` against ``said``.
+        seconds: length of the recording.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / "trade_off.tsv", _points_tsv(points))
+    with replacing(folder / "trade_off.png") as temporary:
+        trade_off_figure(points, chosen).savefig(temporary, format="png", dpi=110)
+    write_text(folder / "detections.tsv", _heard_tsv(heard, matched))
+    write_text(folder / "missed.tsv", _missed_tsv(said, matched))
+    write_json(folder / "detection.json", {"seconds": seconds, **asdict(chosen)})
+
+
+def trade_off_figure(points: Sequence[OperatingPoint], chosen: OperatingPoint) -> Figure:
+    """False alarms an hour across, false reject rate upwards, the chosen threshold marked."""
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    ordered = sorted(points, key=lambda point: point.threshold)
+    across = [point.false_alarms_per_hour for point in ordered]
+    axes.plot(across, [100 * point.false_reject_rate for point in ordered], marker=".")
+    axes.plot([chosen.false_alarms_per_hour], [100 * chosen.false_reject_rate], "o", markersize=9)
+    axes.annotate(
+        f"threshold {chosen.threshold:.2f}",
+        (chosen.false_alarms_per_hour, 100 * chosen.false_reject_rate),
+        textcoords="offset points",
+        xytext=(8, 8),
+    )
+    axes.set_xscale("symlog", linthresh=1)  # zero alarms have a place, and so have a thousand
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("false alarms an hour")
+    axes.set_ylabel("false rejects, % of the keywords said")
+    axes.grid(alpha=0.3)
+    return figure
+
+
+def _points_tsv(points: Sequence[OperatingPoint]) -> str:
+    lines = ["threshold\tfalse_reject_rate\tfalse_alarms_per_hour\tsaid\tmissed\tfalse_alarms"]
+    for point in points:
+        lines.append(
+            f"{point.threshold:.4f}\t{point.false_reject_rate:.4f}\t{point.false_alarms_per_hour:.3f}"
+            f"\t{point.said}\t{point.missed}\t{point.false_alarms}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _heard_tsv(heard: Sequence[Heard], matched: Matched) -> str:
+    wrong = set(matched.false_alarms)
+    lines = ["seconds\tkeyword\tjudgement"]
+    for index, one in enumerate(heard):
+        lines.append(f"{one.seconds:.2f}\t{one.keyword}\t{'false alarm' if index in wrong else 'hit'}")
+    return "\n".join(lines) + "\n"
+
+
+def _missed_tsv(said: Sequence[Spoken], matched: Matched) -> str:
+    lines = ["start\tend\tkeyword"]
+    for one, hit in zip(said, matched.hits, strict=True):
+        if hit is None:
+            lines.append(f"{one.start:.2f}\t{one.end:.2f}\t{one.keyword}")
+    return "\n".join(lines) + "\n"

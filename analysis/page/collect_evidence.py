@@ -1,0 +1,150 @@
+"""The worst utterances of a test and what a model heard in them in; :class:`Evidence` of each out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from tqdm import tqdm
+
+from analysis.demo.examples import with_tone_mark
+from analysis.errors.alignment import Pair, align
+from analysis.page.data_urls import PLAYED_RATE, sound_address
+from analysis.page.evidence import WORST_SHOWN, Evidence
+from analysis.page.posterior_picture import (
+    MISSED,
+    RIGHT,
+    WRONG,
+    Shown,
+    around,
+    draw_posteriors,
+    picture_address,
+)
+from analysis.results.utterance_results import Outcome, tokens_of
+from utils.audio.reading import read_audio
+from utils.files import is_file
+from utils.hypotheses.recognition import Inspection
+from utils.mandarin.syllable_distance import syllable_distance
+from utils.metrics import count_errors
+
+LONGEST_SOUND = 120.0  # seconds; a page with hours of sound opens nowhere
+NOT_THERE = ("no sound", "The recording is gone.")
+NO_SOUND = ("no sound", f"Recordings longer than {LONGEST_SOUND:.0f} seconds are left out of the page.")
+NO_PICTURE = ("no picture", "A recording of this length is recognised in pieces: there is no picture of it.")
+
+
+def gather_evidence(
+    outcomes: Sequence[Outcome],
+    level: str,
+    inspect: Callable[[Outcome], Inspection | None],
+    examples: int = WORST_SHOWN,
+) -> dict[str, Evidence]:
+    """Evidence of the worst utterances, by their ids; some 0.2 seconds each.
+
+    Args:
+        outcomes: of one system.
+        level: on which errors are counted.
+        inspect: what the acoustic model makes of a recording; None if it is recognised in pieces.
+        examples: how many, at most.
+
+    Raises:
+        AudioError: a recording can't be read any more.
+    """
+    shown = tqdm(worst_utterances(outcomes, level, examples), "examples", unit=" utt", disable=None)
+    return {one.id: evidence_of(one, inspect) for one in shown}
+
+
+def worst_utterances(outcomes: Sequence[Outcome], level: str, number: int) -> list[Outcome]:
+    """Those with the most errors, of equally many the shorter ones; none without errors."""
+    counted = [(count_errors(*tokens_of(one, level)), one) for one in outcomes]
+    wrong = [(counts, one) for counts, one in counted if counts.errors]
+    wrong.sort(key=lambda pair: (-pair[0].errors, -pair[0].rate, pair[1].id))
+    return [one for _, one in wrong[:number]]
+
+
+def evidence_of(outcome: Outcome, inspect: Callable[[Outcome], Inspection | None]) -> Evidence:
+    """Sound and picture of one utterance, as far as there are any.
+
+    Raises:
+        AudioError: the recording is there, but can't be read.
+    """
+    if not is_file(outcome.audio):
+        return Evidence(outcome.id, "", "", outcome.seconds, (NOT_THERE,))
+    if outcome.seconds > LONGEST_SOUND:
+        return Evidence(outcome.id, "", "", outcome.seconds, (NO_SOUND, NO_PICTURE))
+    samples, inspection = read_audio(outcome.audio, PLAYED_RATE), inspect(outcome)
+    seconds = len(samples) / PLAYED_RATE
+    if inspection is None:
+        return Evidence(outcome.id, sound_address(samples), "", seconds, (NO_PICTURE,))
+    heard, missed = shown_syllables(outcome, inspection)
+    picture = picture_address(draw_posteriors(samples, inspection, heard, missed))
+    tracks = _tracks(heard, missed, inspection, seconds)
+    return Evidence(outcome.id, sound_address(samples), picture, seconds, tracks)
+
+
+def shown_syllables(outcome: Outcome, inspection: Inspection) -> tuple[list[Shown], list[Shown]]:
+    """The recognised syllables, and those of the reference that were missed, each with its time.
+
+    A syllable that another one was heard for has that one's time; those of which nothing was heard share the
+    time between their neighbours' middles evenly.
+    """
+    heard: list[Shown] = []
+    missed: list[Shown] = []
+    silent: list[str] = []  # missed since the last one that was heard
+    last = 0.0  # the middle of that one
+    columns = {token: column for column, token in enumerate(inspection.classes)}
+
+    def show(syllable: str, start: float, end: float, kind: str) -> Shown:
+        return Shown(with_tone_mark(syllable), columns.get(syllable), start, end, kind)
+
+    def place_silent(until: float) -> None:
+        edges = np.linspace(last, max(last, until), len(silent) + 1)
+        spans = zip(silent, edges, edges[1:], strict=False)
+        missed.extend(show(syllable, float(start), float(end), MISSED) for syllable, start, end in spans)
+        silent.clear()
+
+    for pair in align(outcome.reference_pinyin, outcome.pinyin, syllable_distance):
+        if pair.hypothesis is None:
+            silent.append(pair.reference or "")
+            continue
+        start, end = _time(outcome, pair)
+        place_silent((start + end) / 2)
+        last = (start + end) / 2
+        heard.append(show(pair.hypothesis, start, end, RIGHT if pair.right else WRONG))
+        if pair.substituted:
+            missed.append(show(pair.reference or "", start, end, MISSED))
+    place_silent(outcome.seconds)
+    return heard, missed
+
+
+def _time(outcome: Outcome, pair: Pair) -> tuple[float, float]:
+    return outcome.times[pair.hypothesis_position or 0]
+
+
+def _tracks(
+    heard: Sequence[Shown], missed: Sequence[Shown], inspection: Inspection, seconds: float
+) -> tuple[tuple[str, str], ...]:
+    """What the picture shows, in words."""
+    top = PLAYED_RATE // 2000
+    blank = float(inspection.posteriors[:, -1].mean())
+    tracks = [
+        ("spectrogram", f"Spectrogram of {seconds:.1f} seconds, 0 to {top} kHz on a mel scale."),
+        ("recognised", f"Highest posterior of each recognised syllable: {_peaks(heard, inspection)}."),
+        ("missed", f"Of each syllable of the reference that was missed: {_peaks(missed, inspection)}."),
+        ("blank", f"Posterior of the blank, {blank:.0%} on average."),
+    ]
+    return tuple(track for track in tracks if missed or track[0] != "missed")
+
+
+def _peaks(shown: Sequence[Shown], inspection: Inspection) -> str:
+    """Each syllable with its highest posterior around its time."""
+    return ", ".join(f"{one.name} {_peak(one, inspection)}" for one in shown) or "none"
+
+
+def _peak(one: Shown, inspection: Inspection) -> str:
+    if one.column is None:
+        return "(unknown to the model)"
+    last = len(inspection.posteriors) - 1
+    first, stop = (round(edge / inspection.frame_seconds) for edge in around(one, inspection))
+    first = min(max(first, 0), last)
+    return f"{inspection.posteriors[first : max(stop, first + 1), one.column].max():.0%}"

@@ -1,0 +1,36 @@
+"""Sounds and pictures in; data addresses, which stand inside a page and need no other file, out."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from utils.audio.reading import read_audio
+from utils.files import is_file
+
+PLAYED_RATE = 16_000  # Hz
+
+
+def sound_address(samples: np.ndarray) -> str:
+    """Mono samples in [-1, 1] at :data:`PLAYED_RATE` as an MP3."""
+    encoded = io.BytesIO()
+    soundfile.write(encoded, samples, PLAYED_RATE, format="MP3")
+    return data_address("audio/mpeg", encoded.getvalue())
+
+
+def recording_address(audio: str | Path) -> str:
+    """A recording as an MP3; ``""`` where it is gone.
+
+    Raises:
+        AudioError: it can't be read.
+    """
+    return sound_address(read_audio(audio, PLAYED_RATE)) if is_file(audio) else ""
+
+
+def data_address(kind: str, content: bytes) -> str:
+    """Bytes of a MIME type as ``data:…``; its characters mean nothing special in HTML."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

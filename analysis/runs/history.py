@@ -1,0 +1,30 @@
+"""A run's ``history.csv`` in, its columns of numbers out."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from utils.errors import RunError
+from utils.run_folder.checksums import verified
+
+History = Mapping[str, Sequence[float]]
+
+
+def read_history(path: str | Path) -> dict[str, list[float]]:
+    """The columns of a ``history.csv``, one value an epoch.
+
+    Raises:
+        RunError: the file is missing, changed, empty or not a table of numbers.
+    """
+    path = Path(path)
+    try:
+        with verified(path).open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        columns = {name: [float(row[name]) for row in rows] for name in rows[0]}
+    except (OSError, UnicodeDecodeError, ValueError, TypeError, IndexError) as error:
+        raise RunError(
+            f"no usable history of a training ({error})", where=path, hint="train it again"
+        ) from error
+    return columns

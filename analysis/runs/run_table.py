@@ -1,0 +1,162 @@
+"""Facts of runs in; a sorted table with a row a run, as text, CSV or Markdown, out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.runs.summaries import RunFacts, differing
+from utils.errors import ConfigError
+
+Value = str | float | None
+MISSING = "–"
+_LAST = ("seconds_per_epoch", "training_seconds", "speed")
+_HEADINGS = {
+    "parameters": "parameters",
+    "best_epoch": "best epoch",
+    "seconds_per_epoch": "s/epoch",
+    "training_seconds": "trained",
+    "speed": "× real time",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Attributes:
+        key: its name on the command line and in a CSV file.
+        heading: its name for people.
+        values: of the runs, None where one has none.
+        shown: value → text for people.
+    """
+
+    key: str
+    heading: str
+    values: tuple[Value, ...]
+    shown: Callable[[Any], str] = str
+
+    def cells(self) -> list[str]:
+        """The values for people."""
+        return [MISSING if value is None else self.shown(value) for value in self.values]
+
+    def exact(self) -> list[str]:
+        """The values for programs; nothing where there is none."""
+        return ["" if value is None else str(value) for value in self.values]
+
+
+def run_columns(runs: Sequence[RunFacts], folder: str | Path) -> list[Column]:
+    """All columns of a table of these runs; those that no run has a value for are left out.
+
+    Args:
+        runs: in the order of the rows.
+        folder: runs are named by their place in it.
+    """
+    names = [_place(run.path, Path(folder)) for run in runs]
+    keys = differing(runs)
+    columns = [
+        Column("run", "run", tuple(names)),
+        Column("state", "state", tuple(run.state for run in runs)),
+        Column("task", "task", tuple(run.task or None for run in runs)),
+        Column("model.name", "model", tuple(run.model or None for run in runs)),
+        *(_hyper_column(key, keys, runs) for key in keys),
+        Column("data.train", "data", _data(runs), _data_text),
+        *(_figure_column(key, runs) for key in _figure_keys(runs)),
+    ]
+    return [column for column in columns if any(value is not None for value in column.values)]
+
+
+def sorted_runs(
+    runs: Sequence[RunFacts], columns: Sequence[Column], by: str, descending: bool
+) -> list[RunFacts]:
+    """The runs in the order of a column, those without a value last.
+
+    Args:
+        runs: the rows of ``columns``.
+        columns: from :func:`run_columns`.
+        by: a column's key or heading, or a part of one that no other column has.
+        descending: the largest first.
+
+    Raises:
+        ConfigError: no column, or more than one, is meant.
+    """
+    values = _find(columns, by).values
+    known = [place for place in range(len(runs)) if values[place] is not None]
+    numbers = all(isinstance(values[place], int | float) for place in known)
+    known.sort(key=lambda place: values[place] if numbers else str(values[place]), reverse=descending)
+    return [runs[place] for place in [*known, *(n for n in range(len(runs)) if values[n] is None)]]
+
+
+def _place(run: Path, folder: Path) -> str:
+    return (run.relative_to(folder) if run != folder else Path(folder.resolve().name)).as_posix()
+
+
+def _find(columns: Sequence[Column], by: str) -> Column:
+    exact = [column for column in columns if by in (column.key, column.heading)]
+    found = exact or [column for column in columns if by in column.key or by in column.heading]
+    if len(found) == 1:
+        return found[0]
+    what = f"--sort {by}: {'more than one column is called so' if found else 'no such column'}"
+    raise ConfigError(what, hint=f"there are: {', '.join(repr(column.key) for column in found or columns)}")
+
+
+def _hyper_column(key: str, keys: Sequence[str], runs: Sequence[RunFacts]) -> Column:
+    last = key.rpartition(".")[2]
+    alone = sum(other.rpartition(".")[2] == last for other in keys) == 1
+    values = tuple(_plain(run.hyper[key]) if key in run.hyper else None for run in runs)
+    return Column(key, last if alone else key, values, _hyper_text)
+
+
+def _plain(value: Any) -> Value:
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def _hyper_text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _data(runs: Sequence[RunFacts]) -> tuple[Value, ...]:
+    """The training lists of each run, with how often they are repeated."""
+    lists = [[path if times == 1 else f"{path} ×{times}" for path, times in run.train] for run in runs]
+    return tuple(", ".join(names) or None for names in lists)
+
+
+def _data_text(value: str) -> str:
+    """``datasets/aishell/learn.tsv ×6`` → ``aishell/learn ×6``."""
+    return re.sub(r"[^,]*?([^/,]+/)?([^/,]+?)\.(tsv|txt)( ×\d+)?(?=,|$)", r" \1\2\4", value).strip()
+
+
+def _figure_keys(runs: Sequence[RunFacts]) -> list[str]:
+    found = dict.fromkeys(key for run in runs for key in run.figures)
+    first = [key for key in ("parameters", "best_epoch") if key in found]
+    dev = [key for key in found if key.startswith("dev_")]
+    tests = [key for key in found if " " in key]
+    return [*first, *dev, *sorted(tests), *(key for key in _LAST if key in found)]
+
+
+def _figure_column(key: str, runs: Sequence[RunFacts]) -> Column:
+    values = tuple(run.figures.get(key) for run in runs)
+    heading = _HEADINGS.get(key, key.replace("_error_rate", " error").replace("dev_", "dev "))
+    return Column(key, heading.replace(" cer", " CER"), values, _shown(key))
+
+
+def _shown(key: str) -> Callable[[Any], str]:
+    texts: Mapping[str, Callable[[Any], str]] = {
+        "parameters": lambda value: f"{value:,.0f}",
+        "best_epoch": lambda value: f"{value:.0f}",
+        "training_seconds": _duration,
+    }
+    if key.endswith("_error_rate") or key.endswith("cer"):
+        return lambda value: f"{100 * value:.2f} %"
+    return texts.get(key, lambda value: f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}")
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"

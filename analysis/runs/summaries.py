@@ -1,0 +1,191 @@
+"""A folder of runs in; for each one what was trained on what, how far it came and how well it does, out.
+
+Runs are what holds a ``config.yaml``, or looks as if it had lost it. Nothing here stops at a damaged run: its
+``state`` says what is wrong, and it keeps what could be read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from analysis.runs.history import read_history
+from analysis.weights.weight_file import count_parameters
+from utils.config import flatten
+from utils.errors import RunError, UserError
+from utils.run_folder.checksums import verified
+from utils.run_folder.run import ENVIRONMENT, RunFolder
+
+FINISHED = "finished"
+RATES = ("syllable_error_rate", "cer")  # of a test, those shown
+# What config.yaml holds besides the hyper-parameters: columns of their own, or no influence on the result.
+_NOT_COMPARED = re.compile(
+    rf"task|model\.name|({ENVIRONMENT}|transfer)\..*|data\.(train|dev|test|repeats|cache|workers)"
+)
+_OF_A_RUN = ("config.yaml", "history.csv", "train.log", "best.weights.h5", "last.weights.h5")
+# What figures of another shape than ours lead to: somebody's own file, or a damaged one.
+_UNREADABLE = (UserError, OSError, ValueError, TypeError, AttributeError, KeyError)
+_NGRAMS = re.compile(r"([\d,]+) \d+-grams")
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """One run.
+
+    Attributes:
+        path: its folder.
+        state: ``finished``, ``epoch 3 of 10``, ``not begun`` or ``broken: …``.
+        task, model: names from its config; empty if that can't be read.
+        hyper: hyper-parameters by dotted key.
+        train: lists it was trained on, each with how often it is repeated in an epoch.
+        figures: numbers by key: ``parameters`` (an n-gram model's n-grams), ``best_epoch``, ``dev_…`` of that
+            epoch, ``<test> <rate>`` of each test, ``seconds_per_epoch``, ``training_seconds``, and ``speed``,
+            seconds of audio recognised in a second of the tests.
+    """
+
+    path: Path
+    state: str
+    task: str = ""
+    model: str = ""
+    hyper: Mapping[str, Any] = field(default_factory=dict)
+    train: Sequence[tuple[str, int]] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+def find_runs(folder: str | Path) -> list[Path]:
+    """Folders of runs at or below ``folder``, sorted; hidden folders and what lies inside a run are left out.
+
+    Raises:
+        RunError: there is no such folder, or no run in it.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise RunError("no such folder", where=folder, hint="give the folder that holds the runs, e.g. runs")
+    found = []
+    for place, folders, files in os.walk(folder):
+        if any(name in files for name in _OF_A_RUN):
+            found.append(Path(place))
+            folders.clear()
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+    if not found:
+        raise RunError("no run below this folder", where=folder, hint="a run is a folder that train.py wrote")
+    return sorted(found)
+
+
+def read_run(path: Path) -> RunFacts:
+    """All facts of one run; whatever can't be read is told in its state, never raised."""
+    run, problems = RunFolder(path), []
+    try:
+        config = run.config()
+    except (UserError, OSError) as error:
+        return RunFacts(path, f"broken: {error.what if isinstance(error, UserError) else error}")
+    figures: dict[str, float] = {}
+    for part in (_parameters, _training, _tests):
+        try:
+            figures |= part(run)
+        except _UNREADABLE as error:
+            problems.append(error.what if isinstance(error, UserError) else " ".join(str(error).split()))
+    flat = flatten(config)
+    return RunFacts(
+        path,
+        f"broken: {'; '.join(problems)}" if problems else _state(run, flat, figures),
+        str(flat.get("task") or ""),
+        str(flat.get("model.name") or ""),
+        {key: value for key, value in flat.items() if not _NOT_COMPARED.fullmatch(key)},
+        _train_lists(flat),
+        figures,
+    )
+
+
+def differing(runs: Sequence[RunFacts]) -> list[str]:
+    """Keys of hyper-parameters of which two runs have different values, in the order of the configs.
+
+    One that a run doesn't have (another model, older code) differs from nothing.
+    """
+    values: dict[str, set[str]] = {}
+    for run in runs:
+        for key, value in run.hyper.items():
+            values.setdefault(key, set()).add(repr(value))
+    return [key for key, found in values.items() if len(found) > 1]
+
+
+def _train_lists(flat: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    lists, repeats = flat.get("data.train") or [], flat.get("data.repeats") or []
+    if not isinstance(lists, list) or not isinstance(repeats, list):
+        return ()
+    times = [*repeats, *[1] * (len(lists) - len(repeats))]
+    return tuple((str(path), number) for path, number in zip(lists, times, strict=False))
+
+
+def _state(run: RunFolder, flat: Mapping[str, Any], figures: Mapping[str, float]) -> str:
+    if run.metrics.is_file():
+        return FINISHED
+    if "epochs_done" in figures:
+        return f"epoch {figures['epochs_done']:.0f} of {flat.get('training.epochs', '?')}"
+    return "in its first epoch" if run.checkpoint.is_file() else "not begun"
+
+
+def _parameters(run: RunFolder) -> dict[str, float]:
+    if run.best_weights.is_file():
+        return {"parameters": count_parameters(run.best_weights)}
+    summary = run.path / "model_summary.txt"
+    text = verified(summary).read_text(encoding="utf-8", errors="replace") if summary.is_file() else ""
+    counts = [int(number.replace(",", "")) for number in _NGRAMS.findall(text)]
+    return {"parameters": sum(counts)} if counts else {}
+
+
+def _training(run: RunFolder) -> dict[str, float]:
+    """Figures of the best epoch, and times, from the history; an n-gram model has its metrics only."""
+    metrics = _read_json(run.metrics) if run.metrics.is_file() else {}
+    if not run.history.is_file():
+        return _dev(metrics.get("best") or {})
+    history = read_history(run.history)
+    rows = [dict(zip(history, row, strict=True)) for row in zip(*history.values(), strict=True)]
+    metric = metrics.get("metric") or next(
+        (key for key in history if key.endswith("_error_rate")), "dev_loss"
+    )
+    best = metrics.get("best") or min(rows, key=lambda row: row.get(metric, 0.0))
+    seconds = history.get("seconds") or [0.0]
+    return {
+        "epochs_done": max(history.get("epoch") or [0]),
+        **({"best_epoch": best["epoch"]} if "epoch" in best else {}),
+        **_dev(best),
+        "seconds_per_epoch": statistics.median(seconds),
+        "training_seconds": sum(seconds),
+    }
+
+
+def _dev(best: Mapping[str, Any]) -> dict[str, float]:
+    return {key: float(value) for key, value in best.items() if key.startswith("dev_")}
+
+
+def _tests(run: RunFolder) -> dict[str, float]:
+    """Error rates of each test that lies in the run's folder, and the speed over all of them."""
+    figures, seconds, audio = {}, 0.0, 0.0
+    for name, results in _results(run.path / "test"):
+        figures |= {f"{name} {rate}": float(results[rate]) for rate in RATES if rate in results}
+        seconds += float(results.get("seconds") or 0)
+        audio += float(results.get("audio_seconds") or 0)
+    return {**figures, "speed": audio / seconds} if seconds and audio else figures
+
+
+def _results(folder: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The tests in ``test/<name>/results.json`` and ``test/<name>.json``."""
+    for path in sorted([*folder.glob("*/results.json"), *folder.glob("*.json")]):
+        yield path.parent.name if path.name == "results.json" else path.stem, _read_json(path)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(verified(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RunError(f"{path.name} is damaged", where=path) from error
+    if not isinstance(values, dict):
+        raise RunError(f"{path.name} is damaged", where=path)
+    return values

@@ -1,0 +1,315 @@
+"""A weights file of any Keras in (HDF5 or ``.keras``), its layers with their arrays out; no Keras needed.
+
+Three layouts are told apart: Keras 1 and 2 (attributes ``layer_names`` and ``weight_names`` say what is
+where; a whole model keeps them in the group ``model_weights``), Keras 3 (groups ``layers/…/vars``), and any
+other HDF5 file, whose groups are then taken for layers.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from utils.errors import RunError
+from utils.run_folder.checksums import verified
+
+LEGACY, KERAS_3, OTHER = "Keras 2 (legacy HDF5)", "Keras 3", "HDF5 of no Keras"
+_WEIGHTS_IN_ZIP, _CONFIG_IN_ZIP, _METADATA_IN_ZIP = "model.weights.h5", "config.json", "metadata.json"
+_STATE = re.compile(r"(^|/)(optimizer|optimizer_weights|seed_generator(_\d+)?)(/|$)")
+_CONTAINER = "layers|_layer_checkpoint_dependencies"
+_NUMBER = re.compile(r"(\d+)")
+_NORMALISATION = ("gamma", "beta", "moving_mean", "moving_variance")
+# Keras 3 numbers the variables of a layer. What they are, by the class that the group is named after …
+_NAMES = {
+    "embedding": ("embeddings",),
+    "cell": ("kernel", "recurrent_kernel", "bias"),  # of a recurrent layer
+    "batch_normalization": _NORMALISATION,
+    "masked_batch_normalization": _NORMALISATION,
+    "layer_normalization": ("gamma", "beta"),
+}
+_KERNEL_AND_BIAS = ("kernel", "bias")  # … and of any other, where the shapes look like these
+# h5py has no error class of its own; a damaged size may ask for more memory than there is.
+_ERRORS = (OSError, KeyError, ValueError, RuntimeError, TypeError, MemoryError, zipfile.BadZipFile)
+
+
+@dataclass(frozen=True)
+class Weight:
+    """One array.
+
+    Attributes:
+        name: inside its layer, such as ``kernel`` or ``query/kernel``.
+        path: inside the file.
+        array: its values.
+    """
+
+    name: str
+    path: str
+    array: np.ndarray
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer that has weights.
+
+    Attributes:
+        name: as in the model; that of an inner model stands before it (``encoder/dense_1``).
+        path: its group in the file.
+        kind: the class, lower case with underscores, as far as the file tells (``conv2d``).
+        weights: in the file's order.
+    """
+
+    name: str
+    path: str
+    kind: str
+    weights: tuple[Weight, ...]
+
+    @property
+    def parameters(self) -> int:
+        """Values of all its weights."""
+        return sum(weight.array.size for weight in self.weights)
+
+
+@dataclass(frozen=True)
+class WeightFile:
+    """What a weights file holds.
+
+    Attributes:
+        path: the file.
+        format: :data:`LEGACY`, :data:`KERAS_3` or :data:`OTHER`.
+        attributes: of the root (a zip's metadata), as text.
+        layers: those with weights.
+        ordered: the layers stand in the model's order (Keras 3 writes none into an HDF5 file).
+        state_values: numbers that belong to an optimiser or a random generator, not to the model.
+    """
+
+    path: Path
+    format: str
+    attributes: Mapping[str, str]
+    layers: tuple[Layer, ...]
+    ordered: bool
+    state_values: int
+
+    @property
+    def parameters(self) -> int:
+        """Values of all layers."""
+        return sum(layer.parameters for layer in self.layers)
+
+    def in_order_of(self, names: Iterable[str]) -> WeightFile:
+        """The same with the layers in the order of ``names``; unchanged if one of them isn't there.
+
+        The layers of an inner model stand at its place.
+        """
+        places = {name: place for place, name in enumerate(names)}
+        own = [places.get(layer.name.partition("/")[0]) for layer in self.layers]
+        if self.ordered or None in own:
+            return self
+        layers = [self.layers[place] for place in sorted(range(len(own)), key=own.__getitem__)]
+        return replace(self, layers=tuple(layers), ordered=True)
+
+
+def read_weight_file(path: str | Path) -> WeightFile:
+    """Read all weights of a file into memory.
+
+    Raises:
+        RunError: there is no such file, it is no HDF5 file or Keras zip, or it is damaged; what it says of
+            its own content isn't there.
+    """
+    path = verified(path)
+    if not path.is_file():
+        raise RunError("no such weights file", where=path, hint="give an HDF5 file, a .keras or a run folder")
+    try:
+        if zipfile.is_zipfile(path):
+            return _read_zip(path)
+        _check_signature(path)
+        with h5py.File(path) as file:
+            return _read_hdf5(file, path)
+    except _ERRORS as error:
+        raise _damaged(path, " ".join(str(error).split())) from error
+
+
+def count_parameters(path: str | Path) -> int:
+    """Parameters of the model in an HDF5 weights file, from the shapes alone: nothing is read.
+
+    Raises:
+        RunError: the file is no HDF5 file, or damaged.
+    """
+    path, sizes = verified(path), []
+
+    def add(name: str, item: object) -> None:
+        if _is_array(item) and not _STATE.search(name):
+            sizes.append(item.size)
+
+    try:
+        _check_signature(path)
+        with h5py.File(path) as file:
+            file.visititems(add)
+    except _ERRORS as error:
+        raise _damaged(path, " ".join(str(error).split())) from error
+    return sum(sizes)
+
+
+def _damaged(path: Path, what: str) -> RunError:
+    return RunError(f"the weights file is damaged or cut off ({what})", where=path, hint="copy it again")
+
+
+def _check_signature(path: Path) -> None:
+    if path.stat().st_size == 0:
+        raise RunError("the weights file is empty", where=path, hint="copy it again")
+    if not h5py.is_hdf5(path):
+        hint = "known: .h5 and .weights.h5 (HDF5), .keras (zip), or the folder of a run"
+        raise RunError("no HDF5 file: it doesn't begin like one", where=path, hint=hint)
+
+
+def _read_zip(path: Path) -> WeightFile:
+    with zipfile.ZipFile(path) as archive:
+        if _WEIGHTS_IN_ZIP not in archive.namelist():
+            hint = "a .keras file is what model.save('….keras') writes"
+            raise RunError(f"a zip without {_WEIGHTS_IN_ZIP}: no model of Keras's", where=path, hint=hint)
+        with h5py.File(io.BytesIO(archive.read(_WEIGHTS_IN_ZIP))) as file:
+            found = _read_hdf5(file, path)
+        metadata = _json_in_zip(archive, _METADATA_IN_ZIP)
+        layers = _json_in_zip(archive, _CONFIG_IN_ZIP).get("config", {}).get("layers", [])
+    found = replace(found, attributes={key: str(value) for key, value in metadata.items()})
+    return found.in_order_of(str(layer.get("config", {}).get("name")) for layer in layers)
+
+
+def _json_in_zip(archive: zipfile.ZipFile, name: str) -> dict:
+    return json.loads(archive.read(name)) if name in archive.namelist() else {}
+
+
+def _read_hdf5(file: h5py.File, path: Path) -> WeightFile:
+    attributes = {key: _text(value) for key, value in file.attrs.items()}
+    arrays: dict[str, h5py.Dataset] = {}
+    file.visititems(lambda name, item: arrays.update({name: item}) if _is_array(item) else None)
+    state = sum(item.size for name, item in arrays.items() if _STATE.search(name))
+    root = file.get("model_weights", file)
+    if _name_list(root, "layer_names"):
+        return WeightFile(path, LEGACY, attributes, tuple(_legacy_layers(root, path)), True, state)
+    own = {name: item for name, item in arrays.items() if not _STATE.search(name)}
+    is_keras_3 = any(name.split("/")[-2:-1] == ["vars"] for name in own)
+    layers = _numbered_layers(file, own) if is_keras_3 else _groups(own)
+    in_order = sorted(layers, key=lambda layer: _natural(layer.path))
+    return WeightFile(path, KERAS_3 if is_keras_3 else OTHER, attributes, tuple(in_order), False, state)
+
+
+def _is_array(item: object) -> bool:
+    """A dataset of numbers; bfloat16, which HDF5 doesn't know, is two opaque bytes."""
+    return isinstance(item, h5py.Dataset) and (item.dtype.kind in "fiub" or item.dtype == np.dtype("V2"))
+
+
+def _values(item: h5py.Dataset) -> np.ndarray:
+    array = np.asarray(item[()])
+    if array.dtype == np.dtype("V2"):  # the upper half of a float32
+        return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    return array
+
+
+def _legacy_layers(root: h5py.Group, path: Path) -> Iterator[Layer]:
+    """Layers of a Keras 2 file by its attributes: group ``dense_2`` lists ``dense_2/kernel:0`` inside it."""
+    names = _name_list(root, "layer_names")
+    extra = "top_level_model_weights"  # Keras 2.6 and later: those of the model itself
+    for name in [*names, *([extra] if extra in root and extra not in names else [])]:
+        if not isinstance(root.get(name), h5py.Group):
+            raise _damaged(path, f"layer_names lists '{name}', which isn't there")
+        weights = []
+        for inner in _name_list(root[name], "weight_names"):
+            item = root[name].get(inner)
+            if not isinstance(item, h5py.Dataset):
+                raise _damaged(path, f"layer '{name}' lists the weight '{inner}', which isn't there")
+            plain = re.sub(r":\d+$", "", inner).removeprefix(f"{name}/")
+            weights.append(Weight(plain, item.name.lstrip("/"), _values(item)))
+        if weights:
+            yield Layer(name, root[name].name.lstrip("/"), _kind(name), tuple(weights))
+
+
+def _name_list(group: h5py.Group, attribute: str) -> list[str]:
+    """A list of names; a long one is cut into ``layer_names0``, ``layer_names1`` …"""
+    parts = [attribute]
+    if attribute not in group.attrs:
+        numbered = (f"{attribute}{number}" for number in itertools.count())
+        parts = list(itertools.takewhile(group.attrs.__contains__, numbered))
+    # An empty list was written as floats: there is nothing to decode in it.
+    return [_text(name) for part in parts for name in np.atleast_1d(group.attrs[part])]
+
+
+def _numbered_layers(file: h5py.File, arrays: Mapping[str, h5py.Dataset]) -> Iterator[Layer]:
+    """Layers of a Keras 3 file: ``layers/dense_1/vars/0`` is the first variable of a layer."""
+    members: dict[str, dict[str, dict[str, h5py.Dataset]]] = {}  # layer → part of it → variable
+    for name, item in arrays.items():
+        group, _, variable = name.rpartition("/")
+        owner, part = _owner(group.removesuffix("vars").strip("/"))
+        members.setdefault(owner, {}).setdefault(part, {})[variable] = item
+    for owner, parts in members.items():
+        weights = []
+        for part, variables in parts.items():
+            group = f"{owner}/{part}".strip("/")
+            names = _variable_names(_kind(group.rpartition("/")[2]), variables)
+            weights += [
+                Weight("/".join(filter(None, [part, name])), item.name.lstrip("/"), _values(item))
+                for name, item in zip(names, variables.values(), strict=True)
+            ]
+        yield Layer(_layer_name(file, owner), owner, _kind(owner.rpartition("/")[2]), tuple(weights))
+
+
+def _owner(group: str) -> tuple[str, str]:
+    """``layers/encoder/layers/attention/query`` → (``layers/encoder/layers/attention``, ``query``)."""
+    found = re.match(rf"((?:.*/)?(?:{_CONTAINER})/[^/]+)/?(.*)", group)
+    if found:
+        return found[1], found[2]
+    return group.partition("/")[0], group.partition("/")[2]
+
+
+def _layer_name(file: h5py.File, group: str) -> str:
+    """The name that the layer has in its model, with those of the models around it."""
+    names, below = [], ""
+    for part in group.split("/"):
+        below = f"{below}/{part}".strip("/")
+        if not re.fullmatch(_CONTAINER, part):
+            inside = file.get(f"{below}/vars" if below else "vars")
+            names.append(_text(inside.attrs["name"]) if inside and "name" in inside.attrs else part)
+    return "/".join(names) or "model"
+
+
+def _variable_names(kind: str, variables: Mapping[str, h5py.Dataset]) -> list[str]:
+    """Names for numbered variables where their class or their shapes leave no doubt, else the numbers."""
+    shapes = [item.shape for item in variables.values()]
+    known = _NAMES.get(kind, ())
+    if known and (len(known) == len(shapes) or (kind == "cell" and len(shapes) == len(known) - 1)):
+        return list(known[: len(shapes)])
+    is_pair = len(shapes) == 2 and len(shapes[0]) > 1 and shapes[1] == shapes[0][-1:]
+    is_kernel = len(shapes) == 1 and len(shapes[0]) > 1 and re.match("dense|conv|depthwise_conv", kind)
+    if is_pair or is_kernel or (len(shapes) == 2 and kind.startswith("depthwise_conv")):
+        return list(_KERNEL_AND_BIAS[: len(shapes)])
+    return list(variables)
+
+
+def _groups(arrays: Mapping[str, h5py.Dataset]) -> Iterator[Layer]:
+    """Each group that holds arrays, as a layer."""
+    members: dict[str, list[Weight]] = {}
+    for name, item in arrays.items():
+        group, _, last = name.rpartition("/")
+        members.setdefault(group, []).append(Weight(last, name, _values(item)))
+    for group, weights in members.items():
+        yield Layer(group or "/", group, "", tuple(weights))
+
+
+def _kind(name: str) -> str:
+    return re.sub(r"_\d+$", "", name)
+
+
+def _natural(path: str) -> list[str | int]:
+    """A key under which ``dense_2`` comes before ``dense_10``."""
+    return [int(part) if part.isdigit() else part for part in _NUMBER.split(path)]
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,154 @@
+"""Time, memory and size of a report of a large test set, from outcomes to the open page, in a table.
+
+    python -m benchmarks.analysis.report [--utterances 7000] [--folder DIR]
+
+The outcomes are imagined: sentences of dictionary words with every kind of error, five readings and times
+each, fifty speakers; half of the sentences count as trained on. The page holds sound and pictures of as many
+utterances as test.py would show, as large as real ones are. Peak memory is the process's, outcomes included.
+How long the page takes to open is measured in a headless Chromium, where there is one; its CPU seconds are
+those of the page's main thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import random
+import resource
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from analysis.page.evidence import WORST_SHOWN, Evidence
+from analysis.page.report import write_report_page
+from analysis.results.collect import SystemOutput, gather_facts
+from analysis.results.files import write_facts
+from analysis.results.results import Facts
+from analysis.results.utterance_results import LEVELS, Outcome
+from tests.support.chromium import MISSING, Chromium, find_chromium
+from tests.support.report_facts import imagined_outcomes, training_of
+from utils.cli import positive
+from utils.errors import run_command
+
+Times = dict[str, tuple[float, float]]  # what: wall and CPU seconds
+SPEAKERS = 50
+SHARE = 0.25  # of the places that may hold an error
+SOUND, PICTURE = 30_000, 70_000  # bytes of an utterance's recording and picture
+LIMITS = {"seconds": 60, "megabytes": 2_000}  # what the project promises for 7,000 utterances
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make a report, open it, print what that took."""
+    options = _parser().parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="report-", dir=options.folder) as folder:
+        outcomes = imagined_outcomes(options.utterances, SPEAKERS, SHARE)
+        took: Times = {}
+        with _timed("gather the facts", took):
+            facts = gather(outcomes)
+        with _timed("write JSON and CSV", took):
+            files = write_facts(folder, facts)
+        with _timed("write the page", took):
+            page = write_report_page(folder, facts, imagined_evidence(facts))
+        opened = open_page(page)
+        hanzi = sum(len(one.reference_hanzi) for one in outcomes)
+        Console().print(
+            _table(f"{len(outcomes):,} utterances, {hanzi:,} hanzi", took, opened, page, files[0])
+        )
+    return 0
+
+
+def gather(outcomes: Sequence[Outcome]) -> Facts:
+    """Facts of a pipeline's test, with all cuts."""
+    system = SystemOutput("pipeline", outcomes)
+    return gather_facts([system], LEVELS, "pipeline", "pipeline on imagined speech", training_of(outcomes))
+
+
+def imagined_evidence(facts: Facts) -> dict[str, Evidence]:
+    """Random bytes in the place of the worst utterances' sounds and pictures."""
+    rng = random.Random(0)
+    worst = sorted(facts.systems[0].utterances, key=lambda one: -one.hanzi_errors)[:WORST_SHOWN]
+
+    def address(kind: str, size: int) -> str:
+        return f"data:{kind};base64,{base64.b64encode(rng.randbytes(size)).decode('ascii')}"
+
+    return {
+        one.id: Evidence(
+            id=one.id,
+            sound=address("audio/mpeg", SOUND),
+            picture=address("image/webp", PICTURE),
+            seconds=one.seconds,
+            tracks=(("spectrogram", "random bytes"),),
+        )
+        for one in worst
+    }
+
+
+def open_page(page: Path) -> dict[str, float]:
+    """What it takes until the page has loaded and its table stands; empty where there is no browser."""
+    path = find_chromium()
+    if path is None:
+        return {}
+    with Chromium(path) as browser:
+        browser.open("about:blank").close()  # what the browser itself needs for its first page
+        shown = browser.new_page()
+        shown.ask("Performance.enable", timeDomain="threadTicks")
+        shown.go(page.as_uri())
+        assert not shown.errors and shown.run("document.querySelectorAll('tr.row').length > 0")
+        metrics = {one["name"]: one["value"] for one in shown.ask("Performance.getMetrics")["metrics"]}
+        return {
+            "seconds": shown.run("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000,
+            "cpu_seconds": metrics["TaskDuration"],
+            "megabytes": metrics["JSHeapUsedSize"] / 1e6,
+        }
+
+
+@contextmanager
+def _timed(what: str, took: Times) -> Iterator[None]:
+    began, busy = time.perf_counter(), time.process_time()
+    yield
+    took[what] = time.perf_counter() - began, time.process_time() - busy
+
+
+def _table(title: str, took: Times, opened: dict[str, float], page: Path, facts: Path) -> Table:
+    table = Table(title=f"Report of {title}", title_justify="left")
+    for heading in ("", "measured", "CPU", "allowed"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for what, (seconds, busy) in took.items():
+        table.add_row(what, f"{seconds:.1f} s", f"{busy:.1f} s", "")
+    seconds, busy = map(sum, zip(*took.values(), strict=True))
+    table.add_row("all of these", f"{seconds:.1f} s", f"{busy:.1f} s", f"{LIMITS['seconds']} s")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    table.add_row("peak memory", f"{peak:,.0f} MB", "", f"{LIMITS['megabytes']:,} MB")
+    for path in (facts, page):
+        table.add_row(path.name, f"{path.stat().st_size / 1e6:.1f} MB", "", "")
+    if not opened:
+        table.add_row("open the page", MISSING, "", "")
+        return table
+    table.add_row(
+        "open the page in Chromium",
+        f"{opened['seconds']:.2f} s",
+        f"{opened['cpu_seconds']:.2f} s",
+        "about 1 s",
+    )
+    table.add_row("its script's memory", f"{opened['megabytes']:.0f} MB", "", "")
+    return table
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.analysis.report",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--utterances", type=positive, default=7_000, help="default: %(default)s")
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="for its files (default: a temporary one)")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

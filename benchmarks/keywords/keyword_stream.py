@@ -1,0 +1,144 @@
+"""An hour of sound with keywords at known times, through the listener: is all heard, is memory flat?
+
+    python -m benchmarks.keywords.keyword_stream --model runs/commands/export
+    python -m benchmarks.keywords.keyword_stream --model runs/commands/export runs/spoken_words/export \
+        --words datasets/commands ../shared/data/audio/dspspeech20/test.tsv --hours 3
+
+For each model: makes the recording of the test split of a folder of words, or of a manifest (the embedded
+spoken commands, if nothing else is named), lets listen.py hear it in a process of its own, and
+prints memory in the first and the last tenth of its work, the real-time factor and how late the keywords
+fire. A table compares hits, misses and false alarms at several thresholds for two refractory times: the
+bundle's own and the second that all bundles had before theirs followed from the clip's length.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from analysis.keyword.detections import Heard, Spoken, match, read_spoken
+from benchmarks.support.commands import run
+from benchmarks.support.watched import watched
+from keywords.backgrounds import Sound, hear
+from keywords.listening import Listener, open_listener
+from streaming.keyword.detection import BACKGROUND
+from utils.audio.reading import audio_seconds
+from utils.errors import run_command
+
+BEFORE_MS = 1000.0
+"""The refractory time of all bundles before it followed from the clip's length."""
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
+COLUMNS = ("threshold", "refractory", "hits", "missed", "false alarms", "the same word again")
+COMMANDS = Path("datasets/commands")
+
+
+@dataclass(frozen=True)
+class Line:
+    """What the listener printed."""
+
+    seconds: float
+    keyword: str
+    score: float
+
+
+def main() -> int:
+    """Make a recording for each model, listen to it, print the figures."""
+    parser = _parser()
+    options = parser.parse_args()
+    if len(options.words) != len(options.model):
+        parser.error(f"{len(options.model)} models, and {len(options.words)} sources of words: --words")
+    for model, words in zip(options.model, options.words, strict=True):
+        with tempfile.TemporaryDirectory(dir=options.temporary, prefix="keyword-stream-") as name:
+            _measure(model, words, options.hours, Path(name))
+    return 0
+
+
+def _measure(model: Path, words: Path, hours: float, folder: Path) -> None:
+    """Print the figures of one model."""
+    listener = open_listener(model)
+    audio, spoken = _make_stream(listener, words, hours, folder), read_spoken(folder / "said.tsv")
+    printed, seconds = folder / "detections.jsonl", audio_seconds(audio)
+    command = [sys.executable, "listen.py", "--model", str(model), "--json", str(audio)]
+    measured = watched(command, lambda: printed.stat().st_size > 0, printed)
+    print(f"recording            {seconds / 3600:8.2f} h, {len(spoken)} keywords")
+    print(f"peak memory          {measured.peak / 2**20:8.0f} MiB")
+    print(f"first, last tenth    {measured.growth()}")
+    print(f"real-time factor     {measured.seconds / seconds:8.4f}, start included")
+    _print_delay(_read(printed), spoken)
+    table = Table(*COLUMNS, title=f"{model} on {words}, {len(spoken)} keywords in {seconds / 3600:.2f} h")
+    for row in _compare(listener, hear(listener, [audio]), spoken):
+        table.add_row(*row)
+    Console(width=110).print(table)
+
+
+def _make_stream(listener: Listener, words: Path, hours: float, folder: Path) -> Path:
+    """Write the recording and its list into a folder; what the model has no label for is no keyword."""
+    if words == COMMANDS and not words.is_dir():
+        run("-m", "data.synthesis.spoken_commands", "--output", str(words))
+    source = ["--folder" if words.is_dir() else "--manifest", str(words.absolute())]
+    keywords = [label for label in listener.labels if label not in BACKGROUND]
+    length = ["--hours", str(hours), "--output", str(folder.absolute())]
+    run("-m", "data.keywords.long_recordings", *source, "--words", *keywords, *length)
+    return folder / "stream.flac"
+
+
+def _compare(listener: Listener, sound: Sound, spoken: Sequence[Spoken]) -> Iterator[list[str]]:
+    """A row for each threshold and refractory time."""
+    for threshold in sorted({*THRESHOLDS, listener.detection.threshold}):
+        for refractory_ms in (BEFORE_MS, listener.detection.refractory_ms):
+            detection = replace(listener.detection, refractory_ms=refractory_ms)
+            found = sound.detections(replace(listener, detection=detection), threshold)
+            matched = match(found, spoken)
+            counts = [len(spoken) - matched.misses, matched.misses, len(matched.false_alarms)]
+            repeated = _repeated(found, matched.false_alarms, listener.detection.refractory_ms / 1000)
+            yield [f"{threshold:g}", f"{refractory_ms:g} ms", *map(str, counts), str(repeated)]
+
+
+def _repeated(found: Sequence[Heard], false_alarms: Sequence[int], seconds: float) -> int:
+    """How many false alarms name the keyword that fired just before, at most so many seconds earlier."""
+    pairs = ((found[index - 1], found[index]) for index in false_alarms if index)
+    return sum(
+        one.keyword == other.keyword and other.seconds - one.seconds <= seconds for one, other in pairs
+    )
+
+
+def _print_delay(found: Sequence[Line], spoken: Sequence[Spoken]) -> None:
+    hits = match(found, spoken).hits
+    late = [found[hit].seconds - one.end for hit, one in zip(hits, spoken, strict=True) if hit is not None]
+    if late:
+        extremes = f"{min(late):.2f} to {max(late):.2f} s"
+        print(f"fired after the end  {np.median(late):8.2f} s in the middle, {extremes}")
+
+
+def _read(path: Path) -> list[Line]:
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return [Line(line["seconds"], line["keyword"], line["score"]) for line in lines]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--model", type=Path, nargs="+", required=True, help="bundles, or streamed artefacts in them"
+    )
+    parser.add_argument(
+        "--words", type=Path, nargs="+", default=[COMMANDS],
+        help="for each model a folder with a folder for each word, or a manifest of recorded words",
+    )  # fmt: skip
+    parser.add_argument("--hours", type=float, default=1.0, help="length of each recording (default: 1)")
+    parser.add_argument("--temporary", type=Path, help="for the recordings (default: the system's)")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

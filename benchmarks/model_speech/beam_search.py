@@ -1,0 +1,133 @@
+"""The beam search on a model's real posteriors: what leaving classes out and worker processes bring.
+
+    python benchmarks/model_speech/beam_search.py
+    python benchmarks/model_speech/beam_search.py --speech RUN --manifest LIST.tsv [--syllables RUN]
+
+Without options the demo's model and test set. With --syllables it also prints the syllable error rate for a
+grid of fusion weights and insertion bonuses: tune on a dev list, never on a test list.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from data.manifest import Utterance, read_manifest
+from model_speech.acoustic_model import AcousticModel, load_acoustic_model
+from model_speech.ctc import prefix_beam
+from model_speech.ctc.decoder import Decoder
+from model_speech.ctc.decoder import decoding as decoding_in
+from model_speech.ctc.prefix_beam import Hypothesis
+from recognition.recognizer import load_fusion
+from utils.audio.reading import read_audio
+from utils.errors import run_command
+from utils.features.speech import extract_features
+from utils.metrics import count_errors, total
+from utils.vocabulary import SPACE
+
+BATCH = 16
+BEAM = 10
+WEIGHTS, BONUSES = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6), (0.0, 1.0, 2.0, 2.5, 3.0, 4.0)
+Batch = tuple[np.ndarray, np.ndarray]
+
+
+def main() -> int:
+    """Compute the posteriors once, search them in several ways, print the tables."""
+    options = _parser().parse_args()
+    acoustic = load_acoustic_model(options.speech)
+    utterances = read_manifest(options.manifest)[: options.limit]
+    utterances.sort(key=lambda one: one.seconds)
+    batches = _posteriors(acoustic, utterances)
+    blank = acoustic.vocabulary.blank_index
+    console = Console()
+    _print_speed(batches, Decoder(blank, BEAM), len(utterances), console)
+    if options.syllables:
+        fusion = load_fusion(options.syllables, acoustic.vocabulary, 1.0, 0.0)
+        table = Table("weight", *(f"bonus {bonus}" for bonus in BONUSES), title="syllable error rate, %")
+        for weight in WEIGHTS:
+            fusions = [type(fusion)(fusion.model, fusion.ids, weight, bonus) for bonus in BONUSES]
+            found = [_search(batches, Decoder(blank, BEAM, fusion=one))[0] for one in fusions]
+            table.add_row(
+                str(weight), *(f"{100 * _error_rate(acoustic, utterances, one):.1f}" for one in found)
+            )
+        console.print(table)
+    return 0
+
+
+def _posteriors(acoustic: AcousticModel, utterances: Sequence[Utterance]) -> list[Batch]:
+    batches = []
+    for start in range(0, len(utterances), BATCH):
+        clips = [
+            read_audio(one.audio, acoustic.features.sample_rate) for one in utterances[start : start + BATCH]
+        ]
+        logits, lengths = acoustic.logits([extract_features(clip, acoustic.features) for clip in clips])
+        batches.append((np.asarray(logits)[:, : lengths.max()], lengths))
+    return batches
+
+
+def _print_speed(batches: Sequence[Batch], decoder: Decoder, utterances: int, console: Console) -> None:
+    best, seconds = _search(batches, decoder)
+    with mock.patch.object(prefix_beam, "_reaching", lambda least, entering: entering.shape[1]):
+        _, full_seconds = _search(batches, decoder)
+        with mock.patch.object(prefix_beam, "LEAST_PROBABILITY", 1e-30):
+            full, _ = _search(batches, decoder)
+    differing = sum(one.tokens != other.tokens for one, other in zip(best, full, strict=True))
+    table = Table("search", "utterances/s", title=f"beam {decoder.beam}, {utterances} utterances")
+    table.add_row("greedy", f"{utterances / _search(batches, Decoder(decoder.blank))[1]:.0f}")
+    table.add_row("up to 40 classes in every frame", f"{utterances / full_seconds:.0f}")
+    table.add_row("classes that can still reach the beam", f"{utterances / seconds:.0f}")
+    for workers in (1, 2):
+        table.add_row(
+            f"the same in {workers} processes", f"{utterances / _in_processes(batches, decoder, workers):.0f}"
+        )
+    console.print(table)
+    console.print(f"{differing} of {utterances} best readings differ from those of the full search")
+
+
+def _search(batches: Sequence[Batch], decoder: Decoder) -> tuple[list[Hypothesis], float]:
+    """The best reading of each utterance, and the seconds it took."""
+    began = time.perf_counter()
+    best = [hypotheses[0] for batch in batches for hypotheses in decoder.decode(*batch)]
+    return best, time.perf_counter() - began
+
+
+def _in_processes(batches: Sequence[Batch], decoder: Decoder, workers: int) -> float:
+    """Seconds with worker processes, from when they are there."""
+    with decoding_in(decoder, workers) as submit:
+        for future in [submit(*batches[0]) for _ in range(workers)]:
+            future.result()
+        began = time.perf_counter()
+        for future in [submit(*batch) for batch in batches]:
+            future.result()
+        return time.perf_counter() - began
+
+
+def _error_rate(
+    acoustic: AcousticModel, utterances: Sequence[Utterance], best: Sequence[Hypothesis]
+) -> float:
+    decoded = ([t for t in acoustic.vocabulary.decode(one.tokens) if t != SPACE] for one in best)
+    return total(
+        count_errors(one.pinyin, syllables) for one, syllables in zip(utterances, decoded, strict=True)
+    ).rate
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--speech", type=Path, default=Path("runs/demo/speech"), metavar="RUN")
+    parser.add_argument("--manifest", type=Path, default=Path("datasets/demo/test.tsv"), metavar="LIST")
+    parser.add_argument("--syllables", type=Path, metavar="RUN", help="run of a syllable_ngram")
+    parser.add_argument("--limit", type=int, help="only the first so many utterances")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

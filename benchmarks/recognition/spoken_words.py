@@ -1,0 +1,107 @@
+"""Real spoken words, people never heard: several keyword models, whole clips against streams, in one table.
+
+    python -m benchmarks.recognition.spoken_words
+    python -m benchmarks.recognition.spoken_words --models tc_resnet --epochs 2
+
+Trains each model on the training speakers of a folder of recorded words (lists train.tsv, dev.tsv, test.tsv;
+twelve Mandarin words with hard pairs in the shared data), by configs/keyword/spoken_words_*.yaml,
+exports it, and prints what the files exported do on the test speakers: accuracy (of a stream with its state
+reset before each clip, and never), size, and time of a call on one thread, of a whole clip and of one hop of
+a stream. Training is timed from the command's start to its end. Says so where the recordings are absent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.support.commands import ROOT, run
+from utils.errors import CorpusError, run_command
+from utils.files import write_json
+
+WORDS = ROOT.parent / "shared" / "data" / "audio" / "dspspeech20"
+CONFIG = "configs/keyword/spoken_words_{}.yaml"
+MODELS = ("resnet", "ds_cnn", "tc_resnet")
+COLUMNS = ("model", "parameters", "training", "file", "accuracy", "never reset", "kB", "µs a call")
+CLIP, STREAM = "litert/non_stream_{}.tflite", "litert/stream_external_{}.tflite"
+
+
+def main() -> int:
+    """Train, export, print the table."""
+    options = _parser().parse_args()
+    lists = {split: options.words / f"{split}.tsv" for split in ("train", "dev", "test")}
+    for path in lists.values():
+        if not path.is_file():
+            hint = "--words FOLDER with train.tsv, dev.tsv and test.tsv"
+            raise CorpusError("the recorded words aren't there", where=path, hint=hint)
+    rows = [_measure(name, lists, options) for name in options.models]
+    table = Table(*COLUMNS, title=options.words.name)
+    for row in rows:
+        _add(table, row)
+    Console(width=120).print(table)
+    return 0
+
+
+def _measure(name: str, lists: dict[str, Path], options: argparse.Namespace) -> dict[str, Any]:
+    """Train and export one model, or take what an earlier call left; its figures."""
+    folder = options.runs / name
+    data = [f"data.{split}=[{path}]" for split, path in lists.items()]
+    more = [f"training.epochs={options.epochs}"] if options.epochs else []
+    config = ["--config", CONFIG.format(name), "--run", str(folder)]
+    seconds = _timed(folder, "train.py", "keyword", *config, *data, *more, *options.overrides)
+    if not (folder / "export").is_dir():
+        modes = ["--mode", "non_stream", "stream_external", "--precision", "float", "int8"]
+        run("export.py", str(folder), "--format", "litert", *modes)
+    exported = json.loads((folder / "export" / "export.json").read_text(encoding="utf-8"))
+    return {"name": name, "seconds": seconds, **exported}
+
+
+def _timed(folder: Path, *command: str) -> float:
+    """Run a training; the seconds of all calls that trained anything, so that one may be cut short."""
+    times, history = folder / "wall_seconds.json", folder / "history.csv"
+    before = history.stat().st_size if history.is_file() else 0
+    began = time.perf_counter()
+    run(*command)
+    seconds = time.perf_counter() - began
+    past = json.loads(times.read_text(encoding="utf-8")) if times.is_file() else []
+    if history.stat().st_size > before:
+        write_json(times, past := [*past, seconds])
+    return sum(past)
+
+
+def _add(table: Table, row: dict[str, Any]) -> None:
+    """A line for each file of a model."""
+    first = [row["name"], f"{row['parameters']:,}", f"{row['seconds'] / 60:.1f} min"]
+    for path, way in ((CLIP, "non_stream"), (STREAM, "reset1")):
+        for precision in ("float", "int8"):
+            found = row["artefacts"][path.format(precision)]
+            shown = f"{found['accuracy'][way]:.2%}" + ("" if found["passed"] else " (fails)")
+            kind = "whole clip" if way == "non_stream" else f"hop of {1000 * row['stream']['seconds']:.0f} ms"
+            endless = f"{found['accuracy']['reset0']:.2%}" if path == STREAM else ""
+            size, call = f"{found['bytes'] / 1000:.0f}", f"{found['latency_us']:.0f}"
+            table.add_row(*first, f"{kind}, {precision}", shown, endless, size, call)
+            first = ["", "", ""]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--words", type=Path, default=WORDS, help="folder with train.tsv, dev.tsv, test.tsv")
+    parser.add_argument(
+        "--models", nargs="+", default=MODELS, metavar="NAME", help="see model_keyword/registry"
+    )
+    parser.add_argument("--epochs", type=int, default=0, help="evaluation intervals, for a trial")
+    parser.add_argument("--runs", type=Path, default=Path("runs/benchmarks/spoken_words"), metavar="FOLDER")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="for train.py")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

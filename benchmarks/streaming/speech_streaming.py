@@ -1,0 +1,139 @@
+"""An acoustic model on a stream: does it hear what it hears of whole recordings, how late, and how fast?
+
+    python -m benchmarks.streaming.speech_streaming runs/streaming/demo
+    python -m benchmarks.streaming.speech_streaming runs/streaming/demo --beside runs/speech --chunk 80 320
+
+Every recording of the test set is heard as a whole and chunk by chunk; printed are the syllable error of
+either, how many recordings give the same pinyin, by how much the logits differ, the look-ahead, what the
+stream carries from call to call, and the real-time factor for each chunk: processor seconds of all threads
+for a second of sound, features, model and greedy decoding, one recording at a time. --beside names a model
+that doesn't stream.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from tqdm import tqdm
+
+from data.evaluation_lists import lists_of_split, read_test_utterances
+from data.manifest import Utterance
+from model_speech.acoustic_model import AcousticModel, load_acoustic_model
+from model_speech.causal import CausalModel, load_causal_model
+from model_speech.ctc.prefix_beam import greedy_decode
+from streaming.conversion.streamability import stream_facts
+from streaming.speech.stream import LogitStream, SpeechStream, keras_stream
+from streaming.speech.utterances import Syllable
+from utils.audio.reading import read_audio
+from utils.cli import positive
+from utils.errors import run_command
+from utils.features.speech import extract_features
+from utils.metrics import count_errors, total
+from utils.run_folder.run import open_run
+from utils.vocabulary import SPACE
+
+COMPARED = 50  # recordings whose logits are compared
+
+Pinyin = list[tuple[str, ...]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Hear the test set in all ways, print the table."""
+    options = _parser().parse_args(arguments)
+    manifests = lists_of_split(open_run(options.run, "speech"), options.split, options.manifest)
+    utterances = read_test_utterances(manifests, options.limit)
+    model, acoustic = load_causal_model(options.run), load_acoustic_model(options.run)
+    sounds = [read_audio(one.audio, acoustic.features.sample_rate) for one in utterances]
+    table = Table("", "syllable error", "same pinyin", "real-time factor", title=str(options.run))
+    if options.beside:
+        heard, factor = _whole(load_acoustic_model(options.beside), sounds, "beside")
+        table.add_row(f"{options.beside}, whole", _error(utterances, heard), "", factor)
+    whole, factor = _whole(acoustic, sounds, "whole")
+    table.add_row("whole", _error(utterances, whole), "", factor)
+    for chunk in options.chunk:
+        frames = round(chunk / 1000 / model.features.hop_seconds)
+        heard, factor = _streamed(model, sounds, frames, f"{chunk} ms a call")
+        same = sum(one == other for one, other in zip(heard, whole, strict=True))
+        table.add_row(f"{chunk} ms a call", _error(utterances, heard), f"{same} of {len(whole)}", factor)
+    console = Console()
+    console.print(table)
+    facts = stream_facts(model.network)
+    difference = _difference(model, acoustic, sounds[:COMPARED])
+    ahead, row = 1000 * model.look_ahead_seconds, 1000 * model.frame_seconds
+    console.print(f"look-ahead {ahead:.0f} ms, a row of logits every {row:.0f} ms")
+    parameters = f"{model.network.count_params():,} parameters"
+    console.print(f"{len(facts.states)} states of {facts.state_values:,} values in all; {parameters}")
+    console.print(f"logits of {len(sounds[:COMPARED])} recordings differ by {difference:.1e} at most")
+    return 0
+
+
+def _whole(acoustic: AcousticModel, sounds: Sequence[np.ndarray], what: str) -> tuple[Pinyin, str]:
+    """What is heard of whole recordings, and the real-time factor."""
+    found, busy = [], 0.0
+    for samples in tqdm(sounds, what, disable=None):
+        start = time.process_time()
+        logits, lengths = acoustic.logits([extract_features(samples, acoustic.features)])
+        (hypothesis,) = greedy_decode(logits, lengths, acoustic.vocabulary.blank_index)
+        busy += time.process_time() - start
+        tokens = acoustic.vocabulary.decode(hypothesis.tokens)
+        found.append(tuple(token for token in tokens if token != SPACE))
+    return found, _factor(busy, sounds, acoustic.features.sample_rate)
+
+
+def _streamed(model: CausalModel, sounds: Sequence[np.ndarray], frames: int, what: str) -> tuple[Pinyin, str]:
+    """What is heard chunk by chunk, and the real-time factor."""
+    stream = SpeechStream(model, keras_stream(model, frames), frames)
+    stream.feed(sounds[0])  # compiles the model
+    stream.reset()
+    found, busy = [], 0.0
+    block = frames * model.features.hop_samples
+    for samples in tqdm(sounds, what, disable=None):
+        start, events = time.process_time(), []
+        for begin in range(0, len(samples), block):
+            events += stream.feed(samples[begin : begin + block])
+        events += stream.flush()
+        busy += time.process_time() - start
+        found.append(tuple(event.pinyin for event in events if isinstance(event, Syllable)))
+    return found, _factor(busy, sounds, model.features.sample_rate)
+
+
+def _difference(model: CausalModel, acoustic: AcousticModel, sounds: Sequence[np.ndarray]) -> float:
+    """The greatest difference of a logit, streamed in the shortest chunks."""
+    stream, greatest = LogitStream(model, keras_stream(model, model.time_stride), model.time_stride), 0.0
+    for samples in tqdm(sounds, "logits", disable=None):
+        rows = np.concatenate([stream.feed(samples), stream.flush()])
+        (whole,), (length,) = acoustic.logits([extract_features(samples, acoustic.features)])
+        greatest = max(greatest, float(np.abs(rows - whole[:length]).max()))
+    return greatest
+
+
+def _error(utterances: Sequence[Utterance], heard: Pinyin) -> str:
+    counts = [count_errors(one.pinyin, pinyin) for one, pinyin in zip(utterances, heard, strict=True)]
+    return f"{total(counts).rate:.2%}"
+
+
+def _factor(busy: float, sounds: Sequence[np.ndarray], rate: int) -> str:
+    return f"{busy / (sum(map(len, sounds)) / rate):.4f}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", type=Path, help="run folder of a model that streams")
+    parser.add_argument("--beside", type=Path, metavar="RUN", help="a model that hears whole recordings")
+    parser.add_argument("--split", default="test", help="of the run's config (default: test)")
+    parser.add_argument("--manifest", type=Path, action="append", metavar="LIST", help="instead of the split")
+    parser.add_argument("--limit", type=positive, help="only the first so many recordings")
+    parser.add_argument("--chunk", type=positive, nargs="+", default=[80], metavar="MS", help="(default: 80)")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,143 @@
+"""Figures of converters in; one table for the screen, Markdown for the docs out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from benchmarks.support.pinyin_sentences import AISHELL, ASKED, THCHS, TONELESS
+from utils.errors import CorpusError
+from utils.files import write_text
+
+BEGIN, END = "<!-- figures of benchmarks.model_language.pinyin_to_hanzi -->", "<!-- end of the figures -->"
+SHOWN = [(name, given) for name in (THCHS, AISHELL) for given in ASKED[name]]
+BLIND, SAMPLED = "°", "†"
+WIDTH = 140  # columns of characters that the summary needs
+_ABSENT = "-"
+
+Facts = Mapping[str, Any]  # a converter of the JSON file
+_SPEED: tuple[tuple[str, Callable[[Facts], str]], ...] = (
+    ("sentences/s", lambda one: f"{one['speed']['sentences_a_second']:,.0f}"),
+    ("one, ms", lambda one: f"{one['speed']['milliseconds']:,.1f}"),
+    ("start, s", lambda one: f"{one['speed']['start_seconds']:.1f}"),
+    ("memory, MB", lambda one: f"{one['speed']['peak_memory'] / 1e6:,.0f}"),
+    ("disk, MB", lambda one: f"{one['size'] / 1e6:,.0f}"),
+)
+NOTES = (
+    "CER of hanzi in %; 10 % wrong: every tenth syllable replaced, left out or joined by another, as our "
+    "acoustic models mistake them (`utils/mandarin/pinyin_noise.py`), so that one left out costs at "
+    f"least one error. {BLIND} makes no use of tones. {SAMPLED} slow: a fixed sample of the sentences. "
+    "AISHELL-1 writes 余 as 馀, which counts as an error of every converter. "
+    "simplepinyin has probably seen AISHELL-1. "
+    "Speed: AISHELL-1 dev in batches, a process of its own, "
+    "nothing else asked of the converter than its first answer; one: the median of single sentences; start: "
+    "until the first sentence is there; memory: the most that the process has held; disk: the library and "
+    "its data, without Python and frameworks."
+)
+
+
+def as_table(results: Facts) -> Table:
+    """The summary, for the screen."""
+    table = Table(title=f"pinyin → hanzi, CER %, {results['date']}, {machine_line(results)}")
+    table.add_column("converter")
+    for title in _titles():
+        table.add_column(title.replace(" test: ", "\n").replace(" dev: ", "\n"), justify="right")
+    for one in results["converters"]:
+        table.add_row(*_summary_row(one))
+    return table
+
+
+def as_markdown(results: Facts) -> str:
+    """The summary, intervals and sentence errors, what each converter is, and what was left out."""
+    converters = results["converters"]
+    parts = [
+        f"Measured {results['date']} on {machine_line(results)} by `{results['command']}`.",
+        _markdown_table(["converter", *_titles()], [_summary_row(one) for one in converters]),
+        NOTES,
+    ]
+    for name, ways in ASKED.items():
+        rows = [_detail_row(one, name, ways) for one in converters]
+        sizes = [score for one in converters for score in one["scores"] if score["test_set"] == name]
+        most = max(sizes, key=lambda score: score["sentences"], default=None)
+        count = f"{most['sentences']:,} sentences, {most['characters']:,} hanzi" if most else "not measured"
+        titles = [f"{figure}, {given}" for given in ways for figure in ("CER", "sentences wrong")]
+        parts += [f"**{name}** ({count}), % with the 95 % interval:"]
+        parts += [_markdown_table(["converter", *titles], rows)]
+    about = [[one["name"], one["version"], one["licence"], _sample(one)] for one in converters]
+    parts += ["What they are:", _markdown_table(["converter", "version", "licence", "sentences"], about)]
+    parts += [f"Left out: {one['name']}: {one['reason']}." for one in results["skipped"]]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_markdown(path: Path, results: Facts) -> None:
+    """Write the figures into a document, between its marks, or as a new one.
+
+    Raises:
+        CorpusError: the document has no place for them.
+    """
+    text = f"{BEGIN}\n\n{as_markdown(results)}\n{END}\n"
+    if path.is_file():
+        before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+        _, end, after = rest.partition(END)
+        if not (begin and end):
+            hint = f"mark the place by the lines '{BEGIN}' and '{END}', or name a new file"
+            raise CorpusError("the document has no place for the figures", where=path, hint=hint)
+        text = before + text.removesuffix("\n") + after
+    write_text(path, text)
+
+
+def machine_line(results: Facts) -> str:
+    """Processor, cores, memory, Python."""
+    machine = results["machine"]
+    return (
+        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']:.0f} GiB, "
+        f"Python {machine['python']}"
+    )
+
+
+def _titles() -> list[str]:
+    return [*(f"{name}: {given}" for name, given in SHOWN), *(title for title, _ in _SPEED)]
+
+
+def _summary_row(one: Facts) -> list[str]:
+    found = {(score["test_set"], score["given"]): score for score in one["scores"]}
+    cells = [_plain(one, found.get(key), key[1]) for key in SHOWN]
+    name = one["name"] + (f" {SAMPLED}" if one["most"] else "")
+    return [name, *cells, *(cell(one) for _, cell in _SPEED)]
+
+
+def _plain(one: Facts, score: Facts | None, given: str) -> str:
+    if score is None:
+        return _ABSENT
+    return f"{100 * score['cer']['rate']:.2f}" + (BLIND if _is_blind(one, given) else "")
+
+
+def _is_blind(one: Facts, given: str) -> bool:
+    return not one["tones"] and given != TONELESS
+
+
+def _detail_row(one: Facts, name: str, ways: Iterable[str]) -> list[str]:
+    found = {score["given"]: score for score in one["scores"] if score["test_set"] == name}
+    cells = [one["name"] + (f" {SAMPLED}" if one["most"] else "")]
+    for given in ways:
+        for figure in ("cer", "sentence_error"):
+            rate = found[given][figure] if given in found else None
+            cells.append(_with_interval(rate) if rate else _ABSENT)
+    return cells
+
+
+def _with_interval(rate: Facts) -> str:
+    low, high = 100 * rate["low"], 100 * rate["high"]
+    return f"{100 * rate['rate']:.2f} ({low:.2f}-{high:.2f})"
+
+
+def _sample(one: Facts) -> str:
+    return f"{one['most']:,} of each kind" if one["most"] else "all"
+
+
+def _markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    marks = ["---", *("---:" for _ in titles[1:])]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (titles, marks, *rows))

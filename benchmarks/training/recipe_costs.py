@@ -1,0 +1,195 @@
+"""What the recipes for THCHS-30 and AISHELL-1 cost on this machine, from measured training steps: one table.
+
+    python -m benchmarks.training.recipe_costs [--steps 5] [--recipe dfcnn_thchs30 --recipe cbhg_thchs30]
+
+No corpus is read. Each recipe's model trains on random batches of the corpus's mean utterance length, in a
+process of its own, with the recipe's optimiser and precision; a step is the median after two steps of
+warm-up. The hours are the step's time for each second of audio (for each syllable, of a language model)
+times the size of the corpus times the recipe's epochs. Batches are smaller than the recipe's, so that they
+fit into any memory; the computation of features, the evaluations and early stopping are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from tqdm import tqdm
+
+from benchmarks.support.commands import ROOT
+from benchmarks.support.training_step import ctc_losses, measured_alone, random_batch
+from utils.config import load_config
+from utils.errors import run_command
+from utils.features.speech import feature_bins
+from utils.run_folder.run import PRETRAINED
+from utils.vocabulary import acoustic_vocabulary
+
+WARM_UP_STEPS = 2
+AUDIO_SECONDS = 32.0  # of speech in a measured batch
+SYLLABLES = 1024  # in a measured batch
+
+
+@dataclass(frozen=True)
+class TrainingSplit:
+    """Size of a corpus's training split: utterances, hours of audio, syllables."""
+
+    utterances: int
+    hours: float
+    syllables: int
+
+
+# Sizes as published with the corpora (openslr.org/18 and /33); syllables: counted in the transcripts.
+CORPORA = {
+    "thchs30": TrainingSplit(utterances=10_000, hours=25.5, syllables=327_000),
+    "aishell1": TrainingSplit(utterances=120_098, hours=150.0, syllables=1_730_000),
+}
+
+
+def main() -> None:
+    """Measure each recipe in a process of its own and print the table."""
+    options = _parser().parse_args()
+    if options.only:
+        print(json.dumps(measure(Path(options.only), options.steps)))
+        return
+    recipes = [path for path in sorted((ROOT / "configs").glob("*/*.yaml")) if _corpus(path)]
+    chosen = [path for path in recipes if not options.recipe or path.stem in options.recipe]
+    rows = {
+        path.stem: measured_alone("benchmarks.training.recipe_costs", str(path))
+        for path in tqdm(chosen, disable=None, leave=False)
+    }
+    _print(rows)
+
+
+def measure(recipe: Path, steps: int) -> dict[str, float]:
+    """Train a recipe's model on a random batch; parameters, seconds a step, hours an epoch and in all."""
+    corpus = CORPORA[_corpus(recipe)]
+    speech = recipe.parent.name == "speech"
+    step, batch, share = (_speech_step if speech else _language_step)(recipe, corpus)
+    times = []
+    for _ in range(WARM_UP_STEPS + steps):
+        start = time.perf_counter()
+        np.asarray(step.run(batch))
+        times.append(time.perf_counter() - start)
+    seconds = float(np.median(times[WARM_UP_STEPS:]))
+    epoch = seconds / share / 3600
+    return {
+        "parameters": step.parameters,
+        "step_seconds": seconds,
+        "epoch_hours": epoch,
+        "epochs": step.epochs,
+        "hours": epoch * step.epochs,
+    }
+
+
+@dataclass(frozen=True)
+class MeasuredStep:
+    """A compiled training step, the size of its model, and how many epochs the recipe has."""
+
+    run: Callable[[dict[str, np.ndarray]], Any]
+    parameters: int
+    epochs: int
+
+
+def _speech_step(recipe: Path, corpus: TrainingSplit) -> tuple[MeasuredStep, dict[str, np.ndarray], float]:
+    """The step of an acoustic model, a batch for it, and the batch's fraction of an epoch."""
+    # TensorFlow is loaded in the measuring process only.
+    from model_speech.registry import MODELS
+    from training.tasks.speech import VARIANTS, SpeechConfig
+
+    config = load_config(SpeechConfig, recipe, ["task=speech"], VARIANTS)
+    bins, classes = feature_bins(config.features), len(acoustic_vocabulary())
+    length = max(1, round(3600 * corpus.hours / corpus.utterances))  # seconds
+    utterances = max(1, round(AUDIO_SECONDS / length))
+    build = MODELS[config.model.name].build
+    step = _compiled(
+        config,
+        lambda: build(config.model, bins, classes),
+        lambda model: ctc_losses(model, config.model.time_stride, classes),
+    )
+    batch = random_batch(utterances, length, bins, classes)
+    return step, batch, utterances * length / (3600 * corpus.hours)
+
+
+def _language_step(recipe: Path, corpus: TrainingSplit) -> tuple[MeasuredStep, dict[str, np.ndarray], float]:
+    """The step of a language model, a batch for it, and the batch's fraction of an epoch."""
+    from model_language.registry import MODELS
+    from model_language.vocabulary.symbols import Symbols
+    from training.losses import CandidateLoss, pack_pairs
+    from training.tasks.language_config import VARIANTS, LanguageConfig
+
+    config = load_config(LanguageConfig, recipe, ["task=language"], VARIANTS)
+    symbols = Symbols.load(PRETRAINED)  # any real vocabulary serves
+    rng = np.random.default_rng(0)
+    length = max(1, round(corpus.syllables / corpus.utterances))
+    sentences = max(1, SYLLABLES // length)
+    known = np.flatnonzero(symbols.candidates[:, 0])  # syllables that some hanzi is read as
+    ids = rng.choice(known, (sentences, length)).astype(np.int32)
+    batch = {"syllables": ids, "targets": symbols.candidates[ids, 0].astype(np.int32)}
+    loss = CandidateLoss(symbols.candidates, config.model.label_smoothing)
+
+    def losses(model: Any) -> Callable[[dict[str, Any], bool], Any]:
+        def of_batch(arrays: dict[str, Any], training: bool) -> Any:
+            logits = model({"syllables": arrays["syllables"]}, training=training)
+            return loss.call(pack_pairs(arrays["syllables"], arrays["targets"]), logits)
+
+        return of_batch
+
+    build = MODELS[config.model.name].build
+    step = _compiled(config, lambda: build(config.model, symbols, None), losses)
+    return step, batch, ids.size / corpus.syllables
+
+
+def _compiled(config: Any, build: Callable[[], Any], losses: Callable[[Any], Any]) -> MeasuredStep:
+    """The recipe's model with its optimiser, compiled as ``train.py`` compiles it."""
+    from training.backends.step import make_train_step
+    from training.loop import prepare_backend
+    from training.optimiser import make_optimizer
+
+    prepare_backend(config.training, config.seed)
+    model = build()
+    optimizer = make_optimizer(config.optimiser, 1000)
+    step = make_train_step(model, optimizer, losses(model), xla=config.training.xla)
+    return MeasuredStep(step, model.count_params(), config.training.epochs)
+
+
+def _corpus(recipe: Path) -> str:
+    """The corpus that a recipe is named after; empty if it is none of the two."""
+    return next((name for name in CORPORA if recipe.stem.endswith(f"_{name}")), "")
+
+
+def _print(rows: dict[str, dict[str, float]]) -> None:
+    table = Table(title="Recipes for THCHS-30 and AISHELL-1: hours of training steps on this machine")
+    for column in ("recipe", "weights", "step", "epoch", "epochs", "in all"):
+        table.add_column(column, justify="left" if column == "recipe" else "right", no_wrap=True)
+    for name, row in rows.items():
+        table.add_row(
+            name,
+            f"{row['parameters'] / 1e6:.1f} M",
+            f"{row['step_seconds']:.2f} s",
+            f"{row['epoch_hours']:.1f} h",
+            f"{row['epochs']}",
+            f"{row['hours']:.0f} h",
+        )
+    Console().print(table)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--steps", type=int, default=5, help="that are timed (default: %(default)s)")
+    parser.add_argument("--recipe", action="append", metavar="NAME", help="only this recipe; may be repeated")
+    parser.add_argument("--only", metavar="FILE", help="measure this recipe here, print its figures as JSON")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

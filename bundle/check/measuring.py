@@ -1,0 +1,110 @@
+"""A folder with artefacts in; what a process of its own finds of each, judged, out."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bundle.variants import Precision, Variant
+from utils.errors import BundleError
+from utils.files import read_arrays
+
+TOLERANCE = {Precision.FLOAT: 1e-4, Precision.FLOAT16: 1e-2}
+"""Largest difference of a logit, for each unit of the largest logit (at least 1): see :func:`verdict`."""
+POINT = 0.01
+"""Largest loss of accuracy of weights or arithmetic in 8 bits; one clip, where a clip is more than this."""
+_ROOT = Path(__file__).parents[2]
+_DISTRIBUTIONS = {
+    "tensorflow": "tensorflow",
+    "ai_edge_litert": "ai-edge-litert",
+    "onnxruntime": "onnxruntime",
+}
+
+
+def runtime_version(variant: Variant) -> str | None:
+    """``ai-edge-litert 2.3.0``, or nothing if the runtime isn't installed here."""
+    if importlib.util.find_spec(variant.runtime) is None:
+        return None
+    name = _DISTRIBUTIONS[variant.runtime]
+    try:
+        return f"{name} {importlib.metadata.version(name)}"
+    except importlib.metadata.PackageNotFoundError:
+        return name  # built by hand
+
+
+def measure(
+    bundle: Path, variant: Variant, tests: Path | None
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Run `bundle.check.proof` on one artefact in a process of its own, on one thread.
+
+    Args:
+        bundle: the folder.
+        variant: the artefact.
+        tests: .npz with the test clips, for the accuracy; None: not measured.
+
+    Returns:
+        What was found (see `bundle.check.proof`), and the artefact's answers to the golden clips.
+
+    Raises:
+        BundleError: the artefact can't be run; its process's last words say why.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "result.json"
+        command = [sys.executable, "-m", "bundle.check.proof", str(bundle.absolute()), variant.path]
+        command += ["--result", str(result), *(["--tests", str(tests)] if tests else [])]
+        settings = os.environ | {
+            "PYTHONPATH": str(_ROOT),
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+            "CUDA_VISIBLE_DEVICES": "",
+        }
+        settings |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        ended = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, check=False)
+        if ended.returncode or not result.is_file():
+            words = ended.stderr.strip().splitlines()[-1:] or [f"it ended with {ended.returncode}"]
+            raise BundleError(f"the artefact can't be run ({words[0][:500]})", where=variant.path)
+        return json.loads(result.read_text(encoding="utf-8")), read_arrays(result.with_suffix(".npz"))
+
+
+def verdict(
+    variant: Variant, found: Mapping[str, Any], source_accuracy: Mapping[str, float] | None
+) -> list[str]:
+    """What is wrong with an artefact; empty: it passes.
+
+    float and float16 are held to the source model's logits, ``dynamic`` and ``int8`` to its accuracy: what
+    rounding does to a logit says little about the answers.
+
+    Args:
+        variant: the artefact.
+        found: by :func:`measure`.
+        source_accuracy: the source model's, if it was measured.
+    """
+    problems = []
+    if variant.precision in TOLERANCE:
+        allowed = TOLERANCE[variant.precision] * max(1.0, found["largest"])
+        for name, difference in found["difference"].items():
+            if not difference <= allowed:  # NaN fails too
+                problems.append(
+                    f"differs from the source model by {difference:.2g} ({name}), allowed {allowed:.2g}"
+                )
+    elif source_accuracy and "accuracy" in found:
+        allowed = max(POINT, 1 / found["clips"]) + 1e-9
+        for name, accuracy in found["accuracy"].items():
+            if source_accuracy[name] - accuracy > allowed:
+                loss = 100 * (source_accuracy[name] - accuracy)
+                problems.append(f"{name} accuracy is {loss:.1f} points below the source model's, allowed 1")
+    elif not np.isfinite(found["agreement"]) or found["agreement"] < _LEAST_AGREEMENT:
+        problems.append(f"only {found['agreement']:.0%} of the golden clips get the source model's label")
+    return problems
+
+
+_LEAST_AGREEMENT = 0.8  # where no test set is at hand: a broken artefact agrees by chance only

@@ -1,0 +1,232 @@
+"""An export source and the variants asked for in; a bundle's folder, proven and whole, out."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from tqdm import tqdm
+
+from bundle.check.measuring import measure, runtime_version, verdict
+from bundle.export.source import ExportSource
+from bundle.export.workshop import Workshop
+from bundle.folder import ANSWERS, CLIPS, FORMAT, LABELS, STREAM, files_in, write_facts
+from bundle.report import Made, accuracy_text, report_json, report_text
+from bundle.runtimes.artefacts import INPUT
+from bundle.variants import Format, Precision, Variant
+from model_keyword.labels import labels_hash, write_labels
+from streaming.conversion.streamability import check_streamable
+from utils.backend.model_cost import multiply_accumulates
+from utils.errors import BundleError
+from utils.files import replacing_folder, write_json, write_text
+
+_PACKAGES = ("tensorflow", "keras", "numpy", "ai-edge-litert", "onnx", "onnxruntime", "tf2onnx")
+
+
+def export_bundle(
+    source: ExportSource,
+    variants: Sequence[Variant],
+    output: Path,
+    *,
+    frames_per_call: int = 0,
+    force: bool = False,
+    allow_flex: bool = False,
+) -> list[Made]:
+    """Write a bundle with these artefacts, each measured in a fresh process.
+
+    Args:
+        source: what is exported.
+        variants: at least one; all are to be ones that are offered (`bundle.variants`).
+        output: the folder; it appears when all is done.
+        frames_per_call: of streams; 0: the fewest that the model's strides allow.
+        force: replace a folder that is there.
+        allow_flex: let LiteRT files need TensorFlow's operations.
+
+    Returns:
+        What was made, and what is wrong with it. An artefact that can't be made among several is a problem
+        in the list; alone it is an error.
+
+    Raises:
+        ConfigError: the model can't stream and only streams are asked for; each layer in the way is named.
+        BundleError: the folder is there, or the only variant can't be made.
+    """
+    if output.exists() and not force:
+        hint = "--force replaces it, --output names another folder"
+        raise BundleError("there is something already", where=output, hint=hint)
+    states = list(dict.fromkeys(variant.state for variant in variants))
+    streams = any(variant.streams for variant in variants)
+    with Workshop(source, frames_per_call, allow_flex) as workshop, replacing_folder(output) as folder:
+        _write_parts(workshop, folder, streams)
+        workshop.describe(states, folder / "models")
+        accuracy = workshop.accuracies(streams) if len(source.tests) else None
+        with tempfile.TemporaryDirectory() as temporary:
+            tests = Path(temporary) / "tests.npz"
+            np.savez(tests, **source.test_arrays())
+            made, answers = _make_all(workshop, variants, folder, tests, accuracy)
+        np.savez(folder / ANSWERS, **answers)
+        frames = source.golden.inputs.shape[1]
+        costs = {state: _cost(workshop.stage(state).model, frames) for state in states}
+        _write_report(workshop, folder, made, accuracy, costs)
+    return made
+
+
+def can_stream(source: ExportSource) -> list[str]:
+    """What keeps the source from streaming, a line a layer; empty: it streams."""
+    if source.row_stride:
+        return list(source.obstacles)
+    return [str(obstacle) for obstacle in check_streamable(source.model)]
+
+
+def _cost(model: keras.Model, frames: int) -> int | None:
+    """Multiply-accumulates of a call; None if a layer's aren't known."""
+    try:
+        return multiply_accumulates(model, frames)
+    except ValueError:
+        return None
+
+
+def _write_parts(workshop: Workshop, folder: Path, streams: bool) -> None:
+    """Labels, tables, golden clips, and what a stream or an utterance is like."""
+    source = workshop.source
+    write_labels(folder / LABELS, source.labels)
+    for name, text in source.tables.items():
+        write_text(folder / name, text)
+    (folder / CLIPS).parent.mkdir()
+    np.savez(folder / CLIPS, **workshop.golden(streams))
+    geometry = workshop.geometry if streams else {"due": 0, "delay": 0}
+    write_json(folder / STREAM, {**geometry, "row_stride": source.row_stride})
+
+
+def _make_all(
+    workshop: Workshop, variants: Sequence[Variant], folder: Path, tests: Path, accuracy: Mapping | None
+) -> tuple[list[Made], dict[str, np.ndarray]]:
+    made, answers = [], {}
+    for variant in _shown(variants):
+        try:
+            artefact, own = _make(workshop, variant, folder, tests, accuracy)
+        except BundleError as error:
+            if len(variants) == 1:
+                raise
+            _remove(folder / variant.path)
+            made.append(Made(variant, {}, [f"not made: {error.what}"]))
+            continue
+        made.append(artefact)
+        answers |= {f"{variant.path}:{name}": values for name, values in own.items()}
+        kind = workshop.source.kind
+        write_text(folder / f"{variant.path}.accuracy.txt", accuracy_text(made[-1], kind))
+    return made, answers
+
+
+def _make(
+    workshop: Workshop, variant: Variant, folder: Path, tests: Path, accuracy: Mapping | None
+) -> tuple[Made, dict[str, np.ndarray]]:
+    """Write and measure one artefact; int8 that fails is made again with ever more of its layers in float."""
+    for float_layers in _float_layers(workshop, variant):
+        start = time.perf_counter()
+        workshop.write(variant, folder / variant.path, float_layers)
+        seconds = time.perf_counter() - start
+        found, answers = measure(folder, variant, tests if accuracy else None)
+        problems = verdict(variant, found, accuracy)
+        if not problems:
+            break
+    found |= {"bytes": _size(folder / variant.path), "seconds_to_make": round(seconds, 2)}
+    found |= {"runtime": runtime_version(variant), "float_layers": list(float_layers)}
+    return Made(variant, found, problems), answers
+
+
+def _float_layers(workshop: Workshop, variant: Variant) -> Iterator[tuple[str, ...]]:
+    """Names of the layers to leave in float: none at first; then, of int8, those around 1, 2, 4 … tensors."""
+    yield ()
+    count = 1
+    while variant.precision is Precision.INT8 and count < 2 * len(workshop.noisiest_layers):
+        chosen = workshop.noisiest_layers[:count]
+        yield tuple(dict.fromkeys(name for names in chosen for name in names))
+        count *= 2
+
+
+def _shown(variants: Sequence[Variant]) -> Iterator[Variant]:
+    """The variants, with a bar on a terminal and elsewhere a line for each that is done (standard error)."""
+    with tqdm(total=len(variants), unit="artefact", disable=None) as bar:
+        for number, variant in enumerate(variants, start=1):
+            bar.set_description(str(variant))
+            start = time.perf_counter()
+            yield variant
+            bar.update()
+            if bar.disable:
+                seconds = time.perf_counter() - start
+                print(f"{number}/{len(variants)} {variant}: {seconds:.1f} s", file=sys.stderr, flush=True)
+
+
+def _write_report(
+    workshop: Workshop, folder: Path, made: Sequence[Made], accuracy: Mapping | None, costs: Mapping
+) -> None:
+    source = workshop.source
+    written = [one for one in made if one.found]
+    about = {
+        "model": source.model.name,
+        "parameters": source.model.count_params(),
+        "accuracy": accuracy,
+        "accuracy_by_shift": dict(source.accuracy_by_shift),
+        "test_clips": len(source.tests),
+        "frame_seconds": source.frame_seconds,
+        "row_stride": source.row_stride,
+        "multiply_accumulates": costs,
+        "stream": workshop.geometry if any(one.variant.streams for one in made) else None,
+    }
+    write_json(folder / "export.json", report_json(about, made))
+    write_text(folder / "export.md", report_text(about, made, source.raw))
+    facts = {
+        "format": FORMAT,
+        "kind": source.kind,
+        "features": dict(source.features),
+        "features_hash": source.features_hash,
+        "labels_hash": labels_hash(source.labels),
+        "decoding": dict(source.decoding),
+        "row_stride": about.pop("row_stride"),
+        "tables": sorted(source.tables),
+        "stream": about.pop("stream"),
+        "source": {"config_hash": source.config_hash, **about},
+        "packages": _versions(),
+        "artefacts": {one.variant.path: _artefact_facts(workshop, one) for one in written},
+        "files": files_in(folder),
+    }
+    write_facts(folder, facts)
+
+
+def _artefact_facts(workshop: Workshop, one: Made) -> dict[str, Any]:
+    variant = one.variant
+    shape = workshop.stage(variant.state).signature(None)[INPUT].shape.as_list()
+    batch = 1 if variant.streams or variant.format is Format.LITERT else None
+    if shape[1] is None and variant.format is Format.LITERT and not workshop.source.row_stride:
+        shape[1] = workshop.source.golden.inputs.shape[1]
+    return {
+        "format": variant.format,
+        "state": variant.state,
+        "precision": variant.precision,
+        "input_shape": [batch, *shape[1:]],
+        "passed": not one.problems,
+        "flex": one.found["flex"],
+    }
+
+
+def _versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in _PACKAGES} | {
+        "backend": keras.backend.backend()
+    }
+
+
+def _size(path: Path) -> int:
+    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+    return sum(one.stat().st_size for one in files)
+
+
+def _remove(path: Path) -> None:
+    if path.is_file():
+        path.unlink()

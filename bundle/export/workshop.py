@@ -1,0 +1,268 @@
+"""An export source and variants in; the artefacts of a bundle, its golden clips and drawings, out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from bundle.check.clips import Stream, chunks_of, streamed
+from bundle.check.scoring import final_answers, score
+from bundle.check.utterances import error_rate, row_counts, without_padding
+from bundle.export.drawing import graph_svg
+from bundle.export.frozen_graphs import write_frozen_graph
+from bundle.export.litert_files import litert_file
+from bundle.export.onnx_files import onnx_model, write_onnx
+from bundle.export.quantisation import layers_by_noise
+from bundle.export.source import Clips, ExportSource
+from bundle.export.stages import Stage, StreamReference, unroll_recurrences, write_saved_model
+from bundle.runtimes.artefacts import INPUT, LENGTHS, open_artefact
+from bundle.variants import Format, Precision, State, Variant
+from streaming.conversion.convert import to_mode
+from streaming.conversion.modes import Mode
+from streaming.conversion.streamability import StreamFacts, stream_facts
+from utils.errors import BundleError
+from utils.files import write_text
+
+CALIBRATION_CALLS = 5000
+"""Calls that the int8 of a stream is calibrated with; the converter keeps them all in memory."""
+_CLIPS_A_STREAM = 4  # that a calibration hears before the state is reset: both are typical of the use
+BATCH = 64
+MOST_UNROLLED = 200  # frames of a clip that a recurrent layer is written out for
+
+
+@dataclass
+class Workshop:
+    """Makes the artefacts of one source; what several of them need is made once.
+
+    Attributes:
+        source: what is exported.
+        frames_per_call: of the streams; 0: the fewest that the model's strides allow.
+        allow_flex: let LiteRT files need TensorFlow's operations.
+    """
+
+    source: ExportSource
+    frames_per_call: int = 0
+    allow_flex: bool = False
+    _folder: tempfile.TemporaryDirectory = field(default_factory=tempfile.TemporaryDirectory)
+    _stages: dict[State, Stage] = field(default_factory=dict)
+    _saved: dict[tuple[State, bool], Path] = field(default_factory=dict)
+    _onnx: dict = field(default_factory=dict)
+
+    def __enter__(self) -> Workshop:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._folder.cleanup()
+
+    @cached_property
+    def stream(self) -> StreamFacts:
+        """What the source's stream is like.
+
+        Raises:
+            ConfigError: it can't stream; each layer in the way is named, with what to use instead.
+        """
+        return stream_facts(self.source.model)
+
+    @property
+    def chunk(self) -> int:
+        """Input frames (or samples) a call."""
+        return (self.frames_per_call or self.stream.frames_per_call) * self.stream.hop
+
+    @property
+    def due(self) -> int:
+        """Input frames until the answer to a golden clip is there."""
+        if self.stream.window:
+            return self.stream.window
+        return self.source.golden.inputs.shape[1] + self.stream.delay * self.stream.stride
+
+    @property
+    def delay(self) -> int:
+        """Rows of CTC at a stream's beginning that stand for no sound."""
+        return self.stream.delay or 0
+
+    @property
+    def geometry(self) -> dict[str, float]:
+        """What who feeds a stream has to know: sizes in input frames (samples, where the model takes them).
+
+        ``chunk``: of a call. ``seconds``: of sound in a call. ``due``: until the first answer that counts.
+        ``delay``: rows of CTC at a stream's beginning that stand for no sound.
+        """
+        seconds = self.chunk / self.stream.hop * self.source.frame_seconds
+        return {"chunk": self.chunk, "seconds": seconds, "due": self.due, "delay": self.delay}
+
+    def stage(self, state: State) -> Stage:
+        """The model in one mode."""
+        if state not in self._stages:
+            self._stages[state] = Stage(state, self._model(state))
+        return self._stages[state]
+
+    def _model(self, state: State) -> keras.Model:
+        if self.source.row_stride:  # of whole utterances: it is exported as it was trained
+            return self.source.model
+        frames = 1 if state is State.NON_STREAM else self.chunk // self.stream.hop
+        return to_mode(self.source.model, Mode(str(state)), frames)
+
+    @cached_property
+    def reference(self) -> StreamReference:
+        """The source's stream, which those of the artefacts are compared with."""
+        return StreamReference(self.stage(State.EXTERNAL))
+
+    @cached_property
+    def noisiest_layers(self) -> list[tuple[str, ...]]:
+        """Layers that int8 may have to leave in float, the first ones first (see `layers_by_noise`).
+
+        None of a speech model: each attempt is another conversion and another measurement, of minutes there.
+        """
+        if self.source.kind != "keyword":
+            return []
+        return layers_by_noise(self.source.model, self.source.calibration.inputs)
+
+    def write(self, variant: Variant, path: Path, float_layers: Collection[str] = ()) -> None:
+        """Make one artefact.
+
+        Args:
+            variant: which.
+            path: of the new file or folder.
+            float_layers: names of layers that int8 leaves in float.
+
+        Raises:
+            BundleError: the converter fails, or needs TensorFlow's operations; they are named.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stage = self.stage(variant.state)
+        match variant.format:
+            case Format.SAVED_MODEL:
+                write_saved_model(stage, path)
+            case Format.FROZEN_GRAPH:
+                write_frozen_graph(stage, path)
+            case Format.LITERT:
+                content = litert_file(
+                    self._saved_model(variant.state, variant.precision), variant.state, variant.precision,
+                    lambda: self.samples(variant.state), self.allow_flex, float_layers,
+                )  # fmt: skip
+                path.write_bytes(content)
+            case Format.ONNX:
+                if variant.state not in self._onnx:
+                    self._onnx[variant.state] = onnx_model(stage)
+                model, samples = self._onnx[variant.state], self.samples(variant.state)
+                write_onnx(model, variant.precision, path, samples, float_layers)
+
+    def _saved_model(self, state: State, precision: Precision) -> Path:
+        """A SavedModel that LiteRT is converted from.
+
+        Clips have one length there, and int8 has no loops; whole utterances keep any length.
+        """
+        clips = not self.source.row_stride
+        unrolled = clips and state is State.NON_STREAM and precision is Precision.INT8
+        if (state, unrolled) not in self._saved:
+            stage = self.stage(state)
+            if unrolled:
+                stage = Stage(state, to_mode(self.source.model, Mode.NON_STREAM_INFERENCE))
+                unroll_recurrences(stage.model, MOST_UNROLLED)
+            path = Path(self._folder.name) / f"{state}_{unrolled}"
+            if clips:
+                stage = replace(stage, frames=self.source.golden.inputs.shape[1])
+            write_saved_model(stage, path, batch=1)
+            self._saved[state, unrolled] = path
+        return self._saved[state, unrolled]
+
+    def samples(self, state: State) -> Iterator[dict[str, np.ndarray]]:
+        """Typical calls: values of all inputs by name.
+
+        Raises:
+            BundleError: there are no clips to calibrate with.
+        """
+        clips = self.source.calibration
+        if not len(clips):
+            hint = "int8 needs recordings of the training split: put them where the run's config.yaml says"
+            raise BundleError("no clips to calibrate int8 with", hint=hint)
+        if clips.lengths is not None:
+            takes_lengths = LENGTHS in self.stage(state).signature(1)
+            for clip, length in zip(clips.inputs, clips.lengths, strict=True):
+                given = {LENGTHS: np.array([length], np.int32)} if takes_lengths else {}
+                yield {INPUT: clip[None, :length], **given}
+            return
+        if state is State.NON_STREAM:
+            yield from ({INPUT: clip[None]} for clip in clips.inputs)
+            return
+        fewer = clips.spread(max(CALIBRATION_CALLS * self.chunk // self.due, 1))
+        for number, clip in enumerate(fewer.inputs):
+            if number % _CLIPS_A_STREAM == 0:
+                self.reference.reset()
+            for chunk in chunks_of(clip, self.chunk, self.due):
+                yield {INPUT: chunk, **(self.reference.states if state is State.EXTERNAL else {})}
+                self.reference.step(chunk)
+
+    def answers(self, clips: np.ndarray, how: str, stream: Stream | None = None) -> np.ndarray:
+        """The source's answers: ``non_stream``, ``reset`` (state reset before each clip) or ``running``.
+
+        Args:
+            clips: (N, T, …).
+            how: see above.
+            stream: to be asked instead of the source's own.
+        """
+        if how != "non_stream":
+            return streamed(stream or self.reference, clips, self.chunk, self.due, reset=how == "reset")
+        starts = range(0, len(clips), BATCH)
+        parts = [self.source.model(clips[start : start + BATCH], training=False) for start in starts]
+        return np.concatenate([keras.ops.convert_to_numpy(part) for part in parts])
+
+    def answer(self, inputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """The source's logits for whole utterances: (N, T, …), (N,) → (N, rows, classes), with padding."""
+        names = {"features": inputs, "syllables": inputs, "lengths": lengths}
+        given = {name: names[name] for name in self.source.model.input}
+        return keras.ops.convert_to_numpy(self.source.model(given, training=False))
+
+    def golden(self, streams: bool) -> dict[str, np.ndarray]:
+        """Inputs and references of the golden clips, and the source's answers to them."""
+        clips = self.source.golden
+        if clips.lengths is not None:
+            answers = self.answer(clips.inputs, clips.lengths)
+            valid = row_counts(clips.lengths, self.source.row_stride)
+            return {**clips.arrays(), "non_stream": without_padding(answers, valid)}
+        names = ["non_stream", *(["reset", "running"] if streams else [])]
+        answers = {name: self.answers(clips.inputs, name) for name in names}
+        return {**clips.arrays(), **answers}
+
+    def accuracies(self, streams: bool) -> dict[str, float]:
+        """The source's own accuracy on the test clips: ``non_stream``, ``reset1``, ``reset0``."""
+        tests: Clips = self.source.tests
+        if stride := self.source.row_stride:
+            return {"non_stream": 1 - error_rate(self.answer, self.source.test_arrays(), stride)}
+        found = {"non_stream": score(self.answers(tests.inputs, "non_stream"), tests.references)}
+        stream = self._quick_stream() if streams else None
+        for name, how in {"reset1": "reset", "reset0": "running"}.items() if streams else ():
+            answers = self.answers(tests.inputs, how, stream)
+            found[name] = score(final_answers(answers, self.delay), tests.references)
+        return found
+
+    def _quick_stream(self) -> Stream:
+        """The source's stream in LiteRT: the same to six digits, and 50 times as quick as TensorFlow."""
+        state, precision = State.EXTERNAL, Precision.FLOAT
+        try:
+            content = litert_file(self._saved_model(state, precision), state, precision, list)
+        except BundleError:  # an operation that LiteRT doesn't have
+            return self.reference
+        path = Path(self._folder.name) / "source.tflite"
+        path.write_bytes(content)
+        return open_artefact(path)
+
+    def describe(self, states: Sequence[State], folder: Path) -> None:
+        """Write summary and drawing of each mode."""
+        for state in states:
+            model = self.stage(state).model
+            write_text(folder / state / "model_summary.txt", summary_text(model))
+            write_text(folder / state / "graph.svg", graph_svg(model, f"{model.name}, {state}"))
+
+
+def summary_text(model: keras.Model) -> str:
+    """Layers, output shapes and parameter counts, as ``model.summary()`` prints them."""
+    lines: list[str] = []
+    model.summary(print_fn=lines.append, line_length=110)
+    return "\n".join(lines) + "\n"

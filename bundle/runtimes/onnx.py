@@ -1,0 +1,62 @@
+"""A ``.onnx`` file in; calls through onnxruntime out. NumPy and onnxruntime, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+
+from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, Facts
+from bundle.variants import State
+from utils.errors import BundleError
+
+MODE, OPERATIONS = "mode", "operations"
+"""Keys of a file's metadata: the mode, and the operations of the graph before onnxruntime fuses them."""
+
+
+def open_backend(path: Path, threads: int) -> OnnxBackend:
+    """Open a file; see :func:`bundle.runtimes.artefacts.open_artefact`."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = threads
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return OnnxBackend(session)
+    except Exception as error:  # onnxruntime's exceptions have no common class but this one
+        hint = "export it again, or copy it again"
+        raise BundleError(f"the .onnx file can't be used ({error})", where=path, hint=hint) from error
+
+
+class OnnxBackend:
+    """One session."""
+
+    def __init__(self, session: onnxruntime.InferenceSession):
+        self._session = session
+        inputs = {one.name: one.shape for one in session.get_inputs()}
+        types = {one.name: one.type for one in session.get_inputs()}
+        metadata = session.get_modelmeta().custom_metadata_map
+        self.facts = Facts(
+            state=State(metadata[MODE]),
+            input_shape=tuple(size if isinstance(size, int) else None for size in inputs[INPUT]),
+            states={name: tuple(shape) for name, shape in inputs.items() if name.startswith(STATE_PREFIX)},
+            operations=int(metadata[OPERATIONS]),
+            takes_lengths=LENGTHS in inputs,
+            takes_tokens=types[INPUT] == "tensor(int32)",
+        )
+        self._names = [OUTPUT, *(name + NEXT_SUFFIX for name in self.facts.states)]
+
+    def call(
+        self, inputs: Mapping[str, np.ndarray], states: Mapping[str, np.ndarray]
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """See :class:`bundle.runtimes.artefacts.Backend`."""
+        output, *after = self._session.run(self._names, {**inputs, **states})
+        return output, dict(zip(states, after, strict=True))
+
+    def initial_states(self) -> dict[str, np.ndarray]:
+        """Zeros."""
+        return {name: np.zeros(shape, np.float32) for name, shape in self.facts.states.items()}
+
+    def forget(self) -> None:
+        """Nothing to do: an ONNX file holds no state."""

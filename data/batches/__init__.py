@@ -1,0 +1,4 @@
+"""Cached features and encoded labels in; padded batches in a reproducible order out.
+
+Read ``mixture`` (which utterances an epoch reads), then ``batching``.
+"""

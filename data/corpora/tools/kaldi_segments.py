@@ -1,0 +1,145 @@
+"""Kaldi's ``segments`` → the stretches of long recordings as files of their own, each written once.
+
+A manifest names whole files, so a segment becomes one: ``RECORDING/SEGMENT_FROM_TO.wav`` (milliseconds),
+mono, 16 bit, at the rate of the recording. A file that is there and not older than its recording is kept: a
+broken-off run goes on where it was, and another time in ``segments`` gives another file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import soundfile
+
+from data.corpora.tools.preparation import Problem
+from data.corpora.tools.transcripts import utf8_lines
+from utils.audio.reading import audio_seconds, write_wav
+from utils.errors import AudioError
+
+# Seconds that a segment may reach over the end of its recording, as in Kaldi's extract-segments.
+MAX_OVERSHOOT = 0.5
+_TO_THE_END = -1.0
+_LONGEST_NAME = 200  # bytes; a file system has 255, and a temporary name is longer
+_LOUDEST = 64.0  # a float sample beyond is an integer that was stored as it is
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A line of ``segments``.
+
+    Attributes:
+        id: of the utterance.
+        recording: id of the recording.
+        start: seconds.
+        end: seconds; -1 for the end of the recording.
+        problem: what is wrong with the line; the times are then 0.
+    """
+
+    id: str
+    recording: str
+    start: float = 0.0
+    end: float = 0.0
+    problem: Problem | None = None
+
+
+def read_segments(path: Path) -> Iterator[Segment]:
+    """The lines of a ``segments`` file, ``UTTERANCE RECORDING START END``.
+
+    Raises:
+        CorpusError: the file can't be read.
+    """
+    for number, line, readable in utf8_lines(path):
+        fields = line.split()
+        place = f"{path.name}:{number}"
+        name, recording = (*fields, "", "")[:2]
+        if len(fields) != 4 or not readable:
+            problem = Problem("not a line of segments", f"{place}: UTTERANCE RECORDING START END expected")
+            yield Segment(name, recording, problem=problem)
+            continue
+        start, end = map(_seconds, fields[2:])
+        problem = None
+        if not (start >= 0 and (end > start or end == _TO_THE_END)):  # so that NaN is none
+            problem = Problem("not a stretch of time", f"{place}: {fields[2]} to {fields[3]}")
+        elif max(map(len, _file_name(Segment(name, recording, start, end)).parts)) > _LONGEST_NAME:
+            problem = Problem("segment's name is too long for a file", place)
+        yield Segment(name, recording, problem=problem) if problem else Segment(name, recording, start, end)
+
+
+def cut_segments(audio: Path, segments: Sequence[Segment], folder: Path) -> dict[str, Path | Problem]:
+    """Write the segments of one recording, one after the other: little memory, however long it is.
+
+    Args:
+        audio: the recording; several channels become their mean.
+        segments: of it, without those that have a problem.
+        folder: gets the files.
+
+    Returns:
+        The id of each segment → its file, or why there is none.
+
+    Raises:
+        OSError: a file can't be written.
+    """
+    results: dict[str, Path | Problem] = {}
+    try:
+        length = audio_seconds(audio)
+        with soundfile.SoundFile(audio) as recording:
+            for segment in sorted(segments, key=lambda segment: segment.start):
+                results[segment.id] = _cut(recording, length, segment, folder / _file_name(segment))
+    except (AudioError, soundfile.SoundFileError) as error:
+        reason = error.what if isinstance(error, AudioError) else str(error)
+        problem = Problem("the segment's recording can't be read", f"{audio}: {reason}")
+        return {segment.id: results.get(segment.id, problem) for segment in segments}
+    return results
+
+
+def missing_seconds(audio: Path, segments: Sequence[Segment], folder: Path) -> float:
+    """How much of a recording :func:`cut_segments` still has to write, about, in seconds."""
+    new = [segment for segment in segments if not _is_current(folder / _file_name(segment), audio)]
+    return sum(segment.end - segment.start for segment in new if segment.end != _TO_THE_END)
+
+
+def _cut(recording: soundfile.SoundFile, length: float, segment: Segment, file: Path) -> Path | Problem:
+    if segment.start >= length or segment.end > length + MAX_OVERSHOOT:
+        detail = f"{segment.start} to {segment.end} s, {segment.recording} has {length:.3f} s"
+        return Problem("segment reaches over the end of its recording", detail)
+    if _is_current(file, Path(recording.name)):
+        return file
+    end = length if segment.end == _TO_THE_END else min(segment.end, length)
+    first, last = (round(seconds * recording.samplerate) for seconds in (segment.start, end))
+    recording.seek(first)
+    samples = recording.read(last - first, dtype="float32", always_2d=True)  # (samples, channels)
+    if not len(samples) or not np.abs(samples).max() <= _LOUDEST:  # "not": NaN compares as false
+        return Problem(
+            "segment has no samples, or NaN, or floats not scaled to 1", f"{recording.name} {first}"
+        )
+    write_wav(file, samples.mean(axis=1), recording.samplerate)
+    return file
+
+
+def _is_current(file: Path, audio: Path) -> bool:
+    return file.is_file() and audio.is_file() and file.stat().st_mtime_ns >= audio.stat().st_mtime_ns
+
+
+def _file_name(segment: Segment) -> Path:
+    """``RECORDING/SEGMENT_FROM_TO.wav``; ids may hold anything but spaces, so also ``/`` and ``..``."""
+    end = "end" if segment.end == _TO_THE_END else round(segment.end * 1000)
+    return Path(_quoted(segment.recording), f"{_quoted(segment.id)}_{round(segment.start * 1000)}_{end}.wav")
+
+
+def _quoted(name: str) -> str:
+    quoted = quote(name, safe="")
+    return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
+
+
+def _seconds(text: str) -> float:
+    """The number, or NaN, which no comparison accepts."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return math.nan
+    return seconds if math.isfinite(seconds) else math.nan

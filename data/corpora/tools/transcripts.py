@@ -1,0 +1,107 @@
+"""Transcripts as corpora write them → candidates with hanzi and pinyin, or with what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+from data.corpora.tools.preparation import Candidate, Problem, clean_text
+from utils.errors import CorpusError
+from utils.mandarin.pinyin import NAME_DOTS, hanzi_to_pinyin, is_hanzi
+
+NOT_UTF8 = "transcript is not UTF-8"
+MISSING = "transcript missing"
+
+_PAUSE = re.compile(rf"[\s、，。；：？！…,.;:?!{NAME_DOTS}]+")
+_UNREAD = {
+    "digits in the transcript": re.compile(r"\d"),
+    "Latin letters in the transcript": re.compile("[A-Za-z]"),
+}
+
+
+def candidate_of(
+    name: str, split: str, audio: Path, speaker: str, text: str | Problem, note: str = ""
+) -> Candidate:
+    """Clean a transcript and read it aloud.
+
+    Spaces, punctuation and the dots in names separate words or clauses: no phrase of pypinyin's dictionary is
+    looked up across them, unless the text is written one character at a time. How digits and letters were
+    read isn't known, so a text with them is refused, each for its own reason.
+
+    Args:
+        name: the utterance's id.
+        split: as in :class:`Candidate`.
+        audio: the recording.
+        speaker: who speaks.
+        text: the transcript as written, or why there is none.
+        note: as in :class:`Candidate`.
+    """
+    if isinstance(text, Problem):
+        return Candidate(name, split, audio, speaker, problem=text)
+    words = [word for word in map(clean_text, _PAUSE.split(unicodedata.normalize("NFKC", text))) if word]
+    hanzi = "".join(words)
+    for reason, unread in _UNREAD.items():
+        if unread.search(hanzi):
+            return Candidate(name, split, audio, speaker, hanzi, problem=Problem(reason, hanzi))
+    if not is_hanzi(hanzi):  # empty, or the check says which characters
+        return Candidate(name, split, audio, speaker, hanzi)
+    segmented = words if 1 < len(words) < len(hanzi) else None
+    try:
+        pinyin = tuple(hanzi_to_pinyin(hanzi, segmented))
+    except CorpusError as error:
+        return Candidate(name, split, audio, speaker, hanzi, problem=Problem("no reading", error.what))
+    return Candidate(name, split, audio, speaker, hanzi, pinyin, note=note)
+
+
+def utf8_lines(path: Path) -> Iterator[tuple[int, str, bool]]:
+    """Line numbers from 1, lines without their ends, and whether the line is UTF-8; empty ones are left out.
+
+    A line in another encoding comes with ``�`` for what can't be read, so that its id can still be told.
+
+    Raises:
+        CorpusError: the file can't be read.
+    """
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if number == 1:
+                    line = line.removeprefix(b"\xef\xbb\xbf")
+                if not line.strip():
+                    continue
+                text = line.decode("utf-8", errors="replace").rstrip("\r\n")
+                # U+FFFD itself is never meant in a transcript: an earlier conversion wrote it.
+                yield number, text, "\ufffd" not in text
+    except OSError as error:
+        raise CorpusError("can't read the list", where=path, hint=error.strerror) from error
+
+
+def read_transcripts(path: Path) -> dict[str, str | Problem]:
+    """A list of ``id text …`` lines (AISHELL's, Kaldi's ``text``): id → its text, or what is wrong with it.
+
+    Raises:
+        CorpusError: the file can't be read.
+    """
+    texts: dict[str, str | Problem] = {}
+    for number, line, readable in utf8_lines(path):
+        name, text = (*line.split(None, 1), "")[:2]
+        if name in texts:
+            texts[name] = Problem("transcript comes twice", f"line {number}")
+        else:
+            texts[name] = text if readable else Problem(NOT_UTF8, f"line {number}")
+    return texts
+
+
+def read_transcript_file(path: Path) -> str | Problem:
+    """The one line of a file that holds nothing but a transcript, or what is wrong with it."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig").strip()
+    except FileNotFoundError:
+        return Problem(MISSING, str(path))
+    except UnicodeDecodeError as error:
+        return Problem(NOT_UTF8, f"byte {error.start} of {path}")
+    lines = text.splitlines()
+    if len(lines) > 1:
+        return Problem("transcript has several lines", f"{len(lines)} in {path}")
+    return text

@@ -1,0 +1,76 @@
+"""Utterances and settings → the keys that their features have in the cache.
+
+A key is a hash of all that determines an utterance's features: settings, audio path, size and time; for
+altered copies also augmentation, seed, id and copy number. What changed has another key.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from data.features.augment import AugmentConfig
+from data.features.shards import KEY
+from data.manifest import Utterance
+from utils.audio.reading import recordings_in
+from utils.features.speech import FeatureConfig, settings_hash
+
+_AUGMENT_VERSION = 1  # raise it when the same settings give other copies than before
+_KEY_BYTES = 15  # before base64: 20 characters, no padding
+
+
+def feature_keys(
+    utterances: Sequence[Utterance], features: FeatureConfig, augment: AugmentConfig, seed: int
+) -> tuple[np.ndarray, list[tuple[str, str]]]:
+    """Keys of all copies, (utterances, 1 + copies) KEY; empty where the file is missing.
+
+    Returns:
+        The keys, and the missing files as (id, reason).
+    """
+    copies = range(1, 1 + augment.copies)
+    settings, here = settings_hash(features), Path.cwd()
+    chance = _augment_hash(augment, seed) if augment.copies else ""
+    keys: list[bytes] = []
+    failures: list[tuple[str, str]] = []
+    for utterance in utterances:
+        # Path.absolute would take longer than all the rest, and this is done at each start of a training.
+        path = os.path.join(here, utterance.audio)  # noqa: PTH118
+        try:
+            state = os.stat(path)  # noqa: PTH116
+        except OSError:
+            failures.append((utterance.id, f"no such audio file, {path}"))
+            keys += [b""] * (1 + augment.copies)
+            continue
+        source = _hash(f"{settings}\n{path}\n{state.st_size}\n{state.st_mtime_ns}")
+        keys.append(_key(source))
+        for copy in copies:
+            altered = source.copy()
+            altered.update(f"\n{chance}\n{utterance.id}\n{copy}".encode())
+            keys.append(_key(altered))
+    return np.array(keys, KEY).reshape(len(utterances), 1 + augment.copies), failures
+
+
+def _augment_hash(augment: AugmentConfig, seed: int) -> str:
+    """Of all that shapes an altered copy, the noise and room recordings included; not of how many copies."""
+    values = dataclasses.asdict(augment)
+    del values["copies"]
+    for folder in (augment.noise_folder, augment.room_folder):
+        for path in recordings_in(folder) if folder else ():
+            state = path.stat()
+            values[str(path)] = [state.st_size, state.st_mtime_ns]
+    return _key(_hash(json.dumps([_AUGMENT_VERSION, seed, values], sort_keys=True))).decode()
+
+
+def _hash(source: str) -> hashlib.blake2b:
+    return hashlib.blake2b(source.encode(), digest_size=_KEY_BYTES)
+
+
+def _key(source: hashlib.blake2b) -> bytes:
+    return base64.b64encode(source.digest())

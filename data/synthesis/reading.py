@@ -1,0 +1,108 @@
+"""The words of a sentence in, its citation reading and what is really said out.
+
+Corpora note the citation tones; a synthesiser has to be told the spoken ones where it doesn't know the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from utils.mandarin.pinyin import hanzi_to_pinyin, tone_of
+from utils.mandarin.sandhi import said_bu, said_third, said_yi
+
+PAUSE = "，"
+
+# Words whose reading pypinyin gets wrong, or gives in another way than it is said in these sentences.
+READINGS: dict[str, str] = {
+    "得了": "de2 le5",
+    "只": "zhi1",
+    "调": "tiao2",
+    "教": "jiao1",
+    "长": "chang2",
+    "一场": "yi1 chang2",
+    "弹吉他": "tan2 ji2 ta1",
+    "旋转": "xuan2 zhuan3",
+    "种满": "zhong4 man3",
+    "大夫": "dai4 fu5",
+    "丈夫": "zhang4 fu5",
+}
+
+_UNCHANGED = {"一": "yi1", "不": "bu4"}
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence in words, with one canonical citation syllable a hanzi.
+
+    Attributes:
+        words: hanzi, as they would be divided by a space in a THCHS-30 transcript.
+        pinyin: citation reading, ``("ni3", "hao3")``.
+        pauses: the numbers of syllables after which the speaker pauses.
+    """
+
+    words: tuple[str, ...]
+    pinyin: tuple[str, ...]
+    pauses: tuple[int, ...] = ()
+
+    @property
+    def hanzi(self) -> str:
+        """The sentence without spaces."""
+        return "".join(self.words)
+
+
+def make_sentence(items: Iterable[str]) -> Sentence:
+    """Give words (and ``PAUSE`` marks) their citation reading, word by word."""
+    words: list[str] = []
+    pinyin: list[str] = []
+    pauses: list[int] = []
+    for item in items:
+        if item == PAUSE:
+            pauses.append(len(pinyin))
+        else:
+            words.append(item)
+            pinyin.extend(word_reading(item))
+    return Sentence(tuple(words), tuple(pinyin), tuple(p for p in pauses if 0 < p < len(pinyin)))
+
+
+@cache
+def word_reading(word: str) -> tuple[str, ...]:
+    """The citation syllables of a word: ours where given (``READINGS``), else pypinyin's without sandhi."""
+    if word in READINGS:
+        return tuple(READINGS[word].split())
+    # pypinyin's phrases write 一 and 不 as they are said (是不是 shi4 bu2 shi4); a citation doesn't.
+    return tuple(
+        _UNCHANGED.get(char, syllable)
+        for char, syllable in zip(word, hanzi_to_pinyin(word, [word]), strict=True)
+    )
+
+
+def spoken_reading(sentence: Sentence) -> tuple[str, ...]:
+    """What is really said: 不 and 一 change their tone, and a third tone before a third tone rises.
+
+    The last is what the synthesiser does by itself, over word boundaries and in chains (我想买水: 2 2 2 3),
+    but not over a pause; here it keeps the transcript true to the recording.
+    """
+    syllables = spoken_input(sentence)
+    followings = (_following_tone(syllables, i, sentence) for i in range(len(syllables)))
+    return tuple(map(said_third, syllables, followings))
+
+
+def spoken_input(sentence: Sentence) -> tuple[str, ...]:
+    """What to hand to the synthesiser: citation tones but for 不 and 一, whose changes it doesn't know."""
+    hanzi, pinyin = sentence.hanzi, sentence.pinyin
+    changed = list(pinyin)
+    for i, char in enumerate(hanzi[:-1]):
+        following = _following_tone(pinyin, i, sentence)
+        if char == "不" and pinyin[i] == "bu4":
+            changed[i] = said_bu(following)
+        elif char == "一" and pinyin[i] == "yi1":
+            changed[i] = said_yi(hanzi, i, following)
+    return tuple(changed)
+
+
+def _following_tone(syllables: Sequence[str], place: int, sentence: Sentence) -> int:
+    """The tone of the next syllable, 0 where a pause or nothing follows."""
+    end = place + 1 == len(syllables) or place + 1 in sentence.pauses
+    return 0 if end else tone_of(syllables[place + 1])

@@ -1,0 +1,208 @@
+"""A grammar (``grammar.txt``) or the user's own text in, sentences with their readings out.
+
+A grammar is word lists and rules. A sentence is drawn from it by choosing one alternative of every rule on
+the way, so that each word of it turns up often enough to be learnt, while whole sentences hardly ever come
+twice: there are tens of millions of them (``distinct_sentences``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from data.synthesis.reading import PAUSE, Sentence, make_sentence
+from utils.errors import CorpusError
+from utils.mandarin.pinyin import hanzi_to_pinyin, is_syllable, normalise_syllable
+
+GRAMMAR_PATH = Path(__file__).with_name("grammar.txt")
+MIN_SYLLABLES, MAX_SYLLABLES = 4, 16  # of a sentence of the grammar
+MAX_TEXT_SYLLABLES = 40  # of a line of the user's own text: about ten seconds of speech
+_DOMAIN = "sentence."
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """``rules[name]`` holds the alternatives; each is a tuple of words and of ``<name>`` references."""
+
+    rules: dict[str, tuple[tuple[str, ...], ...]]
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The rules that yield whole sentences."""
+        return tuple(name for name in self.rules if name.startswith(_DOMAIN))
+
+
+def read_grammar(path: str | Path = GRAMMAR_PATH) -> Grammar:
+    """Read a grammar file; its format stands at the top of ``grammar.txt``.
+
+    Raises:
+        CorpusError: a line outside of a rule, an unknown ``<name>``, a rule without alternatives …
+    """
+    rules: dict[str, list[tuple[str, ...]]] = {}
+    kind, current = "", None
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if header := re.fullmatch(r"(\S+) ([:=])", line):
+            current, kind = rules.setdefault(header[1], []), header[2]
+        elif current is None or not line.startswith(" "):
+            raise CorpusError(f"{line!r} is not part of a rule", where=f"{path}:{number}", hint="indent it")
+        else:
+            current.extend([tuple(line.split())] if kind == ":" else [(word,) for word in line.split()])
+    grammar = Grammar({name: tuple(alternatives) for name, alternatives in rules.items()})
+    _check_grammar(grammar, path)
+    return grammar
+
+
+def _check_grammar(grammar: Grammar, path: str | Path) -> None:
+    empty = [name for name, alternatives in grammar.rules.items() if not alternatives]
+    used = {
+        item[1:-1] for rule in grammar.rules.values() for words in rule for item in words if item[0] == "<"
+    }
+    unknown = sorted(used - set(grammar.rules))
+    unused = sorted(set(grammar.rules) - used - set(grammar.domains))
+    for names, fault in (
+        (empty, "without alternatives"),
+        (unknown, "used but not given"),
+        (unused, "never used"),
+    ):
+        if names:
+            raise CorpusError(f"rules {fault}: {', '.join(names)}", where=path)
+    if not grammar.domains:
+        raise CorpusError(f"no rule named {_DOMAIN}*", where=path)
+
+
+def distinct_sentences(grammar: Grammar | None = None) -> int:
+    """Count the sentences of 4 to 16 syllables: the product over each rule's parts, summed over the rules.
+
+    Every way through the rules is counted once; that no two of them give the same text is tested.
+    """
+    grammar = grammar or read_grammar()
+    lengths: Counter[int] = Counter()
+    for domain in grammar.domains:
+        lengths.update(count_by_length(grammar, domain, {}))
+    return sum(count for length, count in lengths.items() if MIN_SYLLABLES <= length <= MAX_SYLLABLES)
+
+
+def count_by_length(grammar: Grammar, name: str, known: dict[str, Counter[int]]) -> Counter[int]:
+    """Number of syllables -> number of expansions of a rule; ``known`` holds the rules counted before."""
+    if name in known:
+        return known[name]
+    total: Counter[int] = Counter()
+    for alternative in set(grammar.rules[name]):  # one that is written twice is only drawn more often
+        product = Counter({0: 1})
+        for item in alternative:
+            if item[0] == "<":
+                part = count_by_length(grammar, item[1:-1], known)
+            else:
+                part = Counter({0 if item == PAUSE else len(item): 1})
+            product = Counter(
+                {
+                    length: sum(product[length - own] * count for own, count in part.items())
+                    for length in {a + b for a in product for b in part}
+                }
+            )
+        total.update(product)
+    known[name] = total
+    return total
+
+
+class Drawer:
+    """Draws expansions of rules, each of which deals out all its alternatives before one comes again.
+
+    So no word of a list is missing by bad luck, and a sentence rarely compares a thing with itself.
+    """
+
+    def __init__(self, grammar: Grammar, rng: np.random.Generator):
+        self.grammar, self.rng = grammar, rng
+        self._cards: dict[str, list[int]] = {}
+
+    def expand(self, name: str) -> list[str]:
+        """One expansion of the rule ``name``: words and pauses."""
+        alternatives = self.grammar.rules[name]
+        if not self._cards.get(name):
+            self._cards[name] = self.rng.permutation(len(alternatives)).tolist()
+        words: list[str] = []
+        for item in alternatives[self._cards[name].pop()]:
+            words.extend(self.expand(item[1:-1]) if item[0] == "<" else [item])
+        return words
+
+
+def draw_sentences(count: int, seed: int, grammar: Grammar | None = None) -> list[Sentence]:
+    """Draw ``count`` distinct sentences; the same seed gives the same ones, in the same order.
+
+    A smaller ``count`` gives the beginning of the longer list. The domains take turns.
+
+    Raises:
+        CorpusError: the grammar has not enough sentences.
+    """
+    grammar = grammar or read_grammar()
+    if count * 2 > distinct_sentences(grammar):
+        raise CorpusError(f"{count} sentences are more than half of the grammar's", hint="ask for fewer")
+    drawer = Drawer(grammar, np.random.default_rng([seed, 0x7E87]))
+    sentences: dict[str, Sentence] = {}
+    while len(sentences) < count:
+        domain = grammar.domains[len(sentences) % len(grammar.domains)]
+        sentence = make_sentence(drawer.expand(domain))
+        if MIN_SYLLABLES <= len(sentence.pinyin) <= MAX_SYLLABLES:
+            sentences.setdefault(sentence.hanzi, sentence)
+    return list(sentences.values())
+
+
+def read_sentences(path: str | Path) -> tuple[list[Sentence], list[tuple[int, str]]]:
+    """Read the user's own text: lines of ``pinyin<TAB>hanzi``, or of hanzi alone (pypinyin reads those).
+
+    Punctuation becomes a pause. Lines that can't be spoken as they stand are not dropped silently.
+
+    Returns:
+        The distinct sentences in the order of the file, and ``(line number, reason)`` of every line left out.
+
+    Raises:
+        CorpusError: the file can't be read or has no usable line.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(
+            f"can't read the text: {error}", where=path, hint="give a UTF-8 text file"
+        ) from error
+    sentences: dict[str, Sentence] = {}
+    rejected: list[tuple[int, str]] = []
+    for number, line in enumerate(lines, 1):
+        sentence = _sentence_of_line(line)
+        if isinstance(sentence, str):
+            rejected.append((number, sentence))
+        elif sentence.hanzi in sentences:
+            rejected.append((number, "the same sentence as above"))
+        else:
+            sentences[sentence.hanzi] = sentence
+    if not sentences:
+        raise CorpusError(
+            "no line that can be spoken", where=path, hint="pinyin<TAB>hanzi or hanzi, one sentence a line"
+        )
+    return list(sentences.values()), rejected
+
+
+def _sentence_of_line(line: str) -> Sentence | str:
+    """The sentence of one line of the user's text, or the reason why it has none."""
+    reading, _, text = line.rpartition("\t")
+    parts = [part for part in re.split(r"[\s，。！？；：、,.!?;:“”‘’「」《》（）()…—-]+", text) if part]
+    hanzi = "".join(parts)
+    if not hanzi or not re.fullmatch(r"[㐀-䶿一-鿿〇]+", hanzi):
+        return "holds something else than hanzi" if hanzi else "empty"
+    if len(hanzi) > MAX_TEXT_SYLLABLES:
+        return f"{len(hanzi)} syllables, more than {MAX_TEXT_SYLLABLES}"
+    try:
+        pinyin = [normalise_syllable(s) for s in reading.split()] if reading else hanzi_to_pinyin(hanzi)
+    except CorpusError as error:
+        return str(error)
+    if len(pinyin) != len(hanzi) or not all(map(is_syllable, pinyin)):
+        return f"{len(pinyin)} syllables for {len(hanzi)} hanzi"
+    if mute := [syllable for syllable in pinyin if not re.search("[aoeiuv]", syllable)]:
+        return f"the synthesiser can't say {mute[0]}"  # 嗯, 呒: syllables without a vowel
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    return Sentence(tuple(parts), tuple(pinyin), tuple(int(end) for end in ends))

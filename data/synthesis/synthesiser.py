@@ -1,0 +1,204 @@
+"""Syllables in, speech out: child processes that speak, one a worker, each started again when it dies.
+
+The child is ``espeak.py``; the pipe between is described there. This process never loads espeak-ng.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from utils.errors import CorpusError
+from utils.mandarin.pinyin import tone_of, without_tone
+
+SAMPLE_RATE = 22050  # Hz, what the child speaks at
+REPLY_SECONDS = 20.0  # the child gives a hung fork up after half of this; later than that it hangs itself
+COMMAND = (sys.executable, "-m", "data.synthesis.espeak")
+
+_PIPE_BYTES = 1 << 20
+_ROOT = Path(__file__).parents[2]
+# Spelled out as English letters by espeak-ng 1.52 when written in pinyin (see espeak.py).
+_PHONEMES = {"xiong": "S;'iong", "qiong": "tS;h'iong", "jiong": "tS;'iong"}
+_TONE_PHONEMES = {1: "55", 2: "35", 3: "214", 4: "51", 5: "11"}
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class SynthesiserError(CorpusError):
+    """The synthesiser died of, hung on or refused this pair of voice and text. Another pair may do."""
+
+
+@dataclass(frozen=True)
+class Speech:
+    """What to say and how; the field names are those of the request on the pipe.
+
+    Attributes:
+        voice: a variant, ``"f3"``; empty for the plain voice.
+        text: in the synthesiser's notation (``to_text``).
+        speed: words a minute, 80 to 450; usual 175.
+        pitch: 0 to 100; usual 50.
+        range: of the pitch, 0 (monotonous) to 100; usual 50.
+        definition: lines of a variant file: a voice of our own, which ``voice`` then only names.
+    """
+
+    voice: str
+    text: str
+    speed: int = 175
+    pitch: int = 50
+    range: int = 50
+    definition: str = ""
+
+
+def to_text(syllables: Sequence[str], pauses: Sequence[int] = ()) -> str:
+    """Write canonical syllables for the synthesiser, a comma after each number of syllables in ``pauses``."""
+    words = []
+    for number, syllable in enumerate(syllables, 1):
+        name = without_tone(syllable)
+        word = f"[[{_PHONEMES[name]}{_TONE_PHONEMES[tone_of(syllable)]}]]" if name in _PHONEMES else syllable
+        words.append(word + "," if number in pauses else word)
+    return " ".join(words)
+
+
+class Synthesiser:
+    """A child process that speaks. It starts at the first word, and again after it died.
+
+    Args:
+        command: the program; it keeps to the protocol of ``espeak.py``, and gets an empty folder for files of
+            its own as its last argument.
+        reply_seconds: a child that hasn't answered by then is killed.
+    """
+
+    def __init__(self, command: Sequence[str] = COMMAND, reply_seconds: float = REPLY_SECONDS):
+        self.command, self.reply_seconds = tuple(command), reply_seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._files: tempfile.TemporaryDirectory | None = None  # of the process
+        self._unread = b""  # what the child has sent beyond the message asked for
+
+    def __enter__(self) -> Synthesiser:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def say(self, speech: Speech) -> np.ndarray:
+        """Speak: (samples,) int16 at ``SAMPLE_RATE``.
+
+        Raises:
+            SynthesiserError: the child died, hung, refused, or was silent. The next call starts a new one.
+        """
+        header, process = self._ask(asdict(speech), speech)
+        size = 2 * header["samples"]
+        data = self._receive(process, lambda data: size if len(data) >= size else 0, speech) if size else b""
+        samples = np.frombuffer(data, np.int16)
+        if not samples.any():
+            raise self._error("nothing was said", speech)
+        return samples
+
+    def trace(self, speech: Speech) -> list[list[str]]:
+        """The phonemes that ``say`` says: a list for each stretch between pauses, a mnemonic a syllable."""
+        return self._ask(asdict(speech) | {"trace": True}, speech)[0]["phonemes"]
+
+    def close(self) -> None:
+        """End the child, if there is one."""
+        process, self._process, self._unread = self._process, None, b""
+        if process is not None:
+            process.kill()
+            process.communicate()
+            self._files.cleanup()
+
+    def _ask(self, request: dict, speech: Speech) -> tuple[dict, subprocess.Popen[bytes]]:
+        process = self._started()
+        try:
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            raise self._lost("the synthesiser died", speech) from None
+        header = json.loads(self._receive(process, lambda data: data.find(b"\n") + 1, speech))
+        if "error" in header:
+            raise self._error(header["error"], speech)
+        return header, process
+
+    def _receive(
+        self, process: subprocess.Popen[bytes], complete: Callable[[bytes], int], speech: Speech
+    ) -> bytes:
+        """Read until ``complete`` tells the length of the first message in what came; keep the rest."""
+        pipe, deadline = process.stdout.fileno(), time.monotonic() + self.reply_seconds
+        while not (length := complete(self._unread)):
+            if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise self._lost("the synthesiser hung", speech)
+            data = os.read(pipe, _PIPE_BYTES)
+            if not data:
+                raise self._lost("the synthesiser died", speech)
+            self._unread += data
+        message, self._unread = self._unread[:length], self._unread[length:]
+        return message
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            self._files = tempfile.TemporaryDirectory(prefix="espeak-ng-data-")
+            self._process = subprocess.Popen(
+                (*self.command, self._files.name),
+                cwd=_ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        return self._process
+
+    def _lost(self, what: str, speech: Speech) -> SynthesiserError:
+        self.close()
+        return self._error(what, speech)
+
+    def _error(self, what: str, speech: Speech) -> SynthesiserError:
+        return SynthesiserError(what, where=f"voice {speech.voice or 'plain'!r}, text {speech.text!r}")
+
+
+def check_installed() -> None:
+    """Raise a ``CorpusError`` when the synthesiser's wheel is missing."""
+    if importlib.util.find_spec("espeakng_loader") is None:
+        hint = "pip install -r requirements/demo.txt"
+        raise CorpusError("the speech synthesiser (espeakng-loader) is not installed", hint=hint)
+
+
+def in_parallel(
+    work: Callable[[T, Synthesiser], R], items: Iterable[T], workers: int, command: Sequence[str] = COMMAND
+) -> Iterator[R]:
+    """Call ``work(item, synthesiser)`` for every item, in ``workers`` threads with a child process each.
+
+    Results come as they are ready, in no fixed order. An exception that ``work`` raises ends the whole.
+    """
+    own = threading.local()
+    children: list[Synthesiser] = []
+
+    def open_child() -> None:
+        own.child = Synthesiser(command)
+        children.append(own.child)
+
+    pool = ThreadPoolExecutor(workers, initializer=open_child)
+    try:
+        waiting: set[Future[R]] = set()
+        for item in items:
+            waiting.add(pool.submit(lambda item=item: work(item, own.child)))
+            if len(waiting) >= 4 * workers:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in done)
+        yield from (future.result() for future in waiting)
+    finally:
+        pool.shutdown(cancel_futures=True)
+        for child in children:
+            child.close()

@@ -1,0 +1,146 @@
+"""Sound in (microphone, files, a pipe); each keyword that is heard out, with its time and score.
+
+A LiteRT or ONNX model of a bundle needs neither TensorFlow nor Keras; labels, front end, threshold, smoothing
+and refractory time come from its bundle. Memory doesn't grow with the stream.
+"""
+
+from __future__ import annotations
+
+import importlib
+import queue
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bundle.folder import find_bundle, open_bundle
+from bundle.variants import Format, Precision, State
+from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector
+from streaming.keyword.stream import KeywordStream
+from utils.config import build_config
+from utils.errors import AudioError, BundleError
+
+_PATIENCE_SECONDS = 5.0  # with a microphone that gives nothing
+BLOCK_SECONDS = 0.1  # of sound that are waited for: a keyword is told at most so late
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A streamed keyword model, ready to listen.
+
+    Attributes:
+        stream: samples → probabilities.
+        labels: of its columns.
+        detection: when a keyword counts as heard.
+        window_seconds: what the model looks back on; until so much was heard nothing fires.
+        sample_rate: Hz, that it wants.
+    """
+
+    stream: KeywordStream
+    labels: tuple[str, ...]
+    detection: DetectionConfig
+    window_seconds: float
+    sample_rate: int
+
+    def detector(self, threshold: float | None = None) -> KeywordDetector:
+        """What turns probabilities into keywords, at the listener's threshold or another."""
+        config = self.detection if threshold is None else replace(self.detection, threshold=threshold)
+        return KeywordDetector(self.labels, config, self.stream.call_seconds, self.window_seconds)
+
+
+def open_listener(model: str | Path, **detection: float | None) -> Listener:
+    """Open a bundle's streamed model.
+
+    Args:
+        model: an artefact's file in its bundle, or the bundle's folder.
+        detection: values of :class:`DetectionConfig` that win over the bundle's; None leaves it.
+
+    Raises:
+        BundleError: no bundle, a damaged one, one of speech, or an artefact that doesn't stream.
+        ConfigError: a value of ``detection`` is out of range.
+    """
+    path = Path(model)
+    if (path / "bundle.json").is_file():
+        bundle = open_bundle(path)
+        name = _stream_of(bundle.artefacts, path)
+    else:
+        bundle, name = find_bundle(path)
+    if bundle.facts["kind"] != "keyword":
+        hint = "for speech: `python transcribe.py - --stream --speech RUN`"
+        raise BundleError("this bundle holds no keyword model", where=bundle.path, hint=hint)
+    artefact = bundle.open(name)
+    if artefact.mode is State.NON_STREAM:
+        hint = "take a stream_internal or stream_external one"
+        raise BundleError("this artefact takes whole clips", where=path, hint=hint)
+    asked = {key: value for key, value in detection.items() if value is not None}
+    config = build_config(DetectionConfig, {**bundle.decoding, **asked}, where=str(bundle.path))
+    features, geometry = bundle.features, bundle.stream
+    stream = KeywordStream(artefact, features, geometry["chunk"])
+    window = geometry["due"] / geometry["chunk"] * geometry["seconds"]
+    return Listener(stream, bundle.labels, config, window, features.sample_rate)
+
+
+def hear(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[Detection]:
+    """The keywords in a stream, as they are heard; a stream begins with nothing heard before.
+
+    Args:
+        listener: the model.
+        blocks: (samples,) floats in [-1, 1] each, at the listener's rate.
+    """
+    listener.stream.reset()
+    detector = listener.detector()
+    for probabilities in probabilities_of(listener, blocks):
+        yield from detector.feed(probabilities)
+
+
+def probabilities_of(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """(calls, labels) for each stretch of sound that completed a call."""
+    size = max(1, round(BLOCK_SECONDS * listener.sample_rate))
+    for block in blocks:
+        for start in range(0, len(block), size):
+            probabilities = listener.stream.feed(block[start : start + size])
+            if len(probabilities):
+                yield probabilities
+
+
+def _stream_of(artefacts: Mapping[str, Mapping[str, Any]], path: Path) -> str:
+    """The artefact of a bundle that a device would take."""
+    wanted = (Format.LITERT, State.EXTERNAL)
+    streams = [name for name, facts in artefacts.items() if (facts["format"], facts["state"]) == wanted]
+    if not streams:
+        hint = "export.py RUN --format litert --mode stream_external"
+        raise BundleError("the bundle holds no streamed LiteRT model", where=path, hint=hint)
+    return min(streams, key=lambda name: artefacts[name]["precision"] != Precision.FLOAT)
+
+
+def microphone_blocks(sample_rate: int) -> Iterator[np.ndarray]:
+    """What the default microphone hears, until Ctrl-C.
+
+    Raises:
+        AudioError: no sounddevice, no PortAudio, no microphone, or one that was unplugged.
+    """
+    try:
+        sounddevice: Any = importlib.import_module("sounddevice")
+    except (ImportError, OSError) as error:  # OSError: the package is there, the PortAudio library isn't
+        hint = "pip install -r requirements/microphone.txt; on Linux also the package libportaudio2"
+        raise AudioError(f"the microphone can't be opened ({error})", hint=hint) from error
+    heard: queue.Queue[np.ndarray] = queue.Queue()
+    size = round(BLOCK_SECONDS * sample_rate)
+
+    def keep(samples: np.ndarray, *_: Any) -> None:
+        heard.put(samples[:, 0].copy())
+
+    try:
+        microphone = sounddevice.InputStream(sample_rate, size, channels=1, dtype="float32", callback=keep)
+    except sounddevice.PortAudioError as error:
+        hint = "connect one, or give files or - for a pipe"
+        raise AudioError(f"the microphone can't be opened ({error})", hint=hint) from error
+    with microphone:
+        while True:
+            try:
+                yield heard.get(timeout=_PATIENCE_SECONDS)
+            except queue.Empty:
+                hint = "see that it is still connected"
+                raise AudioError("the microphone gives no sound any more", hint=hint) from None

@@ -1,0 +1,271 @@
+"""A wake word typed in hanzi in; a small model that hears it in a stream, with a calibrated threshold, out.
+
+    clips/       the word in many voices, what sounds nearly like it, ordinary speech, noise (negatives.tsv)
+    run/         the training, as train.py keyword leaves it
+    streams/     long recordings of voices that trained nothing, with the word at known times
+    export/      the bundle for listen.py; it appears when its threshold is known
+    trade_off/   misses against false alarms at each threshold, as a table and a picture
+    report.md    what to expect of it; report.json: the same
+
+Each stage is left as it is once it is there, and goes on where it was killed: give the same command again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.keyword.detection_report import write_detection_report
+from analysis.keyword.detections import match
+from analysis.keyword.wake_word_report import (
+    SYNTHETIC,
+    WakeWordFacts,
+    report_text,
+    summary_lines,
+    warnings_of,
+    woken_by_kind,
+)
+from data.keywords.folders import NOISE_FOLDER
+from data.keywords.long_recordings import Material, write_stream
+from data.synthesis.clips import SpokenClip
+from data.synthesis.wake_word_clips import generate, hour_of_speech
+from keywords.calibration import Calibration, calibrate
+from keywords.listening import Listener, open_listener
+from keywords.wake_word_request import Request
+from utils.audio.reading import recordings_in
+from utils.backend.quiet import silence_tensorflow
+from utils.config import load_config, to_plain
+from utils.errors import BundleError, CorpusError, RunError
+from utils.files import remove_left_over, write_json, write_text
+from utils.run_folder.checksum_files import file_hash
+from utils.run_folder.run import RunFolder, config_differences, describe_differences
+
+_SMOOTHING_MS = 200.0  # the word nearly fills its clip: its probability is high for a short time only
+SMALL_STEPS, SMALL_HOURS = 150, 0.1
+_STEPS_BETWEEN = 200  # evaluations
+_CLIP_MS = (1000, 2500)  # shortest and longest clip
+_CLIP_QUANTILE = 0.95  # of the word's recordings are no longer than a clip
+_TEST_CLIPS = 200  # that the exported model is compared with the source on
+
+
+def make_wake_word(request: Request) -> list[str]:
+    """Do all stages, or those that are left.
+
+    Returns:
+        What to tell the user: the figures, and warnings.
+
+    Raises:
+        CorpusError: the clips can't be made, or no threshold keeps to the false alarms allowed.
+        AudioError, ConfigError, RunError, BundleError: see the message.
+    """
+    output = request.output
+    output.mkdir(parents=True, exist_ok=True)
+    remove_left_over(output, deep=False)
+    with _stage(output, 1, "clips", "speaking the word and what sounds nearly like it"):
+        clips = generate(output / "clips", request.word, request.settings, request.workers)
+    if (told := _finished(request)) is not None:
+        return told
+    with _stage(output, 2, "training", "training"):
+        _train(request, clips)
+    with _stage(output, 3, "export", "exporting the model"):
+        bundle = _export(output)
+    with _stage(output, 4, "streams", "putting test voices into a long recording"):
+        streams = {
+            split: _stream(request, clips[split], split)
+            for split in (("test",) if request.backgrounds else ("dev", "test"))
+        }
+    with _stage(output, 5, "calibration", "listening"):
+        return _calibrate(request, clips, streams, bundle)
+
+
+@contextmanager
+def _stage(output: Path, number: int, name: str, text: str) -> Iterator[None]:
+    """Tell what begins, and note how long it took when it ended well (0 s: it was there already)."""
+    print(f"{number}/5 {text}", file=sys.stderr, flush=True)
+    began, cpu = time.monotonic(), sum(os.times()[:4])
+    yield
+    path = output / "stages.json"
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    spent = [round(time.monotonic() - began, 1), round(sum(os.times()[:4]) - cpu, 1)]
+    if name not in before or spent[0] > before[name][0]:  # a stage that was there already takes no time
+        write_json(path, before | {name: spent})
+
+
+def _finished(request: Request) -> list[str] | None:
+    """What was told when this very request was finished; None if it isn't.
+
+    With another recipe it isn't: the training then names what differs from the recipe of the run.
+    """
+    path = request.output / "report.json"
+    if not path.is_file() or not (request.output / "export").is_dir():
+        return None
+    report = json.loads(path.read_text(encoding="utf-8"))
+    return report["told"] if report["key"] == json.loads(json.dumps(request.key)) else None
+
+
+def _train(request: Request, clips: Mapping[str, Sequence[SpokenClip]]) -> None:
+    silence_tensorflow()
+    from training.run import train_from_config  # here: see utils.backend.quiet
+    from training.tasks.keyword import VARIANTS, KeywordConfig
+
+    output, run = request.output, RunFolder(request.output / "run")
+    own = [clip.seconds for clip in clips["train"] if clip.label == request.word.hanzi]
+    if not own:
+        raise CorpusError("the synthesiser can't say this word", where=output / "clips" / "unspoken.tsv")
+    overrides = [
+        f"data.folder={output / 'clips'}",
+        f"data.cache={output / 'clip_store'}",
+        f"data.clip_ms={clip_ms(own)}",
+        f"data.workers={request.workers}",
+        *request.overrides,
+    ]
+    if run.config_file.is_file():
+        config = load_config(KeywordConfig, request.config, ["task=keyword", *overrides], VARIANTS)
+        _refuse_another_recipe(run, to_plain(config))
+    train_from_config("keyword", request.config, overrides, run.path)
+
+
+def _refuse_another_recipe(run: RunFolder, config: Mapping[str, Any]) -> None:
+    """Raise RunError, which names the differences, if the run was made with another config."""
+    if differing := config_differences(run.config(), config):
+        what = f"the model was trained with another recipe ({describe_differences(differing)})"
+        hint = "choose another --output; or delete this folder, and the same clips train a new model"
+        raise RunError(what, where=run.path, hint=hint)
+
+
+def clip_ms(seconds: Sequence[float]) -> int:
+    """Length of a clip that nearly all recordings of the word fit in, a multiple of 100 ms."""
+    length = 100 * int(np.ceil(10 * np.quantile(seconds, _CLIP_QUANTILE)))
+    return min(max(length, _CLIP_MS[0]), _CLIP_MS[1])
+
+
+def _export(output: Path) -> Path:
+    """The bundle of the run: the finished one, or one whose threshold is still to be chosen."""
+    record = output / "exported.json"  # of which weights the bundle was made
+    exported = {"weights": file_hash(RunFolder(output / "run").best_weights)}
+    current = not record.is_file() or json.loads(record.read_text(encoding="utf-8")) == exported
+    for name in ("export", "uncalibrated"):
+        if not (output / name).is_dir():
+            continue
+        if current:
+            return output / name
+        shutil.rmtree(output / name)  # of a run that was deleted
+    silence_tensorflow()
+    from bundle.export.build import export_bundle
+    from bundle.export.keyword_source import keyword_source
+    from bundle.variants import Format, Precision, State, Variant
+
+    source = keyword_source(output / "run", most_tests=_TEST_CLIPS, smoothing_ms=_SMOOTHING_MS)
+    stream = Variant(Format.LITERT, State.EXTERNAL, Precision.FLOAT)
+    (made,) = export_bundle(source, [stream], output / "uncalibrated")
+    if made.problems:
+        raise BundleError(f"the exported model fails: {'; '.join(made.problems)}", where=output)
+    write_json(record, exported)
+    return output / "uncalibrated"
+
+
+def _stream(request: Request, clips: Sequence[SpokenClip], split: str) -> Path:
+    """A folder with a long recording of a split's voices, and the list of what is said in it."""
+    folder = request.output / "streams" / f"{split}_{request.hours:g}h"
+    if (folder / "said.tsv").is_file():
+        return folder
+    root, settings = request.output / "clips", request.settings
+    seconds = request.hours * 3600
+    said = hour_of_speech(root, request.word, settings, clips, round(seconds))
+    noises = recordings_in(root / NOISE_FOLDER)
+    write_stream(folder, Material(said, said, noises), seconds, keyword_share=1.0, seed=settings.seed)
+    return folder
+
+
+def _calibrate(
+    request: Request,
+    clips: Mapping[str, Sequence[SpokenClip]],
+    streams: Mapping[str, Path],
+    bundle: Path,
+) -> list[str]:
+    """Choose the threshold, count on other sound, write the report, and let the bundle appear."""
+    from bundle.decoding import write_decoding
+
+    word, listener = request.word.hanzi, open_listener(bundle)
+    found = calibrate(
+        listener,
+        word,
+        request.alarms_per_hour,
+        streams["test"],
+        streams.get("dev"),
+        request.backgrounds,
+    )
+    own = found.said_only(word)
+    matched = match(found.heard, own)
+    write_detection_report(
+        request.output / "trade_off",
+        found.points,
+        found.judged,
+        found.heard,
+        own,
+        matched,
+        found.stream_hours * 3600,
+    )
+    facts = _facts(request, clips, bundle, listener, found)
+    write_decoding(bundle, replace(listener.detection, threshold=found.chosen.threshold))
+    return _finish(request, facts, bundle)
+
+
+def _finish(request: Request, facts: WakeWordFacts, bundle: Path) -> list[str]:
+    """Write the report; the bundle gets its name last but for the note that all is done."""
+    final = request.output / "export"
+    command = f"python listen.py --model {final} --microphone"
+    warnings = [f"note: {warning}" for warning in warnings_of(facts)]
+    told = [*summary_lines(facts), *warnings, f"listen: {command}"]
+    write_text(request.output / "report.md", report_text(facts, command))
+    if bundle != final:
+        bundle.rename(final)
+    report = {"key": request.key, "told": told, **asdict(facts)}
+    write_json(request.output / "report.json", report)
+    return told
+
+
+def _facts(
+    request: Request,
+    clips: Mapping[str, Sequence[SpokenClip]],
+    bundle: Path,
+    listener: Listener,
+    found: Calibration,
+) -> WakeWordFacts:
+    word = request.word
+    exported = json.loads((bundle / "export.json").read_text(encoding="utf-8"))
+    (artefact,) = exported["artefacts"].values()
+    matched = match(found.heard, found.said_only(word.hanzi))
+    return WakeWordFacts(
+        word=word.hanzi,
+        pinyin=" ".join(word.syllables),
+        forms=[" ".join(form) for form in word.forms],
+        voices={split: len({clip.voice.name for clip in made}) for split, made in clips.items()},
+        clips={split: len(made) for split, made in clips.items()},
+        background="the user's recordings" if request.backgrounds else SYNTHETIC,
+        asked=request.alarms_per_hour,
+        calibrated=found.chosen,
+        calibration_hours=found.chosen_hours,
+        chosen=found.judged,
+        hours=found.hours,
+        stream=found.stream_hours,
+        stream_alarms=len(matched.false_alarms),
+        by_kind=woken_by_kind(found.heard, found.said, word.hanzi),
+        parameters=exported["parameters"],
+        artefact={
+            "bytes": artefact["bytes"],
+            "latency_us": artefact["latency_us"],
+            "call_seconds": listener.stream.call_seconds,
+        },
+        stages=json.loads((request.output / "stages.json").read_text(encoding="utf-8")),
+    )

@@ -1,0 +1,136 @@
+"""BC-ResNet, residuals broadcast over frequency: frames of log-mel features in, logits of the labels out.
+
+Kim et al., "Broadcasted Residual Learning for Efficient Keyword Spotting" (2021, arXiv:2106.04140): a block
+convolves over frequency, takes the mean over frequency, convolves that over time, and adds the result to
+every frequency: most of the work is done on one dimension, and yet what is where in frequency is not lost.
+The paper pads time on both sides; the default here pads before the clip only, so that the model streams.
+
+``scale`` is the number in the paper's names: BC-ResNet-1 has 9,232 parameters (the paper's 9.2 K) for 40
+features and 12 labels, BC-ResNet-8 321,068 (321 K), without the statistics of the normalisation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keras import layers
+
+from model_keyword.layers.layer_lists import check_layers, check_value
+from model_keyword.layers.sub_spectral_norm import SubSpectralNorm
+from model_keyword.layers.time_layers import (
+    KeptLength,
+    as_image,
+    clip_mean,
+    convolution,
+    depthwise,
+    label_logits,
+    normalised,
+)
+
+
+@dataclass(frozen=True)
+class BcResnetConfig:
+    """Geometry of `build_bc_resnet`; the lists have an entry a stage.
+
+    Attributes:
+        scale: what all channels are multiplied with.
+        first_filters: channels of the first convolution, which halves the features.
+        channels: of each stage.
+        blocks: blocks of each stage; the first of them changes the channels.
+        strides: steps of the first block over the features.
+        dilations: distance between the three frames that a block sees.
+        last_filters: channels before the logits.
+        bands: sub-bands of the normalisation; the features must be a multiple of them, after each stride too.
+        padding: around the clip in time; see `model_keyword.layers.time_layers`.
+        dropout: share of channels that a block drops.
+    """
+
+    name: str = "bc_resnet"
+    scale: float = 1.0
+    first_filters: int = 16
+    channels: tuple[int, ...] = (8, 12, 16, 20)
+    blocks: tuple[int, ...] = (2, 2, 4, 4)
+    strides: tuple[int, ...] = (1, 2, 2, 1)
+    dilations: tuple[int, ...] = (1, 2, 4, 8)
+    last_filters: int = 32
+    bands: int = 5
+    padding: KeptLength = "causal"
+    dropout: float = 0.1
+
+    def __post_init__(self):
+        check_value(self, scale="factor", first_filters="count", last_filters="count", bands="count")
+        check_value(self, padding="kept_length", dropout="share")
+        check_layers(self, channels="count", blocks="count", strides="count", dilations="count")
+
+    def scaled(self, channels: int) -> int:
+        """Channels of this scale."""
+        return max(1, int(channels * self.scale))
+
+
+def build_bc_resnet(config: BcResnetConfig, x, labels: int, clip_share: float = 1.0):
+    """Build the network.
+
+    Args:
+        config: geometry.
+        x: features (B, T, F), log-mel rather than MFCC: neighbours have to be neighbours in frequency.
+        labels: L.
+        clip_share: of the frames, how many make the clip; see `clip_mean`.
+
+    Returns:
+        logits (B, L) float32.
+
+    Raises:
+        ConfigError: the features can't be shared out among the sub-bands, or there are too few of them.
+    """
+    x = convolution(
+        as_image(x),
+        config.scaled(config.first_filters),
+        (5, 5),
+        stride=(1, 2),
+        padding=config.padding,
+        use_bias=False,
+        name="conv",
+    )
+    x = normalised(x, "conv")  # (B, T, F / 2, C)
+    lists = (config.channels, config.blocks, config.strides, config.dilations)
+    for stage, (channels, blocks, stride, dilation) in enumerate(zip(*lists, strict=True), 1):
+        for block in range(1, blocks + 1):
+            name = f"stage_{stage}_block_{block}"
+            x = _block(x, config.scaled(channels), stride if block == 1 else 1, dilation, config, name)
+    settings = {"padding": config.padding, "use_bias": False}
+    x = depthwise(x, (5, 5), feature_padding="valid", name="last_depthwise", **settings)
+    x = layers.AveragePooling2D((1, x.shape[2]), name="all_features")(x)  # (B, T, 1, C)
+    x = convolution(x, config.scaled(config.last_filters), 1, use_bias=False, name="last_mix")
+    x = clip_mean(normalised(x, "last_mix"), clip_share)  # (B, C)
+    return label_logits(x, labels)
+
+
+def _block(x, channels: int, stride: int, dilation: int, config: BcResnetConfig, name: str):
+    """y = f2(x) + f1(mean(f2(x))), and + x where shapes allow: (B, T, F, C) → (B, T, F', C')."""
+    shortcut, is_transition = x, x.shape[-1] != channels or stride > 1
+    if is_transition:
+        x = convolution(x, channels, 1, use_bias=False, name=f"{name}_channels")
+        x = normalised(x, f"{name}_channels")
+    x = _over_features(x, stride, config, f"{name}_features")
+    frames = _over_time(x, dilation, config, f"{name}_time")  # (B, T, 1, C')
+    terms = [x, frames] if is_transition else [x, frames, shortcut]
+    return layers.ReLU(name=f"{name}_act")(layers.Add(name=f"{name}_add")(terms))
+
+
+def _over_features(x, stride: int, config: BcResnetConfig, name: str):
+    """f2 of the paper, over three features, each sub-band normalised: (B, T, F, C) → (B, T, F / s, C)."""
+    x = depthwise(x, (1, 3), padding=config.padding, use_bias=False, name=name)
+    if stride > 1:  # TensorFlow's depthwise convolution can't step over features alone
+        x = layers.MaxPooling2D((1, 1), strides=(1, stride), name=f"{name}_stride")(x)
+    return SubSpectralNorm(config.bands, name=f"{name}_norm")(x)
+
+
+def _over_time(x, dilation: int, config: BcResnetConfig, name: str):
+    """f1 of the paper: three frames of the mean over the features: (B, T, F, C) → (B, T, 1, C)."""
+    channels = x.shape[-1]
+    x = layers.AveragePooling2D((1, x.shape[2]), name=f"{name}_mean")(x)
+    x = layers.Reshape((-1, channels), name=f"{name}_frames")(x)  # (B, T, C)
+    x = depthwise(x, 3, dilation=dilation, padding=config.padding, use_bias=False, name=name)
+    x = layers.Dense(channels, use_bias=False, name=f"{name}_mix")(normalised(x, name, "silu"))
+    x = layers.SpatialDropout1D(config.dropout, name=f"{name}_dropout")(x)
+    return layers.Reshape((-1, 1, channels), name=f"{name}_broadcast")(x)

@@ -1,0 +1,70 @@
+"""DNN for keywords, dense layers alone: frames of features in, logits of the labels out.
+
+Chen, Parada and Heigold, "Small-footprint keyword spotting using deep neural networks" (ICASSP 2014), with
+the settings of Rybakov et al., "Streaming keyword spotting on mobile devices" (2020, arXiv:2005.06720):
+some layers a frame, then all frames of the clip side by side, of every two neighbouring values the larger,
+and the rest.
+
+447,308 parameters (the paper's 447 K) for 49 frames of 20 features and 12 labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keras import layers
+
+from model_keyword.layers.layer_lists import check_kernel_fits, check_layers, check_value
+from model_keyword.layers.time_layers import hidden_layers, label_logits
+
+
+@dataclass(frozen=True)
+class DnnConfig:
+    """Geometry of `build_dnn`.
+
+    Attributes:
+        frame_units: sizes of the layers that each frame goes through.
+        frame_activations: after each of them.
+        pool: neighbouring values of the clip of which the largest is kept; 1: all are.
+        dropout: share of values dropped after that.
+        units: sizes of the layers that the clip goes through.
+        unit_activations: after each of them.
+    """
+
+    name: str = "dnn"
+    frame_units: tuple[int, ...] = (64, 128)
+    frame_activations: tuple[str, ...] = ("relu", "relu")
+    pool: int = 2
+    dropout: float = 0.1
+    units: tuple[int, ...] = (128, 256)
+    unit_activations: tuple[str, ...] = ("linear", "relu")
+
+    def __post_init__(self):
+        check_layers(self, frame_units="count", frame_activations="activation")
+        check_layers(self, units="count", unit_activations="activation")
+        check_value(self, pool="count", dropout="share")
+
+
+def build_dnn(config: DnnConfig, x, labels: int):
+    """Build the network.
+
+    Args:
+        config: geometry.
+        x: features (B, T, F), or the samples of each window.
+        labels: L.
+
+    Returns:
+        logits (B, L) float32.
+
+    Raises:
+        ConfigError: the clip has fewer values than are pooled.
+    """
+    x = hidden_layers(x, config.frame_units, config.frame_activations, "frame")  # (B, T, units)
+    x = layers.Flatten(name="clip")(x)  # (B, T · units)
+    if config.pool > 1:
+        check_kernel_fits("pool", (x.shape[1],), (config.pool,))
+        x = layers.Reshape((-1, 1), name="values")(x)
+        x = layers.MaxPooling1D(config.pool, name="pool")(x)
+        x = layers.Flatten(name="pooled")(x)  # (B, T · units / pool)
+    x = layers.Dropout(config.dropout, name="dropout")(x)
+    return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)

@@ -1,0 +1,102 @@
+"""Inception over time: frames of features in, logits of the labels out.
+
+Szegedy et al., "Rethinking the Inception Architecture for Computer Vision" (2015, arXiv:1512.00567), cut
+down to keywords by Rybakov et al. (arXiv:2005.06720): a block looks at its input through one frame, through
+one window and through two windows after each other, and mixes what the three see. The default are the
+settings of 30 K parameters published with that paper. It pads on both sides ("same"); the default here pads
+before the clip only, so that the model streams.
+
+30,234 parameters for 30 features and 12 labels, without the statistics of the normalisation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keras import layers
+
+from model_keyword.layers.layer_lists import check_layers, check_value
+from model_keyword.layers.time_layers import (
+    KeptLength,
+    clip_mean,
+    convolution,
+    label_logits,
+    max_pooling,
+    normalised,
+)
+
+_POOL = 3  # frames of which the largest is kept, as in the papers
+
+
+@dataclass(frozen=True)
+class InceptionConfig:
+    """Geometry of `build_inception`.
+
+    Attributes:
+        first_filters: channels of each convolution before the blocks.
+        first_kernels: frames that each of them sees.
+        first_strides: steps of the pooling after each of them; 1: no pooling.
+        branch_filters: channels of each of the three branches of each block.
+        filters: channels after each block.
+        kernels: frames that its windows see.
+        strides: steps of the pooling after each block; 1: no pooling.
+        padding: around the clip; see `model_keyword.layers.time_layers`.
+        dropout: share of channels dropped before the logits.
+    """
+
+    name: str = "inception"
+    first_filters: tuple[int, ...] = (32,)
+    first_kernels: tuple[int, ...] = (5,)
+    first_strides: tuple[int, ...] = (1,)
+    branch_filters: tuple[int, ...] = (16, 16, 16)
+    filters: tuple[int, ...] = (32, 64, 70)
+    kernels: tuple[int, ...] = (3, 5, 5)
+    strides: tuple[int, ...] = (2, 2, 1)
+    padding: KeptLength = "causal"
+    dropout: float = 0.2
+
+    def __post_init__(self):
+        check_layers(self, first_filters="count", first_kernels="count", first_strides="count")
+        check_layers(self, branch_filters="count", filters="count", kernels="count", strides="count")
+        check_value(self, padding="kept_length", dropout="share")
+
+
+def build_inception(config: InceptionConfig, x, labels: int, clip_share: float = 1.0):
+    """Build the network.
+
+    Args:
+        config: geometry.
+        x: features (B, T, F).
+        labels: L.
+        clip_share: of the frames, how many make the clip; see `clip_mean`.
+
+    Returns:
+        logits (B, L) float32.
+    """
+    lists = (config.first_filters, config.first_kernels, config.first_strides)
+    for number, (filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
+        x = _convolved(x, filters, kernel, config, f"conv_{number}")
+        x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"conv_{number}_pool")
+    lists = (config.branch_filters, config.filters, config.kernels, config.strides)
+    for number, (branch, filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
+        x = _block(x, branch, filters, kernel, config, f"block_{number}")
+        x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"block_{number}_pool")
+    x = clip_mean(x, clip_share)  # (B, filters)
+    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+
+
+def _block(x, branch: int, filters: int, kernel: int, config: InceptionConfig, name: str):
+    """Three branches, side by side, mixed: (B, T, C) → (B, T, filters)."""
+    branches = []
+    for windows in range(3):
+        y = _convolved(x, branch, 1, config, f"{name}_branch_{windows + 1}")
+        for number in range(1, windows + 1):
+            y = _convolved(y, branch, kernel, config, f"{name}_branch_{windows + 1}_window_{number}")
+        branches.append(y)
+    x = layers.Concatenate(name=f"{name}_side_by_side")(branches)  # (B, T, 3 · branch)
+    return _convolved(x, filters, 1, config, f"{name}_mix")
+
+
+def _convolved(x, filters: int, kernel: int, config: InceptionConfig, name: str):
+    x = convolution(x, filters, kernel, padding=config.padding, use_bias=False, name=name)
+    return normalised(x, name, scale=False)

@@ -1,0 +1,109 @@
+"""MobileNetV2 over time: frames of features in, logits of the labels out.
+
+Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks" (2018, arXiv:1801.04381), cut down
+to keywords by Rybakov et al. (arXiv:2005.06720): a block widens its input, convolves every channel over
+time, narrows it without an activation, and adds its input where shapes allow. The default are the settings
+of 28 K parameters published with that paper. It pads on both sides ("same"); the default here pads before
+the clip only, so that the model streams.
+
+28,316 parameters for 30 features and 12 labels, without the statistics of the normalisation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keras import layers
+
+from model_keyword.layers.layer_lists import check_layers, check_value
+from model_keyword.layers.time_layers import (
+    KeptLength,
+    clip_mean,
+    convolution,
+    depthwise,
+    label_logits,
+    normalised,
+)
+
+
+@dataclass(frozen=True)
+class MobilenetV2Config:
+    """Geometry of `build_mobilenet_v2`; the lists have an entry a block.
+
+    Attributes:
+        first_filters: channels of the first convolution.
+        first_kernel: frames that it sees.
+        first_stride: its steps over the frames.
+        filters: channels after each block.
+        kernels: frames that its depthwise convolution sees.
+        strides: steps of that over the frames.
+        expansions: how many times wider than its input the block is inside.
+        padding: around the clip; see `model_keyword.layers.time_layers`.
+        dropout: share of channels dropped before the logits.
+    """
+
+    name: str = "mobilenet_v2"
+    first_filters: int = 32
+    first_kernel: int = 3
+    first_stride: int = 2
+    filters: tuple[int, ...] = (32, 32, 64, 64)
+    kernels: tuple[int, ...] = (3, 3, 3, 3)
+    strides: tuple[int, ...] = (1, 2, 1, 1)
+    expansions: tuple[float, ...] = (1.5, 1.5, 1.5, 1.5)
+    padding: KeptLength = "causal"
+    dropout: float = 0.2
+
+    def __post_init__(self):
+        check_value(self, first_filters="count", first_kernel="count", first_stride="count")
+        check_value(self, padding="kept_length", dropout="share")
+        check_layers(self, filters="count", kernels="count", strides="count", expansions="factor")
+
+
+def build_mobilenet_v2(config: MobilenetV2Config, x, labels: int, clip_share: float = 1.0):
+    """Build the network.
+
+    Args:
+        config: geometry.
+        x: features (B, T, F).
+        labels: L.
+        clip_share: of the frames, how many make the clip; see `clip_mean`.
+
+    Returns:
+        logits (B, L) float32.
+    """
+    x = convolution(
+        x,
+        config.first_filters,
+        config.first_kernel,
+        stride=config.first_stride,
+        padding=config.padding,
+        use_bias=False,
+        name="conv",
+    )
+    x = normalised(x, "conv", "relu6", scale=False)  # (B, T', first_filters)
+    for index in range(len(config.filters)):
+        x = _block(x, config, index)
+    x = clip_mean(x, clip_share)  # (B, filters)
+    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+
+
+def _block(x, config: MobilenetV2Config, index: int):
+    """Inverted residual: (B, T, C) → (B, T / stride, filters)."""
+    name, filters, stride = f"block_{index + 1}", config.filters[index], config.strides[index]
+    wide = max(1, round(config.expansions[index] * x.shape[-1]))
+    y = layers.Dense(wide, use_bias=False, name=f"{name}_widen")(x)
+    y = normalised(y, f"{name}_widen", "relu6", scale=False)
+    y = depthwise(
+        y,
+        config.kernels[index],
+        stride=stride,
+        padding=config.padding,
+        use_bias=False,
+        name=f"{name}_depthwise",
+    )
+    y = normalised(y, f"{name}_depthwise", "relu6", scale=False)
+    y = layers.Dense(filters, use_bias=False, name=f"{name}_narrow")(y)
+    y = normalised(y, f"{name}_narrow", None)
+    if stride > 1 or x.shape[-1] != filters:
+        return y
+    return layers.Add(name=f"{name}_add")([x, y])

@@ -1,0 +1,48 @@
+"""A transformer and syllable ids in; what each position looks at, by block and head, out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import keras
+import numpy as np
+
+from model_language.networks.transformer import AttentionWeights
+from utils.backend.prediction import predict, prepare_prediction
+from utils.errors import RunError
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What a transformer did with one sentence of L syllables.
+
+    Attributes:
+        weights: (blocks, heads, L, L) float32; row i says how position i divides its attention: it sums to 1.
+        logits: what the same pass of the network ended with, (L, hanzi) float32.
+    """
+
+    weights: np.ndarray
+    logits: np.ndarray
+
+
+def attend(model: keras.Model, syllables: np.ndarray) -> Attention:
+    """Run the model on one sentence and keep its attention: no copy of the layers, the tensors themselves.
+
+    Args:
+        model: from ``build_transformer``.
+        syllables: ids, (L,) int32, without padding, L ≥ 1.
+
+    Raises:
+        RunError: the model has no attention layers.
+    """
+    layers = [layer for layer in model.layers if isinstance(layer, AttentionWeights)]
+    if not layers:
+        hint = "give a run of a transformer with at least one block"
+        raise RunError(f"the model '{model.name}' has no attention to look at", hint=hint)
+    outputs = {"logits": model.output, **{layer.name: layer.output for layer in layers}}
+    looking = keras.Model(model.input, outputs)
+    prepare_prediction(looking)
+    found = predict(looking, {"syllables": np.asarray(syllables, np.int32)[None]})
+    length = len(syllables)  # some backends pad: what is beyond isn't looked at, and isn't ours
+    weights = [np.asarray(found[layer.name], np.float32)[0, :, :length, :length] for layer in layers]
+    return Attention(np.stack(weights), np.asarray(found["logits"], np.float32)[0, :length])

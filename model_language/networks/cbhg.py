@@ -1,0 +1,115 @@
+"""Syllable ids in, logits over all hanzi out: convolution bank, highway network and bidirectional GRU.
+
+The encoder of Tacotron (Wang et al. 2017, arXiv:1703.10135, section 3.1 and table 1), read as a converter of
+pinyin to hanzi, one hanzi a syllable, as the reference recipe does. Its batch normalisation is a layer
+normalisation here, with as many weights: a short sentence beside long ones then trains as it does alone, on
+one device or on several. The restriction to hanzi that are read like the syllable is in
+:mod:`model_language.networks.loss`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import keras
+from keras import layers, ops
+
+from model_language.vocabulary.symbols import PAD_ID
+from utils.config import at_least, share
+
+
+@dataclass(frozen=True)
+class CbhgConfig:
+    """Geometry of :func:`build_cbhg`; the defaults are the reference recipe's.
+
+    Tacotron's own encoder is ``embedding=256 width=128 projection_kernel=3``.
+
+    Attributes:
+        embedding: size of the embeddings.
+        width: channels of all that follows.
+        bank: convolutions of 1, 2 … this many syllables.
+        projection_kernel: syllables that each of the two convolutions after the bank sees.
+        highway: layers of the highway network.
+        dropout: share of the pre-net's activations dropped in training.
+        label_smoothing: probability spread over the other candidates in the training loss.
+    """
+
+    name: str = "cbhg"
+    embedding: int = 300
+    width: int = 150
+    bank: int = 16
+    projection_kernel: int = 5
+    highway: int = 4
+    dropout: float = 0.5
+    label_smoothing: float = 0.0
+
+    def __post_init__(self):
+        at_least(self, "model", embedding=1, width=1, bank=1, projection_kernel=1, highway=0)
+        share(self, "model", "dropout", "label_smoothing")
+
+
+def build_cbhg(config: CbhgConfig, pinyin_size: int, hanzi_size: int) -> keras.Model:
+    """Build the model.
+
+    Args:
+        config: geometry.
+        pinyin_size: tokens of the input vocabulary; id 0 is padding.
+        hanzi_size: tokens of the output vocabulary.
+
+    Returns:
+        model of ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi_size) float32. Padding has no
+        influence on the other positions.
+    """
+    syllables = keras.Input((None,), dtype="int32", name="syllables")
+    present = ops.not_equal(syllables, PAD_ID)  # (B, L)
+    x = layers.Embedding(pinyin_size, config.embedding, name="embedding")(syllables)  # (B, L, embedding)
+    for size in (config.embedding, config.width):  # the pre-net
+        x = layers.Dropout(config.dropout)(layers.Dense(size, activation="relu")(x))
+    x = x + _project(_bank(x, present, config), present, config)  # (B, L, width)
+    for _ in range(config.highway):
+        x = _highway(x, config)
+    recurrent = layers.GRU(config.width, return_sequences=True)
+    x = layers.Bidirectional(recurrent, name="gru")(x, mask=present)  # (B, L, 2 · width)
+    x = _present_only(x, present)  # this also ends Keras's own mask, of which we make no use further on
+    logits = layers.Dense(hanzi_size, dtype="float32", name="logits")(x)
+    return keras.Model({"syllables": syllables}, logits, name=config.name)
+
+
+def _bank(x, present, config: CbhgConfig):
+    """Convolutions of every size up to ``bank`` side by side, then the larger of each two neighbours.
+
+    (B, L, width) → (B, L, bank · width), zero at padding. Zero is also the least that comes out of the ReLU:
+    a sentence's last syllable finds the same maximum whether padding follows or nothing.
+    """
+    x = _present_only(x, present)
+    found = [_convolution(config, size, f"bank_{size}")(x) for size in range(1, config.bank + 1)]
+    y = layers.LayerNormalization()(layers.Concatenate()(found))
+    y = _present_only(layers.ReLU()(y), present)
+    return layers.MaxPooling1D(2, strides=1, padding="same")(y)
+
+
+def _project(x, present, config: CbhgConfig):
+    """Two convolutions back to the width: (B, L, bank · width) → (B, L, width)."""
+    y = _convolution(config, config.projection_kernel, "projection_1")(x)
+    y = layers.ReLU()(layers.LayerNormalization()(y))
+    y = _convolution(config, config.projection_kernel, "projection_2")(_present_only(y, present))
+    return layers.LayerNormalization()(y)
+
+
+def _highway(x, config: CbhgConfig):
+    """y = H(x) · T(x) + x · (1 - T(x)) (Srivastava et al. 2015, equation 3): (B, L, width) → the same."""
+    transformed = layers.Dense(config.width, activation="relu")(x)
+    # A gate that begins nearly shut lets the input through (section 2.2 there).
+    gate = layers.Dense(config.width, activation="sigmoid", bias_initializer=keras.initializers.Constant(-1))(
+        x
+    )
+    return transformed * gate + x * (1.0 - gate)
+
+
+def _convolution(config: CbhgConfig, size: int, name: str) -> layers.Conv1D:
+    return layers.Conv1D(config.width, size, padding="same", use_bias=False, name=name)
+
+
+def _present_only(x, present):
+    """Zero at padding, so that no convolution reads it: (B, L, D), (B, L) → (B, L, D)."""
+    return x * ops.cast(ops.expand_dims(present, -1), x.dtype)

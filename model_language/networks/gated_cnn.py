@@ -1,0 +1,263 @@
+"""Syllable ids in, logits over the candidates of each out: gated layers that look further and further.
+
+Each layer looks at a syllable and at one on each side, ``dilation`` away (Dauphin et al. 2017, "Language
+Modeling with Gated Convolutional Networks", with the dilations of van den Oord et al. 2016, WaveNet): a
+quarter of a Transformer's cost at the same error, and NumPy runs it
+(:mod:`model_language.networks.gated_cnn_numpy`). Instead of all hanzi, only the candidates are rated
+(:mod:`model_language.networks.candidates`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import keras
+import numpy as np
+from keras import layers, ops
+
+from model_language.networks.candidates import ContextTables
+from model_language.networks.gated_cnn_numpy import KERNEL, ContextWeights
+from model_language.networks.loss import IMPOSSIBLE
+from model_language.vocabulary.symbols import PAD_ID
+from utils.config import at_least, share
+from utils.errors import ConfigError
+
+NAME = "context"
+# A hanzi that the network doesn't rate is so much less probable than the least of those that it does.
+_RARER = 2.0
+
+_serializable = keras.saving.register_keras_serializable(package="model_language")
+
+
+@dataclass(frozen=True)
+class RowsConfig:
+    """What the network sees in training: rows cut from the text, some of them made worse.
+
+    A row is either as it is, or toneless, mixed or confused.
+
+    Attributes:
+        steps: batches in an epoch; texts are gone through again and again.
+        joined: share of the ends of lines that are dropped, so that clauses come one after the other.
+        particles: share of the particles 地 and 得 that are read in full, di4 and de2.
+        spoken: share of the syllables that may be said otherwise than cited which are so.
+        toneless: share of the rows without tones.
+        mixed: share of the rows in which some tones are missing, and a few syllables are misheard.
+        confused: share of the rows in which more syllables are misheard.
+    """
+
+    steps: int = 1000
+    joined: float = 0.5
+    particles: float = 0.4
+    spoken: float = 0.0
+    toneless: float = 0.25
+    mixed: float = 0.1
+    confused: float = 0.15
+
+    def __post_init__(self):
+        at_least(self, "model.rows", steps=1)
+        share(self, "model.rows", "joined", "particles", "spoken", "toneless", "mixed", "confused")
+        if self.toneless + self.mixed + self.confused > 1:
+            what = (
+                f"model.rows: {self.toneless} + {self.mixed} + {self.confused} of the rows are more than all"
+            )
+            raise ConfigError(what, hint="toneless, mixed and confused exclude each other")
+
+
+@dataclass(frozen=True)
+class ContextConfig:
+    """Geometry of :func:`build_context`, and what it is trained on.
+
+    Attributes:
+        width: size of the embeddings and of every layer's output.
+        dilations: of each layer, how far away its neighbours are.
+        choices: candidates of each syllable.
+    """
+
+    name: str = NAME
+    width: int = 128
+    dilations: tuple[int, ...] = (1, 2, 4, 8)
+    choices: int = 32
+    rows: RowsConfig = field(default_factory=RowsConfig)
+
+    def __post_init__(self):
+        at_least(self, "model", width=1, dilations=1, choices=2)
+
+
+def build_context(config: ContextConfig, tables: ContextTables, hanzi_size: int) -> keras.Model:
+    """Build the model.
+
+    Args:
+        config: geometry.
+        tables: what may become what, with ``config.choices`` candidates.
+        hanzi_size: tokens of the output vocabulary.
+
+    Returns:
+        model of ``{"syllables": (B, L) int32}`` → logits (B, L, K) float32 beside ``tables.candidates``;
+        about -1e9 where there is no candidate. Padding, id 0, has no influence on the other positions.
+    """
+    syllables = keras.Input((None,), dtype="int32", name="syllables")
+    present = ops.expand_dims(ops.not_equal(syllables, PAD_ID), -1)  # (B, L, 1)
+    x = SyllableEmbedding(tables.bases, config.width, name="embedding")(syllables)  # (B, L, width)
+    for number, dilation in enumerate(config.dilations, start=1):
+        x = GatedNeighbours(dilation, name=f"neighbours_{number}")(x, present)
+    x = layers.LayerNormalization(name="final_norm")(x)
+    choose = CandidateLogits(tables.candidates, tables.priors, hanzi_size, dtype="float32", name="logits")
+    return keras.Model({"syllables": syllables}, choose(x, syllables), name=config.name)
+
+
+def context_weights(model: keras.Model, tables: ContextTables) -> ContextWeights:
+    """The weights of a network for NumPy, float32; rare hanzi have a fixed log-score.
+
+    Args:
+        model: of :func:`build_context`.
+        tables: those that it was built with.
+    """
+    embedding, chosen = model.get_layer("embedding"), model.get_layer("logits")
+    gated = [layer for layer in model.layers if isinstance(layer, GatedNeighbours)]
+    norms = [*(layer.norm for layer in gated), model.get_layer("final_norm")]
+    by_token = _array(embedding.token) + _array(embedding.base)[tables.bases]
+    by_token[PAD_ID] = 0
+    rated = np.where(tables.candidates > PAD_ID, tables.priors + _array(chosen.bias), -np.inf)
+    priors = np.where(tables.candidates > PAD_ID, tables.priors, np.inf)
+    lowest = priors.min(axis=1, keepdims=True) - _RARER  # (tokens, 1)
+    rare = np.where(tables.rare > PAD_ID, lowest, -np.inf)
+    return ContextWeights(
+        embeddings=by_token,
+        norms=np.stack([np.stack([_array(norm.gamma), _array(norm.beta)]) for norm in norms]),
+        kernels=np.stack([_array(layer.gates.kernel) for layer in gated]),
+        biases=np.stack([_array(layer.gates.bias) for layer in gated]),
+        dilations=np.array([layer.dilation for layer in gated]),
+        hanzi=_array(chosen.hanzi),
+        candidates=np.concatenate([tables.candidates, tables.rare], axis=1),
+        priors=np.concatenate([rated, rare], axis=1).astype(np.float32),
+        rated=tables.candidates.shape[1],
+    )
+
+
+@_serializable
+class SyllableEmbedding(layers.Layer):
+    """A vector of the token plus one of its syllable whatever its tone.
+
+    Args:
+        bases: (tokens,) int, the number of each token's toneless syllable.
+        width: of the vectors.
+
+    Call: syllables (B, L) int32 → (B, L, width); padding becomes 0.
+    """
+
+    def __init__(self, bases: np.ndarray | Sequence[int], width: int, **kwargs):
+        super().__init__(**kwargs)
+        self.bases, self.width = np.asarray(bases, np.int32), width
+
+    def build(self, shape):
+        """Make the vectors."""
+        sizes = {"token": len(self.bases), "base": int(self.bases.max()) + 1}
+        for name, size in sizes.items():
+            weight = self.add_weight(shape=(size, self.width), initializer="uniform", name=name)
+            setattr(self, name, weight)
+
+    def call(self, syllables):
+        """See the class."""
+        bases = ops.take(self.bases, syllables, axis=0)
+        x = ops.take(self.token, syllables, axis=0) + ops.take(self.base, bases, axis=0)
+        return x * ops.cast(ops.expand_dims(ops.not_equal(syllables, PAD_ID), -1), x.dtype)
+
+    def compute_output_shape(self, shape):
+        """(B, L) → (B, L, width)."""
+        return (*shape, self.width)
+
+    def get_config(self):
+        """The constructor's arguments."""
+        return {**super().get_config(), "bases": self.bases.tolist(), "width": self.width}
+
+
+@_serializable
+class GatedNeighbours(layers.Layer):
+    """x + value · sigmoid(gate), both linear in the normalised position and its two neighbours.
+
+    Args:
+        dilation: how far away the neighbours are.
+
+    Call: x (B, L, width), present (B, L, 1) bool → (B, L, width); padding becomes 0.
+    """
+
+    def __init__(self, dilation: int, **kwargs):
+        super().__init__(**kwargs)
+        self.dilation = dilation
+
+    def build(self, x_shape, present_shape=None):
+        """Make normalisation and projection."""
+        width = x_shape[-1]
+        self.norm = layers.LayerNormalization(name="norm", dtype=self.dtype_policy)
+        self.gates = layers.Dense(2 * width, name="gates", dtype=self.dtype_policy)
+        self.norm.build(x_shape)
+        self.gates.build((*x_shape[:-1], KERNEL * width))
+
+    def call(self, x, present):
+        """See the class."""
+        present, reach = ops.cast(present, x.dtype), self.dilation
+        y = self.norm(x) * present
+        padded = ops.pad(y, [[0, 0], [reach, reach], [0, 0]])  # (B, L + 2 · reach, width)
+        near = ops.concatenate([padded[:, : -2 * reach], y, padded[:, 2 * reach :]], axis=-1)
+        value, gate = ops.split(self.gates(near), 2, axis=-1)  # (B, L, width) each
+        return (x + value * ops.sigmoid(gate)) * present
+
+    def compute_output_shape(self, x_shape, present_shape=None):
+        """(B, L, width) → the same."""
+        return x_shape
+
+    def get_config(self):
+        """The constructor's arguments."""
+        return {**super().get_config(), "dilation": self.dilation}
+
+
+@_serializable
+class CandidateLogits(layers.Layer):
+    """Logits of the candidates only: what a hanzi looks for · x + log prior + a trained bias.
+
+    Args:
+        candidates: (tokens, K) int, hanzi ids, rows filled with 0.
+        priors: (tokens, K) float, -inf where there is no candidate.
+        hanzi_size: tokens of the output vocabulary.
+
+    Call: x (B, L, width), syllables (B, L) int32 → (B, L, K).
+    """
+
+    def __init__(
+        self,
+        candidates: np.ndarray | Sequence[Sequence[int]],
+        priors: np.ndarray | Sequence[Sequence[float]],
+        hanzi_size: int,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.candidates, self.hanzi_size = np.asarray(candidates, np.int32), hanzi_size
+        self.priors = np.maximum(np.asarray(priors, np.float32), IMPOSSIBLE)
+
+    def build(self, x_shape, syllables_shape=None):
+        """Make the hanzi's vectors and the bias."""
+        width = x_shape[-1]
+        spread = keras.initializers.RandomNormal(stddev=width**-0.5)
+        self.hanzi = self.add_weight(shape=(self.hanzi_size, width), initializer=spread, name="hanzi")
+        self.bias = self.add_weight(shape=self.candidates.shape, initializer="zeros", name="bias")
+
+    def call(self, x, syllables):
+        """See the class."""
+        rows = ops.take(self.candidates, syllables, axis=0)  # (B, L, K)
+        wanted = ops.take(self.hanzi, rows, axis=0)  # (B, L, K, width)
+        fit = ops.squeeze(ops.matmul(wanted, ops.expand_dims(x, -1)), -1)  # (B, L, K)
+        return fit + ops.take(self.priors, syllables, axis=0) + ops.take(self.bias, syllables, axis=0)
+
+    def compute_output_shape(self, x_shape, syllables_shape=None):
+        """(B, L, width) → (B, L, K)."""
+        return (*x_shape[:-1], self.candidates.shape[1])
+
+    def get_config(self):
+        """The constructor's arguments."""
+        tables = {"candidates": self.candidates.tolist(), "priors": self.priors.tolist()}
+        return {**super().get_config(), **tables, "hanzi_size": self.hanzi_size}
+
+
+def _array(variable) -> np.ndarray:
+    return np.array(variable.numpy(), np.float32)

@@ -1,0 +1,136 @@
+"""Syllable ids in, log-probabilities of their hanzi by the whole sentence out: the network's NumPy half.
+
+What :mod:`model_language.networks.gated_cnn` builds and Keras trains is run here without a framework:
+starting one costs more than converting a thousand sentences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from model_language.vocabulary.symbols import PAD_ID
+
+KERNEL = 3  # positions that a layer sees: itself and one on each side, ``dilation`` away
+_EPSILON = 1e-3  # of Keras's LayerNormalization
+
+
+@dataclass(frozen=True)
+class ContextWeights:
+    """The weights of a trained network, and what it chooses among.
+
+    Attributes:
+        embeddings: (tokens, W), of syllables with and without tone; row 0 is padding.
+        norms: (layers + 1, 2, W), scales and offsets; the last one is before the output.
+        kernels: (layers, KERNEL · W, 2 · W).
+        biases: (layers, 2 · W).
+        dilations: (layers,) int.
+        hanzi: (hanzi, W), what each looks for.
+        candidates: (tokens, K) int, hanzi ids; 0 where there are no more.
+        priors: (tokens, K), what is added to a candidate's logit; -inf where there is none.
+        rated: how many of the K columns the network rates; the others, rarer, have their prior alone.
+    """
+
+    embeddings: np.ndarray
+    norms: np.ndarray
+    kernels: np.ndarray
+    biases: np.ndarray
+    dilations: np.ndarray
+    hanzi: np.ndarray
+    candidates: np.ndarray
+    priors: np.ndarray
+    rated: int
+
+
+class ContextNetwork:
+    """Rates the candidates of each syllable.
+
+    Args:
+        weights: of any float type.
+    """
+
+    def __init__(self, weights: ContextWeights):
+        as_float = {
+            name: np.ascontiguousarray(getattr(weights, name), np.float32)
+            for name in ("embeddings", "norms", "kernels", "biases", "hanzi", "priors")
+        }
+        self._weights = ContextWeights(
+            **as_float,
+            dilations=weights.dilations,
+            candidates=np.ascontiguousarray(weights.candidates, np.int32),
+            rated=weights.rated,
+        )
+        self._common = np.ascontiguousarray(self._weights.priors[:, : weights.rated])
+
+    @property
+    def candidates(self) -> np.ndarray:
+        """(tokens, K) int32, hanzi ids, filled with 0."""
+        return self._weights.candidates
+
+    @property
+    def rated_candidates(self) -> np.ndarray:
+        """(tokens, rated) int32, those that the network has a say about."""
+        return self._weights.candidates[:, : self._weights.rated]
+
+    def log_probs(self, syllables: np.ndarray, rare: bool = True) -> np.ndarray:
+        """log P(hanzi | all syllables) of each candidate.
+
+        Args:
+            syllables: (B, L) int, filled with 0.
+            rare: also of those that the network doesn't rate; else K is ``rated``.
+
+        Returns:
+            (B, L, K) float32 beside ``candidates[syllables]``; -inf where there is none, and at padding.
+        """
+        hidden = self._hidden(syllables).reshape(-1, self._weights.hanzi.shape[1])  # (B · L, W)
+        flat = syllables.ravel()
+        rated = self._weights.rated
+        logits = (self._weights.priors if rare else self._common)[flat]  # (B · L, K)
+        # Positions of one syllable share their candidates: one product for each syllable that occurs.
+        by_token = np.argsort(flat, kind="stable")
+        tokens, starts = np.unique(flat[by_token], return_index=True)
+        for token, rows in zip(tokens, np.split(by_token, starts[1:]), strict=True):
+            if token != PAD_ID:
+                logits[rows, :rated] += hidden[rows] @ self._weights.hanzi[self.candidates[token, :rated]].T
+        with np.errstate(invalid="ignore"):
+            logits -= logits.max(axis=1, keepdims=True)
+        logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        logits[flat == PAD_ID] = -np.inf  # a row of nothing but -inf gave NaN
+        return logits.reshape(*syllables.shape, -1)
+
+    def _hidden(self, syllables: np.ndarray) -> np.ndarray:
+        """(B, L) → (B, L, W)."""
+        weights = self._weights
+        x = weights.embeddings[syllables]
+        padding, width = syllables == PAD_ID, x.shape[-1]
+        x[padding] = 0.0
+        for layer, dilation in enumerate(weights.dilations.tolist()):
+            y = _normalised(x, weights.norms[layer])
+            y[padding] = 0.0
+            y = _neighbours(y, dilation).reshape(-1, KERNEL * width) @ weights.kernels[layer]
+            y += weights.biases[layer]  # (B · L, 2 · W)
+            gate = np.exp(-y[:, width:])
+            gate += 1.0
+            x += (y[:, :width] / gate).reshape(x.shape)
+            x[padding] = 0.0
+        return _normalised(x, weights.norms[-1])
+
+
+def _normalised(x: np.ndarray, scale_and_offset: np.ndarray) -> np.ndarray:
+    """Layer normalisation (Ba et al. 2016) of (…, W)."""
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = np.einsum("...i,...i->...", centred, centred)[..., None] / x.shape[-1]
+    centred *= scale_and_offset[0] / np.sqrt(variance + _EPSILON)
+    return centred + scale_and_offset[1]
+
+
+def _neighbours(x: np.ndarray, dilation: int) -> np.ndarray:
+    """(B, L, W) → (B, L, KERNEL · W): the position before, itself, the one after; zeros beyond the ends."""
+    batch, length, width = x.shape
+    result = np.zeros((batch, length, KERNEL * width), np.float32)
+    near = min(dilation, length)
+    result[:, near:, :width] = x[:, : length - near]
+    result[:, :, width : 2 * width] = x
+    result[:, : length - near, 2 * width :] = x[:, near:]
+    return result

@@ -1,0 +1,121 @@
+"""Syllable ids in, logits over all hanzi out: the transformer of the original two-stage projects.
+
+:mod:`model_language.networks.transformer` is the network to train. This one exists so that published weights
+can be used (:mod:`model_language.legacy_import`). It differs in these points: it has 100 learned positions;
+queries, keys and values pass a ReLU; attention has no output projection; layer normalisation follows each
+residual sum; one feed-forward network follows the last block, and the blocks have none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import keras
+from keras import layers, ops
+
+from model_language.networks.transformer import AttentionMix, AttentionWeights
+from model_language.vocabulary.symbols import PAD_ID
+from utils.config import at_least, share
+from utils.errors import ConfigError
+
+NAME = "published_transformer"
+_EPSILON = 1e-8  # of the layer normalisations, as published
+_serializable = keras.saving.register_keras_serializable(package="model_language")
+
+
+@dataclass(frozen=True)
+class PublishedTransformerConfig:
+    """Geometry of :func:`build_published_transformer`; the defaults are the published ones.
+
+    Attributes:
+        width: size of the embeddings and of every block's output; a multiple of ``heads``.
+        blocks: attention layers.
+        heads: attention heads a block.
+        feed_forward: size of the inner layer, in widths.
+        positions: learned positions; syllables beyond the last one share it.
+        dropout: share of activations dropped in training.
+        label_smoothing: probability spread over the other candidates in the training loss.
+    """
+
+    name: str = NAME
+    width: int = 512
+    blocks: int = 6
+    heads: int = 8
+    feed_forward: int = 4
+    positions: int = 100
+    dropout: float = 0.2
+    label_smoothing: float = 0.1
+
+    def __post_init__(self):
+        at_least(self, "model", width=1, blocks=0, heads=1, feed_forward=1, positions=1)
+        share(self, "model", "dropout", "label_smoothing")
+        if self.width % self.heads:
+            what = f"model.width {self.width} is not a multiple of model.heads {self.heads}"
+            raise ConfigError(what, hint="each head gets an equal part of the width")
+
+
+def build_published_transformer(
+    config: PublishedTransformerConfig, pinyin_size: int, hanzi_size: int
+) -> keras.Model:
+    """Build the model.
+
+    Args:
+        config: geometry.
+        pinyin_size: tokens of the input vocabulary; id 0 is padding.
+        hanzi_size: tokens of the output vocabulary.
+
+    Returns:
+        model of ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi_size) float32. Padding has no
+        influence on the other positions. The attention weights of block 1 … are the outputs
+        (B, heads, L, L) of the layers ``attention_1`` ….
+    """
+    syllables = keras.Input((None,), dtype="int32", name="syllables")
+    present = ops.not_equal(syllables, PAD_ID)  # (B, L)
+    x = layers.Embedding(pinyin_size, config.width, name="embedding")(syllables)  # (B, L, width)
+    x = layers.Rescaling(config.width**0.5, name="embedding_scale")(x)
+    x = LearnedPositions(config.positions, name="positions")(x)
+    x = layers.Dropout(config.dropout)(x)
+    for block in range(1, config.blocks + 1):
+        weights = AttentionWeights(config.heads, None, "relu", name=f"attention_{block}")(x, present)
+        weights = layers.Dropout(config.dropout)(weights)
+        mixed = AttentionMix(config.heads, "relu", projected=False, name=f"mix_{block}")(x, weights)
+        x = layers.Add()([x, mixed])
+        x = layers.LayerNormalization(epsilon=_EPSILON, name=f"attention_norm_{block}")(x)
+    inner = layers.Dense(config.feed_forward * config.width, "relu", name="feed_forward_inner")(x)
+    x = layers.Add()([x, layers.Dense(config.width, name="feed_forward_outer")(inner)])
+    x = layers.LayerNormalization(epsilon=_EPSILON, name="feed_forward_norm")(x)
+    logits = layers.Dense(hanzi_size, dtype="float32", name="logits")(x)
+    return keras.Model({"syllables": syllables}, logits, name=config.name)
+
+
+@_serializable
+class LearnedPositions(layers.Layer):
+    """Add to each frame the learned vector of its position.
+
+    Args:
+        positions: how many are learned; frames beyond the last one share its vector.
+
+    Call:
+        x (B, L, width) → the same.
+    """
+
+    def __init__(self, positions: int, **kwargs):
+        super().__init__(**kwargs)
+        self.positions = positions
+
+    def build(self, x_shape):
+        """Make the vectors, (positions, width)."""
+        self.vectors = self.add_weight(shape=(self.positions, x_shape[-1]), name="vectors")
+
+    def call(self, x):
+        """See the class."""
+        index = ops.minimum(ops.arange(ops.shape(x)[1], dtype="int32"), self.positions - 1)
+        return x + ops.cast(ops.take(self.vectors, index, axis=0), x.dtype)
+
+    def compute_output_shape(self, x_shape):
+        """(B, L, width) → the same."""
+        return x_shape
+
+    def get_config(self):
+        """The constructor's arguments."""
+        return {**super().get_config(), "positions": self.positions}

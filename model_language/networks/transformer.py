@@ -1,0 +1,203 @@
+"""Syllable ids in, logits over all hanzi out: a pre-norm transformer encoder, one hanzi a syllable.
+
+The reference recipe's size (6 blocks, 8 heads, 512 wide) with its weaknesses mended: padding is masked, and
+positions enter as a learned bias on relative distance (Raffel et al. 2020, section 2.1; here clipped rather
+than bucketed), so that a sentence may have any length. The restriction to hanzi that are read like the
+syllable is in :mod:`model_language.networks.loss`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import keras
+from keras import layers, ops
+
+from model_language.networks.loss import IMPOSSIBLE
+from model_language.vocabulary.symbols import PAD_ID
+from utils.config import at_least, share
+from utils.errors import ConfigError
+
+_serializable = keras.saving.register_keras_serializable(package="model_language")
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """Geometry of :func:`build_transformer`; the defaults are the reference recipe's.
+
+    Attributes:
+        width: size of the embeddings and of every block's output; a multiple of ``heads``.
+        blocks: attention + feed-forward pairs.
+        heads: attention heads a block.
+        feed_forward: size of the inner layer, in widths.
+        reach: relative distances beyond this many syllables are not told apart.
+        dropout: share of activations dropped in training.
+        label_smoothing: probability spread over the other candidates in the training loss.
+    """
+
+    name: str = "transformer"
+    width: int = 512
+    blocks: int = 6
+    heads: int = 8
+    feed_forward: int = 4
+    reach: int = 32
+    dropout: float = 0.2
+    label_smoothing: float = 0.1
+
+    def __post_init__(self):
+        at_least(self, "model", width=1, blocks=0, heads=1, feed_forward=1, reach=0)
+        share(self, "model", "dropout", "label_smoothing")
+        if self.width % self.heads:
+            what = f"model.width {self.width} is not a multiple of model.heads {self.heads}"
+            raise ConfigError(what, hint="each head gets an equal part of the width")
+
+
+def build_transformer(config: TransformerConfig, pinyin_size: int, hanzi_size: int) -> keras.Model:
+    """Build the model.
+
+    Args:
+        config: geometry.
+        pinyin_size: tokens of the input vocabulary; id 0 is padding.
+        hanzi_size: tokens of the output vocabulary.
+
+    Returns:
+        model of ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi_size) float32. Padding has no
+        influence on the other positions. The attention weights of block 1 … are the outputs
+        (B, heads, L, L) of the layers ``attention_1`` ….
+    """
+    syllables = keras.Input((None,), dtype="int32", name="syllables")
+    present = ops.not_equal(syllables, PAD_ID)  # (B, L)
+    x = layers.Embedding(pinyin_size, config.width, name="embedding")(syllables)  # (B, L, width)
+    x = layers.Dropout(config.dropout)(x)
+    for block in range(1, config.blocks + 1):
+        x = layers.Add()([x, _attend(x, present, config, block)])
+        x = layers.Add()([x, _feed_forward(x, config)])
+    x = layers.LayerNormalization(name="final_norm")(x)
+    logits = layers.Dense(hanzi_size, dtype="float32", name="logits")(x)
+    return keras.Model({"syllables": syllables}, logits, name=config.name)
+
+
+def _attend(x, present, config: TransformerConfig, block: int):
+    """Self-attention with dropout: (B, L, width) → the same."""
+    normed = layers.LayerNormalization()(x)
+    weights = AttentionWeights(config.heads, config.reach, name=f"attention_{block}")(normed, present)
+    weights = layers.Dropout(config.dropout)(weights)
+    y = AttentionMix(config.heads, name=f"mix_{block}")(normed, weights)
+    return layers.Dropout(config.dropout)(y)
+
+
+def _feed_forward(x, config: TransformerConfig):
+    """Position-wise two-layer network: (B, L, width) → the same."""
+    y = layers.LayerNormalization()(x)
+    y = layers.Dense(config.feed_forward * config.width, activation="gelu")(y)
+    y = layers.Dense(config.width)(layers.Dropout(config.dropout)(y))
+    return layers.Dropout(config.dropout)(y)
+
+
+@_serializable
+class AttentionWeights(layers.Layer):
+    """How much each position looks at each other one (Vaswani et al. 2017, equation 1, before the values).
+
+    A layer of its own, so that the weights are a tensor of the model that can be looked at.
+
+    Args:
+        heads: number of heads; it divides the width.
+        reach: largest relative distance with a bias of its own; None: no bias.
+        activation: of the query and key projections, such as ``relu``; None: they are linear.
+
+    Call:
+        x (B, L, width), present (B, L) bool → (B, heads, L, L); a row sums to 1 over the positions present.
+    """
+
+    def __init__(self, heads: int, reach: int | None, activation: str | None = None, **kwargs):
+        super().__init__(**kwargs)
+        self.heads, self.reach, self.activation = heads, reach, activation
+
+    def build(self, x_shape, present_shape=None):
+        """Make the query and key projections and the bias, (2 · reach + 1, heads)."""
+        self.query = _projection(self, x_shape, "query")
+        self.key = _projection(self, x_shape, "key")
+        if self.reach is not None:
+            shape = (2 * self.reach + 1, self.heads)
+            self.distance_bias = self.add_weight(shape=shape, initializer="zeros", name="distance_bias")
+
+    def call(self, x, present):
+        """See the class."""
+        query = _split_heads(self.query(x), self.heads)  # (B, heads, L, width / heads)
+        key = _split_heads(self.key(x), self.heads)
+        scale = float(query.shape[-1]) ** -0.5
+        scores = ops.cast(ops.matmul(query * scale, ops.swapaxes(key, 2, 3)), "float32")  # (B, heads, L, L)
+        if self.reach is not None:
+            scores = scores + ops.cast(self._bias(ops.shape(x)[1]), "float32")
+        scores = ops.where(present[:, None, None, :], scores, IMPOSSIBLE)
+        return ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
+
+    def compute_output_shape(self, x_shape, present_shape=None):
+        """(B, L, width) → (B, heads, L, L)."""
+        return (x_shape[0], self.heads, x_shape[1], x_shape[1])
+
+    def get_config(self):
+        """The constructor's arguments."""
+        own = {"heads": self.heads, "reach": self.reach, "activation": self.activation}
+        return {**super().get_config(), **own}
+
+    def _bias(self, length):
+        places = ops.arange(length, dtype="int32")
+        distance = ops.clip(places[None, :] - places[:, None], -self.reach, self.reach)  # (L, L): key - query
+        bias = ops.take(self.distance_bias, distance + self.reach, axis=0)  # (L, L, heads)
+        return ops.transpose(bias, (2, 0, 1))
+
+
+@_serializable
+class AttentionMix(layers.Layer):
+    """Mix the values by attention weights (Vaswani et al. 2017, section 3.2.2) and project them.
+
+    Args:
+        heads: number of heads; it divides the width.
+        activation: of the value projection, such as ``relu``; None: it is linear.
+        projected: whether a linear projection follows the mixture.
+
+    Call:
+        x (B, L, width), weights (B, heads, L, L) → (B, L, width).
+    """
+
+    def __init__(self, heads: int, activation: str | None = None, projected: bool = True, **kwargs):
+        super().__init__(**kwargs)
+        self.heads, self.activation, self.projected = heads, activation, projected
+
+    def build(self, x_shape, weights_shape=None):
+        """Make the value and output projections."""
+        self.value = _projection(self, x_shape, "value")
+        if self.projected:
+            self.projection = layers.Dense(x_shape[-1], name="projection", dtype=self.dtype_policy)
+            self.projection.build(x_shape)
+
+    def call(self, x, weights):
+        """See the class."""
+        mixed = ops.matmul(weights, _split_heads(self.value(x), self.heads))  # (B, heads, L, width / heads)
+        mixed = ops.transpose(mixed, (0, 2, 1, 3))  # (B, L, heads, width / heads)
+        mixed = ops.reshape(mixed, ops.shape(x))
+        return self.projection(mixed) if self.projected else mixed
+
+    def compute_output_shape(self, x_shape, weights_shape=None):
+        """(B, L, width) → the same."""
+        return x_shape
+
+    def get_config(self):
+        """The constructor's arguments."""
+        own = {"heads": self.heads, "activation": self.activation, "projected": self.projected}
+        return {**super().get_config(), **own}
+
+
+def _projection(layer: AttentionWeights | AttentionMix, x_shape, name: str) -> layers.Dense:
+    """A built dense layer of the input's width, with the activation of ``layer``."""
+    dense = layers.Dense(x_shape[-1], layer.activation, name=name, dtype=layer.dtype_policy)
+    dense.build(x_shape)
+    return dense
+
+
+def _split_heads(x, heads: int):
+    """(B, L, width) → (B, heads, L, width / heads)."""
+    # -1 for L: tf2onnx merges a dense layer's reshape with one that copies both sizes, wrongly.
+    x = ops.reshape(x, (ops.shape(x)[0], -1, heads, x.shape[-1] // heads))
+    return ops.transpose(x, (0, 2, 1, 3))

@@ -1,0 +1,133 @@
+"""Training pairs in; an n-gram model of syllables out, which tells the beam search what people say.
+
+Its folder is a run of ``train.py language`` with ``model.name: syllable_ngram``: ``config.yaml``,
+``vocabulary/pinyin.txt`` and ``syllables.npz``. It writes no hanzi: that is what the converters do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from model_language.ngram.backoff import BackoffModel, read_arrays, tables_of
+from model_language.ngram.kneser_ney import BOUNDARY, bits_needed, estimate
+from utils.errors import ConfigError, CorpusError, RunError, TrainingError
+from utils.mandarin.pinyin import full_inventory
+from utils.run_folder.run import RunFolder, open_run
+from utils.vocabulary import Vocabulary, language_vocabulary
+
+NAME = "syllable_ngram"
+SYLLABLES_FILE = "syllables.npz"
+_SCORED_AT_ONCE = 20_000  # syllables
+
+
+@dataclass(frozen=True)
+class SyllableNgramConfig:
+    """How to estimate.
+
+    Attributes:
+        order: length of the longest n-grams, 2 to 5.
+    """
+
+    name: str = NAME
+    order: int = 3
+
+
+class SyllableNgram(BackoffModel):
+    """P(syllable | syllables before).
+
+    Args:
+        tables: one an order, 1-grams first.
+        vocabulary: ``<pad>`` (here the sentence's boundary), ``<unk>``, then canonical syllables.
+    """
+
+    def __init__(self, tables: Sequence, vocabulary: Vocabulary):
+        super().__init__(tables, len(vocabulary))
+        self.vocabulary = vocabulary
+
+    @classmethod
+    def train(cls, sentences: Iterable[Sequence[str]], config: SyllableNgramConfig) -> SyllableNgram:
+        """Count and estimate.
+
+        Args:
+            sentences: canonical syllables of each.
+            config: the order.
+
+        Raises:
+            ConfigError: the order is not possible.
+            TrainingError: there is no syllable.
+        """
+        sentences = [sentence for sentence in sentences if sentence]
+        if not sentences:
+            raise TrainingError("no training text for the n-gram model", hint="see data.train of the config")
+        known = set(full_inventory()).union(*sentences)
+        vocabulary = language_vocabulary(known)
+        if not 2 <= config.order <= 63 // bits_needed(len(vocabulary)):
+            raise ConfigError(f"order {config.order} is not possible", where="model.order", hint="2 to 5")
+        return cls(estimate(_ids(sentences, vocabulary), config.order, len(vocabulary)), vocabulary)
+
+    def ids(self, tokens: Sequence[str]) -> np.ndarray:
+        """Ids of syllables, (len(tokens),) int32; ``<unk>`` for what the model doesn't know."""
+        return self.vocabulary.encode_or_unknown(tokens)
+
+    def perplexity(self, sentences: Iterable[Sequence[str]]) -> float:
+        """exp of the mean negative log-probability a token, the sentences' ends included.
+
+        Raises:
+            CorpusError: there is no sentence, or all are empty.
+        """
+        sentences = [sentence for sentence in sentences if sentence]
+        if not sentences:
+            raise CorpusError("no sentence to compute a perplexity from", hint="give some that are not empty")
+        ids = _ids(sentences, self.vocabulary).astype(np.int64)
+        # The beginning is as many boundaries as the model looks back; earlier sentences don't count.
+        histories = np.zeros((len(ids), self.history), np.int64)
+        inside = np.ones(len(ids), bool)
+        for back in range(1, self.history + 1):
+            before = np.concatenate([np.zeros(back, np.int64), ids[:-back]])
+            inside &= before != BOUNDARY
+            histories[:, -back] = np.where(inside, before, BOUNDARY)
+        logs = [
+            self.log_probs(
+                histories[start : start + _SCORED_AT_ONCE], ids[start : start + _SCORED_AT_ONCE, None]
+            )
+            for start in range(1, len(ids), _SCORED_AT_ONCE)
+        ]
+        return float(np.exp(-np.concatenate(logs).mean(dtype=np.float64)))
+
+
+def syllable_ngram_parts(run: RunFolder, config: SyllableNgramConfig) -> list[Path]:
+    """The files that :func:`load_syllable_ngram` reads."""
+    return [run.path / SYLLABLES_FILE, run.vocabulary("pinyin.txt")]
+
+
+def load_syllable_ngram(run_folder: str | Path) -> SyllableNgram:
+    """The model of a finished run; nothing but the folder is needed.
+
+    Raises:
+        RunError: the run is of another kind, or a part of it is missing or damaged.
+    """
+    run = open_run(run_folder, task="language")
+    name = (run.config().get("model") or {}).get("name")
+    if name != NAME:
+        hint = "train one: python train.py language --config configs/language/syllables.yaml"
+        raise RunError(f"a run of '{name}', not of '{NAME}'", where=run.path, hint=hint)
+    vocabulary = Vocabulary.load(run.vocabulary("pinyin.txt"))
+    path = run.path / SYLLABLES_FILE
+    arrays = read_arrays(path)
+    if int(arrays["size"]) != len(vocabulary):
+        sizes = f"{arrays['size']} and {len(vocabulary)} tokens"
+        raise RunError(f"model and vocabulary don't belong together ({sizes})", where=path, hint="copy again")
+    return SyllableNgram(tables_of(arrays), vocabulary)
+
+
+def _ids(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> np.ndarray:
+    """Ids of all sentences with one boundary before, between and after them, (tokens,) int32."""
+    boundary = np.array([BOUNDARY], np.int32)
+    parts = [boundary]
+    for sentence in sentences:
+        parts += [vocabulary.encode_or_unknown(sentence), boundary]
+    return np.concatenate(parts)

@@ -1,0 +1,159 @@
+"""Readings (pypinyin's dictionaries, training pairs) → which hanzi a tonal syllable may become.
+
+The converters choose only among these candidates, so a syllable never becomes a hanzi that is not read that
+way. What a syllable may become is decided in this order; the first step that finds anything wins:
+
+1. the syllable itself: ``zhong1`` → 中 终 钟 …;
+2. for an erhua syllable, the syllable without its r: ``huar1`` → what ``hua1`` may become;
+3. the same sounds in any tone: a neutral ``qing5`` without entries → what ``qing1`` … ``qing4`` may become;
+4. steps 2 and 3 together;
+5. nothing: the converters then write :data:`UNREADABLE`, one for the syllable, and go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from utils.errors import RunError
+from utils.files import write_text
+from utils.mandarin.pinyin import is_syllable, normalise_syllable, tone_of, without_tone
+from utils.mandarin.pypinyin_data import characters, phrases
+from utils.run_folder.checksums import verified
+
+UNREADABLE = "□"
+"""Stands for a syllable that no hanzi is known for; one character, so hanzi and syllables stay aligned."""
+
+# 一 is read yi4 before tones 1–3; the single-character dictionary knows only yi1 and yi2.
+_SANDHI_READINGS = (("yi4", "一"),)
+_TONES = "12345"
+
+
+class Lexicon:
+    """Which hanzi each canonical syllable (tone digit 1–5) may become.
+
+    Args:
+        readings: syllable → its hanzi; they are kept sorted by code point, whatever order they come in.
+    """
+
+    def __init__(self, readings: Mapping[str, Iterable[str]]):
+        self._readings = {syllable: tuple(sorted(set(readings[syllable]))) for syllable in sorted(readings)}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Lexicon) and self._readings == other._readings
+
+    __hash__ = None
+
+    @property
+    def syllables(self) -> tuple[str, ...]:
+        """The syllables with hanzi of their own, sorted."""
+        return tuple(self._readings)
+
+    @property
+    def hanzi(self) -> frozenset[str]:
+        """All hanzi that some syllable may become."""
+        return frozenset(character for group in self._readings.values() for character in group)
+
+    def candidates(self, syllable: str) -> tuple[str, ...]:
+        """The hanzi that ``syllable`` may become, by the order in the module's first lines; () if none."""
+        for group in _relatives(syllable):
+            found = {character for relative in group for character in self._readings.get(relative, ())}
+            if found:
+                return tuple(sorted(found))
+        return ()
+
+    def nearest(self, syllable: str) -> str | None:
+        """The first syllable with hanzi of its own in the same order: ``huar1`` → ``hua1``; None if none."""
+        for group in _relatives(syllable):
+            for relative in group:
+                if relative in self._readings:
+                    return relative
+        return None
+
+    def save(self, path: str | Path) -> None:
+        """Write ``syllable<TAB>hanzi`` lines, the hanzi of a syllable side by side."""
+        write_text(
+            path, "".join(f"{syllable}\t{''.join(group)}\n" for syllable, group in self._readings.items())
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Lexicon:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            RunError: the file is missing, changed, not UTF-8, or a line is not ``syllable<TAB>hanzi``.
+        """
+        path = Path(path)
+        if not path.is_file():
+            raise RunError("the lexicon is missing", where=path, hint="train the language model again")
+        try:
+            lines = verified(path).read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise RunError("a lexicon is UTF-8 text", where=path, hint="copy it again") from error
+        readings: dict[str, str] = {}
+        for number, line in enumerate(lines, start=1):
+            syllable, tab, group = line.partition("\t")
+            if not (syllable and tab and group) or syllable in readings:
+                raise RunError(
+                    f"not a line of a lexicon: {line!r}", where=f"{path}:{number}", hint="copy it again"
+                )
+            readings[syllable] = group
+        return cls(readings)
+
+
+def build_lexicon(pairs: Iterable[tuple[Iterable[str], str]] = ()) -> Lexicon:
+    """Dictionary readings of the GB 2312 hanzi, and every (syllable, hanzi) seen in the training pairs.
+
+    Args:
+        pairs: (syllables, hanzi) of equal length; corpora label syllables in ways that no dictionary has.
+    """
+    readings: dict[str, set[str]] = {}
+    for syllable, character in _dictionary_readings():
+        readings.setdefault(syllable, set()).add(character)
+    for syllables, sentence in pairs:
+        for syllable, character in zip(syllables, sentence, strict=True):
+            readings.setdefault(syllable, set()).add(character)
+    return Lexicon(readings)
+
+
+def gb2312_hanzi() -> tuple[str, ...]:
+    """The 6,763 hanzi of GB 2312, in its order: rows 16–87 of the code table (frequent ones first)."""
+    characters = []
+    for row in range(0xB0, 0xF8):
+        for cell in range(0xA1, 0xFF):
+            # Row 55 has five empty cells at its end.
+            characters.append(bytes((row, cell)).decode("gb2312", errors="ignore"))
+    return tuple(character for character in characters if character)
+
+
+def _dictionary_readings() -> Iterator[tuple[str, str]]:
+    wanted = frozenset(gb2312_hanzi())
+    for character in wanted:
+        for reading in characters()[ord(character)].split(","):
+            if is_syllable(reading):
+                yield normalise_syllable(reading), character
+    # Phrases add readings that occur only in company, most of them neutral: the 西 of 东西.
+    in_company = {
+        (reading[0], character)
+        for phrase, phrase_readings in phrases().items()
+        if len(phrase) == len(phrase_readings)
+        for character, reading in zip(phrase, phrase_readings, strict=True)
+    }
+    for reading, character in in_company:
+        if character in wanted and is_syllable(reading):
+            yield normalise_syllable(reading), character
+    yield from _SANDHI_READINGS
+
+
+def _relatives(syllable: str) -> Iterator[tuple[str, ...]]:
+    """Groups of syllables to look up, the nearest relation first (see the module's first lines)."""
+    yield (syllable,)
+    if not is_syllable(syllable):
+        return
+    base, tone = without_tone(syllable), str(tone_of(syllable))
+    plain = base[:-1] if base.endswith("r") and base != "er" else None
+    if plain:
+        yield (plain + tone,)
+    yield tuple(base + other for other in _TONES)
+    if plain:
+        yield tuple(plain + other for other in _TONES)

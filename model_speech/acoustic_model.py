@@ -1,0 +1,148 @@
+"""A speech run's folder → its acoustic model with features settings and vocabulary, ready to recognise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from model_speech.ctc.loss import output_lengths
+from model_speech.registry import MODELS
+from utils.backend.prediction import predict, prepare_prediction
+from utils.backend.weights import another_model, load_weights, other_classes, strange_shapes
+from utils.errors import RunError
+from utils.features.speech import DEFAULT_BINS, FeatureConfig, feature_bins
+from utils.run_folder.run import RunFolder, open_run, run_of
+from utils.vocabulary import Vocabulary, explain_mismatch, transfer_command
+
+PAD_MULTIPLE = 64  # frames: keeps the number of batch shapes small, for backends that compile each one
+
+
+@dataclass(frozen=True)
+class AcousticModel:
+    """An acoustic model with all that belongs to it.
+
+    Attributes:
+        model: from ``model_speech``: features and lengths → logits.
+        features: settings of the features that it was trained on.
+        vocabulary: its classes.
+        time_stride: feature frames a logit frame.
+    """
+
+    model: keras.Model
+    features: FeatureConfig
+    vocabulary: Vocabulary
+    time_stride: int
+
+    def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """One batch: B arrays (frames, bins) → logits (B, T', classes) and their lengths (B,) int32."""
+        lengths = np.array([len(one) for one in features], dtype=np.int32)
+        longest = -(-lengths.max() // PAD_MULTIPLE) * PAD_MULTIPLE
+        batch = np.zeros((len(features), longest, features[0].shape[1]), np.float32)  # (B, T, bins)
+        for row, one in zip(batch, features, strict=True):
+            row[: len(one)] = one
+        logits = predict(self.model, {"features": batch, "lengths": lengths})
+        return logits, output_lengths(lengths, self.time_stride)
+
+    @property
+    def frame_seconds(self) -> float:
+        """Seconds from one logit frame to the next."""
+        return self.time_stride * self.features.hop_samples / self.features.sample_rate
+
+
+def acoustic_parts(run: RunFolder) -> list[Path]:
+    """The files that :func:`load_acoustic_model` reads beside config.yaml."""
+    return [run.vocabulary("acoustic.txt"), run.best_weights]
+
+
+def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel:
+    """Build the model of a speech run and load its weights; needs the run folder and nothing more.
+
+    Args:
+        run: the folder that the training wrote.
+        weights: ``best``, ``last``, or the path of a weights file with the same classes.
+
+    Raises:
+        RunError: a part of the folder is missing or damaged, or the weights don't fit the vocabulary.
+    """
+    folder = open_run(run, "speech")
+    vocabulary = Vocabulary.load(folder.part(folder.vocabulary("acoustic.txt")))
+    path = folder.weights(weights)
+    _check_vocabulary(vocabulary, folder, path)
+    acoustic = build_acoustic_model(folder, vocabulary)
+    load_weights(acoustic.model, path, lambda: _explain_shapes(acoustic.model, path, vocabulary, folder))
+    return acoustic
+
+
+def build_acoustic_model(folder: RunFolder, vocabulary: Vocabulary) -> AcousticModel:
+    """The model that a speech run's config describes, with the classes of ``vocabulary``, untrained.
+
+    Raises:
+        RunError: the config lacks a section or names an unknown model.
+    """
+    config = folder.config()
+    features = _trained_features(folder)
+    name = (config.get("model") or {}).get("name")
+    if str(name) not in MODELS:
+        known = ", ".join(MODELS)
+        raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=f"known: {known}")
+    model_config = folder.section("model", MODELS[name].config)
+    model = MODELS[name].build(model_config, feature_bins(features), len(vocabulary))
+    prepare_prediction(model)
+    return AcousticModel(model, features, vocabulary, model_config.time_stride)
+
+
+def _trained_features(folder: RunFolder) -> FeatureConfig:
+    """The settings that a run was trained with.
+
+    A run from before the usual number of bins followed the sample rate holds none at any rate; it had that
+    of 16 kHz.
+    """
+    features = folder.section("features", FeatureConfig)
+    recorded = (folder.config()["features"] or {}).get("bins")
+    if recorded is None and features.bins is not None:
+        return replace(features, bins=DEFAULT_BINS[features.kind])
+    return features
+
+
+def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) -> None:
+    """Weights of another run bring their own vocabulary: it must be the same, not only of the same size."""
+    source = run_of(weights)
+    theirs = source.vocabulary("acoustic.txt") if source else None
+    if theirs and theirs.is_file() and Vocabulary.load(theirs) != vocabulary:
+        what = explain_mismatch(vocabulary, Vocabulary.load(theirs))
+        hint = (
+            "weights trained on part of a corpus, or on another one, have other classes; to move those of "
+            f"the shared tokens over:\n  {_transfer_command(source.path, folder)}"
+        )
+        raise RunError(what, where=weights, hint=hint)
+
+
+def _transfer_command(weights_run: Path, folder: RunFolder) -> str:
+    """What moves the weights of one run to the vocabulary of another, into a folder beside the first."""
+    if weights_run.name in ("", ".."):  # "." and ".." hold no name to make another from
+        weights_run = weights_run.resolve()
+    new_run = weights_run.with_name(f"{weights_run.name}_transferred")
+    return transfer_command(weights_run, new_run, folder.vocabulary("acoustic.txt"))
+
+
+def _explain_shapes(model: keras.Model, weights: Path, vocabulary: Vocabulary, folder: RunFolder) -> RunError:
+    """Why weights don't fit: another number of classes, or another model altogether."""
+    strange = strange_shapes(model, weights)
+    classes = other_classes(strange)
+    if classes is None:
+        return another_model(strange, weights)
+    what = (
+        f"the weights have {classes} classes, the model has {len(vocabulary)}, the tokens of "
+        "vocabulary/acoustic.txt: they come from a training with another vocabulary (part of a corpus, "
+        "or another one)"
+    )
+    hint = (
+        "which token a class stands for is written in the run folder of that training: take it whole, "
+        "and to move the shared tokens over, put it in place of WEIGHTS_RUN:\n  "
+        f"{_transfer_command(Path('WEIGHTS_RUN'), folder)}"
+    )
+    return RunError(what, where=weights, hint=hint)

@@ -1,0 +1,5 @@
+"""One subject a file: manifest lines, recordings, caches or run folders in; findings out.
+
+Read ``manifests``, ``audio`` with ``audio_measurements``, ``readings``, ``splits`` and ``lengths``;
+``features`` and ``cache`` check a recipe's settings and files, ``runs`` checks a run folder.
+"""

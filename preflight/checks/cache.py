@@ -1,0 +1,144 @@
+"""A recipe's recordings and its feature cache → damaged shards, outdated features, too little disk space."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from data.features.augment import AugmentConfig
+from data.features.cache import cache_folder
+from data.features.keys import feature_keys
+from data.features.shards import KEY, MISSING, find_rows, read_features, shard_places
+from data.manifest import Utterance
+from preflight.findings import ERROR, WARNING, Finding
+from preflight.listings import Line
+from utils.errors import AudioError
+from utils.features.speech import FeatureConfig, feature_bins, frame_count
+
+_VALUE_BYTES = np.dtype(np.float16).itemsize
+_NEARLY_FULL = 0.9
+
+
+@dataclass(frozen=True)
+class CacheState:
+    """What a feature cache has of a recipe's recordings.
+
+    Attributes:
+        folder: of these feature settings.
+        damaged: shards that can't be used, with the reason.
+        cached: utterances of which all copies are there.
+        missing: utterances of which a copy is missing.
+        bytes_needed: for what is missing.
+        bytes_free: on the disk of the folder.
+    """
+
+    folder: Path
+    damaged: tuple[tuple[str, str], ...]
+    cached: int
+    missing: int
+    bytes_needed: int
+    bytes_free: int
+
+
+def cache_state(
+    lines: Sequence[tuple[Line, AugmentConfig | None]],
+    features: FeatureConfig,
+    folder: str | Path,
+    seed: int,
+    thorough: bool = False,
+) -> CacheState:
+    """Look into a cache without changing it.
+
+    Args:
+        lines: of the manifests, each with what its list's altered copies are made with.
+        features: the settings.
+        folder: of the cache, as in the recipe.
+        seed: of the recipe.
+        thorough: read all of it and compare check sums.
+    """
+    place = cache_folder(folder, features)
+    bins = feature_bins(features)
+    known, damaged = _known_keys(place, bins, thorough)
+    cached = missing = needed = 0
+    for augment in {augment for _, augment in lines}:
+        own = list({line.id: line for line, used in lines if used == augment}.values())
+        keys, _ = feature_keys([_utterance(line) for line in own], features, augment or AugmentConfig(), seed)
+        absent = (find_rows(known, keys) == MISSING) & (keys != b"")  # (lines, 1 + copies)
+        cached += int((~absent.any(axis=1) & (keys[:, 0] != b"")).sum())
+        missing += int(absent.any(axis=1).sum())
+        for line, copies in zip(own, absent.sum(axis=1).tolist(), strict=True):
+            if copies and 0 < line.seconds < float("inf"):
+                frames = frame_count(round(line.seconds * features.sample_rate), features)
+                needed += copies * frames * bins * _VALUE_BYTES
+    return CacheState(place, tuple(damaged), cached, missing, needed, _free(place))
+
+
+def needs_room(features: FeatureConfig, hours: float, folder: str | Path) -> bool:
+    """Whether the features of so many hours, none of them cached, could fill the disk."""
+    frames = hours * 3600 * features.sample_rate / features.hop_samples
+    return frames * feature_bins(features) * _VALUE_BYTES > _NEARLY_FULL * _free(Path(folder))
+
+
+def damaged_shard(state: CacheState) -> Iterator[Finding]:
+    """Feature shards that are cut off or can't be read."""
+    for name, why in state.damaged:
+        advice = "delete it: its features are computed again"
+        yield Finding(WARNING, str(state.folder), name, "a damaged shard of features", advice, why)
+
+
+def outdated_features(state: CacheState) -> Iterator[Finding]:
+    """Recordings without features in a cache that has those of the others: new, or changed since."""
+    if state.cached and state.missing:
+        yield Finding(
+            WARNING,
+            str(state.folder),
+            "",
+            "recordings that are new or have changed since the features were made",
+            "nothing: theirs are computed when the training starts",
+            f"{state.missing:,} of {state.cached + state.missing:,}",
+        )
+
+
+def disk_space(state: CacheState) -> Iterator[Finding]:
+    """Features that don't fit on the disk."""
+    if state.bytes_needed > _NEARLY_FULL * state.bytes_free:
+        severity = ERROR if state.bytes_needed > state.bytes_free else WARNING
+        detail = f"{state.bytes_needed / 2**30:.1f} GiB needed, {state.bytes_free / 2**30:.1f} GiB free"
+        advice = "free some space, or put data.cache on another disk"
+        yield Finding(severity, str(state.folder), "", "no room for the features", advice, detail)
+
+
+def _known_keys(folder: Path, bins: int, thorough: bool) -> tuple[np.ndarray, list[tuple[str, str]]]:
+    """Keys of all whole shards, (rows,) KEY, and the damaged ones as (name, why)."""
+    keys, damaged = [np.empty(0, KEY)], []
+    for index in sorted(folder.glob("[!.]*.index.npy")):
+        shard = index.with_name(index.name.replace(".index.npy", ".npy"))
+        try:
+            places = shard_places(index, shard, bins, 0)
+            for place in places if thorough else ():
+                read_features(str(shard), place["offset"], place["frames"], bins, place["sum"])
+        except AudioError as error:
+            damaged.append((shard.name, error.what))
+        except (OSError, ValueError, EOFError) as error:
+            damaged.append((shard.name, " ".join(str(error).split())))
+        else:
+            keys.append(places["key"])
+    return np.concatenate(keys), damaged
+
+
+def _utterance(line: Line) -> Utterance:
+    return Utterance(line.id, Path(line.audio), line.seconds, line.speaker, line.pinyin, line.hanzi)
+
+
+def _free(folder: Path) -> int:
+    """Bytes on the disk on which ``folder`` is, or will be."""
+    whole = folder.absolute()
+    return shutil.disk_usage(next(path for path in (whole, *whole.parents) if path.exists())).free
+
+
+CACHE = (damaged_shard, outdated_features, disk_space)
+"""What looks at a recipe's feature cache."""

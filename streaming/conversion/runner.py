@@ -1,0 +1,62 @@
+"""A streamed Keras model, fed chunk by chunk: what every runtime's runner offers (`step`, `reset`)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import keras
+import numpy as np
+
+from streaming.conversion.layers import reset_state
+
+
+class Runner(Protocol):
+    """A streamed model in any runtime."""
+
+    def step(self, chunk: np.ndarray) -> np.ndarray:
+        """The next chunk ``(1, frames, …)`` → output."""
+
+    def reset(self) -> None:
+        """Forget what was heard."""
+
+
+class KerasStream:
+    """Runs a streamed Keras model, with internal or external state.
+
+    Args:
+        model: of `to_mode(…, STREAM_…)`.
+    """
+
+    def __init__(self, model: keras.Model):
+        self.model = model
+        self.is_external = isinstance(model.input, dict)
+        self.chunk_shape = tuple(model.input["input"].shape if self.is_external else model.input.shape)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was heard: all states are zeros again."""
+        reset_state(self.model)
+        self.states: dict[str, np.ndarray] = {}
+        if self.is_external:
+            names = self.model.input.keys() - {"input"}
+            self.states = {name: np.zeros(self.model.input[name].shape, np.float32) for name in names}
+
+    def step(self, chunk: np.ndarray) -> np.ndarray:
+        """Take the next chunk.
+
+        Args:
+            chunk: of the shape ``chunk_shape``, float32.
+
+        Raises:
+            ValueError: the chunk has another shape.
+        """
+        chunk = np.asarray(chunk, np.float32)
+        if chunk.shape != self.chunk_shape:
+            raise ValueError(f"a chunk of shape {chunk.shape}, not {self.chunk_shape}")
+        if not self.is_external:
+            return self.model.predict_on_batch(chunk)
+        results = self.model.predict_on_batch({"input": chunk, **self.states})
+        self.states = {name: results[f"{name}_next"] for name in self.states}
+        return results["output"]
+
+    __call__ = step

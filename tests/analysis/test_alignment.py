@@ -1,0 +1,188 @@
+"""analysis/errors/alignment.py: totals are the standard scorer's; of equal alignments the best-sounding is
+taken."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import jiwer
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.errors.alignment import align
+from analysis.errors.phonology import hanzi_distance, is_polyphone, readings, readings_in_use
+from utils.mandarin.syllable_distance import FARTHEST, syllable_distance
+from utils.metrics import count_errors
+
+SYLLABLES = ["zhi1", "zi1", "zi4", "zhang1", "zang4", "an1", "ang1", "ni3", "li3", "er2"]
+HANZI = "是事时十氏好号的地得a"
+PAIRS = 10_000
+
+
+def _sounds(reference: str, hypothesis: str) -> list[tuple[str | None, str | None]]:
+    pairs = align(reference.split(), hypothesis.split(), syllable_distance)
+    return [(pair.reference, pair.hypothesis) for pair in pairs]
+
+
+def _edits(pairs) -> tuple[int, int, int]:
+    return (
+        sum(pair.substituted for pair in pairs),
+        sum(pair.reference is None for pair in pairs),
+        sum(pair.hypothesis is None for pair in pairs),
+    )
+
+
+def _sequences(alphabet, least: int = 0, most: int = 12):
+    return st.lists(st.sampled_from(list(alphabet)), min_size=least, max_size=most)
+
+
+def test_what_sounds_alike_is_paired_up():
+    # One substitution and one deletion in any case; plain Levenshtein may pair hao3 with si4.
+    assert _sounds("ni3 hao3 shi4 jie4", "ni3 si4 jie4")[1:3] == [("hao3", None), ("shi4", "si4")]
+    assert _sounds("shi4 hao3", "si4") == [("shi4", "si4"), ("hao3", None)]
+    assert _sounds("hao3 shi4", "si4") == [("hao3", None), ("shi4", "si4")]
+    assert _sounds("wo3 men5", "wo3 wo4 en1 men5") == [
+        ("wo3", "wo3"),
+        (None, "wo4"),
+        (None, "en1"),
+        ("men5", "men5"),
+    ]
+
+
+def test_fewest_edits_go_before_sound():
+    # Pairing shi4 with si4 would need three edits; two substitutions are fewer, however they sound.
+    assert _sounds("shi4 ma1", "guo2 si4") == [("shi4", "guo2"), ("ma1", "si4")]
+
+
+def test_the_scorers_split_goes_before_sound():
+    # Two edits as two substitutions or as a deletion and an insertion: the scorer says which.
+    for reference, hypothesis in (("wo3 bu4 hao3", "wo3 hao3 ma5"), ("shi4 si4", "si4 shi3")):
+        theirs = jiwer.process_words(reference, hypothesis)
+        ours = align(reference.split(), hypothesis.split(), syllable_distance)
+        assert _edits(ours) == (theirs.substitutions, theirs.insertions, theirs.deletions)
+
+
+def test_equal_costs_prefer_the_pair_at_the_end():
+    assert _sounds("hao3 ma1", "ma2 ma2 ma2")[-1] == ("ma1", "ma2")
+
+
+def test_positions():
+    pairs = align(["ni3", "hao3", "shi4"], ["hao3", "shi4", "ma5"], syllable_distance)
+    assert [(p.reference_position, p.hypothesis_position) for p in pairs] == [
+        (0, None),
+        (1, 0),
+        (2, 1),
+        (None, 2),
+    ]
+
+
+@pytest.mark.parametrize(("reference", "hypothesis"), [("", ""), ("ma1", ""), ("", "ma1")])
+def test_empty_sides(reference, hypothesis):
+    assert _sounds(reference, hypothesis) == [
+        (reference or None, hypothesis or None) for _ in range(bool(reference or hypothesis))
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(_sequences(SYLLABLES, 1), _sequences(SYLLABLES))
+def test_syllable_totals_are_jiwers(reference, hypothesis):
+    _compare_with_jiwer([reference], [hypothesis], syllable_distance)
+
+
+@pytest.mark.parametrize(("alphabet", "distance"), [(SYLLABLES, syllable_distance), (HANZI, hanzi_distance)])
+def test_totals_of_ten_thousand_pairs_are_jiwers(alphabet, distance):
+    rng = random.Random(1)
+    lengths = [(rng.randint(1, 12), rng.randint(0, 12)) for _ in range(PAIRS)]
+    references, hypotheses = ([rng.choices(alphabet, k=n[side]) for n in lengths] for side in (0, 1))
+    _compare_with_jiwer(references, hypotheses, distance)
+
+
+def _compare_with_jiwer(references, hypotheses, distance) -> None:
+    """Substitutions, insertions and deletions of each pair, and that nothing is lost on the way."""
+    theirs = jiwer.process_words([" ".join(one) for one in references], [" ".join(one) for one in hypotheses])
+    for reference, hypothesis, chunks in zip(references, hypotheses, theirs.alignments, strict=True):
+        edits = Counter()
+        for chunk in chunks:
+            edits[chunk.type] += max(
+                chunk.ref_end_idx - chunk.ref_start_idx, chunk.hyp_end_idx - chunk.hyp_start_idx
+            )
+        pairs = align(reference, hypothesis, distance)
+        assert _edits(pairs) == (edits["substitute"], edits["insert"], edits["delete"])
+        assert [pair.reference for pair in pairs if pair.reference is not None] == reference
+        assert [pair.hypothesis for pair in pairs if pair.hypothesis is not None] == hypothesis
+
+
+@settings(max_examples=150, deadline=None)
+@given(_sequences(SYLLABLES, most=5), _sequences(SYLLABLES, most=5))
+def test_alignment_sounds_best_among_the_scorers(reference, hypothesis):
+    """Against every alignment with the scorer's numbers of edits, tried one by one."""
+    counts = count_errors(reference, hypothesis)
+    wanted = (counts.substitutions, counts.insertions, counts.deletions)
+
+    def best(i: int, j: int, edits: tuple[int, int, int]) -> float:
+        if min(edits) < 0:
+            return float("inf")
+        if i == len(reference) and j == len(hypothesis):
+            return 0 if not any(edits) else float("inf")
+        s, n, d = edits
+        ways = []
+        if i < len(reference) and j < len(hypothesis):
+            same = reference[i] == hypothesis[j]
+            here = 0 if same else syllable_distance(reference[i], hypothesis[j])
+            ways.append(here + best(i + 1, j + 1, (s - (not same), n, d)))
+        if j < len(hypothesis):
+            ways.append(best(i, j + 1, (s, n - 1, d)))
+        if i < len(reference):
+            ways.append(best(i + 1, j, (s, n, d - 1)))
+        return min(ways)
+
+    pairs = align(reference, hypothesis, syllable_distance)
+    sound = sum(syllable_distance(p.reference, p.hypothesis) for p in pairs if p.substituted)
+    assert sound == best(0, 0, wanted)
+
+
+def test_long_utterances_align_like_the_scorer():
+    """Longer than a machine word, where RapidFuzz works block by block."""
+    reference = [SYLLABLES[i * i % 10] for i in range(300)]
+    hypothesis = [SYLLABLES[(i * i + i % 7) % 10] for i in range(310) if i % 9]
+    counts = count_errors(reference, hypothesis)
+    edits = _edits(align(reference, hypothesis, syllable_distance))
+    assert edits == (counts.substitutions, counts.insertions, counts.deletions)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [
+        ("ma1", "ma1", 0),
+        ("ma2", "ma3", 10),
+        ("ma1", "ma5", 10),
+        ("ma1", "ma4", 20),
+        ("zhi1", "zi1", 20),
+        ("lian2", "liang2", 20),
+        ("hua1", "huar1", 10),
+        ("ba1", "da1", 40),
+        ("zhang1", "zan4", 60),
+        ("ba1", "mo2", 100),
+        ("ba1", "WTO", 100),
+        ("WTO", "WTO", 0),
+    ],
+)
+def test_distances(one, other, distance):
+    assert syllable_distance(one, other) == syllable_distance(other, one) == distance
+
+
+def test_hanzi_sound_like_their_nearest_readings():
+    assert hanzi_distance("行", "航") == 0
+    assert hanzi_distance("是", "十") == 20
+    assert hanzi_distance("是", "a") == FARTHEST
+    assert {"xing2", "hang2"} <= set(readings("行"))
+    assert readings("二人") == readings("a") == ()
+
+
+def test_readings_in_use_leave_out_what_only_dictionaries_know():
+    assert readings_in_use("大") == ("da4",)
+    assert set(readings_in_use("行")) == {"xing2", "hang2"}
+    assert set(readings_in_use("子")) == {"zi3", "zi5"}
+    assert is_polyphone("行") and not is_polyphone("大") and not is_polyphone("子")

@@ -1,0 +1,148 @@
+"""Errors that were put in come out again: per kind, in total and per cut, 99 % at least."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from analysis.errors.align_all import examine, flat
+from analysis.errors.attribution import ATTRIBUTIONS
+from analysis.errors.oracles import find_oracles
+from analysis.inputs.training_texts import Training
+from analysis.results.breakdowns import FREQUENCIES, LENGTHS, NOISES, SPEEDS, Cut, band, find_cuts
+from analysis.results.utterance_results import HANZI, LEVELS, SYLLABLES
+from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
+
+UTTERANCES = 900
+LEAST = 0.99
+
+
+@pytest.fixture(scope="module")
+def tested():
+    gold = gold_outcomes(UTTERANCES)
+    outcomes, injected = inject(gold, list(INJECTORS), share=0.4)
+    counts = Counter(syllable for one in gold for syllable in one.reference_pinyin)
+    training = Training(syllables=counts, sentences={one.reference_hanzi for one in gold[::3]})
+    return outcomes, injected, examine(outcomes, LEVELS, training), training
+
+
+def _kinds(changes, level: str) -> list[str]:
+    found = (change.syllable_kind if level == SYLLABLES else change.hanzi_kind for change in changes)
+    return [kind for kind in found if kind]
+
+
+def _recovered(found: Counter, put_in: Counter) -> float:
+    """Share of what was put in that was found, with what was found too much counted against it."""
+    wrong = sum(abs(found[key] - put_in[key]) for key in {*found, *put_in})
+    return 1 - wrong / sum(put_in.values())
+
+
+def test_enough_of_each_kind_is_put_in(tested):
+    _, injected, _, _ = tested
+    for level in LEVELS:
+        counts = Counter(_kinds([change for one in injected for _, change in one], level))
+        assert min(counts.values()) >= 20
+        assert len(counts) >= {SYLLABLES: 8, HANZI: 9}[level]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_kinds_are_recovered(tested, level):
+    _, injected, examined, _ = tested
+    put_in = Counter(_kinds([change for one in injected for _, change in one], level))
+    found = Counter(place.kind for place in flat(examined, level) if place.kind)
+    for kind in put_in:
+        assert abs(found[kind] - put_in[kind]) <= (1 - LEAST) * put_in[kind], kind
+    assert _recovered(found, put_in) >= LEAST
+
+
+def test_attribution_is_recovered(tested):
+    _, injected, examined, _ = tested
+    put_in = Counter(change.attribution for one in injected for _, change in one)
+    found = Counter(place.attribution for place in flat(examined, HANZI) if place.attribution)
+    for name in put_in:
+        assert abs(found[name] - put_in[name]) <= (1 - LEAST) * put_in[name], name
+    assert set(found) <= set(ATTRIBUTIONS)
+
+
+def _position(index: int, length: int) -> str:
+    names = ["first", "second and third", "second and third"] + ["middle"] * length
+    names[length - 3 : length] = ["third and second last"] * 2 + ["last"]
+    return {0: "first", 1: "second and third", 2: "second and third"}.get(index, names[index])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("name", "group"),
+    [
+        ("speaker", lambda one, at, change, training: one.speaker),
+        (
+            "utterance length",
+            lambda one, at, change, training: band(len(one.reference_hanzi), LENGTHS, "tokens"),
+        ),
+        (
+            "position in the sentence",
+            lambda one, at, change, training: _position(at, len(one.reference_hanzi)),
+        ),
+        (
+            "syllable frequency in training",
+            lambda one, at, change, training: band(
+                training.syllables[change.pinyin[1] if len(change.pinyin) == 2 else one.reference_pinyin[at]],
+                FREQUENCIES,
+                "times",
+            ),
+        ),
+        (
+            "sentence in training",
+            lambda one, at, change, training: (
+                "seen in training" if one.reference_hanzi in training.sentences else "not seen in training"
+            ),
+        ),
+        (
+            "speaking rate",
+            lambda one, at, change, training: band(
+                len(one.reference_pinyin) / one.seconds, SPEEDS, "syllables/s"
+            ),
+        ),
+        ("signal-to-noise ratio", lambda one, at, change, training: band(one.snr, NOISES, "dB")),
+    ],
+)
+def test_cuts_recover_every_kind(tested, cuts, name: str, group: Callable, level: str):
+    outcomes, injected, examined, training = tested
+    put_in = Counter(
+        (group(one, at, change, training), kind)
+        for one, changes in zip(outcomes, injected, strict=True)
+        for at, change in changes
+        for kind in _kinds([change], level)
+    )
+    cut: Cut = cuts[level, name]
+    found = Counter({(each.name, kind): count for each in cut.groups for kind, count in each.kinds.items()})
+    assert _recovered(found, put_in) >= LEAST
+    for kind in {kind for _, kind in put_in}:
+        of_kind = [Counter({g: n for (g, k), n in counts.items() if k == kind}) for counts in (found, put_in)]
+        assert _recovered(*of_kind) >= LEAST, kind
+    whole = sum((one.counts(level).errors for one in examined), 0)
+    assert sum(each.counts.errors for each in cut.groups) == whole
+    assert sum(each.counts.reference for each in cut.groups) == sum(
+        len(one.reference_hanzi) for one in outcomes
+    )
+    assert all(each.low <= each.counts.rate <= each.high for each in cut.groups)
+
+
+@pytest.fixture(scope="module")
+def cuts(tested):
+    _, _, examined, training = tested
+    return {
+        (level, cut.name): cut
+        for level in LEVELS
+        for cut in find_cuts(examined, level, training, samples=200)
+    }
+
+
+def test_oracles_say_what_each_stage_costs(tested):
+    _, injected, examined, _ = tested
+    perfect_one, perfect_two = find_oracles(examined, LEVELS)
+    changes = [change for one in injected for _, change in one]
+    assert perfect_one.counts.errors == sum(change.attribution in ("language", "both") for change in changes)
+    assert perfect_two.counts.errors == sum(change.syllable_kind is not None for change in changes)

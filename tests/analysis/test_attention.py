@@ -1,0 +1,182 @@
+"""inspect_model.py attention: the weights are those of the model, recomputed in NumPy; page and picture."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from scipy.special import erf, softmax
+
+import analysis.weights.attention
+import inspect_model
+from analysis.weights.attention import AttentionMaps, draw_attention, write_attention_page
+from model_language.networks.attention import attend
+from model_language.networks.transformer import TransformerConfig, build_transformer
+from model_language.vocabulary.lexicon import Lexicon
+from model_language.vocabulary.symbols import Symbols
+from utils.config import save_yaml, to_plain
+from utils.errors import ConfigError, CorpusError, RunError
+from utils.run_folder.run import RunFolder
+from utils.vocabulary import language_vocabulary
+
+TINY = TransformerConfig(width=8, blocks=2, heads=2, reach=2, dropout=0.5)  # dropout must not show
+IDS = np.array([2, 5, 3, 3, 6], np.int32)
+
+
+@pytest.fixture(scope="module")
+def symbols() -> Symbols:
+    lexicon = Lexicon({"yin1": "音因", "yue4": "月乐", "kuai4": "快块", "le4": "乐勒", "de5": "的"})
+    return Symbols(language_vocabulary(lexicon.syllables), language_vocabulary(lexicon.hanzi), lexicon)
+
+
+@pytest.fixture(scope="module")
+def model(symbols) -> keras.Model:
+    keras.utils.set_random_seed(4)
+    model = build_transformer(TINY, len(symbols.pinyin), len(symbols.hanzi))
+    model.set_weights([0.5 * np.random.default_rng(5).normal(size=w.shape) for w in model.get_weights()])
+    return model
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, model, symbols) -> Path:
+    folder = RunFolder(tmp_path_factory.mktemp("runs") / "transformer")
+    save_yaml(folder.config_file, {"task": "language", "model": to_plain(TINY)})
+    symbols.save(folder.path)
+    model.save_weights(folder.best_weights)
+    return folder.path
+
+
+def by_hand(model: keras.Model, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The whole network in NumPy from its weights: attention (blocks, heads, L, L), logits (L, hanzi)."""
+    weights = iter(np.asarray(weight, np.float64) for weight in model.get_weights())
+    dense = lambda x: x @ next(weights) + next(weights)  # noqa: E731
+
+    def norm(x):
+        gamma, beta = next(weights), next(weights)
+        return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-3) * gamma + beta
+
+    def split(x):  # (L, width) → (heads, L, width / heads)
+        return x.reshape(len(x), TINY.heads, -1).swapaxes(0, 1)
+
+    x, attention = next(weights)[ids], []
+    places = np.arange(len(ids))
+    distance = np.clip(places[None] - places[:, None], -TINY.reach, TINY.reach)  # key - query
+    for _ in range(TINY.blocks):
+        normed = norm(x)
+        bias = next(weights)  # (2 · reach + 1, heads)
+        query, key = split(dense(normed)), split(dense(normed))
+        scores = query @ key.swapaxes(1, 2) / np.sqrt(TINY.width / TINY.heads)
+        attention.append(softmax(scores + bias[distance + TINY.reach].transpose(2, 0, 1), axis=-1))
+        mixed = attention[-1] @ split(dense(normed))
+        x = x + dense(mixed.swapaxes(0, 1).reshape(len(ids), -1))
+        inner = dense(norm(x))
+        x = x + dense(inner * 0.5 * (1 + erf(inner / np.sqrt(2))))
+    return np.array(attention), dense(norm(x))
+
+
+def test_the_weights_are_those_that_numpy_computes(model):
+    found, (weights, logits) = attend(model, IDS), by_hand(model, IDS)
+    assert found.weights.shape == (2, 2, 5, 5) and found.weights.dtype == np.float32
+    np.testing.assert_allclose(found.weights, weights, atol=1e-5)
+    np.testing.assert_allclose(found.logits, logits, atol=1e-4)
+    np.testing.assert_allclose(found.weights.sum(axis=-1), 1, atol=1e-5)
+    assert found.weights.std() > 0.05  # not all alike: an average or another layer would show
+
+
+def test_looking_does_not_change_the_result(model):
+    plain = np.asarray(model({"syllables": IDS[None]}, training=False))[0]
+    np.testing.assert_allclose(attend(model, IDS).logits, plain, atol=1e-5)
+
+
+def test_changed_weights_change_the_attention(model):
+    """It is the model's own layers that are asked, not a copy of them."""
+    before, layer = attend(model, IDS).weights, model.get_layer("attention_2")
+    kept = layer.distance_bias.numpy()
+    layer.distance_bias.assign(kept + np.array([[9.0], [0], [0], [0], [0]]))  # two or more back
+    after = attend(model, IDS).weights
+    layer.distance_bias.assign(kept)
+    np.testing.assert_array_equal(after[0], before[0])
+    assert (after[1][:, 4, :3].sum(axis=-1) > 0.99).all()
+
+
+def test_a_model_without_attention_is_told(symbols):
+    plain = build_transformer(TransformerConfig(width=8, blocks=0, heads=2), 5, 6)
+    with pytest.raises(RunError, match="has no attention"):
+        attend(plain, IDS[:2])
+
+
+def maps(length: int = 5, title: str = "a run") -> AttentionMaps:
+    weights = np.random.default_rng(6).dirichlet(np.full(length, 0.3), size=(2, 3, length)).astype(np.float32)
+    return AttentionMaps(title, [f"yin{n % 4 + 1}" for n in range(length)], "音" * length, weights)
+
+
+def page_data(path: Path) -> dict:
+    return json.loads(re.search(r'id="data">(.*?)</script>', path.read_text(encoding="utf-8"), re.DOTALL)[1])
+
+
+def test_the_page_holds_the_weights_and_asks_no_network(tmp_path):
+    shown = maps()
+    write_attention_page(shown, tmp_path / "page.html")
+    data, text = page_data(tmp_path / "page.html"), (tmp_path / "page.html").read_text(encoding="utf-8")
+    weights = np.frombuffer(base64.b64decode(data["weights"]), "<u2").reshape(2, 3, 5, 5) / 65535
+    np.testing.assert_allclose(weights, shown.weights, atol=1e-5)
+    assert (data["syllables"][1], data["hanzi"]) == ("yin2", ["音"] * 5)
+    assert not re.search(r"https?://|src=|@import|url\(", text)
+
+
+def test_what_is_written_into_the_page_ends_no_element(tmp_path):
+    evil = "</script><script>alert(1)</script>"
+    shown = maps(title=evil)
+    shown = AttentionMaps(evil, [evil, *shown.syllables[1:]], "</><b", shown.weights)
+    write_attention_page(shown, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert text.count("</script>") == 2 and "<script>alert" not in text
+    assert page_data(tmp_path / "page.html")["syllables"][0] == evil
+
+
+@pytest.mark.parametrize("length", [1, 5, 90])
+def test_pictures_of_short_and_long_sentences(tmp_path, length):
+    draw_attention(maps(length), tmp_path / "picture.png")
+    picture = imread(tmp_path / "picture.png")
+    assert min(picture.shape[:2]) > 400 and picture[..., :3].std() > 0.02
+
+
+def test_without_a_font_for_hanzi_the_labels_are_pinyin(tmp_path, monkeypatch, recwarn):
+    monkeypatch.setattr(analysis.weights.attention, "cjk_font", lambda: None)
+    draw_attention(maps(3), tmp_path / "picture.svg")
+    assert "音" not in (tmp_path / "picture.svg").read_text(encoding="utf-8")
+    assert not [warning for warning in recwarn if "missing from font" in str(warning.message)]
+
+
+def test_the_command_writes_page_and_picture_of_a_run(run, model, symbols, tmp_path, capsys):
+    page, picture = tmp_path / "out" / "attention.html", tmp_path / "out" / "attention.png"
+    sentence = "Yīn1 yue4 kuai4 le4"
+    with pytest.raises(CorpusError, match="not a Mandarin syllable"):
+        inspect_model.main(["attention", str(run), sentence, "--output", str(page)])
+    sentence = "yīn yue4 kuai4 le4"
+    inspect_model.main(["attention", str(run), sentence, "--output", str(page), "--output", str(picture)])
+    printed, data = capsys.readouterr().out, page_data(page)
+    assert data["syllables"] == ["yin1", "yue4", "kuai4", "le4"] and "".join(data["hanzi"]) in printed
+    weights = np.frombuffer(base64.b64decode(data["weights"]), "<u2").reshape(2, 2, 4, 4) / 65535
+    np.testing.assert_allclose(weights, attend(model, symbols.encode(data["syllables"])).weights, atol=1e-4)
+    assert imread(picture).size and str(page) in printed
+
+
+def test_hanzi_may_be_given_instead(run, tmp_path):
+    inspect_model.main(["attention", str(run), "音乐", "--output", str(tmp_path / "page.html")])
+    assert page_data(tmp_path / "page.html")["syllables"] == ["yin1", "yue4"]
+
+
+def test_mistakes_are_told(run, language_run, tmp_path):
+    with pytest.raises(ConfigError, match=r"can't be drawn as '\.docx'"):
+        inspect_model.main(["attention", str(run), "yin1", "--output", str(tmp_path / "page.docx")])
+    with pytest.raises(CorpusError, match="no syllable"):
+        inspect_model.main(["attention", str(run), "  ", "--output", str(tmp_path / "page.html")])
+    with pytest.raises(RunError, match="estimated by counting"):
+        inspect_model.main(["attention", str(language_run), "yin1", "--output", str(tmp_path / "page.html")])

@@ -1,0 +1,252 @@
+"""analysis/intervals/comparison.py, oracles.py, bootstrap.py: two systems, and what a part's perfection
+would bring."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.errors.align_all import examine
+from analysis.errors.oracles import find_oracles
+from analysis.inputs.normalisation import hanzi_tokens
+from analysis.intervals.bootstrap import difference_interval
+from analysis.intervals.comparison import compare, error_segments, matched_pairs_test
+from analysis.results.collect import SystemOutput, gather_facts
+from analysis.results.scores import score
+from analysis.results.utterance_results import HANZI, LANGUAGE, LEVELS, PIPELINE, SYLLABLES, Outcome
+from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
+from utils.errors import CorpusError
+from utils.hypotheses.recognition import Alternative
+from utils.metrics import ErrorCounts
+
+
+def _heard(reference: str, *outputs: str):
+    """Alignments of outputs (words stand for syllables) with one reference."""
+    return [
+        examine([Outcome("id", "", 0.0, tuple(reference.split()), tuple(one.split()), "", "")], (SYLLABLES,))[
+            0
+        ].syllables
+        for one in outputs
+    ]
+
+
+def test_segments_of_the_worked_example():
+    """The example by which NIST explains the test: four segments, differences -2, 1, 1, -1."""
+    reference = "it was the best of times it was the worst of times it was"
+    one = "its the best of times it is the worst of times or it was"
+    other = "it was the best times it won the test of times it was"
+    segments = error_segments(*_heard(reference, one, other))
+    assert segments == [(2, 0), (0, 1), (1, 2), (1, 0)]
+    test = matched_pairs_test(segments)
+    assert (test.segments, test.mean) == (4, -1 / 4)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "segments"),
+    [
+        ("a b c d e f", "a b c d e f", []),
+        ("x b c d e y", "a b c d e f", [(1, 0), (1, 0)]),
+        ("x b d e f", "a b c d e f", [(2, 0)]),  # one right token between two errors is too little
+        ("a b x c d e f", "a b c d e f y", [(1, 0), (0, 1)]),
+        ("x b z c d e f", "a b c d e f", [(2, 0)]),  # b and c are right, but not in a row
+        ("", "a b c d e f", [(6, 0)]),
+    ],
+)
+def test_where_segments_end(one, other, segments):
+    assert error_segments(*_heard("a b c d e f", one, other)) == segments
+
+
+def _segments_by_states(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same segments in another way: as a walk through states, as NIST describes its program.
+
+    Args:
+        one, other: (tokens inserted before, whether it is wrong) of each token, and of the end.
+    """
+    events = []
+    for a, b in zip(one, other, strict=True):
+        events += [(a[0], b[0])] * bool(a[0] or b[0]) + [(a[1], b[1])]
+    segments, good, errors = [], None, (0, 0)  # good: None before the first error
+    for event in events[:-1] if not any(events[-1]) else events:
+        if any(event):
+            errors, good = (errors[0] + event[0], errors[1] + event[1]), 0
+        elif good is not None:
+            good += 1
+            if good == 2:
+                segments.append(errors)
+                good, errors = None, (0, 0)
+    return segments + [errors] * (good is not None)
+
+
+TOKENS = st.lists(st.sampled_from("abc"), max_size=14)
+
+
+@settings(max_examples=200, deadline=None)
+@given(TOKENS, TOKENS, TOKENS)
+def test_segments_are_those_of_the_state_machine(reference, one, other):
+    alignments = _heard(" ".join(reference), " ".join(one), " ".join(other))
+    tokens = []
+    for places in alignments:
+        counts = [[0, 0]]
+        for place in places:
+            if place.pair.reference is None:
+                counts[-1][0] += 1
+            else:
+                counts[-1][1] = int(place.kind is not None)
+                counts.append([0, 0])
+        tokens.append([tuple(each) for each in counts])
+    assert error_segments(*alignments) == _segments_by_states(*tokens)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=60))
+def test_the_statistic_is_that_of_a_paired_t_test(segments):
+    test = matched_pairs_test(segments)
+    one, other = np.array(segments, float).T
+    if np.ptp(other - one) == 0:
+        assert test.statistic is None
+        return
+    theirs = scipy.stats.ttest_rel(other, one)
+    assert test.statistic == pytest.approx(theirs.statistic)
+    assert test.p_value == pytest.approx(2 * scipy.stats.norm.sf(abs(theirs.statistic)))
+
+
+def test_p_values_of_many_segments_are_those_of_the_t_test():
+    rng = np.random.default_rng(3)
+    segments = np.stack([rng.poisson(1.0, 2000), rng.poisson(1.06, 2000)], axis=1).tolist()
+    theirs = scipy.stats.ttest_rel(*np.array(segments, float).T)
+    assert 0.001 < theirs.pvalue < 0.5
+    assert matched_pairs_test(segments).p_value == pytest.approx(theirs.pvalue, rel=0.01)
+
+
+def test_segments_that_all_differ_alike():
+    assert matched_pairs_test([]).p_value == matched_pairs_test([(1, 1)] * 5).p_value == 1.0
+    assert matched_pairs_test([(0, 1)] * 5).p_value == 2 / 32
+    assert matched_pairs_test([(0, 1)]).p_value == 1.0
+
+
+@pytest.fixture(scope="module")
+def systems():
+    """Two outputs of 250 utterances: the second with half of the errors."""
+    gold = gold_outcomes(250, seed=2)
+    return [
+        examine(inject(gold, list(INJECTORS), share, seed)[0], LEVELS)
+        for share, seed in ((0.4, 5), (0.15, 6))
+    ]
+
+
+def test_a_better_system_is_told(systems):
+    comparison = compare(*systems, HANZI, ("first", "second"), samples=300)
+    assert comparison.difference < 0
+    assert comparison.low <= comparison.difference <= comparison.high < 0
+    assert comparison.unit == "speaker"
+    assert comparison.matched_pairs.p_value < 1e-6
+    assert comparison.utterances["better"] > comparison.utterances["worse"] > 0
+    assert sum(comparison.utterances.values()) == 250
+    reference = sum(one.counts(HANZI).reference for one in systems[0])
+    assert sum(comparison.tokens.values()) == reference
+    assert comparison.better[0].errors[0] > comparison.better[0].errors[1]
+    gains = [change.errors[0] - change.errors[1] for change in comparison.better]
+    assert gains == sorted(gains, reverse=True)
+    assert all(change.errors[0] < change.errors[1] for change in comparison.worse)
+    for side in (0, 1):
+        kinds = sum(counts[side] for counts in comparison.kinds.values())
+        assert kinds == sum(one.counts(HANZI).errors for one in systems[side])
+
+
+def test_equal_systems_are_told():
+    gold = gold_outcomes(250, seed=4)
+    one, other = (examine(inject(gold, list(INJECTORS), 0.3, seed)[0], LEVELS) for seed in (1, 2))
+    comparison = compare(one, other, SYLLABLES, ("first", "second"), samples=300)
+    assert comparison.low < 0 < comparison.high
+    assert comparison.matched_pairs.p_value > 0.01
+    same = compare(one, one, SYLLABLES, ("first", "first"), samples=50)
+    assert (same.difference, same.matched_pairs.p_value, same.better, same.worse) == (0.0, 1.0, (), ())
+
+
+def test_other_references_are_refused(systems):
+    with pytest.raises(CorpusError, match="different references"):
+        compare(systems[0], systems[1][::-1], HANZI, ("a", "b"))
+
+
+def test_difference_interval_pairs_the_draws():
+    """Two systems that differ by one error everywhere do so in every draw, however the utterances vary."""
+    rng = random.Random(0)
+    one = [ErrorCounts(substitutions=rng.randint(0, 9), reference=10) for _ in range(50)]
+    other = [ErrorCounts(substitutions=each.substitutions + 1, reference=10) for each in one]
+    interval = difference_interval(one, other)
+    assert (interval.low, interval.high) == pytest.approx((0.1, 0.1))
+
+
+def test_best_of_the_n_best():
+    readings = (
+        Alternative(("ma1",), "妈", -1.0),
+        Alternative(("ma3",), "马", -2.0),
+        Alternative((), "", -3.0),
+    )
+    outcome = Outcome("id", "", 0.0, ("ma3",), ("ma1",), "马", "妈", "码", n_best=readings)
+    oracles = {
+        (one.level, one.name): one.counts.errors for one in find_oracles(examine([outcome], LEVELS), LEVELS)
+    }
+    assert oracles == {
+        (HANZI, "stage one perfect"): 1,
+        (HANZI, "stage two perfect"): 1,
+        (SYLLABLES, "best of the n best"): 0,
+        (HANZI, "best of the n best"): 0,
+    }
+    assert [one.name for one in find_oracles(examine([outcome], (SYLLABLES,)), (SYLLABLES,))] == [
+        "best of the n best"
+    ]
+
+
+@pytest.mark.parametrize("written", [str, hanzi_tokens], ids=["text", "tokens"])
+def test_the_oracle_counts_what_the_headline_counts(written):
+    """A Latin word is one token: 我 爱 python against 你 爱 java and 你 爱 python, 2/3 and at best 1/3."""
+    pinyin = ("wo3", "ai4")
+    readings = (Alternative(pinyin, "你爱 java", -1.0), Alternative(pinyin, "你爱 python", -2.0))
+    outcome = Outcome(
+        "id", "", 0.0, pinyin, pinyin, written("我爱 python"), written("你爱 java"), n_best=readings
+    )
+    examined = examine([outcome], (HANZI,))
+    (oracle,) = find_oracles(examined, (HANZI,))
+    best = oracle.counts
+    assert (best.errors, best.reference) == (1, 3)
+    headline = examined[0].counts(HANZI)
+    assert (headline.errors, headline.reference) == (2, 3)
+    assert score([outcome], LANGUAGE)["cer"] == 2 / 3
+
+
+def _read_by(speakers: str, pinyin: str, hanzi: str) -> list[Outcome]:
+    """Six sentences, each read by all speakers; only the first sentence is wrong."""
+    return [
+        Outcome(
+            f"{speaker}{number}",
+            speaker,
+            1.0,
+            ("ta1", f"ma{number % 4 + 1}"),
+            ("ta1", f"ma{number % 4 + 1}" if number else pinyin),
+            f"他{chr(0x4E00 + number)}",
+            f"他{hanzi if number == 0 else chr(0x4E00 + number)}",
+        )
+        for number in range(6)
+        for speaker in speakers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("task", "pinyin", "unit"),
+    [(LANGUAGE, "ma1", "sentence"), (PIPELINE, "ma4", "speaker")],
+    ids=["from the reference syllables", "recognised"],
+)
+def test_results_report_and_comparison_resample_alike(task, pinyin, unit):
+    outcomes = _read_by("abcdef", pinyin, "妈")
+    results = score(outcomes, task)
+    facts = gather_facts([SystemOutput("a", outcomes), SystemOutput("b", outcomes)], (HANZI,), task, "")
+    (rate,) = [one for one in facts.systems[0].rates if one.name == "hanzi error"]
+    assert results["interval_unit"] == rate.unit == facts.comparisons[0].unit == unit
+    assert results["intervals"]["cer"] == [rate.low, rate.high]
+    assert rate.rate == results["cer"] == 6 / 72

@@ -1,0 +1,168 @@
+"""Keywords in streams of probabilities, and the count of hits, misses and false alarms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.keyword.detection_report import write_detection_report
+from analysis.keyword.detections import (
+    OperatingPoint,
+    Spoken,
+    calibrated,
+    match,
+    operating_point,
+    read_spoken,
+)
+from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector, Smoother, softmax
+from utils.errors import ConfigError, CorpusError
+
+LABELS = ("_silence_", "_unknown_", "打开", "关闭")
+CALL = 0.02
+
+
+def stream(calls: int, *words: tuple[int, int, str]) -> np.ndarray:
+    """Silence with words from one call to another."""
+    probabilities = np.full((calls, len(LABELS)), 0.01)
+    probabilities[:, 0] = 0.97
+    for start, end, word in words:
+        probabilities[start:end] = 0.01
+        probabilities[start:end, LABELS.index(word)] = 0.97
+    return probabilities
+
+
+def detector(threshold: float = 0.5, smoothing: float = 100, refractory: float = 1000, ignored: float = 0.0):
+    return KeywordDetector(LABELS, DetectionConfig(refractory, smoothing, threshold), CALL, ignored)
+
+
+def test_a_word_fires_once_and_at_its_time():
+    found = detector().feed(stream(200, (50, 90, "打开"), (150, 190, "关闭")))
+    assert [one.keyword for one in found] == ["打开", "关闭"]
+    # Five answers are averaged: the mean passes one half with the third answer of the word.
+    assert [one.seconds for one in found] == pytest.approx([53 * CALL, 153 * CALL])
+    assert all(0.5 <= one.score <= 0.97 for one in found)
+
+
+def test_the_refractory_time_holds_for_every_keyword_and_ends():
+    probabilities = stream(300, (50, 80, "打开"), (80, 110, "关闭"))
+    assert len(detector(refractory=1300).feed(probabilities)) == 1
+    assert [one.keyword for one in detector(refractory=200).feed(probabilities)][:2] == ["打开", "打开"]
+
+
+@pytest.mark.parametrize("clip_ms", [600, 1600, 2500])
+def test_a_word_fires_once_however_long_the_clip(clip_ms: int):
+    """A word is recognised from its end until it has left the model's window, a clip later."""
+    calls = round(clip_ms / 1000 / CALL)
+    word = stream(100 + 2 * calls, (50, 50 + calls, "打开"))
+    config = DetectionConfig.for_clip(clip_ms)
+    assert len(KeywordDetector(LABELS, config, CALL).feed(word)) == 1
+    # The same word said again after that is heard again.
+    again = np.concatenate([word, word])
+    assert len(KeywordDetector(LABELS, config, CALL).feed(again)) == 2
+
+
+def test_a_flicker_is_smoothed_away():
+    flicker = stream(100, (50, 51, "打开"))
+    assert detector(smoothing=100).feed(flicker) == []
+    assert len(detector(smoothing=0).feed(flicker)) == 1
+
+
+def test_background_never_fires_and_the_beginning_is_ignored():
+    assert detector().feed(stream(100)) == []
+    early = stream(200, (10, 30, "打开"), (150, 170, "打开"))
+    assert [one.seconds > 1 for one in detector(ignored=1.0).feed(early)] == [True]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.lists(st.integers(1, 60), max_size=12), st.floats(0, 400))
+def test_any_chunks_give_the_same(seed: int, chunks: list[int], smoothing: float):
+    rng = np.random.default_rng(seed)
+    probabilities = rng.dirichlet(np.full(len(LABELS), 0.3), 300)
+    whole = detector(0.6, smoothing, 300).feed(probabilities)
+    one, found, at = detector(0.6, smoothing, 300), [], 0
+    for size in [*chunks, 300]:
+        found += one.feed(probabilities[at : at + size])
+        at += size
+    assert [(d.seconds, d.keyword) for d in found] == [(d.seconds, d.keyword) for d in whole]
+
+
+def test_smoothing_is_the_mean_of_the_last_answers():
+    values = np.random.default_rng(1).random((50, 3))
+    expected = [values[max(0, end - 7) : end].mean(axis=0) for end in range(1, 51)]
+    smoother = Smoother(7)
+    parts = [smoother.feed(values[start : start + 4]) for start in range(0, 50, 4)]
+    assert np.concatenate(parts) == pytest.approx(np.array(expected))
+
+
+def test_softmax_of_large_logits():
+    assert softmax(np.array([[1000.0, 1000.0, -1000.0]])) == pytest.approx(np.array([[0.5, 0.5, 0.0]]))
+
+
+def test_settings_out_of_range_are_refused():
+    with pytest.raises(ConfigError, match="threshold"):
+        DetectionConfig(1000, threshold=1.5)
+    with pytest.raises(ConfigError, match="smoothing_ms"):
+        DetectionConfig(1000, smoothing_ms=-1)
+
+
+SAID = [Spoken(1.0, 1.5, "打开"), Spoken(3.0, 3.5, "关闭"), Spoken(8.0, 8.5, "打开")]
+
+
+def heard(*pairs: tuple[float, str]) -> list[Detection]:
+    return [Detection(seconds, keyword, 0.9) for seconds, keyword in pairs]
+
+
+def test_matching():
+    matched = match(heard((1.4, "打开"), (1.9, "打开"), (3.2, "打开"), (9.4, "打开")), SAID)
+    assert matched.hits == (0, None, 3)
+    assert matched.false_alarms == (1, 2)  # heard a second time; another word than the one said
+    assert matched.misses == 1
+    assert match(heard((9.6, "打开")), SAID).false_alarms == (0,)  # more than a second late
+    assert match(heard((0.9, "打开")), SAID).false_alarms == (0,)  # before it was said
+
+
+def test_trade_off_and_calibration(tmp_path: Path):
+    scores = [(1.2, "打开", 0.9), (3.3, "关闭", 0.6), (5.0, "打开", 0.7), (8.2, "打开", 0.8)]
+
+    def detect(threshold: float) -> list[Detection]:
+        return [Detection(*one) for one in scores if one[2] >= threshold]
+
+    points = [operating_point(t, detect(t), SAID, 0.5) for t in (0.5, 0.65, 0.75, 0.95)]
+    assert [(p.missed, p.false_alarms) for p in points] == [(0, 1), (1, 1), (1, 0), (3, 0)]
+    assert points[0].false_alarms_per_hour == 2 and points[3].false_reject_rate == 1
+    assert calibrated(points, 0).threshold == 0.75
+    assert calibrated(points, 2).threshold == 0.5
+    with pytest.raises(CorpusError, match="0 false alarms an hour"):
+        calibrated(points[:2], 0)
+    found = detect(0.65)
+    write_detection_report(tmp_path / "report", points, points[1], found, SAID, match(found, SAID), 1800)
+    lines = (tmp_path / "report" / "trade_off.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 5 and lines[1].split("\t")[-2:] == ["0", "1"]
+    assert "3.00\t3.50\t关闭" in (tmp_path / "report" / "missed.tsv").read_text(encoding="utf-8")
+    assert (tmp_path / "report" / "detections.tsv").read_text(encoding="utf-8").count("false alarm") == 1
+    assert (tmp_path / "report" / "trade_off.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_threshold_is_only_as_good_as_all_above_it():
+    points = [OperatingPoint(t, 0.0, alarms, 1, 0, 0) for t, alarms in ((0.5, 0), (0.6, 3), (0.7, 0))]
+    assert calibrated(points, 1).threshold == 0.7
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("start end keyword\n", "no list"),
+        ("start\tend\tkeyword\n2\t1\t打开\n", ":2"),
+        ("start\tend\tkeyword\n2\n", ":2"),
+    ],
+    ids=["header", "times", "fields"],
+)
+def test_a_bad_list_names_its_line(tmp_path: Path, text: str, message: str):
+    (tmp_path / "said.tsv").write_text(text, encoding="utf-8")
+    with pytest.raises(CorpusError) as caught:
+        read_spoken(tmp_path / "said.tsv")
+    assert message in str(caught.value)

@@ -1,0 +1,251 @@
+"""analysis/error_types, confusions, attribution: each error has one kind, its names, and one to blame."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
+
+from analysis.errors.align_all import examine
+from analysis.errors.alignment import Pair
+from analysis.errors.attribution import ATTRIBUTIONS, is_plausible
+from analysis.errors.confusions import NAMES, count_matrices, named_confusions, top_confusions
+from analysis.errors.kinds import HANZI_ERRORS, SYLLABLE_ERRORS, hanzi_error, syllable_error
+from analysis.inputs.training_texts import Training
+from analysis.results.utterance_results import HANZI, LEVELS, SYLLABLES, Outcome, Scores, as_tokens
+
+
+def _outcome(reference: str, output: str, hanzi: str, written: str, gold: str = "", **others) -> Outcome:
+    return Outcome(
+        "id", "", 0.0, tuple(reference.split()), tuple(output.split()), hanzi, written, gold, **others
+    )
+
+
+def _blamed(outcome: Outcome) -> dict[str, str | None]:
+    """Who is to blame for each hanzi (of the reference, else of the output) for which somebody is."""
+    (one,) = examine([outcome], LEVELS)
+    return {p.pair.reference or p.pair.hypothesis: p.attribution for p in one.hanzi if p.attribution}
+
+
+@pytest.mark.parametrize(
+    ("reference", "hypothesis", "kind"),
+    [
+        ("ma1", "ma1", None),
+        ("ma1", "ma3", "tone only"),
+        ("zhi1", "chi1", "initial only"),
+        ("an1", "ang1", "final only"),
+        ("qu4", "qi4", "final only"),
+        ("zhang1", "zang4", "initial and tone"),
+        ("jiu3", "jia4", "final and tone"),
+        ("ba1", "mo1", "initial and final"),
+        ("ba1", "mo2", "everything"),
+        ("[wto]", "mo2", "everything"),
+        ("ma1", None, "deletion"),
+        (None, "ma1", "insertion"),
+    ],
+)
+def test_kinds_of_syllable_errors(reference, hypothesis, kind):
+    assert syllable_error(Pair(reference, hypothesis, 0, 0)) == kind
+    assert kind is None or kind in SYLLABLE_ERRORS
+
+
+@pytest.mark.parametrize(
+    ("reference", "hypothesis", "said", "heard", "kind"),
+    [
+        ("是", "是", "", "", None),
+        ("是", "事", "shi4", "shi4", "exact homophone"),
+        ("是", "事", "", "", "exact homophone"),
+        ("是", "十", "shi4", "shi2", "homophone but for the tone"),
+        ("是", "四", "shi4", "si4", "near homophone"),
+        ("班", "帮", "ban1", "bang1", "near homophone"),
+        ("是", "好", "shi4", "hao3", "other hanzi"),
+        ("行", "型", "hang2", "xing2", "polyphone read wrongly"),
+        ("长", "掌", "chang2", "zhang3", "polyphone read wrongly"),
+        ("好", "号", "hao3", "hao4", "polyphone read wrongly"),
+        ("大", "带", "da4", "dai4", "near homophone"),  # dai4 is a reading of 大 that nobody uses
+        ("大", "呆", "da4", "dai1", "other hanzi"),
+        ("余", "馀", "yu2", "yu2", "variant character"),
+        ("的", "地", "de5", "de5", "variant character"),
+        ("她", "他", "ta1", "ta1", "variant character"),
+        ("做", "作", "zuo4", "zuo4", "variant character"),
+        ("\u8c48", "\uf900", "", "", "variant character"),  # 豈, and its compatibility form
+        ("二", "2", "er4", "", "number or Latin form"),
+        ("二", "两", "er4", "liang3", "number or Latin form"),
+        ("WTO", "双", "", "", "number or Latin form"),
+        ("龘", "大", "da2", "da4", "out-of-vocabulary hanzi"),
+        ("薄", "博", "bao2", "bo2", "not in the lexicon"),
+        ("是", None, "shi4", "", "deletion"),
+        (None, "是", "", "shi4", "insertion"),
+    ],
+)
+def test_kinds_of_hanzi_errors(reference, hypothesis, said, heard, kind):
+    lexicon = {"bao2": "包"}
+    training = Training(hanzi=set("是班行长好大余的她做二薄"), candidates=lambda s: lexicon.get(s, reference))
+    assert hanzi_error(Pair(reference, hypothesis, 0, 0), said, heard, training) == kind
+    assert kind is None or kind in HANZI_ERRORS
+
+
+def test_what_is_not_known_of_the_model_is_no_kind():
+    assert hanzi_error(Pair("龘", "达", 0, 0), "da2", "da2") == "exact homophone"
+
+
+@pytest.mark.parametrize(
+    ("reference", "heard", "hanzi", "names"),
+    [
+        ("zhang1", "zan4", "", ("zh–z", "an–ang")),
+        ("nan2", "lan2", "", ("n–l",)),
+        ("fei1", "hui1", "", ("f–h",)),
+        ("ren2", "leng2", "", ("r–l", "en–eng")),
+        ("jin1", "jing1", "", ("in–ing",)),
+        ("guan1", "guang1", "", ("an–ang",)),
+        ("mai3", "mai2", "", ("tone 2–3",)),
+        ("ni3 hao3", "ni2", "", ("third-tone sandhi",)),
+        ("ni2 hao3", "ni3", "", ("third-tone sandhi",)),
+        ("ni3 men5", "ni2", "", ("tone 2–3",)),
+        ("bu4 shi4", "bu2", "不是", ("一/不 sandhi",)),
+        ("bu4 shi4", "bu2", "", ("一/不 sandhi",)),
+        ("bu4 hao3", "bu2", "", ()),
+        ("yi1 ding4", "yi2", "", ("一/不 sandhi",)),
+        ("yi1 ding4", "yi2", "依定", ()),
+        ("yi1 tian1", "yi4", "一天", ("一/不 sandhi",)),
+        ("zi3", "zi5", "", ("neutral tone",)),
+        ("hua1", "huar1", "", ("erhua",)),
+        ("ma1", "ma4", "", ()),
+        ("ba1", "zi5", "", ()),
+    ],
+)
+def test_classic_confusions_have_names(reference, heard, hanzi, names):
+    syllables = reference.split()
+    assert named_confusions(Pair(syllables[0], heard, 0, 0), syllables, hanzi) == names
+    assert set(names) <= set(NAMES)
+
+
+def test_a_lost_er_is_erhua():
+    assert named_confusions(Pair("er5", None, 1, None), ["hua1", "er5"]) == ("erhua",)
+    assert named_confusions(Pair(None, "er4", None, 1), ["hua1"]) == ()
+
+
+SYLLABLE_LISTS = st.lists(st.sampled_from(["zhi1", "zi1", "zang4", "an1", "ang1", "er2"]), max_size=8)
+TEXTS = st.text(alphabet="是事时十氏好号的地得a", max_size=8)
+
+
+@settings(max_examples=150, deadline=None)
+@given(SYLLABLE_LISTS, SYLLABLE_LISTS, TEXTS, TEXTS)
+def test_every_error_has_exactly_one_kind(reference, hypothesis, hanzi, written):
+    (one,) = examine([Outcome("", "", 0.0, tuple(reference), tuple(hypothesis), hanzi, written)], LEVELS)
+    for level, kinds, tokens in (
+        (SYLLABLES, SYLLABLE_ERRORS, (reference, hypothesis)),
+        (HANZI, HANZI_ERRORS, (as_tokens(hanzi), as_tokens(written))),
+    ):
+        wrong = [place.kind for place in one.places(level) if place.kind]
+        assert len(wrong) == one.counts(level).errors == Levenshtein.distance(*tokens)
+        assert set(wrong) <= set(kinds)
+        assert wrong.count("insertion") == one.counts(level).insertions
+        assert wrong.count("deletion") == one.counts(level).deletions
+
+
+def test_acoustic_language_both_repaired():
+    outcome = _outcome(
+        "ta1 shi4 lao3 shi1 yu2 an1",
+        "ta1 shi4 nao3 si1 yu3 ang1",
+        "他是老师余安",
+        "她是脑师雨昂",
+        "她是老师鱼安",
+    )
+    assert _blamed(outcome) == {
+        "他": "language",
+        "老": "acoustic",
+        "师": "repaired",
+        "余": "both",
+        "安": "acoustic",
+    }
+
+
+def test_a_right_syllable_misled_by_its_neighbour_is_the_first_stages():
+    assert _blamed(_outcome("shi4 jie4", "shi4 jue2", "世界", "是决", "世界")) == {
+        "世": "acoustic",
+        "界": "acoustic",
+    }
+    # Without the gold pass the syllable itself decides.
+    assert _blamed(_outcome("shi4 jie4", "shi4 jue2", "世界", "是决")) == {"世": "language", "界": "acoustic"}
+
+
+def test_too_many_and_too_few_are_the_first_stages():
+    assert _blamed(_outcome("ni3 hao3", "ni3 hao3 ma5", "你好", "你好吗", "你好")) == {"吗": "acoustic"}
+    assert _blamed(_outcome("ni3 hao3", "ni3", "你好", "你", "你好")) == {"好": "acoustic"}
+    assert _blamed(_outcome("ni3 hao3", "ni3", "你好", "你", "你号")) == {"好": "both"}
+
+
+def test_label_where_what_was_said_is_not_what_the_list_says():
+    spoken = _outcome("ke3 yi3", "ke2 yi3", "可以", "咳以", "可以", spoken_pinyin=("ke2", "yi3"))
+    assert _blamed(spoken) == {"可": "label"}
+    # The dictionary and the recogniser agree against the list.
+    assert _blamed(_outcome("shui4 fu2", "shuo1 fu2", "说服", "硕服", "税服")) == {"说": "label"}
+    # No reading of the hanzi at all: the second stage can't be blamed.
+    assert _blamed(_outcome("ma1 hao3", "ma1 hao3", "你好", "妈好", "妈好")) == {"你": "label"}
+
+
+def test_search_where_the_reference_scores_better():
+    missed, found = Scores(reference=-3.0, output=-4.0), Scores(reference=-5.0, output=-4.0)
+    wrong_syllable = ("ma1", "na1", "妈", "那", "妈")
+    assert _blamed(_outcome(*wrong_syllable, speech_scores=missed)) == {"妈": "search"}
+    assert _blamed(_outcome(*wrong_syllable, speech_scores=found)) == {"妈": "acoustic"}
+    assert _blamed(_outcome(*wrong_syllable, language_scores=missed)) == {"妈": "acoustic"}
+    wrong_hanzi = ("shi4", "shi4", "是", "事", "事")
+    assert _blamed(_outcome(*wrong_hanzi, language_scores=missed)) == {"是": "search"}
+    assert _blamed(_outcome(*wrong_hanzi, language_scores=found)) == {"是": "language"}
+
+
+@pytest.mark.parametrize(
+    ("hanzi", "syllable", "plausible"),
+    [
+        ("好", "hao3", True),
+        ("好", "hao4", True),
+        ("好", "hao2", True),  # third-tone sandhi
+        ("不", "bu2", True),
+        ("一", "yi4", True),
+        ("花", "huar1", True),
+        ("西", "xi5", True),
+        ("你", "ma1", False),
+        ("说", "yue4", True),  # a rare reading of the dictionary
+        ("妈", "ma4", False),
+        ("a", "ma1", True),
+    ],
+)
+def test_plausible_labels(hanzi, syllable, plausible):
+    assert is_plausible(hanzi, syllable) == plausible
+
+
+def test_nobody_is_blamed_where_syllables_are_not_known():
+    outcome = Outcome("", "", 0.0, (), (), "你好", "你号")
+    (one,) = examine([outcome], (HANZI,))
+    assert [place.attribution for place in one.hanzi] == [None, None]
+    assert one.hanzi[1].kind == "exact homophone"
+    automatic = Outcome("", "", 0.0, ("ni3", "hao3"), ("ni3", "hao4"), "你好", "你号")
+    (one,) = examine([automatic], LEVELS, automatic=True)
+    assert [place.attribution for place in one.hanzi] == [None, None]
+    assert set(ATTRIBUTIONS) >= {"acoustic", "language"}
+
+
+def test_matrices_count_every_pair():
+    pairs = [
+        Pair("ma1", "na2", 0, 0),
+        Pair("ma1", "ma1", 1, 1),
+        Pair("an4", None, 2, None),
+        Pair("[a]", "ma1", 3, 2),
+    ]
+    initial, final, tone = count_matrices(pairs)
+    assert initial.labels == ("m", "n", "∅", "")
+    assert initial.counts == ((1, 1, 0, 0), (0, 0, 0, 0), (0, 0, 0, 1), (0, 0, 0, 0))
+    assert final.labels == ("a", "an", "")
+    assert tone.counts[tone.labels.index("1")][tone.labels.index("2")] == 1
+
+
+def test_confusions_are_ranked():
+    pairs = (
+        [Pair("a1", "a2", 0, 0)] * 2
+        + [Pair("o1", "o2", 0, 0)] * 3
+        + [Pair("e1", "e2", 0, 0), Pair("e1", None, 0, None)]
+    )
+    assert top_confusions(pairs, most=2) == [("o1", "o2", 3), ("a1", "a2", 2)]

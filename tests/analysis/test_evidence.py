@@ -1,0 +1,285 @@
+"""analysis/evidence_gathering, posterior_picture, data_addresses: what was heard is shown in its place."""
+
+from __future__ import annotations
+
+import base64
+import io
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from analysis.page import posterior_picture
+from analysis.page.collect_evidence import (
+    NO_PICTURE,
+    NO_SOUND,
+    NOT_THERE,
+    evidence_of,
+    gather_evidence,
+    shown_syllables,
+    worst_utterances,
+)
+from analysis.page.data_urls import recording_address
+from analysis.page.evidence import Evidence
+from analysis.page.posterior_picture import (
+    FILL,
+    FONT_SIZE,
+    GAP,
+    LANE_HEIGHT,
+    MISSED,
+    RIGHT,
+    SPECTROGRAM_HEIGHT,
+    WIDTH,
+    WRONG,
+    Shown,
+    draw_posteriors,
+    first_free,
+)
+from analysis.results.utterance_results import HANZI, SYLLABLES, Outcome
+from utils.audio.reading import write_wav
+from utils.errors import AudioError
+from utils.hypotheses.recognition import Inspection
+
+RATE, SECONDS = 16_000, 4.0
+BURST = (2.0, 2.5)  # seconds
+CLASSES = ("ni3", "ma3", "ma1", " ", "_")
+FRAME = 0.08  # seconds
+HEARD_FRAMES = {"ni3": (12, 1.0), "ma3": (28, 0.75)}  # the second begins at 2.24 s
+PIXELS = WIDTH / SECONDS
+
+
+def burst(pitch: float = 1000.0) -> np.ndarray:
+    """Faint noise, and a tone in the middle of it."""
+    time = np.arange(int(SECONDS * RATE)) / RATE
+    tone = 0.4 * np.sin(2 * np.pi * pitch * time) * ((time >= BURST[0]) & (time < BURST[1]))
+    return (tone + np.random.default_rng(0).normal(0, 1e-4, len(time))).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("evidence") / "burst.wav"
+    write_wav(path, burst(), RATE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def inspection() -> Inspection:
+    """Blank nearly everywhere; ni3 at 1 s; ma3 where the burst is, with ma1 as the second guess."""
+    posteriors = np.zeros((round(SECONDS / FRAME), len(CLASSES)), np.float32)
+    for name, (frame, probability) in HEARD_FRAMES.items():
+        posteriors[frame, CLASSES.index(name)] = probability
+    posteriors[28, CLASSES.index("ma1")] = 0.25
+    posteriors[:, -1] = 1 - posteriors.sum(axis=1)
+    return Inspection(posteriors, CLASSES, FRAME)
+
+
+def outcome(reference: str, output: str, times: tuple[tuple[float, float], ...], **others) -> Outcome:
+    return Outcome(
+        "one", "", SECONDS, tuple(reference.split()), tuple(output.split()), "", "", times=times, **others
+    )
+
+
+@pytest.fixture(scope="module")
+def confused(recording) -> Outcome:
+    return outcome("ni3 ma1", "ni3 ma3", ((0.75, 1.25), (2.0, 2.5)), audio=str(recording))
+
+
+@pytest.fixture(scope="module")
+def evidence(confused, inspection) -> Evidence:
+    return evidence_of(confused, lambda _: inspection)
+
+
+def content(address: str, kind: str) -> io.BytesIO:
+    head, _, body = address.partition(",")
+    assert head == f"data:{kind};base64"
+    return io.BytesIO(base64.b64decode(body, validate=True))
+
+
+def test_sound_is_the_recording(evidence):
+    samples, rate = soundfile.read(content(evidence.sound, "audio/mpeg"))
+    assert rate == RATE
+    assert len(samples) / rate == pytest.approx(SECONDS, abs=0.1)  # an MP3 ends with a whole frame
+    power = np.square(samples[: int(SECONDS * RATE)]).reshape(-1, RATE // 20).mean(axis=1)  # 50 ms each
+    loud = np.flatnonzero(power > 0.01) / 20
+    assert (loud[0], loud[-1]) == pytest.approx((BURST[0], BURST[1] - 0.05), abs=0.11)
+
+
+def test_picture_can_be_read_and_has_the_time_as_its_width(evidence):
+    picture = Image.open(content(evidence.picture, "image/webp"))
+    picture.load()
+    assert picture.size == (WIDTH, SPECTROGRAM_HEIGHT + 3 * (GAP + LANE_HEIGHT))
+    assert len(evidence.picture) < 60_000
+    assert evidence.seconds == SECONDS
+    assert FONT_SIZE * 350 / WIDTH > 8  # pixels on a phone
+
+
+def test_tracks_say_in_words_what_is_shown(evidence):
+    assert [label for label, _ in evidence.tracks] == ["spectrogram", "recognised", "missed", "blank"]
+    texts = dict(evidence.tracks)
+    assert "4.0 seconds" in texts["spectrogram"]
+    assert "nǐ 100%, mǎ 75%" in texts["recognised"]
+    assert "mā 25%" in texts["missed"]
+    assert "96%" in texts["blank"]
+
+
+@pytest.mark.parametrize("pitch", [500.0, 3000.0])
+def test_a_burst_is_at_its_time_and_pitch(inspection, pitch):
+    picture = draw_posteriors(burst(pitch), inspection, [], [])
+    light = np.asarray(picture.convert("L"), float)[:SPECTROGRAM_HEIGHT]
+    bright = np.flatnonzero(light.max(axis=0) > 200) / PIXELS
+    assert bright[0] == pytest.approx(BURST[0], abs=0.04)  # half a frame of the analysis
+    assert bright[-1] == pytest.approx(BURST[1], abs=0.04)
+    row = light[:, int(2.25 * PIXELS)].argmax()
+    mel = np.log(1 + pitch / 700) / np.log(1 + RATE / 2 / 700)
+    assert 1 - row / SPECTROGRAM_HEIGHT == pytest.approx(mel, abs=0.03)
+
+
+def coloured(picture: Image.Image, kind: str, track: int) -> np.ndarray:
+    """How high each column of a track of one lane is filled: (WIDTH,) of 0 to 1."""
+    top = SPECTROGRAM_HEIGHT + GAP + track * (LANE_HEIGHT + GAP)
+    lane = np.asarray(picture)[top : top + LANE_HEIGHT]
+    return (lane == FILL[kind]).all(axis=2).sum(axis=0) / LANE_HEIGHT
+
+
+def test_posteriors_are_drawn_at_their_time_and_height(confused, inspection):
+    picture = draw_posteriors(burst(), inspection, *shown_syllables(confused, inspection))
+    for name, kind, track in (("ma3", WRONG, 0), ("ma1", MISSED, 1)):
+        height = coloured(picture, kind, track)
+        columns = np.flatnonzero(height)
+        assert columns[0] == round(28 * FRAME * PIXELS)
+        assert columns[-1] == round(29 * FRAME * PIXELS) - 1
+        wanted = inspection.posteriors[28, CLASSES.index(name)]
+        np.testing.assert_allclose(height[columns], wanted, atol=0.5 / LANE_HEIGHT)
+    right = np.flatnonzero(coloured(picture, RIGHT, 0))
+    assert right[0] >= 12 * FRAME * PIXELS - 1 and right[-1] < 13 * FRAME * PIXELS
+
+
+def test_a_missed_syllable_does_not_show_its_other_occurrence(inspection):
+    """ni3 is said twice and heard once, at 1 s: that peak is not one of the second."""
+    twice = outcome("ni3 ni3 ma3", "ni3 ma3", ((0.75, 1.25), (2.0, 2.5)))
+    heard, _ = shown_syllables(twice, inspection)
+    picture = draw_posteriors(burst(), inspection, heard, [Shown("nǐ", 0, 1.4, 2.0, MISSED)])
+    assert coloured(picture, RIGHT, 0).any()
+    assert not coloured(picture, MISSED, 1).any()
+    # A peak one frame beyond its bounds is its own.
+    near = draw_posteriors(burst(), inspection, heard, [Shown("nǐ", 0, 1.1, 2.0, MISSED)])
+    assert coloured(near, MISSED, 1).max() == 1
+
+
+def test_bounds_are_drawn_through_everything(confused, inspection):
+    pixels = np.asarray(draw_posteriors(burst(), inspection, *shown_syllables(confused, inspection)), int)
+    for second in (0.75, 1.25, 2.0, 2.5):
+        column = round(second * PIXELS)
+        assert (pixels[:SPECTROGRAM_HEIGHT, column].min(axis=-1) >= 127).all()
+        missed_lane = pixels[SPECTROGRAM_HEIGHT + LANE_HEIGHT + 2 * GAP :, column][:LANE_HEIGHT]
+        assert (missed_lane == posterior_picture.BOUND).all()
+
+
+def test_nothing_missed_takes_no_room(recording, inspection):
+    right = outcome("ni3", "ni3", ((0.75, 1.25),), audio=str(recording))
+    found = evidence_of(right, lambda _: inspection)
+    picture = Image.open(content(found.picture, "image/webp"))
+    assert picture.height == SPECTROGRAM_HEIGHT + 2 * (GAP + LANE_HEIGHT)
+    assert [label for label, _ in found.tracks] == ["spectrogram", "recognised", "blank"]
+
+
+def test_a_name_at_the_end_is_drawn_whole(inspection):
+    def ink(start: float) -> int:
+        shown = [Shown("zhuāng", 0, start, min(start + 0.2, SECONDS), RIGHT)]
+        pixels = np.asarray(draw_posteriors(burst(), inspection, shown, []).convert("L"))
+        lane = pixels[SPECTROGRAM_HEIGHT + GAP : SPECTROGRAM_HEIGHT + GAP + LANE_HEIGHT]
+        return int((lane < 90).sum())
+
+    assert ink(SECONDS - 0.05) == ink(1.5) > 300
+
+
+def test_the_font_has_every_letter_of_pinyin():
+    font = posterior_picture._font()
+    missing = bytes(font.getmask("\uffff"))
+    letters = "āáǎàēéěèīíǐìōóǒòūúǔùǖǘǚǜüêḿńňǹ"
+    assert [letter for letter in letters if bytes(font.getmask(letter)) == missing] == []
+
+
+def test_long_sentences_take_more_lanes_but_stay_small(inspection):
+    """Eight syllables a second, all wrong: names don't fit side by side."""
+    times = tuple((i / 8, (i + 1) / 8) for i in range(32))
+    many = outcome(" ".join(["ma1"] * 32), " ".join(["ma3"] * 32), times)
+    heard, missed = shown_syllables(many, inspection)
+    picture = draw_posteriors(burst(), inspection, heard, missed)
+    lanes = (picture.height - SPECTROGRAM_HEIGHT) // LANE_HEIGHT
+    assert 5 <= lanes <= 9
+    assert len(posterior_picture.picture_address(picture)) < 60_000
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(1, 60)), max_size=40))
+def test_lanes_are_as_few_as_possible_and_nothing_touches(pairs):
+    spans = sorted((start, start + length) for start, length in pairs)
+    numbers = first_free(spans)
+    for lane in set(numbers):
+        members = [span for span, number in zip(spans, numbers, strict=True) if number == lane]
+        assert all(one[1] <= other[0] for one, other in itertools.pairwise(members))
+    crowd = max((sum(a <= start < b for a, b in spans) for start, _ in spans), default=0)
+    assert len(set(numbers)) == crowd
+
+
+def test_where_missed_syllables_are_looked_for(inspection):
+    two = outcome("ni3 ma1 ma1 ni3 ma1", "ni3 ni3", ((0.5, 1.5), (2.5, 3.5)))
+    heard, missed = shown_syllables(two, inspection)
+    assert [(one.name, one.start, one.end, one.kind) for one in heard] == [
+        ("nǐ", 0.5, 1.5, RIGHT),
+        ("nǐ", 2.5, 3.5, RIGHT),
+    ]
+    # Two between the middles at 1 s and 3 s, one from there to the end.
+    assert [(one.start, one.end) for one in missed] == [(1.0, 2.0), (2.0, 3.0), (3.0, 4.0)]
+    assert {(one.name, one.column, one.kind) for one in missed} == {("mā", 2, MISSED)}
+
+
+def test_nothing_heard_at_all(inspection):
+    heard, missed = shown_syllables(outcome("ni3 zhuang1", "", ()), inspection)
+    assert heard == []
+    assert [(one.name, one.column, one.start, one.end) for one in missed] == [
+        ("nǐ", 0, 0.0, 2.0),
+        ("zhuāng", None, 2.0, 4.0),
+    ]
+    assert draw_posteriors(burst(), inspection, heard, missed).width == WIDTH
+
+
+def test_what_is_missing_is_said(recording, inspection, tmp_path):
+    def look(audio: Path, seconds: float = SECONDS, found: Inspection | None = inspection) -> Evidence:
+        one = Outcome("one", "", seconds, ("ni3",), ("ma1",), "", "", audio=str(audio), times=((0, 1),))
+        return evidence_of(one, lambda _: found)
+
+    assert look(tmp_path / "gone.wav") == Evidence("one", "", "", SECONDS, (NOT_THERE,))
+    assert look(recording, seconds=500.0) == Evidence("one", "", "", 500.0, (NO_SOUND, NO_PICTURE))
+    cut = look(recording, found=None)
+    assert (cut.picture, cut.tracks) == ("", (NO_PICTURE,))
+    assert cut.sound == recording_address(recording) != ""
+    (tmp_path / "broken.wav").write_text("no sound")
+    with pytest.raises(AudioError, match=r"broken\.wav"):
+        look(tmp_path / "broken.wav")
+
+
+def test_the_worst_come_first(recording, inspection):
+    def one(name: str, reference: str, output: str, hanzi: str = "", written: str = "") -> Outcome:
+        times = tuple((i / 4, i / 4 + 0.2) for i in range(len(output.split())))
+        pinyin = (tuple(reference.split()), tuple(output.split()))
+        return Outcome(name, "", SECONDS, *pinyin, hanzi, written, audio=str(recording), times=times)
+
+    outcomes = [
+        one("right", "ma1", "ma1", "妈", "马"),
+        one("long", "ma1 ma1 ma1 ni3", "ma3 ma1 ma1 ni3"),
+        one("short", "ma1", "ma3"),
+        one("worst", "ma1 ma1 ma1 ni3", "ma3 ma3"),
+        one("another", "ma1", "ma3"),
+    ]
+    order = ["worst", "another", "short", "long"]
+    assert [one.id for one in worst_utterances(outcomes, SYLLABLES, 9)] == order
+    assert [one.id for one in worst_utterances(outcomes, HANZI, 9)] == ["right"]
+    found = gather_evidence(outcomes, SYLLABLES, lambda _: inspection, examples=2)
+    assert list(found) == order[:2]
+    assert all(one.sound and one.picture for one in found.values())

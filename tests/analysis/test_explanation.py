@@ -1,0 +1,109 @@
+"""analysis/errors/explanation.py: what the models are asked about a test; errors of a search are found by
+it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from analysis.errors.align_all import examine
+from analysis.errors.explanation import listened, with_gold_hanzi, with_language_scores
+from analysis.results.utterance_results import LEVELS, Outcome, Scores
+from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
+from model_language.vocabulary.symbols import build_symbols
+from utils.audio.reading import write_wav
+
+# 他 begins more sentences than 她, but only 她的 was ever read: to decide at once is to decide wrong.
+PAIRS = [
+    (("ta1", "hen3", "kuai4", "le4"), "他很快乐"),
+    (("ta1", "men5", "qu4", "yin2", "hang2"), "他们去银行"),
+    (("ta1", "de5", "yin1", "yue4", "hen3", "hao3"), "她的音乐很好"),
+]
+SAID, HANZI = ("ta1", "de5", "yin1", "yue4"), "她的音乐"
+
+
+@pytest.fixture(scope="module")
+def trained() -> tuple[NgramModel, object]:
+    symbols = build_symbols(PAIRS)
+    return NgramModel.train(PAIRS, NgramConfig(), symbols), symbols
+
+
+def converted(trained, beam: int, heard: tuple[str, ...], hanzi: str = HANZI) -> Outcome:
+    """What a pipeline with this beam makes of syllables that were heard, explained."""
+    converter = NgramConverter(*trained, beam)
+    outcome = Outcome("one", "", 1.0, SAID, heard, hanzi, converter.convert([heard])[0])
+    (explained,) = with_language_scores(
+        with_gold_hanzi([outcome], converter.convert([outcome.reference_pinyin])), converter
+    )
+    return explained
+
+
+def blamed(outcome: Outcome) -> dict[str, str]:
+    (one,) = examine([outcome], LEVELS)
+    return {place.pair.reference: place.attribution for place in one.hanzi if place.attribution}
+
+
+def test_a_beam_that_is_too_narrow_is_to_blame(trained):
+    narrow = converted(trained, 1, SAID)
+    assert narrow.hanzi == "他的音乐"
+    assert narrow.language_scores.reference > narrow.language_scores.output
+    assert blamed(narrow) == {"她": "search"}
+    assert blamed(converted(trained, 8, SAID)) == {}
+
+
+def test_also_where_another_syllable_was_misheard(trained):
+    narrow = converted(trained, 1, ("ta1", "de5", "yin1", "hao3"))
+    assert narrow.hanzi[0] == "他"
+    assert blamed(narrow) == {"她": "search", "乐": "acoustic"}
+
+
+def test_a_model_that_prefers_something_else_is_to_blame_itself(trained):
+    wide = converted(trained, 8, SAID, hanzi="他的音乐")
+    assert wide.language_scores.reference < wide.language_scores.output
+    assert blamed(wide) == {"他": "language"}
+    # 龘 is written for none of these syllables: no search could have found it.
+    assert converted(trained, 8, SAID, hanzi="龘的音乐").language_scores.reference == -np.inf
+
+
+class Counting:
+    """Rates hanzi by their number, and counts the sentences that it was asked for."""
+
+    asked = 0
+
+    def scores(self, sentences, hanzi):
+        self.asked += len(sentences)
+        return [-float(len(one)) for one in hanzi]
+
+
+def test_only_what_is_wrong_is_asked_for():
+    scorer = Counting()
+    outcomes = [Outcome(str(i), "", 0.0, SAID, SAID, HANZI, HANZI) for i in range(5)]
+    gold = [HANZI, "他的音乐", HANZI, "她的音", HANZI]
+    scored = with_language_scores(with_gold_hanzi(outcomes, gold), scorer)
+    assert scorer.asked == 4
+    assert [one.language_scores for one in scored] == [
+        None,
+        Scores(-4.0, -4.0),
+        None,
+        Scores(-4.0, -3.0),
+        None,
+    ]
+
+
+def test_listening_again(tmp_path):
+    noise = np.random.default_rng(0).normal(0, 0.1, 16_000)
+    write_wav(tmp_path / "one.wav", noise, 16_000)
+
+    class Scorer:
+        sample_rate = 16_000
+
+        def scores(self, samples, sequences):
+            assert len(samples) == 16_000
+            return [-float(len(one)) for one in sequences]
+
+    def one(pinyin: tuple[str, ...]) -> Outcome:
+        return Outcome("one", "", 1.0, SAID, pinyin, "", "", audio=str(tmp_path / "one.wav"))
+
+    assert listened(one(SAID[:1]), Scorer()).speech_scores == Scores(-4.0, -1.0)
+    right = listened(one(SAID), Scorer())
+    assert (right.speech_scores, right.snr is not None) == (None, True)

@@ -1,0 +1,406 @@
+"""python -m analysis.report: files of other systems in, facts out; what is wrong with the files is told."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jiwer
+import numpy as np
+import pytest
+from rich.console import Console
+
+from analysis.inputs.hypothesis_files import system_names
+from analysis.inputs.noise import signal_to_noise
+from analysis.inputs.normalisation import (
+    RULES,
+    can_convert_traditional,
+    changes,
+    hanzi_tokens,
+    looks_like_pinyin,
+    normalise,
+    pinyin_tokens,
+    read_aloud,
+    rules_of,
+)
+from analysis.inputs.training_texts import Training
+from analysis.report import main, report_files
+from analysis.results.breakdowns import band
+from analysis.results.collect import SystemOutput, gather_facts
+from analysis.results.files import to_json, write_facts
+from analysis.results.results import VERSION
+from analysis.results.scores import hypotheses_tsv
+from analysis.results.terminal import print_facts
+from analysis.results.utterance_results import HANZI, LEVELS, SYLLABLES, Outcome, as_text
+from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
+from tests.support.scripts import ROOT
+from utils.errors import ConfigError, CorpusError
+from utils.mandarin.numerals import in_words
+
+REFERENCE = {"a1": "今天天气很好", "a2": "我们去银行", "b1": "他说了三句话", "b2": "谢谢"}
+
+
+def _write(path: Path, texts: dict[str, str] | list[tuple[str, str]], separator: str = " ") -> Path:
+    items = texts.items() if isinstance(texts, dict) else texts
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{name}{separator}{text}\n" for name, text in items), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def reference(tmp_path) -> Path:
+    return _write(tmp_path / "ref.txt", REFERENCE)
+
+
+def _rate(facts, name: str, system: int = 0):
+    return next(one for one in facts.systems[system].rates if one.name == name)
+
+
+def test_two_systems_in_wenets_style(reference, tmp_path, capsys):
+    one = _write(tmp_path / "a" / "text", REFERENCE | {"a1": "今 天 天 汽 很 好", "b1": "她 说 了 三 句 话"})
+    other = _write(tmp_path / "b" / "text", REFERENCE | {"a2": "我们 去 银 航 吗"}, "\t")
+    speakers = _write(tmp_path / "utt2spk", {"a1": "a", "a2": "a", "b1": "b", "b2": "b"})
+    folder = tmp_path / "report"
+    arguments = ["--reference", reference, "--hypothesis", one, "--hypothesis", other]
+    arguments += ["--speakers", speakers, "--output", folder]
+    assert main([str(argument) for argument in arguments]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "a/text and b/text against" in printed and "4 utterances of 2 speakers" in printed
+    assert "matched pairs over 3 segments" in printed
+    facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+    assert facts["version"] == VERSION and facts["task"] == "files"
+    assert facts["levels"] == ["syllables", "hanzi"]
+    first, second = facts["systems"]
+    assert first["automatic_pinyin"] and first["attribution"] == {} and first["oracles"] == []
+    assert (
+        first["kinds"]["hanzi"]["exact homophone"] == 1 and first["kinds"]["hanzi"]["variant character"] == 1
+    )
+    assert second["kinds"]["hanzi"]["insertion"] == 1
+    for system, path in ((first, one), (second, other)):
+        lines = dict(line.split(None, 1) for line in path.read_text(encoding="utf-8").splitlines())
+        theirs = jiwer.process_words(
+            [" ".join(text) for text in REFERENCE.values()],
+            [" ".join(lines[name].replace(" ", "")) for name in REFERENCE],
+        )
+        counts = next(rate for rate in system["rates"] if rate["name"] == "hanzi error")["counts"]
+        assert counts["substitutions"] == theirs.substitutions
+        assert counts["insertions"] == theirs.insertions
+        assert counts["deletions"] == theirs.deletions
+    comparison = facts["comparisons"][1]
+    assert comparison["level"] == "hanzi" and comparison["systems"] == ["a/text", "b/text"]
+    assert [change["id"] for change in comparison["better"]] == ["a1", "b1"]
+    assert [change["id"] for change in comparison["worse"]] == ["a2"]
+
+
+def test_tables_are_csv_for_spreadsheets(reference, tmp_path):
+    hypothesis = _write(tmp_path / "hyp", REFERENCE | {"a1": "今天天汽好"})
+    files = write_facts(tmp_path / "out", report_files(reference, [hypothesis]))
+    assert {path.name for path in files} == {
+        "facts.json",
+        "rates.csv",
+        "error_types.csv",
+        "cuts.csv",
+        "utterances.csv",
+        "errors.csv",
+    }
+    assert files[1].read_bytes().startswith(b"\xef\xbb\xbf")
+    errors = list(csv.DictReader((tmp_path / "out" / "errors.csv").open(encoding="utf-8-sig", newline="")))
+    assert [(row["id"], row["position"], row["reference"], row["output"], row["kind"]) for row in errors] == [
+        ("a1", "4", "气", "汽", "exact homophone"),
+        ("a1", "5", "很", "", "deletion"),
+    ]
+    utterances = list(
+        csv.DictReader((tmp_path / "out" / "utterances.csv").open(encoding="utf-8-sig", newline=""))
+    )
+    assert [row["hanzi_errors"] for row in utterances] == ["2", "0", "0", "0"]
+
+
+def test_missing_extra_and_double_ids_are_told(reference, tmp_path):
+    lines = [
+        ("a1", "今天天气很好"),
+        ("a1", "今天天气很好"),
+        ("a2", "我们去"),
+        ("a2", "我们"),
+        ("z9", "多"),
+        ("b1", ""),
+    ]
+    facts = report_files(reference, [_write(tmp_path / "hyp", lines)])
+    told = {problem.what: (problem.count, problem.examples) for problem in facts.problems}
+    assert told == {
+        "ids that come twice with the same text": (1, ("a1",)),
+        "ids that come twice with different texts": (1, ("a2",)),
+        "ids without a text": (1, ("b1",)),
+        "ids of the reference are missing": (1, ("b2",)),
+        "ids that the reference doesn't have": (1, ("z9",)),
+    }
+    counts = _rate(facts, "hanzi error").counts
+    assert (counts.errors, counts.deletions, counts.reference) == (2 + 6 + 2, 10, 19)
+    left_out = report_files(reference, [tmp_path / "hyp"], leave_out=True)
+    assert _rate(left_out, "hanzi error").counts.reference == 17
+
+
+def test_no_common_id_is_an_error(reference, tmp_path):
+    with pytest.raises(CorpusError, match=r"no id in common with .*ref\.txt: 'a1' there, 'x1' here"):
+        report_files(reference, [_write(tmp_path / "hyp", {"x1": "好"})])
+
+
+def test_files_that_can_not_be_read(reference, tmp_path):
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "gbk").write_bytes("a1 今天\n".encode("gb18030"))
+    with pytest.raises(CorpusError, match="empty"):
+        report_files(reference, [tmp_path / "empty"])
+    with pytest.raises(CorpusError, match=r"gbk:1.*iconv"):
+        report_files(reference, [tmp_path / "gbk"])
+    with pytest.raises(CorpusError, match="can't read"):
+        report_files(reference, [tmp_path / "none"])
+    with pytest.raises(ConfigError, match="twice"):
+        report_files(reference, [reference, reference])
+
+
+def test_normalisation_is_reported_and_can_be_switched(reference, tmp_path):
+    texts = {"a1": "今天天气，很好。", "a2": "我们去银行！", "b1": "他说了3句话", "b2": "ＯＫ"}
+    hypothesis = _write(tmp_path / "hyp", texts)
+    truth = _write(tmp_path / "truth.txt", REFERENCE | {"b2": "ok"})
+    facts = report_files(truth, [hypothesis])
+    assert _rate(facts, "hanzi error").counts.errors == 1
+    rules = {one.rule: one for one in facts.normalisation}
+    assert [rules[rule].lines["hyp"] for rule in ("width", "punctuation", "case", "digits")] == [3, 2, 1, 1]
+    assert [one.applied for one in facts.normalisation] == [
+        rule in ("width", "punctuation", "case") for rule in RULES
+    ]
+    assert rules["digits"].errors_otherwise == {"hyp": 0}
+    assert rules["punctuation"].errors_otherwise == {"hyp": 1 + 3}
+    assert rules["width"].errors_otherwise == {"hyp": 1 + 1}
+    everything = report_files(truth, [hypothesis], rules_of("all"))
+    assert _rate(everything, "hanzi error").counts.errors == 0
+    nothing = report_files(truth, [hypothesis], rules_of("none"))
+    assert _rate(nothing, "hanzi error").counts.errors == 1 + 3 + 1
+
+
+def test_traditional_characters_are_told_without_opencc():
+    assert changes("我們去銀行", "traditional")
+    assert not changes("我们去银行", "traditional")
+    if not can_convert_traditional():
+        assert "traditional" not in rules_of("all")
+        with pytest.raises(ConfigError, match=r"OpenCC isn't installed.*pip install opencc"):
+            rules_of("width,traditional")
+    with pytest.raises(ConfigError, match=r"unknown normalisation 'spaces'.*known: width"):
+        rules_of("width,spaces")
+
+
+@pytest.mark.parametrize(
+    ("text", "rules", "expected"),
+    [
+        ("Ｗｅ，你好！", ("width",), "We,你好!"),
+        ("it's 3.5 <unk> 好。", ("punctuation",), "it's 3.5 <unk> 好 "),
+        ("100%的人", ("digits", "punctuation"), "百分之一百的人"),
+        ("OK 好", ("case",), "ok 好"),
+        ("１２０人", ("width", "digits"), "一百二十人"),
+    ],
+)
+def test_rules(text, rules, expected):
+    assert normalise(text, rules) == expected
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ("2024年", "二零二四年"),
+        ("120人", "一百二十人"),
+        ("3.5%", "百分之三点五"),
+        ("105", "一百零五"),
+        ("10", "十"),
+        ("1010", "一千零一十"),
+        ("20000", "二万"),
+        ("2,000", "二千"),
+        ("100000", "十万"),
+        ("100010000", "一亿零一万"),
+        ("0", "零"),
+        ("007", "零零七"),
+        ("13800138000", "一三八零零一三八零零零"),
+        ("MP3 4G", "MP3 4G"),
+        ("第3", "第三"),
+    ],
+)
+def test_numbers_in_words(figures, words):
+    assert in_words(figures) == words
+
+
+def test_tokens():
+    assert hanzi_tokens("我是WTO的20个<unk>人") == ("我", "是", "WTO", "的", "20", "个", "<unk>", "人")
+    assert as_text(hanzi_tokens("我 是 ab cd 人")) == "我是ab cd人"
+    assert read_aloud(hanzi_tokens("我去WTO银行")) == ("wo3", "qu4", "[wto]", "yin2", "hang2")
+    assert pinyin_tokens("nǐ hao3 lu:4 xyz") == (("ni3", "hao3", "lv4", "[xyz]"), ["xyz"])
+    assert looks_like_pinyin(["ni3 hao3", "xyz"])
+    assert not looks_like_pinyin(["ni3", "你 好"]) and not looks_like_pinyin(["the cat sat on"])
+
+
+def test_pinyin_files(tmp_path):
+    reference = _write(tmp_path / "ref", {"a": "ni3 hao3", "b": "zhe4 shi4 shan1"})
+    hypothesis = _write(tmp_path / "hyp", {"a": "nǐ hǎo", "b": "ze4 shi4 shang1 xyz"})
+    facts = report_files(reference, [hypothesis])
+    system = facts.systems[0]
+    assert facts.levels == (SYLLABLES,) and not system.automatic_pinyin
+    assert system.named_confusions["zh–z"] == system.named_confusions["an–ang"] == 1
+    assert system.kinds[SYLLABLES]["insertion"] == 1
+    assert [problem.what for problem in facts.problems] == ["words that are no Mandarin syllable"]
+
+
+def test_pinyin_without_tones_is_told(tmp_path):
+    reference = _write(tmp_path / "ref", {"a": "ni3 hao3"})
+    facts = report_files(reference, [_write(tmp_path / "hyp", {"a": "ni hao"})])
+    assert "without a tone" in facts.problems[0].what
+    assert _rate(facts, "syllable error").counts.errors == 2
+    assert _rate(facts, "toneless syllable error").counts.errors == 0
+
+
+def test_hanzi_against_pinyin_compares_syllables(reference, tmp_path):
+    hypothesis = _write(
+        tmp_path / "hyp", {"a1": "jin1 tian1 tian1 qi4 hen3 hao4", "a2": "wo3 men5 qu4 yin2 hang2"}
+    )
+    facts = report_files(reference, [hypothesis], leave_out=True)
+    assert facts.levels == (SYLLABLES,)
+    assert facts.systems[0].kinds[SYLLABLES]["tone only"] == 1
+
+
+def test_our_own_files(tmp_path):
+    gold = gold_outcomes(30)
+    outcomes, _ = inject(gold, list(INJECTORS), 0.3)
+    header = "id\taudio\tseconds\tspeaker\tpinyin\thanzi\n"
+    rows = (
+        f"{o.id}\tx.wav\t2.5\t{o.speaker}\t{' '.join(o.reference_pinyin)}\t{o.reference_hanzi}\n"
+        for o in gold
+    )
+    (tmp_path / "test.tsv").write_text(header + "".join(rows), encoding="utf-8")
+    (tmp_path / "hypotheses.tsv").write_text(hypotheses_tsv(outcomes), encoding="utf-8")
+    facts = report_files(
+        tmp_path / "test.tsv", [tmp_path / "hypotheses.tsv"], training=[tmp_path / "test.tsv"]
+    )
+    system = facts.systems[0]
+    assert not system.automatic_pinyin and system.attribution_basis == "syllable"
+    assert (
+        system.attribution["acoustic"] and system.attribution["language"] and system.attribution["repaired"]
+    )
+    assert facts.speakers == 12 and facts.seconds == 75.0
+    assert {cut.name for cut in system.cuts} >= {"speaker", "speaking rate", "sentence in training"}
+    ours = gather_facts([SystemOutput("x", outcomes)], LEVELS, "pipeline", "x").systems[0]
+    assert ours.kinds == system.kinds
+
+
+def test_names_of_systems():
+    assert system_names([Path("exp/a/text"), Path("exp/b/text")]) == ["a/text", "b/text"]
+    assert system_names([Path("one.txt"), Path("two.txt")]) == ["one", "two"]
+
+
+@pytest.fixture(scope="module")
+def facts():
+    outcomes, _ = inject(gold_outcomes(60), list(INJECTORS), 0.3)
+    training = Training(
+        hanzi=set("银行"), candidates=lambda _: "银行", syllables={"yin2": 5}, sentences=set()
+    )
+    known = {SYLLABLES: training, HANZI: training}
+    return gather_facts([SystemOutput("x", outcomes)], LEVELS, "pipeline", "x on test", known, {"beam": 4})
+
+
+def test_facts_agree_with_each_other(facts):
+    system = facts.systems[0]
+    hanzi = next(rate for rate in system.rates if rate.name == "hanzi error")
+    assert sum(system.kinds[HANZI].values()) == hanzi.counts.errors
+    assert (
+        sum(count for name, count in system.attribution.items() if name != "repaired") == hanzi.counts.errors
+    )
+    wrong = sum(flow.count for flow in system.flow if flow.hanzi != "right")
+    assert wrong == hanzi.counts.errors == sum(one.hanzi_errors for one in system.utterances)
+    assert sum(place[2] != "" for one in system.utterances for place in one.places) == wrong
+    assert all(one.places or not (one.hanzi_errors or one.syllable_errors) for one in system.utterances)
+    assert system.kinds_not_told == () and system.attribution_basis == "gold pass"
+    assert system.kinds[HANZI]["out-of-vocabulary hanzi"] > 0
+    for cut in system.cuts:
+        rate = next(one for one in system.rates if one.level == cut.level)
+        assert sum(group.counts.reference for group in cut.groups) == rate.counts.reference
+
+
+def test_facts_are_json_that_browsers_read(facts):
+    plain = json.loads(to_json(facts))
+    assert "NaN" not in to_json(facts) and "Infinity" not in to_json(facts)
+    assert set(plain) == {
+        "version",
+        "task",
+        "title",
+        "settings",
+        "levels",
+        "utterances",
+        "speakers",
+        "seconds",
+        "systems",
+        "comparisons",
+        "problems",
+        "normalisation",
+    }
+    places = next(one["places"] for one in plain["systems"][0]["utterances"] if one["places"])
+    assert all(len(place) == 8 and all(isinstance(field, str) for field in place) for place in places)
+
+
+def test_facts_are_printed(facts):
+    console = Console(file=io.StringIO(), width=110)
+    print_facts(facts, console)
+    printed = console.file.getvalue()
+    for text in (
+        "x on test: 60 utterances of 12 speakers",
+        "stage one perfect",
+        "by the gold pass",
+        "hanzi by speaker",
+    ):
+        assert text in printed
+
+
+def test_a_set_of_nothing_but_silence():
+    empty = Outcome("a", "", 1.0, (), (), "", "")
+    facts = gather_facts([SystemOutput("x", [empty])], LEVELS, "pipeline", "x")
+    assert [rate.rate for rate in facts.systems[0].rates] == [0.0, 0.0, 0.0, 0.0]
+    json.loads(to_json(facts))
+
+
+def test_help_and_errors_of_the_command(tmp_path):
+    def run(*arguments: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", "analysis.report", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+
+    assert "python -m analysis.report --reference" in run("--help").stdout
+    done = run("--reference", str(tmp_path / "none"), "--hypothesis", str(tmp_path / "none"))
+    assert done.returncode == 2 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("decibels", [0.0, 10.0, 20.0, 30.0])
+def test_noise_is_estimated(decibels):
+    """Bursts of sound with pauses, in white noise of known power."""
+    rng = np.random.default_rng(1)
+    time = np.arange(4 * 16_000) / 16_000
+    speaking = np.sin(2 * np.pi * 0.7 * time) > -0.5
+    voice = speaking * np.sin(2 * np.pi * 220 * time) * 0.3
+    noise = rng.standard_normal(len(time))
+    noise *= np.sqrt(np.square(voice[speaking]).mean() / np.square(noise).mean() / 10 ** (decibels / 10))
+    assert signal_to_noise(voice + noise, 16_000) == pytest.approx(decibels, abs=1.5)
+
+
+def test_noise_of_nothing():
+    assert signal_to_noise(np.zeros(16_000), 16_000) is None
+    assert signal_to_noise(np.ones(100), 16_000) is None
+    silence_inside = np.concatenate([np.zeros(8_000), np.random.default_rng(0).standard_normal(8_000)])
+    assert signal_to_noise(silence_inside, 16_000) == 60.0
+    assert signal_to_noise(np.random.default_rng(0).standard_normal(16_000), 16_000) == -10.0
+
+
+def test_bands():
+    assert [band(value, (1, 10, 100), "times") for value in (0, 1, 9, 10, 5_000)] == [
+        "0 times",
+        "1 – 9 times",
+        "1 – 9 times",
+        "10 – 99 times",
+        "100 times or more",
+    ]
+    assert band(2.5, (2.0, 3.0), "dB") == "2 – 3 dB" and band(-1.0, (2.0, 3.0), "dB") == "below 2 dB"

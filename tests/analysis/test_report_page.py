@@ -1,0 +1,470 @@
+"""The report's page: complete, escaped, one file; in a real browser it sorts, filters, opens and plays."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis.errors.confusions import Matrix
+from analysis.page.charts import bars, cut_chart, heat_map
+from analysis.page.evidence import Evidence
+from analysis.page.flow import FLOWING, draw_flow, lay_out
+from analysis.page.report import marked, rate_text, signed_text, write_report_page
+from analysis.page.texts import SIGNS, probability_text, setting_texts
+from analysis.page.utterance_rows import COLUMNS, WORDS, utterance_rows
+from analysis.report import main
+from analysis.results.files import to_json
+from analysis.results.results import Facts, Flow
+from analysis.results.utterance_results import HANZI, SYLLABLES
+from tests.support.chromium import MISSING, Chromium, Page, find_chromium
+from tests.support.report_facts import NASTY, evidence_of, one_system, stage_alone, two_systems
+
+VOID = {"meta", "br", "img", "link", "hr", "input"}
+PLAIN = {"script", "style"}
+
+
+@pytest.fixture(scope="module")
+def facts() -> Facts:
+    return one_system()
+
+
+@pytest.fixture(scope="module")
+def evidence(facts) -> dict[str, Evidence]:
+    """Of two utterances, the second the one whose id is nasty."""
+    return {name: evidence_of(name) for name in (facts.systems[0].utterances[3].id, NASTY)}
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory, facts, evidence) -> Path:
+    return write_report_page(tmp_path_factory.mktemp("one"), facts, evidence)
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory) -> Path:
+    return write_report_page(tmp_path_factory.mktemp("two"), two_systems())
+
+
+class Reader(html.parser.HTMLParser):
+    """Collects what the tests ask for: tags closed out of order, ids, addresses, text, embedded data."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.ids: list[str] = []
+        self.references: list[str] = []
+        self.addresses: list[str] = []
+        self.text = ""
+        self.scripts: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+        self.text = " ".join(self.text.split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID and not (tag in ("path", "rect") and self.get_starttag_text().endswith("/>")):
+            self.open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value)
+            if name in ("aria-labelledby", "aria-controls", "data-shows", "data-filters"):
+                self.references.append(value)
+            if name in ("src", "href"):
+                self.addresses.append(value)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Nothing of interest closes itself."""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID and (not self.open or self.open.pop() != tag):
+            self.wrong.append(f"</{tag}> in line {self.getpos()[0]}")
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in PLAIN:
+            self.scripts.append(data)
+        else:
+            self.text += data
+
+
+@pytest.mark.parametrize("name", ["page", "compared"])
+def test_the_page_is_well_formed_and_needs_nothing_but_itself(name, request):
+    read = Reader(request.getfixturevalue(name))
+    assert not read.wrong and not read.open
+    assert len(read.ids) == len(set(read.ids)) and set(read.references) <= set(read.ids)
+    assert all(one.startswith(("#", "data:")) for one in read.addresses)
+    inside = {one[1:] for one in read.addresses if one.startswith("#") and not one.startswith("#utt-")}
+    assert inside <= set(read.ids)
+    assert not re.search(r"url\(|@import|https?:", "".join(read.scripts[:1]))
+
+
+@pytest.mark.parametrize("name", ["page", "compared"])
+def test_texts_stay_texts(name, request):
+    path = request.getfixturevalue(name)
+    source = path.read_text(encoding="utf-8")
+    assert NASTY not in source and '<b id="x">' not in source and "<i>你" not in source
+    assert source.count("</script>") == 3
+    read = Reader(path)
+    data = json.loads(read.scripts[1])
+    assert any(row[0] == NASTY for row in data["systems"][0]["rows"]) or NASTY in data["systems"][1]["name"]
+
+
+def test_the_page_shows_what_the_facts_say(page, facts):
+    text = Reader(page).text.replace("\u202f", " ")
+    (system,) = facts.systems
+    for rate in system.rates:
+        assert (
+            f"{rate_text(rate.rate)} %" in text
+            and f"{rate_text(rate.low)} – {rate_text(rate.high)} %" in text
+        )
+    for counts in (*system.kinds.values(), system.attribution, system.named_confusions):
+        assert all(name in text for name, count in counts.items() if count)
+    assert f"of: {', '.join(name for name, count in system.named_confusions.items() if not count)}." in text
+    for cut in system.cuts:
+        assert all(group.name in text for group in cut.groups)
+    for oracle in system.oracles:
+        assert oracle.name in text and oracle.note in text and f"{rate_text(oracle.rate)} %" in text
+    assert (
+        "5 min 0 s" in text and "0.020 (50 × real time)" in text and "speech: not known, language: 3" in text
+    )
+    assert set(SIGNS) == {*system.kinds[SYLLABLES], *system.kinds[HANZI]}
+
+
+@pytest.fixture(scope="module", params=["speech", "language", "right", "silent"])
+def single(request, tmp_path_factory) -> Path:
+    """Pages of a stage alone, of a test without errors, and of one in which nothing was heard."""
+    return write_report_page(tmp_path_factory.mktemp(request.param), stage_alone(request.param))
+
+
+def test_what_a_test_lacks_the_page_lacks(single):
+    read = Reader(single)
+    assert not read.wrong and not read.open and set(read.references) <= set(read.ids)
+    task = single.parent.name.rstrip("0123456789")
+    assert ("Whose error is it?" in read.text) == (task in ("language", "silent"))
+    assert ("Which sounds are taken for which" in read.text) == (task == "speech")
+    assert ("No errors." in read.text) == (task == "right")
+
+
+def test_comparisons_problems_and_normalisation_are_shown(compared):
+    text = Reader(compared).text
+    assert "makes fewer errors, by more than chance explains" in text and "p < 0.001" in text
+    assert text.count("matched pairs (MAPSSWE)") == 2
+    assert "ids that come twice" in text and "the first counts" in text
+    assert "width" in text and "a/text: 12" in text and "b: None" not in text
+
+
+def test_kinds_that_were_not_told_are_not_called_absent():
+    facts = two_systems(utterances=20)
+    system = facts.systems[0]
+    assert system.kinds_not_told
+    changed = replace(facts, systems=(system,), comparisons=())
+    assert changed.systems[0].kinds[HANZI][system.kinds_not_told[0]] == 0
+
+
+def test_rows_hold_everything_of_the_utterances(facts):
+    utterances = facts.systems[0].utterances
+    rows = utterance_rows(utterances)
+    assert all(len(row) == len(COLUMNS) for row in rows)
+    read = [dict(zip(COLUMNS, row, strict=True)) for row in json.loads(json.dumps(rows))]
+    for one, row in zip(utterances, read, strict=True):
+        assert (row["pinyin"] or one.reference_pinyin, row["hanzi"] or one.reference_hanzi) == (
+            one.pinyin,
+            one.hanzi,
+        )
+        for (pinyin, hanzi, score), reading in zip(one.n_best, row["n_best"], strict=True):
+            assert _restored(one.pinyin, reading[0]) == pinyin and _restored(one.hanzi, reading[1]) == hanzi
+            assert reading[2] == pytest.approx(score, abs=1e-3)
+        assert [tuple(_place(place)) for place in row["places"]] == list(one.places)
+        assert row["times"] == [round(1000 * second) for span in one.times for second in span]
+
+
+def _restored(first: str, beside: list) -> str:
+    start, end, middle = beside
+    return first[:start] + middle + (first[-end:] if end else "")
+
+
+def _place(place: list) -> list[str]:
+    if len(place) < 3:
+        syllable = place[1] if len(place) == 2 else ""
+        return [place[0], place[0], "", syllable, syllable, "", "", ""]
+    kind, difference, attribution, *tags = (WORDS[n] if n >= 0 else "" for n in (place[2], *place[5:]))
+    return [*place[:2], kind, *place[3:5], difference, attribution, ",".join(tags)]
+
+
+def test_rows_are_small(facts):
+    rows = json.dumps(utterance_rows(facts.systems[0].utterances), ensure_ascii=False, separators=(",", ":"))
+    whole = json.loads(to_json(facts))["systems"][0]["utterances"]
+    assert len(rows) < 0.5 * len(json.dumps(whole, ensure_ascii=False, separators=(",", ":")))
+
+
+def test_a_heat_map_leaves_the_diagonal_and_the_quiet_out_of_its_scale():
+    matrix = Matrix("tone", ("1", "2", "3", ""), ((900, 9, 0, 1), (4, 50, 0, 0), (0, 0, 7, 0), (0, 0, 0, 0)))
+    drawn = heat_map(matrix)
+    assert drawn.labels == ("1", "2", "–") and drawn.quiet == ("3",)
+    label, total, cells = drawn.rows[0]
+    assert (label, total) == ("1", 910)
+    assert [(one.text, one.heat, one.diagonal) for one in cells] == [
+        ("99", 0.0, True),
+        ("9", 1.0, False),
+        ("1", 0.33, False),
+    ]
+    assert drawn.pairs == (("1", "2", 9, 9 / 910), ("2", "1", 4, 4 / 54))
+    assert not heat_map(Matrix("tone", ("1", ""), ((3, 0), (0, 0)))).pairs
+
+
+def test_a_flow_is_as_wide_where_it_leaves_as_where_it_arrives(facts):
+    flow = facts.systems[0].flow
+    boxes, ribbons = lay_out(flow)
+    wrong = sum(one.count for one in flow if one.attribution)
+    for column in range(3):
+        assert sum(box.count for box in boxes if box.column == column) == wrong
+        assert sum(box.height for box in boxes if box.column == column) == pytest.approx(FLOWING)
+    for box in boxes:
+        for column, side in ((box.column, 0), (box.column - 1, 1)):
+            ends = sorted(
+                ((one.left, one.right)[side], one.height)
+                for one in ribbons
+                if one.column == column and one.names[side] == box.name
+            )
+            if not ends:
+                continue
+            top = box.top
+            for start, height in ends:  # side by side, none over another
+                assert start == pytest.approx(top)
+                top += height
+            assert top == pytest.approx(box.top + box.height)
+
+
+def test_without_errors_there_is_no_flow():
+    assert draw_flow([Flow("right", "right", "", 9)], "x") == ""
+
+
+def test_bars_and_cuts_keep_their_order(facts):
+    assert [(bar.name, bar.share, bar.length) for bar in bars({"a": 1, "b": 3, "c": 0})] == [
+        ("b", 0.75, 1.0),
+        ("a", 0.25, 1 / 3),
+    ]
+    assert bars({"a": 0}) == []
+    for cut in facts.systems[0].cuts:
+        chart = cut_chart(cut)
+        shown = [bar.group for bar in (*chart.bars, *chart.folded)]
+        assert sorted(shown, key=lambda group: group.name) == sorted(cut.groups, key=lambda group: group.name)
+        assert all(0 <= bar.low <= bar.at <= bar.high <= 1 for bar in (*chart.bars, *chart.folded))
+        if cut.name == "speaker":
+            assert [group.rate for group in shown] == sorted((one.rate for one in shown), reverse=True)
+        else:
+            assert shown == list(cut.groups)
+
+
+def test_what_differs_is_marked():
+    assert marked("今天好", "今天很好", HANZI) == [("今天", False), ("很", True), ("好", False)]
+    assert marked("今天好", "今好", HANZI) == [("今", False), ("–", True), ("好", False)]
+    assert marked("ni3 hao3", "ni3 gao3", SYLLABLES) == [("nǐ", False), ("gǎo", True)]
+    assert (signed_text(-0.5), signed_text(3, 0)) == ("−0.50", "+3")
+
+
+def test_figures_in_words():
+    assert (rate_text(0.0064), rate_text(0.0999), rate_text(0.355)) == ("0.64", "10.0", "35.5")
+    assert (probability_text(1e-9), probability_text(0.0312)) == ("p < 0.001", "p = 0.031")
+    assert setting_texts({"beam": 10, "own_setting": None}) == {"beam": "10", "own setting": "not known"}
+
+
+def test_the_command_for_files_writes_the_page(tmp_path, capsys):
+    (tmp_path / "ref").write_text("a 今天很好\nb 谢谢\n", encoding="utf-8")
+    (tmp_path / "hyp").write_text("a 今天好\nb 谢谢\n", encoding="utf-8")
+    arguments = [
+        "--reference",
+        tmp_path / "ref",
+        "--hypothesis",
+        tmp_path / "hyp",
+        "--output",
+        tmp_path / "out",
+    ]
+    assert main(list(map(str, arguments))) == 0
+    assert str(tmp_path / "out" / "report.html") in "".join(capsys.readouterr().out.split("\n"))
+    assert "Whose error" not in Reader(tmp_path / "out" / "report.html").text  # nobody can tell of files
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Chromium]:
+    path = find_chromium()
+    if path is None:
+        pytest.skip(MISSING)
+    with Chromium(path) as browser:
+        yield browser
+
+
+def settled(page: Page, address: Path) -> None:
+    """Nothing went wrong, and nothing was asked for but the page itself."""
+    assert page.errors == []
+    assert page.requests == [address.as_uri()]
+
+
+def ids(page: Page) -> list[str]:
+    return page.run(
+        "[...document.querySelectorAll('.system:not([hidden]) tr.row')].map(row => row.dataset.id)"
+    )
+
+
+def found(page: Page) -> int:
+    text = page.run("document.querySelector('.system:not([hidden]) .found .count').textContent")
+    return int(text.split(" of ")[0].replace(",", ""))
+
+
+def choose(page: Page, name: str, value: str) -> None:
+    page.run(
+        f"""(() => {{
+        const field = document.querySelector('.system:not([hidden]) .toolbar').elements[{json.dumps(name)}];
+        field.value = {json.dumps(value)};
+        field.dispatchEvent(new Event('input', {{bubbles: true}}));
+    }})()"""
+    )
+
+
+def test_the_page_in_a_browser(chromium, page, facts, evidence):
+    shown = chromium.open(page.as_uri())
+    utterances = facts.systems[0].utterances
+    wrong = [one for one in utterances if one.syllable_errors or one.hanzi_errors]
+    assert found(shown) == len(wrong)
+    assert ids(shown)[:2] == list(evidence), "those with evidence come first"
+
+    choose(shown, "errors", "")
+    assert found(shown) == len(utterances)
+    for name, at in (("attribution", 6), ("kind", 2)):
+        value = next(place[at] for one in wrong for place in one.places if place[at])
+        choose(shown, name, value)
+        expected = sum(
+            any(value in (place[2], place[5], place[6]) for place in one.places) for one in utterances
+        )
+        assert 0 < found(shown) == expected < len(utterances)
+        choose(shown, name, "")
+    choose(shown, "text", wrong[5].reference_hanzi)
+    assert wrong[5].id in ids(shown)
+    shown.run("document.querySelector('.toolbar [type=reset]').click()")
+    assert found(shown) == len(utterances)
+
+    # Sorting: by a click, and by the keyboard on the button in the head.
+    shown.run("document.querySelector('[data-sort=hanzi_errors] button').click()")
+    most = max(one.hanzi_errors for one in utterances)
+    assert next(one for one in utterances if one.id == ids(shown)[0]).hanzi_errors == most
+    assert (
+        shown.run("document.querySelector('[data-sort=hanzi_errors]').getAttribute('aria-sort')")
+        == "descending"
+    )
+    shown.run("document.querySelector('[data-sort=id] button').focus()")
+    shown.press("Enter", 13, "\r")
+    assert shown.run("document.querySelectorAll('.utterances [aria-sort]').length") == 1
+    first = ids(shown)
+    assert first[:2] != list(evidence)
+    shown.press("Enter", 13, "\r")
+    assert ids(shown) != first
+    shown.run("document.querySelector('.pages [data-step=\"1\"]').click()")
+    assert not set(ids(shown)) & set(first[:5])
+
+    # The tables of confusions.
+    rows = "[...document.querySelector('#s0-top-hanzi').tBodies[0].rows].filter(row => !row.hidden).length"
+    before = shown.run(rows)
+    said = facts.systems[0].top_confusions[HANZI][0][0]
+    shown.run(
+        "(() => { const field = document.querySelector('[data-filters=s0-top-hanzi]');"
+        f"field.value = '{said}'; field.dispatchEvent(new Event('input')); }})()"
+    )
+    assert 0 < shown.run(rows) < before
+    shown.run("document.querySelector('#s0-top-hanzi .pick').click()")
+    assert 0 < found(shown) < len(utterances)
+
+    # Heat maps: the arrow keys move, what a cell means is said.
+    shown.run("document.querySelector('.heat td[tabindex]').focus()")
+    shown.press("ArrowRight", 39)
+    assert "taken for" in shown.run("document.querySelector('.readout').textContent")
+    settled(shown, page)
+    shown.close()
+
+
+@pytest.mark.parametrize("nth", [0, 1])
+def test_an_utterance_opens_and_its_sound_plays(chromium, page, evidence, nth):
+    shown = chromium.open(page.as_uri())
+    shown.run(f"document.querySelectorAll('.open')[{nth}].click()")
+    assert shown.run("location.hash").startswith("#utt-")
+    text = shown.run("document.querySelector('.detail').textContent")
+    assert "Said above, recognised below" in text and "a tone" in text and NASTY in text
+    wrong = shown.run("document.querySelectorAll('.place.wrong').length")
+    assert 0 < wrong == shown.run("document.querySelectorAll('.place.wrong .why').length")
+    ended = shown.run(
+        """new Promise((resolve, reject) => {
+        const audio = document.querySelector('audio');
+        audio.addEventListener('ended', () => resolve(audio.currentTime));
+        audio.addEventListener('error', () => reject(audio.error.message));
+        audio.play();
+    })"""
+    )
+    assert ended == pytest.approx(0.4, abs=0.1)
+    assert shown.run("document.querySelector('img').naturalWidth") == 1
+    assert shown.run("parseFloat(document.querySelector('.head').style.left)") > 90
+    settled(shown, page)
+    shown.close()
+
+
+def test_pages_of_one_stage_in_a_browser(chromium, single):
+    shown = chromium.open(single.as_uri())
+    choose(shown, "errors", "")
+    shown.run("document.querySelector('.open').click()")
+    assert shown.run("document.querySelectorAll('.detail .place').length") > 0
+    assert "undefined" not in shown.run("document.querySelector('.utterances').textContent")
+    settled(shown, single)
+    shown.close()
+
+
+def test_a_link_opens_its_utterance(chromium, page):
+    address = f"{page.as_uri()}#utt-%3C%2Fscript%3E%3Cb%20id%3D%22x%22%3E%26amp%3B'%22%3C!--2"
+    shown = chromium.open(address)
+    opened = shown.run("document.querySelector('.detail-row').previousElementSibling.dataset.id")
+    assert opened == f"{NASTY}2"
+    assert "&lt;" in shown.run("document.querySelector('.places').textContent")
+    assert shown.errors == []
+    shown.close()
+
+
+@pytest.mark.parametrize("name", ["page", "compared"])
+def test_nothing_is_wider_than_a_phone(chromium, name, request):
+    address = request.getfixturevalue(name)
+    shown = chromium.open(address.as_uri(), 390, 844)
+    shown.run("document.querySelectorAll('details').forEach(one => one.open = true)")
+    shown.run("document.querySelector('.open').click()")
+    for width in (390, 768):
+        shown.resize(width, 844)
+        assert shown.run("document.documentElement.scrollWidth") <= width
+    settled(shown, address)
+    shown.close()
+
+
+def test_two_systems_in_tabs(chromium, compared):
+    shown = chromium.open(compared.as_uri())
+    one = found(shown)
+    shown.run("document.querySelector('#s0-tab').focus()")
+    shown.press("ArrowRight", 39)
+    assert shown.run("document.activeElement.id") == "s1-tab"
+    assert shown.run("[...document.querySelectorAll('.system')].map(one => one.hidden)") == [True, False]
+    assert 0 < found(shown) < one
+    head = "#comparison th:nth-child(2)"
+    shown.run(f"document.querySelector('{head} button').click()")
+    assert shown.run(f"document.querySelector('{head}').getAttribute('aria-sort')") == "descending"
+    assert shown.run("document.querySelector('#comparison tbody th').textContent") == "a/text"
+    shown.run("document.querySelector('.changes a').click()")
+    linked = shown.run("decodeURIComponent(location.hash)")
+    assert linked.startswith("#utt-")
+    opened = "setTimeout(() => done(!!document.querySelector('.system:not([hidden]) .detail-row')), 50)"
+    assert shown.run(f"new Promise(done => {opened})")
+    settled(shown, compared)
+    shown.close()
+
+
+def test_the_page_prints(chromium, page):
+    shown = chromium.open(page.as_uri())
+    printed = shown.ask("Page.printToPDF")
+    assert len(printed["data"]) > 10_000
+    settled(shown, page)
+    shown.close()

@@ -1,0 +1,115 @@
+"""inspect_model.py significance: values by hand, planted weak channels found, the picture."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+import inspect_model
+from analysis.weights.significance import channel_significance, cut_share, significances
+from analysis.weights.weight_file import read_weight_file
+from tests.support.legacy_weights import write_legacy
+from utils.errors import ConfigError, RunError
+from utils.vocabulary import Vocabulary
+
+RNG = np.random.default_rng(3)
+
+
+def test_by_hand():
+    kernel = np.array([[1.0, -4.0, 0.0], [-3.0, 4.0, 0.002]])
+    np.testing.assert_allclose(channel_significance(kernel), [2 / 4, 1.0, 0.001 / 4])
+
+
+def test_a_convolution_is_averaged_over_place_and_input():
+    kernel = RNG.normal(size=(3, 5, 2, 7))
+    means = [np.abs(kernel[..., channel]).mean() for channel in range(7)]
+    np.testing.assert_allclose(channel_significance(kernel), np.array(means) / max(means))
+
+
+def test_a_depthwise_convolution_has_its_channels_in_two_axes():
+    kernel = RNG.normal(size=(7, 4, 2))
+    means = np.abs(kernel).mean(axis=0)  # (in, multiplier)
+    np.testing.assert_allclose(channel_significance(kernel, channel_axes=2), (means / means.max()).ravel())
+
+
+def test_it_does_not_depend_on_the_scale_of_the_layer():
+    kernel = RNG.normal(size=(4, 6))
+    np.testing.assert_allclose(channel_significance(kernel * 1e-6), channel_significance(kernel))
+
+
+def test_a_kernel_of_zeros_is_insignificant_throughout():
+    assert channel_significance(np.zeros((3, 4))).tolist() == [0.0] * 4
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Channels 1 and 3 of the convolution and half of the depthwise ones are weak; so is a class, 'c'."""
+    convolution, depthwise = RNG.uniform(0.5, 1, (3, 3, 2, 5)), RNG.uniform(0.5, 1, (7, 4, 1))
+    scores, bias = RNG.uniform(0.5, 1, (6, 4)), np.ones(5)
+    convolution[..., [1, 3]] *= 1e-4
+    depthwise[:, :2] *= 1e-4
+    scores[:, 2] = 0
+    layers = {
+        "conv2d_1": {"conv2d_1/kernel:0": convolution, "conv2d_1/bias:0": bias},
+        "depthwise_conv1d_1": {"depthwise_conv1d_1/depthwise_kernel:0": depthwise},
+        "embedding_1": {"embedding_1/embeddings:0": np.zeros((9, 3))},
+        "dense_1": {"dense_1/kernel:0": scores},
+    }
+    return write_legacy(tmp_path_factory.mktemp("significance") / "model.h5", layers)
+
+
+def test_planted_weak_channels_are_what_could_be_cut(model):
+    found = {one.layer: one for one in significances(read_weight_file(model))}
+    assert list(found) == ["conv2d_1", "depthwise_conv1d_1", "dense_1"]
+    assert np.flatnonzero(found["conv2d_1"].values < 1e-3).tolist() == [1, 3]
+    assert np.flatnonzero(found["depthwise_conv1d_1"].values < 1e-3).tolist() == [0, 1]
+    assert found["conv2d_1"].cut(1e-3) == 2 * (3 * 3 * 2 + 1)  # with their biases
+    assert found["depthwise_conv1d_1"].cut(1e-3) == 2 * 7
+    assert found["dense_1"].is_output and found["dense_1"].cut(1.0) == 0  # a class is never cut
+    everything = (3 * 3 * 2 + 1) * 5 + 7 * 4 + 6 * 4
+    assert cut_share(list(found.values()), 1e-3) == (38 + 14) / everything
+
+
+def test_the_table_and_the_json(model, capsys):
+    inspect_model.main(["significance", str(model)])
+    out = capsys.readouterr().out
+    conv, depthwise, scores = (line.split() for line in out.splitlines()[1:4])
+    assert (conv[2], conv[5], conv[6], conv[7]) == ("5", "2", "95", "38")
+    assert (depthwise[5], scores[-1]) == ("2", "(classes)")
+    assert f"5 of 13 channels; with them {100 * 52 / 147:.2f} %" in out
+    inspect_model.main(["significance", str(model), "--threshold", "0.00001", "--json"])
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["cut_share"] == 0 and len(facts["kernels"][0]["significance"]) == 5
+
+
+def test_the_channels_of_one_layer_weakest_first(model, capsys, tmp_path):
+    inspect_model.main(["significance", str(model), "--layer", "conv2d_1"])
+    channels = [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:]]
+    assert set(channels[:2]) == {"1", "3"} and len(channels) == 5
+    Vocabulary(("a", "b", "c", "_")).save(tmp_path / "tokens.txt")
+    arguments = ["--layer", "dense_1", "--vocabulary", str(tmp_path / "tokens.txt")]
+    inspect_model.main(["significance", str(model), *arguments])
+    assert capsys.readouterr().out.splitlines()[2].split() == ["2", "'c'", "0.000000"]
+
+
+def test_the_picture_is_written_and_shows_something(model, tmp_path):
+    inspect_model.main(["significance", str(model), "--output", str(tmp_path / "new" / "picture.png")])
+    picture = imread(tmp_path / "new" / "picture.png")
+    assert picture.shape[1] == 11 * 120 and picture[..., :3].std() > 0.05
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["picture.png"]
+
+
+def test_mistakes_are_told(model, tmp_path):
+    with pytest.raises(ConfigError, match=r"can't be drawn as '\.docx'"):
+        inspect_model.main(["significance", str(model), "--output", str(tmp_path / "picture.docx")])
+    with pytest.raises(RunError, match="no kernel in layer 'embedding_1'"):
+        inspect_model.main(["significance", str(model), "--layer", "embedding_1"])
+    bad = write_legacy(tmp_path / "nan.h5", {"dense_1": {"dense_1/kernel:0": np.full((2, 2), np.nan)}})
+    with pytest.raises(RunError, match="kernel of 'dense_1' holds NaN"):
+        inspect_model.main(["significance", str(bad)])
+    none = write_legacy(tmp_path / "none.h5", {"embedding_1": {"embedding_1/embeddings:0": np.ones((2, 2))}})
+    with pytest.raises(RunError, match="no kernel of a layer"):
+        inspect_model.main(["significance", str(none)])

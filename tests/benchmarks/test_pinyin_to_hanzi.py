@@ -1,0 +1,263 @@
+"""benchmarks/model_language/pinyin_to_hanzi.py: conditions, scoring, the process protocol, what is left out,
+tables.
+
+No other converter is needed: a fake one answers by a fixed table.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.converters import debian, dictionary, serve
+from benchmarks.converters.dictionary import DictionaryUnigram
+from benchmarks.converters.entry import Command, Entry, Missing, bytes_of
+from benchmarks.converters.ours import our_entry
+from benchmarks.converters.process import ConverterProcess
+from benchmarks.converters.python_package import in_package
+from benchmarks.model_language import pinyin_to_hanzi
+from benchmarks.support.converter_scores import score, scores, speed
+from benchmarks.support.converter_table import BEGIN, END, write_markdown
+from benchmarks.support.pinyin_sentences import (
+    AISHELL,
+    DISTINCT,
+    NOISY,
+    THCHS,
+    TONED,
+    TONELESS,
+    Condition,
+    read_conditions,
+)
+from utils.errors import CorpusError, RunError
+from utils.mandarin.pinyin import full_inventory
+
+TEXTS = {
+    "thchs_test.tsv": "a\tni3 hao3\t你好\nb\tni3 hao3\t你好\nc\tta1 de\t她的\n",
+    "aishell_dev.tsv": "d\tzhong1 guo2 ren2\t中国人\ne\tlv4 se4\t绿色\n",
+}
+# Reads "zhong1" as 种, whatever stands around; knows nothing but these, and loses what it doesn't know.
+FAKE = """
+import sys
+known = {"ni": "你", "hao": "好", "ta": "他", "de": "的", "zhong": "种", "guo": "国", "ren": "人", "se": "色"}
+for line in sys.stdin:
+    if not line.strip():
+        sys.stdout.flush()
+        continue
+    print("".join(known.get(word, "") for word in line.split()))
+"""
+
+
+@pytest.fixture
+def transcripts(tmp_path: Path) -> Path:
+    folder = tmp_path / "transcripts"
+    folder.mkdir()
+    for name, text in TEXTS.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def fake(name: str = "fake", tones: bool = False) -> Entry:
+    return Entry(name, "none", lambda _: Command((sys.executable, "-c", FAKE), "1.0", 2_000_000), tones=tones)
+
+
+def absent(_: Path) -> Command:
+    raise Missing("nothing is installed: pip install something")
+
+
+def test_conditions(transcripts):
+    found = {(one.test_set, one.given): one for one in read_conditions(transcripts)}
+    assert len(found) == 8
+    toned = found[THCHS, TONED]
+    assert toned.pinyin == (("ni3", "hao3"), ("ni3", "hao3"), ("ta1", "de5"))
+    assert toned.hanzi == ("你好", "你好", "她的")
+    assert found[DISTINCT, TONED].hanzi == ("你好", "她的")
+    assert found[THCHS, TONELESS].pinyin[2] == ("ta", "de")
+    assert found[AISHELL, TONELESS].pinyin == (("zhong", "guo", "ren"), ("lv", "se"))
+    assert found[AISHELL, NOISY].hanzi == found[AISHELL, TONED].hanzi
+
+
+def test_a_tenth_of_the_syllables_is_wrong(tmp_path):
+    syllables = [one for one in full_inventory() if one[-2] != "r"][::7] * 20
+    row = "x{}\t" + " ".join(syllables) + "\t" + "字" * len(syllables) + "\n"
+    for name in TEXTS:
+        (tmp_path / name).write_text("".join(row.format(i) for i in range(4)), encoding="utf-8")
+    toned, _, noisy = read_conditions(tmp_path)[:3]
+    assert (toned.given, noisy.given) == (TONED, NOISY)
+    other = score(Condition(THCHS, NOISY, noisy.pinyin, toned.pinyin), noisy.pinyin)
+    assert 0.08 < other.cer.rate < 0.12
+    assert noisy.pinyin == read_conditions(tmp_path)[2].pinyin
+
+
+def test_no_transcripts(tmp_path):
+    with pytest.raises(CorpusError, match="--transcripts"):
+        read_conditions(tmp_path)
+
+
+def test_a_sample_is_always_the_same():
+    pinyin = tuple((f"{syllable}",) for syllable in full_inventory()[:100])
+    whole = Condition(THCHS, TONED, pinyin, tuple(chr(0x4E00 + i) for i in range(100)))
+    sample = whole.sampled(10)
+    assert sample == whole.sampled(10)
+    assert len(set(sample.hanzi)) == 10
+    assert all(
+        whole.pinyin[whole.hanzi.index(text)] == spelt
+        for text, spelt in zip(sample.hanzi, sample.pinyin, strict=True)
+    )
+    assert whole.sampled(0) is whole.sampled(100) is whole
+
+
+def test_score_by_hand():
+    condition = Condition(AISHELL, TONED, (("a1",) * 3, ("a1",) * 2), ("中国人", "绿色"))
+    found = score(condition, ["种国人", "绿"])
+    assert found.cer.rate == pytest.approx(2 / 5)
+    assert found.sentence_error.rate == 1
+    assert (found.sentences, found.characters, found.other_length) == (2, 5, 1)
+    assert found.cer.low <= found.cer.rate <= found.cer.high
+    assert score(condition, ["中国人", "绿色"]).sentence_error.rate == 0
+
+
+def test_scores_of_a_process(transcripts):
+    entry = fake()
+    found = {
+        (one.test_set, one.given): one
+        for one in scores(entry, absent_not(entry), read_conditions(transcripts))
+    }
+    # 她 of two lines' six hanzi; 中 and 绿 of five.
+    assert found[THCHS, TONED].cer.rate == pytest.approx(1 / 6)
+    assert found[AISHELL, TONED].cer.rate == pytest.approx(2 / 5)
+    assert found[AISHELL, TONED].other_length == 1
+    assert found[AISHELL, TONELESS].cer == found[AISHELL, TONED].cer
+
+
+def absent_not(entry: Entry) -> Command:
+    return entry.find(Path())
+
+
+def test_more_than_a_pipe_holds():
+    command = fake().find(Path())
+    with ConverterProcess("fake", command.arguments) as process:
+        answers = process.convert([*["ni hao"] * 30_000, "", "ta de"])
+        assert process.peak_memory() > 1 << 20
+        assert process.processor_seconds() >= 0
+    assert answers == [*["你好"] * 30_000, "", "他的"]
+
+
+def test_a_process_that_ends_says_why():
+    code = "import sys; sys.exit('no dictionary')"
+    with (
+        ConverterProcess("broken", (sys.executable, "-c", code)) as process,
+        pytest.raises(RunError, match=r"'broken' has ended \(no dictionary\)"),
+    ):
+        process.convert(["ni hao"])
+
+
+def test_speed_of_few_sentences(transcripts):
+    entry = fake()
+    timed = read_conditions(transcripts)[-3]
+    found = speed(entry, entry.find(Path()), timed.pinyin)
+    assert found.timed == (1, 1)
+    assert found.start_seconds > 0 and found.sentences_a_second > 0 and found.milliseconds > 0
+
+
+def test_serve_converts_batches_together():
+    asked = []
+
+    def convert(sentences):
+        asked.append(sentences)
+        return ["".join(sentence) for sentence in sentences]
+
+    answers = list(serve.serve(convert, [b"ni3 hao3\n", b"ta1\n", b"\n", b"\n", b"de5\n"]))
+    assert answers == [["ni3hao3", "ta1"], ["de5"]]
+    assert asked == [[["ni3", "hao3"], ["ta1"]], [["de5"]]]
+
+
+def test_dictionary_unigram():
+    model = DictionaryUnigram(
+        [("你好", 100), ("你", 50), ("好", 40), ("号", 200), ("北京", 30), ("背景", 90), ("得", 10)]
+    )
+    assert model.convert(["ni3", "hao3"]) == "你好"
+    assert model.convert(["hao4"]) == "号"
+    assert model.convert(["bei3", "jing1"]) == "北京"
+    assert model.convert(["bei", "jing"]) == "背景"
+    assert model.convert(["hao2", "qu4"]) == "号" + dictionary.UNKNOWN
+    assert model.convert([]) == ""
+
+
+def test_spellings():
+    by_name = {entry.name: entry for entry in pinyin_to_hanzi.OTHERS}
+    sentence = ["lve4", "duo2", "de5", "hao3", "ma1", "nv"]
+    assert by_name["libpinyin"].line(sentence) == "lve duo de hao ma nv"
+    assert by_name["Google Pinyin (Android)"].line(sentence) == "lue duo de hao ma nv"
+    assert by_name["Rime terra-pinyin"].line(sentence) == "lve\\ duo/ de hao< ma- nv"
+    assert our_entry(Path("x"), "ours").line(sentence) == "lve4 duo2 de5 hao3 ma1 nv"
+
+
+def test_what_is_missing_is_named(tmp_path, monkeypatch):
+    with pytest.raises(Missing, match=r"requirements/bench\.txt"):
+        in_package("no_such_package_at_all", "x:y")(tmp_path)
+    with pytest.raises(Missing, match="is not there"):
+        our_entry(tmp_path / "none", "ours").find(tmp_path)
+    native = debian.Native("libpinyin", ("one", "two"), arguments=("/no/such/*/data",))
+    with pytest.raises(Missing, match="apt-get install one two"):
+        native.find(tmp_path)
+    monkeypatch.setattr(debian.shutil, "which", lambda _: None)
+    with pytest.raises(Missing, match="no compiler"):
+        debian.Native("libpinyin", ("one",)).find(tmp_path)
+
+
+def test_size_on_disk(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "a").write_bytes(b"12345")
+    (tmp_path / "sub" / "b").write_bytes(b"123")
+    (tmp_path / "sub" / "b.pyc").write_bytes(b"123")
+    assert bytes_of([tmp_path / "sub", tmp_path / "a"]) == 8
+
+
+@pytest.fixture
+def command(transcripts, tmp_path, monkeypatch):
+    """Run the benchmark with two fakes and one that isn't there."""
+    others = (fake("quick"), fake("other", tones=True), Entry("gone", "none", absent))
+    monkeypatch.setattr(pinyin_to_hanzi, "OTHERS", others)
+
+    def run(*arguments: str) -> dict:
+        fixed = ["--transcripts", str(transcripts), "--output", str(tmp_path / "figures.json")]
+        fixed += ["--model", str(tmp_path / "no_run")]
+        pinyin_to_hanzi.main([*fixed, *arguments])
+        return json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
+
+    return run
+
+
+def test_command(command, tmp_path, capsys):
+    document = tmp_path / "figures.md"
+    found = command("--markdown", str(document))
+    assert [one["name"] for one in found["converters"]] == ["quick", "other"]
+    assert {one["name"] for one in found["skipped"]} == {"ours", "gone"}
+    assert "left out: gone: nothing is installed" in capsys.readouterr().out
+    text = document.read_text(encoding="utf-8")
+    assert "| quick | 16.67° | 16.67 |" in text and "| other | 16.67 | 16.67 |" in text
+    assert "Left out: gone: nothing is installed: pip install something." in text
+
+    # One is measured again, the figures of the other stay; the rest of the document too.
+    document.write_text(f"# Title\n\n{text}\nMore.\n", encoding="utf-8")
+    found = command("--only", "other", "--keep", "--markdown", str(document))
+    assert [one["name"] for one in found["converters"]] == ["quick", "other"]
+    text = document.read_text(encoding="utf-8")
+    assert text.startswith("# Title\n\n") and text.endswith("\nMore.\n")
+    assert text.count(BEGIN) == text.count(END) == text.count("Measured ") == 1
+
+    with pytest.raises(RunError, match="other sentences"):
+        command("--only", "other", "--keep", "--sentences", "1")
+
+
+def test_a_document_without_a_place(tmp_path):
+    document = tmp_path / "text.md"
+    document.write_text("text\n", encoding="utf-8")
+    facts = {"date": "d", "command": "c", "converters": [], "skipped": []}
+    facts["machine"] = {"processor": "p", "cores": 2, "memory_gib": 1.0, "python": "3"}
+    with pytest.raises(CorpusError, match="no place"):
+        write_markdown(document, facts)
+    assert document.read_text(encoding="utf-8") == "text\n"

@@ -1,0 +1,207 @@
+"""What is offered, how artefacts are judged, clips in chunks, whole folders. No framework is loaded."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bundle.check.clips import chunks_of, streamed
+from bundle.check.measuring import verdict
+from bundle.check.scoring import decoded, final_answers, score
+from bundle.runtimes.artefacts import Artefact, Facts, open_artefact
+from bundle.variants import Format, Precision, State, Variant, matrix_text, offered, refusal
+from utils.errors import BundleError
+from utils.files import replacing_folder
+
+ROOT = Path(__file__).parents[2]
+LITERT = Variant(Format.LITERT, State.EXTERNAL, Precision.INT8)
+
+
+def test_the_matrix_names_every_combination_once_and_every_refusal_has_an_alternative():
+    text = matrix_text()
+    rows = re.findall(r"^\| (\w+) \| (\w+) \|(.*)\|$", text, re.MULTILINE)
+    assert {row[:2] for row in rows} == {(f, s) for f in Format for s in State} | {("format", "state")}
+    everything = {Variant(f, s, p) for f in Format for s in State for p in Precision}
+    refused = {variant for variant in everything if refusal(variant)}
+    assert set(offered()) == everything - refused
+    assert all(refusal(variant).reason and refusal(variant).instead for variant in refused)
+    assert sum(row[2].count("yes") for row in rows) == len(offered())
+
+
+def test_the_tree_of_the_specification_is_offered():
+    wanted = {
+        "saved_model/non_stream_float",
+        "saved_model/stream_internal_float",
+        "litert/non_stream_float.tflite",
+        "litert/stream_external_float.tflite",
+        "litert/non_stream_int8.tflite",
+        "litert/stream_external_int8.tflite",
+    }
+    assert wanted < {variant.path for variant in offered()}
+
+
+@pytest.mark.parametrize("format_", [Format.ONNX, Format.FROZEN_GRAPH])
+@pytest.mark.parametrize("precision", list(Precision))
+def test_state_inside_is_refused_where_it_would_be_lost(format_, precision):
+    assert refusal(Variant(format_, State.INTERNAL, precision)).instead.endswith(("external", "internal"))
+
+
+def test_models_of_samples_are_refused_in_int8_and_models_that_cannot_stream_give_no_streams():
+    assert refusal(LITERT, raw=True) and not refusal(LITERT)
+    assert Precision.INT8 not in {variant.precision for variant in offered(raw=True)}
+    assert {variant.state for variant in offered(streams=False)} == {State.NON_STREAM}
+
+
+@pytest.mark.parametrize(
+    ("frames", "size", "due", "chunks"),
+    [(6, 1, 6, 6), (6, 2, 6, 3), (6, 4, 6, 2), (5, 2, 6, 3), (5, 2, 8, 4)],
+)
+def test_chunks_hold_the_clip_and_its_last_frame_where_more_is_needed(frames, size, due, chunks):
+    clip = np.arange(2 * frames, dtype=np.float32).reshape(frames, 2)
+    made = chunks_of(clip, size, due)
+    assert made.shape == (chunks, 1, size, 2)
+    flat = made.reshape(-1, 2)
+    assert np.array_equal(flat[:frames], clip)
+    assert np.array_equal(flat[frames:], np.repeat(clip[-1:], len(flat) - frames, axis=0))
+
+
+class Sum:
+    """A stream whose answer is the sum of all that it has heard."""
+
+    def __init__(self):
+        self.total = 99.0
+
+    def step(self, chunk):
+        self.total += float(chunk.sum())
+        return np.full((1, 1), self.total, np.float32)
+
+    def reset(self):
+        self.total = 0.0
+
+
+def test_streams_go_on_from_clip_to_clip_or_are_reset():
+    clips = np.ones((3, 4, 1), np.float32)
+    assert streamed(Sum(), clips, 2, 4, reset=True)[..., 0].tolist() == [[2, 4], [2, 4], [2, 4]]
+    assert streamed(Sum(), clips, 2, 4, reset=False)[..., 0].tolist() == [[2, 4], [6, 8], [10, 12]]
+
+
+def test_scores_are_shares_of_clips_or_of_tokens():
+    logits = np.eye(4)[[0, 1, 2, 3]]
+    assert score(logits, np.array([0, 1, 2, 0])) == 3 / 4
+    rows = np.eye(4)[[[3, 0, 0, 3, 0, 1], [3, 3, 2, 2, 2, 3]]]  # blank 3: 0 0 1 · 2
+    assert decoded(rows) == [[0, 0, 1], [2]]
+    assert score(rows, np.array([[0, 1, -1], [2, -1, -1]])) == 1 - 1 / 3
+
+
+def test_the_last_answer_of_a_clip_counts_or_all_rows_after_the_delay():
+    answers = np.arange(2 * 3 * 4).reshape(2, 3, 4)
+    assert np.array_equal(final_answers(answers, 0), answers[:, -1])
+    rows = np.arange(1 * 3 * 2 * 4).reshape(1, 3, 2, 4)
+    assert np.array_equal(final_answers(rows, 1)[0], rows.reshape(6, 4)[1:])
+
+
+FOUND = {
+    "difference": {"reset": 5e-5},
+    "largest": 0.5,
+    "agreement": 1.0,
+    "accuracy": {"reset1": 0.9},
+    "clips": 500,
+}
+
+
+@pytest.mark.parametrize(
+    ("precision", "changes", "message"),
+    [
+        (Precision.FLOAT, {}, ""),
+        (Precision.FLOAT, {"difference": {"reset": 2e-4}}, r"differs .* by 0.0002 \(reset\), allowed 0.0001"),
+        (Precision.FLOAT, {"difference": {"reset": 2e-4}, "largest": 4.0}, ""),
+        (Precision.FLOAT, {"difference": {"reset": float("nan")}}, "differs"),
+        (Precision.FLOAT16, {"difference": {"reset": 2e-4}}, ""),
+        (Precision.FLOAT16, {"difference": {"running": 2e-2}}, r"\(running\)"),
+        (Precision.INT8, {"difference": {"reset": 1.0}}, ""),
+        (Precision.INT8, {"accuracy": {"reset1": 0.888}}, "1.2 points below"),
+        (Precision.INT8, {"accuracy": {"reset1": 0.86}, "clips": 25}, ""),  # one clip of 25
+        (Precision.INT8, {"accuracy": {"reset1": 0.95}}, ""),
+    ],
+)
+def test_artefacts_are_judged_by_logits_or_by_accuracy(precision, changes, message):
+    problems = verdict(replace(LITERT, precision=precision), {**FOUND, **changes}, {"reset1": 0.9})
+    assert len(problems) == bool(message)
+    assert re.search(message, "".join(problems))
+
+
+def test_without_a_test_set_a_broken_int8_artefact_is_still_found():
+    assert verdict(LITERT, {**FOUND, "agreement": 0.3}, None)
+    assert not verdict(LITERT, {**FOUND, "agreement": 0.95}, None)
+
+
+class Backend:
+    """Of a stream that takes two frames of three values."""
+
+    facts = Facts(State.EXTERNAL, (1, 2, 3), {}, 1)
+
+    def call(self, inputs, states):
+        return inputs["input"].sum(axis=(1, 2))[:, None], {}
+
+    def initial_states(self):
+        return {}
+
+    def forget(self):
+        pass
+
+
+def test_a_chunk_of_another_size_and_the_wrong_use_are_refused(tmp_path):
+    artefact = Artefact(Backend(), tmp_path / "model")
+    assert artefact.step(np.ones((2, 3))).tolist() == [[6.0]]
+    assert artefact.step(np.ones((1, 2, 3))).tolist() == [[6.0]]
+    with pytest.raises(BundleError, match=r"takes \(2, 3\) a call, not \(1, 3\)"):
+        artefact.step(np.ones((1, 3)))
+    with pytest.raises(BundleError, match=r"for streams.*\.step"):
+        artefact.run(np.ones((1, 2, 3)))
+
+
+@pytest.mark.parametrize("name", ["model.tflite", "model.onnx", "model.txt", "missing.tflite", "folder"])
+def test_what_is_no_artefact_is_refused_by_name(tmp_path, name):
+    if name == "folder":
+        (tmp_path / name).mkdir()
+    elif "missing" not in name:
+        (tmp_path / name).write_bytes(b"nothing of the kind")
+    with pytest.raises(BundleError, match=name):
+        open_artefact(tmp_path / name)
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "export"
+    with pytest.raises(KeyboardInterrupt), replacing_folder(target) as folder:
+        (folder / "part").write_text("half")
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+    for content in ("first", "second"):
+        with replacing_folder(target) as folder:
+            (folder / "part").write_text(content)
+        assert (target / "part").read_text() == content
+    with pytest.raises(ValueError), replacing_folder(target):
+        raise ValueError
+    assert (target / "part").read_text() == "second" and list(tmp_path.iterdir()) == [target]
+
+
+def test_what_a_killed_export_leaves_goes_with_the_next_one(tmp_path):
+    kill = (
+        "import os, signal; from pathlib import Path; from utils.files import replacing_folder\n"
+        f"with replacing_folder(Path({str(tmp_path / 'export')!r})) as folder:\n"
+        "    (folder / 'part').write_text('half'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", kill], env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False
+    )
+    assert ended.returncode == -9 and not (tmp_path / "export").exists() and list(tmp_path.iterdir())
+    with replacing_folder(tmp_path / "export") as folder:
+        (folder / "part").write_text("whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["export"]

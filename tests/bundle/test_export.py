@@ -1,0 +1,594 @@
+"""Bundles made of tiny models: every format proven, parts that don't belong refused, the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import wave
+import xml.etree.ElementTree as ET
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+
+from bundle.check import measuring, verification
+from bundle.check.proof import prove
+from bundle.check.verification import Outcome, verify_bundle
+from bundle.export import build, workshop
+from bundle.export.build import export_bundle
+from bundle.export.keyword_source import keyword_source
+from bundle.export.quantisation import layers_by_noise, made_by, rounding_noise
+from bundle.export.source import Clips, ExportSource
+from bundle.export.workshop import Workshop
+from bundle.folder import find_bundle, open_bundle, write_facts
+from bundle.runtimes.artefacts import NEXT_SUFFIX, open_artefact
+from bundle.variants import Format, Precision, State, Variant, offered
+from model_keyword.registry import MODELS, build_keyword_model
+from tests.support.damage import DAMAGE, damage_file
+from tests.support.scripts import ROOT, load_script
+from tests.support.tiny_words import write_keyword_run, write_tiny_words
+from utils.errors import BundleError, ConfigError
+from utils.features.keyword import KeywordFeatureConfig, features_hash
+from utils.files import write_json
+from utils.run_folder.checksum_files import file_hash
+
+FEATURES = KeywordFeatureConfig(mel_bins=12, coefficients=6)
+LABELS = ("_silence_", "high", "low", "middle")
+CLIPS = 6
+MADE = (
+    Variant(Format.SAVED_MODEL, State.INTERNAL, Precision.FLOAT),
+    *(Variant(Format.LITERT, state, Precision.FLOAT) for state in State),
+    Variant(Format.LITERT, State.EXTERNAL, Precision.INT8),
+    Variant(Format.ONNX, State.EXTERNAL, Precision.FLOAT),
+    Variant(Format.ONNX, State.NON_STREAM, Precision.INT8),
+)
+PLAIN, INTERNAL, EXTERNAL, INT8 = MADE[1:5]
+
+
+def residual(frames: int = 12, values: int = 6) -> keras.Model:
+    """Causal and dilated convolutions, a sum of branches, a stride; its memory is longer than a clip."""
+    keras.utils.set_random_seed(4)
+    x = inputs = keras.Input((frames, values), name="features")
+    x = layers.Conv1D(8, 3, padding="causal", activation="relu", name="conv_1")(x)
+    y = layers.Conv1D(8, 3, dilation_rate=2, padding="causal", name="conv_2")(x)
+    x = layers.Add(name="add")([x, layers.BatchNormalization(name="norm")(y)])
+    x = layers.ZeroPadding1D((1, 0), name="pad")(x)
+    x = layers.Conv1D(6, 3, strides=2, name="conv_3")(x)
+    x = layers.Flatten(name="flatten")(x)
+    return keras.Model(inputs, layers.Dense(len(LABELS), name="logits")(x), name="residual")
+
+
+def source_of(model: keras.Model, seed: int = 0, **changes) -> ExportSource:
+    rng = np.random.default_rng(seed)
+    shape = model.inputs[0].shape[1:]
+
+    def clips(count: int) -> Clips:
+        inputs = rng.normal(size=(count, *shape)).astype(np.float32)
+        # The references are the model's own answers, so that its accuracy is 1.
+        return Clips(inputs, keras.ops.convert_to_numpy(model(inputs)).argmax(axis=1).astype(np.int32))
+
+    values = {
+        "kind": "keyword", "model": model, "features": asdict(FEATURES),
+        "features_hash": features_hash(FEATURES), "labels": LABELS, "decoding": {"threshold": 0.5},
+        "config_hash": "0", "frame_seconds": 0.02,
+        "calibration": clips(20), "tests": clips(30), "golden": clips(CLIPS),
+    }  # fmt: skip
+    return ExportSource(**{**values, **changes})
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("export") / "bundle"
+    made = export_bundle(source_of(residual()), MADE, folder)
+    assert {one.variant.path: one.problems for one in made} == {variant.path: [] for variant in MADE}
+    return folder
+
+
+@pytest.fixture
+def copy(exported, tmp_path) -> Path:
+    """A bundle of its own, to be damaged."""
+    return shutil.copytree(exported, tmp_path / "copy")
+
+
+# --- what an export leaves behind ---
+
+
+def test_every_artefact_has_its_accuracy_file_and_its_row(exported):
+    table = (exported / "export.md").read_text()
+    measured = json.loads((exported / "export.json").read_text())["artefacts"]
+    for variant in MADE:
+        found = measured[variant.path]
+        modes = ["reset1", "reset0"] if variant.streams else ["non_stream"]
+        lines = (exported / f"{variant.path}.accuracy.txt").read_text().splitlines()
+        assert [line.split()[0] for line in lines] == modes and all("(N = 30)" in line for line in lines)
+        assert re.search(rf"^\| {variant} \| yes \|", table, re.MULTILINE)
+        assert found["latency_us"] > 0 and found["bytes"] > 1000 and found["operations"] > 3
+        assert found["tensorflow_loaded"] == (variant.runtime == "tensorflow")
+        assert not found["flex"]
+
+
+def test_float_artefacts_are_within_a_ten_thousandth_and_int8_within_a_point(exported):
+    for path, found in json.loads((exported / "export.json").read_text())["artefacts"].items():
+        if path.rsplit("_", 1)[1].startswith("float"):
+            assert max(found["difference"].values()) <= 1e-4 * max(1, found["largest"])
+        assert found.get("accuracy", {}).get("reset1", 1.0) >= 1 - 1 / 30
+
+
+def test_the_golden_clips_tell_a_stream_that_forgets_from_one_that_does_not(exported):
+    """Otherwise a lost reset would pass."""
+    golden = open_bundle(exported).golden()
+    assert np.abs(golden["running"][1:] - golden["reset"][1:]).max() > 0.01
+    assert np.allclose(golden["reset"][:, -1], golden["non_stream"], atol=1e-5)
+
+
+def test_each_mode_has_a_summary_and_a_drawing_of_all_its_layers(exported):
+    for state in State:
+        folder = exported / "models" / state
+        drawing = ET.parse(folder / "graph.svg").getroot()
+        text = " ".join(element.text or "" for element in drawing.iter())
+        for name in ("conv_1", "conv_2", "add", "conv_3", "logits"):
+            assert name in text and name in (folder / "model_summary.txt").read_text()
+        assert ("History" in text) == (state is not State.NON_STREAM)
+
+
+def test_fewer_clips_are_from_all_over_the_split():
+    """A split is sorted by id: its first clips are of one word and one speaker."""
+    clips = Clips(np.arange(10.0, dtype=np.float32)[:, None], np.arange(10))
+    assert clips.spread(4).references.tolist() == [0, 3, 6, 9]
+    assert clips.spread(20).inputs.ravel().tolist() == list(range(10))
+
+
+def test_int8_states_have_one_scale_from_call_to_call(exported):
+    """With two, a state would be rounded once more at each call."""
+    artefact = open_artefact(exported / INT8.path)
+    before, after = artefact.backend._inputs, artefact.backend._outputs
+    names = [name for name in before if name + NEXT_SUFFIX in after]
+    assert len(names) == len(artefact.facts.states) >= 3
+    for name in names:
+        assert before[name]["quantization"] == after[name + NEXT_SUFFIX]["quantization"]
+
+
+def wide_range_model(frames: int = 12, values: int = 6) -> keras.Model:
+    """Two convolutions between which one channel of eight has 500 times the range of the others."""
+    keras.utils.set_random_seed(6)
+    x = inputs = keras.Input((frames, values), name="features")
+    x = layers.Conv1D(8, 3, activation="relu", name="wide")(x)
+    x = layers.Conv1D(8, 3, activation="relu", name="narrow")(x)
+    x = layers.Flatten(name="flatten")(x)
+    model = keras.Model(inputs, layers.Dense(len(LABELS), name="logits")(x), name="wide_range")
+    (made, bias), (taken, other) = (model.get_layer(name).get_weights() for name in ("wide", "narrow"))
+    made[..., 0] *= 500
+    taken[:, 0] /= 500
+    model.get_layer("wide").set_weights([made, bias])
+    model.get_layer("narrow").set_weights([taken, other])
+    return model
+
+
+def test_int8_that_loses_accuracy_keeps_layers_in_float_and_names_them(tmp_path, capsys):
+    source = source_of(wide_range_model())
+    assert layers_by_noise(source.model, source.calibration.inputs)[0] == ("wide", "narrow")
+    variants = [INT8, Variant(Format.LITERT, State.NON_STREAM, Precision.INT8), MADE[-1]]
+    for made in export_bundle(source, variants, tmp_path / "bundle"):
+        assert not made.problems and made.found["float_layers"] == ["wide", "narrow"]
+    report = (tmp_path / "bundle" / "export.md").read_text(encoding="utf-8")
+    assert "- litert stream_external int8: wide, narrow\n" in report
+
+
+def test_operations_belong_to_layers_by_their_scopes():
+    assert made_by("net_1/conv_1/Relu;net_1/conv_1/Conv2D", ["conv"])
+    assert not made_by("net_1/conv_1/Relu;net_1/conv_1/Conv2D", ["conv_1"])
+    assert made_by("net/conv_1/Conv2D", ["conv_1"]) and not made_by("StatefulPartitionedCall:0", ["conv_1"])
+
+
+def test_rounding_noise_by_hand():
+    """Two channels, ±1 and ±100: steps of 200 / 255, whose noise is little for one and much for the other."""
+    values = np.array([[1.0, 100.0], [-1.0, -100.0]])
+    noise = (200 / 255) ** 2 / 12
+    expected = np.mean([noise / (noise + 1), noise / (noise + 10_000)])
+    assert rounding_noise(values) == pytest.approx(expected)
+    assert rounding_noise(np.ones((4, 3))) == 0
+
+
+def test_an_artefact_with_state_inside_forgets_on_reset_and_only_then(exported):
+    bundle = open_bundle(exported)
+    artefact, golden = bundle.open(INTERNAL.path), bundle.golden()
+    size, clip = artefact.facts.input_shape[1], golden["inputs"][1]
+    chunks = clip.reshape(-1, 1, size, clip.shape[-1])
+
+    def last() -> np.ndarray:
+        return [artefact.step(chunk) for chunk in chunks][-1][0]
+
+    artefact.reset()
+    first, second = last(), last()
+    artefact.reset()
+    assert np.allclose(first, golden["non_stream"][1], atol=1e-4)
+    assert np.array_equal(last(), first) and np.abs(second - first).max() > 0.01
+
+
+def test_a_frozen_graph_needs_no_variables(exported, tmp_path):
+    variant = Variant(Format.FROZEN_GRAPH, State.EXTERNAL, Precision.FLOAT)
+    with Workshop(source_of(residual())) as workshop:
+        workshop.write(variant, tmp_path / "graph.pb")
+        due = workshop.due
+    assert b"VarHandleOp" not in (tmp_path / "graph.pb").read_bytes()
+    golden = open_bundle(exported).golden()
+    found = prove(open_artefact(tmp_path / "graph.pb"), {"due": due, "delay": 0}, golden)
+    assert max(found["difference"].values()) <= 1e-5
+
+
+# --- a part that doesn't belong ---
+
+
+def change_facts(bundle: Path, **changes) -> None:
+    facts = json.loads((bundle / "bundle.json").read_text())
+    write_facts(bundle, {**facts, **changes})
+
+
+def rehash(bundle: Path, name: str) -> None:
+    files = json.loads((bundle / "bundle.json").read_text())["files"]
+    change_facts(bundle, files={**files, name: file_hash(bundle / name)})
+
+
+def test_a_changed_file_is_named(copy):
+    content = bytearray((copy / INT8.path).read_bytes())
+    content[len(content) // 2] ^= 1
+    (copy / INT8.path).write_bytes(content)
+    with pytest.raises(BundleError, match=rf"{INT8.path} doesn't belong"):
+        open_bundle(copy).open(INT8.path)
+    open_bundle(copy).open(INTERNAL.path)  # the others are as they were
+    with pytest.raises(BundleError, match=INT8.path):
+        open_bundle(copy).check()
+
+
+def test_labels_of_another_model_are_named(copy):
+    (copy / "labels.txt").write_text("_silence_\nlow\nhigh\nmiddle\n")
+    with pytest.raises(BundleError, match=r"labels\.txt doesn't belong"):
+        open_bundle(copy)
+    rehash(copy, "labels.txt")
+    with pytest.raises(BundleError, match="labels of another model"):
+        open_bundle(copy)
+
+
+def test_other_features_are_named(copy):
+    with pytest.raises(ConfigError, match="coefficients: 6 in training, 5 asked for"):
+        open_bundle(copy, replace(FEATURES, coefficients=5))
+    assert open_bundle(copy, FEATURES).features == FEATURES
+    change_facts(copy, features=asdict(replace(FEATURES, coefficients=5)))
+    with pytest.raises(BundleError, match=r"features in bundle\.json aren't those of the export"):
+        open_bundle(copy)
+
+
+def test_a_missing_and_an_added_part_are_named(copy):
+    shutil.copy(copy / INT8.path, copy / "litert" / "other.tflite")
+    with pytest.raises(BundleError, match=r"litert/other\.tflite isn't part"):
+        open_bundle(copy).check()
+    with pytest.raises(BundleError, match=r"no artefact 'litert/other\.tflite'.*there are"):
+        open_bundle(copy).open("litert/other.tflite")
+    (copy / "litert" / "other.tflite").unlink()
+    (copy / "golden" / "clips.npz").unlink()
+    with pytest.raises(BundleError, match=r"lacks golden/clips\.npz"):
+        open_bundle(copy).check()
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"format": 1}', '{"format": 99}'])
+def test_a_damaged_bundle_file_is_named(tmp_path, content):
+    with pytest.raises(BundleError, match=r"no bundle.*bundle\.json"):
+        open_bundle(tmp_path)
+    (tmp_path / "bundle.json").write_text(content)
+    with pytest.raises(BundleError, match=r"bundle\.json is"):
+        open_bundle(tmp_path)
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_any_damage_to_the_settings_is_named(copy, kind):
+    whole = (copy / "bundle.json").read_bytes()
+    for seed in range(20):
+        (copy / "bundle.json").write_bytes(whole)
+        damage_file(copy / "bundle.json", kind, np.random.default_rng(seed))
+        if b"".join((copy / "bundle.json").read_bytes().split()) == b"".join(whole.split()):
+            continue  # lines that differ in white space alone are in each other's place
+        with pytest.raises(BundleError, match=r"bundle\.json"):
+            open_bundle(copy)
+
+
+def test_a_bundle_of_the_format_before_opens_with_a_note(copy, capsys):
+    facts = json.loads((copy / "bundle.json").read_text())
+    del facts["checksum"]
+    write_json(copy / "bundle.json", {**facts, "format": 1})
+    assert open_bundle(copy).labels == LABELS
+    assert capsys.readouterr().err.count("no checksum") == 1
+
+
+def test_an_artefact_finds_its_bundle(exported, tmp_path):
+    bundle, name = find_bundle(exported / INT8.path)
+    assert (bundle.labels, name) == (LABELS, INT8.path)
+    shutil.copy(exported / INT8.path, tmp_path / "alone.tflite")
+    with pytest.raises(BundleError, match="lies in no bundle"):
+        find_bundle(tmp_path / "alone.tflite")
+    with pytest.raises(BundleError, match="no such file"):
+        find_bundle(tmp_path / "missing.tflite")
+
+
+# --- the proof again ---
+
+
+def keep_only(bundle: Path, names: list[str]) -> None:
+    artefacts = json.loads((bundle / "bundle.json").read_text())["artefacts"]
+    change_facts(bundle, artefacts={name: artefacts[name] for name in names})
+
+
+def test_the_proof_passes_again_and_a_missing_runtime_is_told(copy, monkeypatch, capsys):
+    keep_only(copy, [INT8.path, "onnx/stream_external_float.onnx"])
+    there = verification.runtime_version
+    monkeypatch.setattr(
+        verification, "runtime_version", lambda variant: None if variant.format == "onnx" else there(variant)
+    )
+    command = load_script("export.py")
+    shutil.rmtree(copy / "saved_model")
+    assert [one.outcome for one in verify_bundle_without_check(copy, monkeypatch)] == [
+        Outcome.PASSED,
+        Outcome.NOT_RUN,
+    ]
+    assert command.main(["verify", str(copy)]) == command.INCOMPLETE
+    assert (
+        "NOT RUN  onnx/stream_external_float.onnx: onnxruntime isn't installed here"
+        in capsys.readouterr().out
+    )
+
+
+def verify_bundle_without_check(bundle: Path, monkeypatch) -> list:
+    monkeypatch.setattr("bundle.folder.Bundle.check", lambda self: None)
+    return list(verify_bundle(bundle))
+
+
+def test_the_proof_fails_where_answers_are_not_the_source_models(copy):
+    keep_only(copy, [INTERNAL.path])
+    golden = dict(open_bundle(copy).golden())
+    golden["running"] = golden["running"] + 0.01
+    np.savez(copy / "golden" / "clips.npz", **golden)
+    rehash(copy, "golden/clips.npz")
+    (checked,) = verify_bundle(copy)
+    assert checked.outcome is Outcome.FAILED
+    assert "differs from the source model by 0.01 (running)" in checked.why
+
+
+# --- conversions that go wrong elsewhere ---
+
+
+def test_recurrent_models_are_quantised_without_loops_and_loops_are_refused(tmp_path, monkeypatch):
+    keras.utils.set_random_seed(5)
+    x = inputs = keras.Input((4, 6), name="features")
+    x = layers.GRU(6, return_sequences=True, name="gru")(x)
+    model = keras.Model(
+        inputs, layers.Dense(4, name="logits")(layers.Flatten(name="flatten")(x)), name="recurrent"
+    )
+    variant = Variant(Format.LITERT, State.NON_STREAM, Precision.INT8)
+    with Workshop(source_of(model)) as workshop:
+        workshop.write(variant, tmp_path / "model.tflite")
+        clips = workshop.source.golden.inputs
+        made, wanted = (
+            open_artefact(tmp_path / "model.tflite").run(clips),
+            workshop.answers(clips, "non_stream"),
+        )
+    assert np.abs(made - wanted).max() < 0.1 * np.abs(wanted).max()
+    monkeypatch.setattr("bundle.export.workshop.MOST_UNROLLED", 3)
+    with (
+        Workshop(source_of(model)) as workshop,
+        pytest.raises(BundleError, match=r"can't quantise a loop.*dynamic"),
+    ):
+        workshop.write(variant, tmp_path / "other.tflite")
+
+
+@keras.saving.register_keras_serializable(package="test_export")
+class ErrorFunction(keras.layers.Layer):
+    """An operation that LiteRT doesn't have."""
+
+    frame_wise = True
+
+    def call(self, x):
+        return keras.ops.erf(x)
+
+
+def test_operations_that_need_tensorflow_on_the_device_are_named(tmp_path):
+    inputs = keras.Input((4, 6), name="features")
+    x = layers.Flatten(name="flatten")(ErrorFunction(name="strange")(inputs))
+    model = keras.Model(inputs, layers.Dense(4, name="logits")(x), name="flexible")
+    variant = Variant(Format.LITERT, State.NON_STREAM, Precision.FLOAT)
+    with (
+        Workshop(source_of(model)) as workshop,
+        pytest.raises(BundleError, match=r"no operation for Erf.*--allow-flex"),
+    ):
+        workshop.write(variant, tmp_path / "model.tflite")
+    with Workshop(source_of(model), allow_flex=True) as workshop:
+        workshop.write(variant, tmp_path / "model.tflite")
+    with pytest.raises(BundleError, match="needs TensorFlow's operations FlexErf"):
+        open_artefact(tmp_path / "model.tflite")
+
+
+def test_a_model_that_cannot_stream_is_refused_by_layer(tmp_path):
+    inputs = keras.Input((8, 6), name="features")
+    x = layers.Bidirectional(layers.GRU(4), name="both_ways")(inputs)
+    model = keras.Model(inputs, layers.Dense(4, name="logits")(x), name="bidirectional")
+    with pytest.raises(ConfigError, match="both_ways"):
+        export_bundle(source_of(model), [EXTERNAL], tmp_path / "export")
+    assert not list(tmp_path.iterdir())
+    assert "both_ways" in build.can_stream(source_of(model))[0]
+
+
+def test_the_cnn_of_the_specification_streams_in_litert(tmp_path):
+    model = build_keyword_model(MODELS["cnn"].config(), KeywordFeatureConfig(), 16000, 14)
+    variant = Variant(Format.LITERT, State.EXTERNAL, Precision.FLOAT)
+    source = source_of(model, labels=tuple(f"word_{n}" for n in range(14)))
+    with Workshop(
+        replace(source, golden=Clips(source.golden.inputs[:2], source.golden.references[:2]))
+    ) as workshop:
+        assert (model.count_params(), len(workshop.stream.states), workshop.stream.state_values) == (
+            607_246,
+            7,
+            40_872,
+        )
+        workshop.write(variant, tmp_path / "cnn.tflite")
+        golden = workshop.golden(streams=True)
+        due = workshop.due
+    assert 2.42e6 < (tmp_path / "cnn.tflite").stat().st_size < 2.50e6  # four bytes a weight
+    artefact = open_artefact(tmp_path / "cnn.tflite")
+    assert sum(int(np.prod(shape)) for shape in artefact.facts.states.values()) == 40_872
+    found = prove(artefact, {"due": due, "delay": 0}, golden)
+    assert max(found["difference"].values()) <= 1e-4
+    assert np.abs(golden["reset"][:, -1] - golden["non_stream"]).max() <= 1e-5
+
+
+# --- the folder ---
+
+
+def test_what_is_there_is_replaced_only_when_asked(tmp_path, monkeypatch):
+    target = tmp_path / "export"
+    target.mkdir()
+    (target / "mine").write_text("precious")
+    with pytest.raises(BundleError, match=r"something already.*--force"):
+        export_bundle(source_of(residual()), [PLAIN], target)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(workshop.Workshop, "write", stop)
+    with pytest.raises(KeyboardInterrupt):
+        export_bundle(source_of(residual()), [PLAIN], target, force=True)
+    assert (target / "mine").read_text() == "precious" and list(tmp_path.iterdir()) == [target]
+
+
+def test_an_artefact_that_cannot_be_made_is_told_among_others(tmp_path, monkeypatch):
+    def fail(self, variant, path, float_layers=()):
+        raise BundleError("the converter fails: a reason", where=str(variant))
+
+    monkeypatch.setattr(workshop.Workshop, "write", fail)
+    made = export_bundle(source_of(residual()), [PLAIN, MADE[6]], tmp_path / "export")
+    assert [one.problems for one in made] == [["not made: the converter fails: a reason"]] * 2
+    assert "**no**: not made" in (tmp_path / "export" / "export.md").read_text()
+    with pytest.raises(BundleError, match="a reason"):
+        export_bundle(source_of(residual()), [PLAIN], tmp_path / "alone")
+
+
+# --- the command ---
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """A keyword run of raw features, with its recordings."""
+    folder = tmp_path_factory.mktemp("run")
+    words = write_tiny_words(folder / "words")
+    return write_keyword_run(folder / "run", words)
+
+
+def test_the_clips_of_a_source_are_those_of_the_run(run, capsys):
+    source = keyword_source(run)
+    assert source.labels == ("_silence_", "high", "low") and not source.raw
+    assert len(source.golden) <= 24 and len(source.tests) >= 6 and len(source.calibration) >= 12
+    assert source.tests.inputs.shape[1:] == source.model.inputs[0].shape[1:]
+    assert set(source.tests.references.tolist()) == {0, 1, 2}
+    assert len(keyword_source(run, most_tests=5).tests) == 5
+    # A word of a clip of 200 ms fires once: nothing fires until it is out of the window and the average.
+    assert source.decoding["refractory_ms"] == 200 + source.decoding["smoothing_ms"]
+    assert keyword_source(run, smoothing_ms=50).decoding["refractory_ms"] == 250
+    assert not capsys.readouterr().err
+    with pytest.raises(ConfigError, match=r"'model\.name=cnn' can't be changed"):
+        keyword_source(run, overrides=["model.name=cnn"])
+    alone = keyword_source(run, overrides=["data.folder=gone"])
+    assert len(alone.tests) == 0 and len(alone.golden) == 24
+    assert "no accuracy and no int8" in capsys.readouterr().err
+
+
+def test_the_command_exports_and_verifies(run, tmp_path, capsys):
+    command, output = load_script("export.py"), tmp_path / "bundle"
+    arguments = [str(run), "--mode", "stream_external", "--precision", "float", "--output", str(output)]
+    assert command.main(arguments) == 0
+    printed = capsys.readouterr()
+    assert "1 of 1 artefacts passed" in printed.out
+    # Standard error is no terminal here: a line for each artefact stands in for the bar.
+    assert re.search(r"^1/1 litert stream_external float: \d+\.\d s$", printed.err, re.MULTILINE)
+    exported = json.loads((output / "export.json").read_text(encoding="utf-8"))
+    assert list(exported["accuracy_by_shift"]) == ["-200", "-100", "0", "100", "200"]
+    assert exported["accuracy_by_shift"]["0"] == pytest.approx(exported["accuracy"]["non_stream"])
+    assert "| +100 | " in (output / "export.md").read_text(encoding="utf-8")
+    assert command.main(["verify", str(output)]) == 0
+    assert "passed   litert/stream_external_float.tflite: difference" in capsys.readouterr().out
+    assert open_bundle(output).decoding["threshold"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--format", "onnx", "--mode", "stream_internal"], r"ONNX has no variables.*onnx stream_external"),
+        (["--format", "saved_model", "--precision", "int8"], r"float32.*litert or onnx"),
+    ],
+)
+def test_the_command_refuses_with_a_reason_and_an_alternative(run, words, message):
+    with pytest.raises(ConfigError, match=message):
+        load_script("export.py").main([str(run), *words])
+
+
+# --- without TensorFlow ---
+
+WITHOUT = """
+import runpy, sys
+for name in ("tensorflow", "keras", "scipy", "soundfile", "bundle", "utils"):
+    sys.modules[name] = None
+sys.argv = ["stream_keyword.py", {bundle!r}, {recording!r}]
+runpy.run_path({script!r}, run_name="__main__")
+"""
+
+
+def test_the_example_hears_keywords_with_litert_and_numpy_alone(tmp_path):
+    """A model whose logits follow the loudness: it must hear the loud second and only that."""
+    features = KeywordFeatureConfig(kind="raw", window_ms=20, stride_ms=20, mel_bins=12, coefficients=0)
+    config = MODELS["dnn"].config(
+        frame_units=(4,), frame_activations=("linear",), units=(4,), unit_activations=("linear",)
+    )
+    model = build_keyword_model(config, features, 3200, 2)
+    for layer in model.layers:
+        if isinstance(layer, layers.Dense):  # sums of log energies, from layer to layer
+            kernel, bias = (np.zeros(weight.shape) for weight in layer.get_weights())
+            kernel[:, -1 if kernel.shape[1] == 2 else slice(None)] = 1 / kernel.shape[0]
+            if kernel.shape[1] == 2:
+                bias[1] = 3.0
+            layer.set_weights([kernel, bias])
+    detection = {"smoothing_ms": 60.0, "threshold": 0.8, "refractory_ms": 3000.0}
+    source = source_of(
+        model, labels=("_silence_", "loud"), features=asdict(features), features_hash=features_hash(features),
+        decoding=detection, tests=Clips(np.zeros((0, 3200), np.float32), np.zeros(0, np.int32)),
+    )  # fmt: skip
+    export_bundle(source, [EXTERNAL], tmp_path / "bundle")
+    noise = np.random.default_rng(0).normal(size=48000) * np.where(np.arange(48000) // 16000 == 1, 3000, 0)
+    with wave.open(str(tmp_path / "loud.wav"), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(noise.astype("<i2").tobytes())
+    code = WITHOUT.format(
+        bundle=str(tmp_path / "bundle"),
+        recording=str(tmp_path / "loud.wav"),
+        script=str(ROOT / "examples" / "stream_keyword.py"),
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    (line,) = ended.stdout.splitlines()
+    assert 1.0 < float(line.split()[0]) < 1.3 and line.split()[2] == "loud"
+
+
+def test_the_example_is_short_and_imports_nothing_but_litert_and_numpy():
+    lines = (ROOT / "examples" / "stream_keyword.py").read_text().splitlines()
+    assert len(lines) <= 70
+    at_top = {line.split()[1].partition(".")[0] for line in lines if re.match(r"(from|import) ", line)}
+    assert at_top - set(sys.stdlib_module_names) == {"numpy", "ai_edge_litert"}
+
+
+def test_offered_variants_are_made_by_the_workshop():
+    """Each format that is offered has a writer."""
+    assert {variant.format for variant in offered()} == set(Format)
+    assert measuring.runtime_version(MADE[0]).startswith("tensorflow ")

@@ -1,0 +1,336 @@
+"""Models of whole utterances in every format: answers as the source's, error rates, bundles, the example."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bundle.check.measuring import verdict
+from bundle.check.proof import accuracies, prove
+from bundle.check.utterances import best_candidates, compare, error_rate, without_padding
+from bundle.export.build import can_stream, export_bundle
+from bundle.export.language_source import language_source
+from bundle.export.source import ExportSource
+from bundle.export.speech_source import speech_source
+from bundle.export.workshop import Workshop
+from bundle.folder import open_bundle, write_facts
+from bundle.runtimes.artefacts import open_artefact
+from bundle.variants import Format, Precision, State, Variant, offered
+from data.evaluation_lists import read_test_transcripts
+from data.manifest import read_manifest
+from model_language.registry import load_converter
+from recognition.recognizer import Recognizer, load_acoustic_model
+from tests.support.scripts import ROOT, load_script
+from tests.support.tiny_utterances import ACOUSTIC, CONVERTER, write_acoustic_run, write_converter_run
+from utils.errors import BundleError, ConfigError
+from utils.files import write_json
+from utils.metrics import count_errors, total
+from utils.run_folder.checksum_files import file_hash
+
+
+def non_stream(format_: Format, precision: Precision = Precision.FLOAT) -> Variant:
+    return Variant(format_, State.NON_STREAM, precision)
+
+
+ONNX, LITERT = non_stream(Format.ONNX), non_stream(Format.LITERT)
+INT8 = non_stream(Format.LITERT, Precision.INT8)
+EXAMPLE = ROOT / "examples" / "recognise_exported.py"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory, tiny_manifest):
+    """Run folders by the model's name, each made when it is asked for."""
+    folder = tmp_path_factory.mktemp("runs")
+
+    @cache
+    def make(name: str) -> Path:
+        write = write_acoustic_run if name in ACOUSTIC else write_converter_run
+        return write(folder / name, name, tiny_manifest)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def sources(runs):
+    @cache
+    def make(name: str) -> ExportSource:
+        return (speech_source if name in ACOUSTIC else language_source)(runs(name))
+
+    return make
+
+
+def proven(source: ExportSource, variant: Variant, folder: Path) -> dict:
+    """What the proof finds of an artefact, its accuracy and its problems, in this process."""
+    facts = {"row_stride": source.row_stride}
+    with Workshop(source) as workshop:
+        path = folder / variant.path
+        workshop.write(variant, path)
+        artefact, golden = open_artefact(path), workshop.golden(streams=False)
+        found = prove(artefact, facts, golden) | {"facts": artefact.facts, "clips": len(source.tests)}
+        found["accuracy"] = accuracies(artefact, facts, source.test_arrays())
+        return found | {"problems": verdict(variant, found, workshop.accuracies(streams=False))}
+
+
+# --- artefacts ---
+
+
+# compact: by the command below; dfsmn: int8 below; all artefacts of all models:
+# benchmarks/bundle/export_matrix.py.
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        *(("gru_ctc", one) for one in (ONNX, LITERT)),
+        *(("conformer", one) for one in (ONNX, LITERT)),
+        *(("transformer", one) for one in (LITERT, non_stream(Format.SAVED_MODEL))),
+        ("cbhg", LITERT),
+        ("dfcnn", non_stream(Format.FROZEN_GRAPH)),
+    ],
+    ids=str,
+)
+def test_every_model_answers_alone_and_in_padded_batches_as_the_source(name, variant, sources, tmp_path):
+    source = sources(name)
+    found = proven(source, variant, tmp_path)
+    assert found["problems"] == [] and set(found["difference"]) == {"batch", "alone", "padded"}
+    facts = found["facts"]
+    assert facts.takes_lengths == (name in ACOUSTIC) and facts.takes_tokens == (name in CONVERTER)
+    assert facts.input_shape[0] == (1 if variant == LITERT else None) and facts.input_shape[1] is None
+    assert len(set(source.golden.lengths.tolist())) > 2
+
+
+def test_int8_of_an_acoustic_model_takes_any_length(sources, tmp_path):
+    found = proven(sources("dfsmn"), INT8, tmp_path)
+    assert found["agreement"] > 0.8 and found["difference"]["alone"] < 0.1 * found["largest"]
+
+
+def test_int8_of_a_bidirectional_gru_is_refused_with_what_to_take(sources, tmp_path):
+    with (
+        Workshop(sources("gru_ctc")) as workshop,
+        pytest.raises(BundleError, match=r"can't quantise a loop.*recurrent.*precision dynamic"),
+    ):
+        workshop.write(INT8, tmp_path / "model.tflite")
+
+
+# --- comparing and counting ---
+
+
+def counting_model(inputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Two positions a row; logits (N, rows, 3) that name the row's parity, and noise in the padding."""
+    rows = np.arange(-(-inputs.shape[1] // 2))
+    answers = np.tile(np.eye(3, dtype=np.float32)[rows % 2], (len(inputs), 1, 1))
+    answers[rows >= -(-lengths[:, None] // 2)] = np.random.default_rng(0).normal()
+    return answers
+
+
+def golden_of_counting_model() -> dict[str, np.ndarray]:
+    lengths = np.array([7, 4], np.int32)
+    inputs = np.zeros((2, 7, 1), np.float32)
+    answers = without_padding(counting_model(inputs, lengths), np.array([4, 2]))
+    return {"inputs": inputs, "lengths": lengths, "non_stream": answers}
+
+
+def test_what_follows_an_utterance_is_not_compared():
+    found = compare(counting_model, golden_of_counting_model(), row_stride=2)
+    assert found["difference"] == {"batch": 0.0, "alone": 0.0, "padded": 0.0} and found["agreement"] == 1.0
+
+
+def test_a_model_that_hears_its_padding_fails_where_there_is_more_of_it():
+    def with_length(inputs, lengths):
+        return counting_model(inputs, lengths) + np.float32(inputs.shape[1] > 7)
+
+    found = compare(with_length, golden_of_counting_model(), row_stride=2)
+    assert found["difference"] == {"batch": 0.0, "alone": 0.0, "padded": 1.0}
+
+
+def test_error_rates_count_insertions_and_leave_padding_out():
+    """Classes 0 and 1, blank 2: the model answers 0 1 0 1 and 0 1."""
+    golden = golden_of_counting_model()
+    tests = {**golden, "references": np.array([[0, 1, 1, -1], [0, 1, -1, -1]], np.int32)}
+    assert error_rate(counting_model, tests, row_stride=2) == 1 / 5
+
+
+def test_only_hanzi_that_are_read_like_the_syllable_are_chosen():
+    logits = np.array([[[9, 1, 2, 3], [9, 5, 4, 3], [0, 0, 0, 0]]], np.float32)
+    candidates = np.array([[1, 0], [2, 3], [1, 0]])
+    assert best_candidates(logits, np.array([[1, 2, 0]]), np.array([2]), candidates) == [[3, 1]]
+
+
+# --- error rates are those of test.py ---
+
+
+def test_the_syllable_error_rate_is_that_of_the_test(sources, runs, tiny_manifest):
+    with Workshop(sources("compact")) as workshop:
+        accuracy = workshop.accuracies(streams=False)["non_stream"]
+    utterances = read_manifest(tiny_manifest)
+    recognised = Recognizer(load_acoustic_model(runs("compact"))).recognise(
+        (one.id, one.audio) for one in utterances
+    )
+    pairs = zip(utterances, recognised, strict=True)
+    counts = total(count_errors(one.pinyin, found.pinyin) for one, found in pairs)
+    assert 1 - accuracy == pytest.approx(counts.rate)
+
+
+@pytest.mark.parametrize("name", CONVERTER)
+def test_the_character_error_rate_is_that_of_the_test(name, sources, runs, tiny_manifest):
+    with Workshop(sources(name)) as workshop:
+        accuracy = workshop.accuracies(streams=False)["non_stream"]
+    sentences = read_test_transcripts([tiny_manifest])
+    converted = load_converter(runs(name)).convert([one.pinyin for one in sentences])
+    counts = total(count_errors(one.hanzi, hanzi) for one, hanzi in zip(sentences, converted, strict=True))
+    assert 0 < 1 - accuracy == pytest.approx(counts.rate)
+
+
+# --- sources ---
+
+
+def test_what_keeps_a_model_from_streaming_is_told(sources):
+    assert any("bidirectional" in one for one in can_stream(sources("gru_ctc")))
+    assert can_stream(sources("transformer")) == ["a sentence is converted as a whole"]
+
+
+def test_without_recordings_there_are_utterances_of_noise(runs, capsys):
+    source = speech_source(runs("compact"), overrides=["data.test=[gone.tsv]"])
+    assert not len(source.tests) and len(set(source.golden.lengths.tolist())) == 6
+    assert "no accuracy and no int8" in capsys.readouterr().err
+    source = language_source(runs("transformer"), overrides=["data.test=[gone.tsv]"])
+    assert not len(source.tests) and source.golden.lengths.tolist() == [1, 8, 16, 24, 32, 40]
+    assert source.golden.inputs.min() == 0 and (source.golden.inputs[-1] > 1).all()
+
+
+def test_a_converter_that_is_no_exported_network_is_named(language_run):
+    with pytest.raises(ConfigError, match=r"'ngram' can't be exported.*transformer, cbhg"):
+        language_source(language_run)
+
+
+# --- bundles and the command ---
+
+
+@pytest.fixture(scope="module")
+def speech_bundle(runs, tmp_path_factory) -> Path:
+    """Made and verified by the command, each artefact in a process of its own."""
+    output = tmp_path_factory.mktemp("bundles") / "speech"
+    formats = ["--format", "onnx", "litert", "--precision", "float"]
+    assert load_script("export.py").main([str(runs("compact")), *formats, "--output", str(output)]) == 0
+    return output
+
+
+@pytest.fixture(scope="module")
+def language_bundle(sources, tmp_path_factory) -> Path:
+    output = tmp_path_factory.mktemp("bundles") / "language"
+    assert [one.problems for one in export_bundle(sources("transformer"), [ONNX], output)] == [[]]
+    return output
+
+
+def test_the_command_exports_whole_utterances_and_verifies(speech_bundle, capsys):
+    assert load_script("export.py").main(["verify", str(speech_bundle)]) == 0
+    assert "2 passed" in capsys.readouterr().out
+    found = json.loads((speech_bundle / "export.json").read_text())["artefacts"]
+    assert not any(one["tensorflow_loaded"] for one in found.values())
+    text = (speech_bundle / f"{ONNX.path}.accuracy.txt").read_text().splitlines()
+    assert text[0].startswith("non_stream ") and text[0].endswith("(N = 8)")
+    assert text[1].startswith("syllable error rate non_stream ")
+    table = (speech_bundle / "export.md").read_text().splitlines()
+    (row,) = [row for row in table if row.startswith(f"| {ONNX} ")]
+    assert float(row.split("|")[-3]) > 0  # the real-time factor
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("compact", "non_stream, or a run of model.name=compact_streaming"), ("transformer", "take non_stream")],
+)
+def test_a_stream_of_a_model_of_whole_utterances_is_refused_with_what_to_take(name, instead, runs):
+    with pytest.raises(ConfigError, match=rf"needs whole utterances.*{instead}"):
+        load_script("export.py").main([str(runs(name)), "--mode", "stream_external"])
+
+
+def test_all_artefacts_of_a_converter_are_those_offered_without_streams(runs, monkeypatch, tmp_path):
+    asked = []
+
+    def export(source, variants, *_, **__):
+        asked.extend(variants)
+        return []
+
+    monkeypatch.setattr("bundle.export.build.export_bundle", export)
+    load_script("export.py").main([str(runs("cbhg")), "--all", "--output", str(tmp_path / "all")])
+    assert asked == offered(streams=False)
+
+
+def test_other_features_of_a_speech_bundle_are_refused(speech_bundle, tmp_path):
+    copy = shutil.copytree(speech_bundle, tmp_path / "copy")
+    facts = json.loads((copy / "bundle.json").read_text())
+    write_facts(copy, facts | {"features": facts["features"] | {"hop_ms": 12.5}})
+    with pytest.raises(BundleError, match=r"features in bundle\.json aren't those of the export"):
+        open_bundle(copy)
+    assert open_bundle(speech_bundle).features.bins == 16
+
+
+def test_another_lexicon_is_refused(language_bundle, tmp_path):
+    copy = shutil.copytree(language_bundle, tmp_path / "copy")
+    lexicon = (copy / "lexicon.tsv").read_text().replace("ma1\t", "ma2\t", 1)
+    (copy / "lexicon.tsv").write_text(lexicon)
+    assert file_hash(copy / "lexicon.tsv") != file_hash(language_bundle / "lexicon.tsv")
+    with pytest.raises(BundleError, match=r"lexicon\.tsv doesn't belong"):
+        open_bundle(copy)
+
+
+def test_the_tables_of_a_converter_are_those_of_its_symbols(language_bundle, sources):
+    source = sources("transformer")
+    tokens = (language_bundle / "pinyin.txt").read_text().split("\n")[:-1]
+    rows = [line.split("\t") for line in (language_bundle / "lexicon.tsv").read_text().split("\n")[:-1]]
+    assert [row[0] for row in rows] == tokens and len(tokens) == len(source.candidates)
+    index = tokens.index("hao3")
+    expected = {source.labels[hanzi] for hanzi in source.candidates[index] if hanzi > 1}
+    assert set(rows[index][1]) == expected and "好" in expected
+
+
+# --- the example ---
+
+WITHOUT = """
+import runpy, sys
+for name in ("tensorflow", "keras", "bundle", "ai_edge_litert"):
+    sys.modules[name] = None
+sys.argv = {words!r}
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_the_example_writes_what_transcribing_gives(speech_bundle, language_bundle, runs, tiny_manifest):
+    recording = read_manifest(tiny_manifest)[1].audio
+    code = WITHOUT.format(words=[str(EXAMPLE), str(speech_bundle), str(recording), str(language_bundle)])
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    recogniser = Recognizer(load_acoustic_model(runs("compact")), load_converter(runs("transformer")))
+    (expected,) = recogniser.recognise([("recording", recording)])
+    assert expected.pinyin
+    assert ended.stdout.splitlines() == [" ".join(expected.pinyin), expected.hanzi]
+
+
+def test_the_example_is_short_and_loads_no_training_framework():
+    lines = EXAMPLE.read_text().splitlines()
+    assert len(lines) <= 60
+    imported = {line.split()[1].partition(".")[0] for line in lines if line.startswith(("import ", "from "))}
+    assert imported - set(sys.stdlib_module_names) == {"numpy", "onnxruntime", "utils"}
+
+
+def test_the_example_pads_for_a_causal_model_and_drops_its_first_rows(tmp_path, tiny_manifest, monkeypatch):
+    """A time stride of 8 and a look-ahead of 16: two rows of logits stand for no sound."""
+    example = load_script("examples/recognise_exported.py")
+    decoding = {"time_stride": 8, "look_ahead": 16}
+    write_json(tmp_path / "bundle.json", {"features": {"bins": 16}, "decoding": decoding})
+    (tmp_path / "labels.txt").write_text("ma1\nni3\n \n_\n")
+    heard = []
+
+    def logits(bundle, features):
+        heard.append(features)
+        return np.eye(4, dtype=np.float32)[[0, 0, 1, 1, 3, 1, 2, *[3] * (len(features) // 8 - 7)]]
+
+    monkeypatch.setattr(example, "logits", logits)
+    assert example.recognise(tmp_path, read_manifest(tiny_manifest)[0].audio) == ["ni3", "ni3"]
+    (features,) = heard
+    assert len(features) % 8 == 0 and not features[-16:].any() and features[-24:].any()

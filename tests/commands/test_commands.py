@@ -1,0 +1,115 @@
+"""Every command: quick and quiet help with an example, and one line on a user's mistake, no stack trace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = {
+    "train.py": ["train.py"],
+    "test.py": ["test.py"],
+    "test.py pipeline": ["test.py", "pipeline"],
+    "transcribe.py": ["transcribe.py"],
+    "inspect_model.py": ["inspect_model.py"],
+    "inspect_model.py transfer": ["inspect_model.py", "transfer"],
+    "demo.py": ["demo.py"],
+    "doctor.py": ["doctor.py"],
+    "data.vocabularies": ["-m", "data.vocabularies"],
+    "data.corpora.thchs30": ["-m", "data.corpora.thchs30"],
+    "data.corpora.aishell1": ["-m", "data.corpora.aishell1"],
+    "data.corpora.manifest_lists": ["-m", "data.corpora.manifest_lists"],
+    "data.corpora.synthetic": ["-m", "data.corpora.synthetic"],
+    "data.corpora.synthetic generate": ["-m", "data.corpora.synthetic", "generate"],
+}
+# Runs a command and writes, past its own output, what it cost: CPU seconds (the clock is others' too) and
+# whether a model framework was loaded.
+PROBE = """
+import os, runpy, sys, time
+arguments = sys.argv[1:]
+sys.path.insert(0, "")
+try:
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = arguments
+        runpy.run_path(arguments[0], run_name="__main__")
+except SystemExit as end:
+    loaded = sorted({"tensorflow", "keras"} & set(sys.modules))
+    with open(os.environ["PROBED"], "w") as file:
+        file.write(f"{time.process_time()} {','.join(loaded)}")
+    raise
+"""
+HELP_SECONDS = 3.0
+NOWHERE = {
+    "train.py": ["train.py", "speech", "--config", "nowhere.yaml", "--run", "{tmp}/run"],
+    "test.py": ["test.py", "pipeline", "{tmp}/nowhere", "{tmp}/nowhere"],
+    "transcribe.py": ["transcribe.py", "nowhere.wav", "--speech", "{tmp}/no", "--language", "{tmp}/no"],
+    "inspect_model.py": ["inspect_model.py", "transfer", "nowhere", "{tmp}/new", "--vocabulary", "no.txt"],
+    "doctor.py": ["doctor.py", "nowhere"],
+    "data.vocabularies": ["-m", "data.vocabularies", "nowhere.tsv"],
+    "data.corpora.thchs30": ["-m", "data.corpora.thchs30", "prepare", "nowhere", "--output", "{tmp}"],
+    "data.corpora.aishell1": ["-m", "data.corpora.aishell1", "prepare", "nowhere", "--output", "{tmp}"],
+    "data.corpora.manifest_lists": [
+        "-m",
+        "data.corpora.manifest_lists",
+        "prepare",
+        "nowhere",
+        "--output",
+        "{tmp}",
+    ],
+    "data.corpora.synthetic": ["-m", "data.corpora.synthetic", "prepare", "nowhere", "--output", "{tmp}"],
+}
+
+
+def run(arguments: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+def test_help_is_quick_quiet_and_shows_an_example(tmp_path, arguments):
+    probed = tmp_path / "probed"
+    done = run(["-c", PROBE, *arguments, "--help"], PROBED=str(probed), COLUMNS="100")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout.startswith("usage: ")
+    example = " ".join(arguments[:2]) if arguments[0] == "-m" else arguments[0]
+    assert f"\n  python {example}" in done.stdout.partition("examples:")[2]
+    seconds, _, loaded = probed.read_text(encoding="utf-8").partition(" ")
+    assert not loaded
+    assert float(seconds) < HELP_SECONDS
+
+
+@pytest.mark.parametrize("arguments", NOWHERE.values(), ids=NOWHERE)
+def test_a_wrong_path_is_one_line_that_names_it(tmp_path, arguments):
+    done = run([argument.format(tmp=tmp_path) for argument in arguments])
+    assert done.returncode == 2, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("error: ")
+    assert "nowhere" in lines[0] or str(tmp_path) in lines[0]
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["train.py", "speach"], ["test.py", "pipeline", "--spilt", "dev", "a", "b"]]
+)
+def test_a_misspelt_word_is_answered_with_the_usage(arguments):
+    done = run(arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: ")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,186 @@
+"""convert.py from the outside: lines in, lines out, whatever the lines are; windows for long sentences."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+import convert
+from model_language.converters.base import NeuralConverter
+from model_language.networks.windows import CONTEXT, LONGEST, windows
+from model_language.pinyin_to_hanzi import PinyinToHanzi
+from model_language.search.user_words import read_user_words
+from model_language.vocabulary.symbols import build_symbols
+from tests.support.tiny_runs import write_language_run
+from utils.errors import CorpusError, RunError
+from utils.run_folder.run import PRETRAINED
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    return write_language_run(tmp_path_factory.mktemp("language"), Path("none.tsv"))
+
+
+@pytest.fixture(scope="module")
+def to_hanzi(run) -> PinyinToHanzi:
+    return PinyinToHanzi(run)
+
+
+def lines_of(capsys, *arguments: object) -> list[str]:
+    convert.main([str(argument) for argument in arguments])
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_pipe_in_another_process_starts_without_a_framework(run):
+    command = [sys.executable, "-X", "importtime", str(ROOT / "convert.py"), "--model", str(run)]
+    done = subprocess.run(
+        command, input=b"ni3 hao3\n\nwo3hao3, OK!\n", capture_output=True, timeout=120, check=True
+    )
+    assert done.stdout.decode() == "你好\n\n我好, OK!\n"
+    loaded = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
+    assert "numpy" in loaded
+    assert not {name for name in loaded if name.partition(".")[0] in ("keras", "tensorflow", "jax", "torch")}
+    assert b"note: 1 words are no pinyin" in done.stderr
+    assert b"'OK' in line 3, column 10" in done.stderr
+
+
+def test_all_spellings_say_the_same(to_hanzi):
+    written = ["ni3 hao3", "nǐ hǎo", "NI3HAO3", "nihao", "ni hao", "ni3'hao3", "nǐhǎo"]
+    assert to_hanzi.convert(written) == ["你好"] * len(written)
+
+
+def test_other_text_stays(to_hanzi):
+    lines = ["", "   ", "wo3 hao3! ZXQ 3.5 你 😀 ni3 hao3。", "123", "\t", "ni3 hao3 \u2028 wo3 hao3"]
+    assert to_hanzi.convert(lines) == ["", "   ", "我好! ZXQ 3.5 你 😀你好。", "123", "\t", "你好我好"]
+
+
+def test_strict_names_the_place(run, tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_text("ni3 hao3!\nni3 zhogn1\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match="'zhogn1' is no pinyin") as caught:
+        convert.main(["--model", str(run), "--strict", str(path)])
+    assert caught.value.where == f"{path}, line 2, column 5"
+
+
+def test_a_token_of_megabytes_is_not_echoed(run, tmp_path):
+    path = tmp_path / "long.txt"
+    path.write_text("ni3 " + "x" * 2_000_000 + "\n")
+    with pytest.raises(CorpusError) as caught:
+        convert.main(["--model", str(run), "--strict", str(path)])
+    assert len(str(caught.value)) < 1_000 and "(2,000,002 characters)" in str(caught.value)  # with quotes
+
+
+def test_json_tells_scores_reasons_and_words(run, tmp_path, capsys):
+    path, words = tmp_path / "lines.txt", tmp_path / "words.txt"
+    path.write_text("ni3 hao3, wo3!\n\n", encoding="utf-8")
+    words.write_text("妮好 ni3hao3 50\n", encoding="utf-8")
+    first, empty = map(json.loads, lines_of(capsys, "--model", run, "--json", "--nbest", 3, path))
+    assert first["text"] == "你好,我!"
+    assert first["n_best"][0]["text"] == first["text"]
+    assert len(first["n_best"]) == 3
+    assert first["n_best"][0]["score"] >= first["n_best"][1]["score"]
+    assert [one["pinyin"] for one in first["sentences"]] == [["ni3", "hao3"], ["wo3"]]
+    character = first["sentences"][0]["characters"][0]
+    assert 0 < character["confidence"] <= 1
+    assert set(character["lead"]) == {"readings", "n-gram", "user words"}
+    assert (empty["text"], empty["sentences"]) == ("", [])
+
+    (worded, _) = map(json.loads, lines_of(capsys, "--model", run, "--json", "--words", words, path))
+    assert worded["text"] == "妮好,我!"
+    assert worded["sentences"][0]["user_words"] == [{"word": "妮好", "place": 0}]
+    assert lines_of(capsys, "--model", run, "--words", words, path)[0] == "妮好,我!"
+    assert lines_of(capsys, "--model", run, "--nbest", 2, path)[0].count("\t") == 1
+
+
+def test_lines_come_in_any_blocks(run, tmp_path, capsys, monkeypatch):
+    """Blocks that end within a line, within a character, or hold many lines: the same lines come out."""
+    path = tmp_path / "lines.txt"
+    path.write_bytes("\ufeffnǐ hǎo\r\n\nwǒ hǎo\nmā".encode())
+    expected = ["你好", "", "我好", "妈"]
+    for size in (1, 3, 7, 1 << 16):
+        monkeypatch.setattr(convert, "READ_BYTES", size)
+        assert lines_of(capsys, "--model", run, path) == expected
+
+
+def test_bad_input_is_told(run, tmp_path, monkeypatch):
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"ni3 hao3\n\xff\xfe\n")
+    with pytest.raises(CorpusError, match="not UTF-8") as caught:
+        convert.main(["--model", str(run), str(path)])
+    assert caught.value.where == f"{path}, line 2"
+    monkeypatch.setattr("model_language.pinyin_to_hanzi.PRETRAINED", tmp_path / "none")
+    with pytest.raises(RunError, match="--model RUN"):
+        PinyinToHanzi(tmp_path / "none")
+    assert PRETRAINED.name == "pinyin_to_hanzi"
+
+
+def test_a_line_of_ten_thousand_syllables(to_hanzi):
+    assert to_hanzi("ni3 hao3 " * 1000) == "你好" * 1000
+    assert len(to_hanzi("nihao" * 40)) == 80
+
+
+def test_words_may_be_given_as_such(run, tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("妮 ni3 90", encoding="utf-8")
+    assert (
+        PinyinToHanzi(run, read_user_words(path))("ni3 hao3")
+        == PinyinToHanzi(run, path)("ni3 hao3")
+        == "妮好"
+    )
+
+
+@pytest.mark.parametrize("length", [1, LONGEST, LONGEST + 1, 3 * LONGEST + 17, 10_000])
+def test_windows_cover_a_sentence_with_context(length):
+    found = windows(length)
+    assert found[0].first == 0
+    assert found[-1].last == length
+    assert all(one.last == other.first for one, other in itertools.pairwise(found))
+    for one in found:
+        assert one.end - one.start == min(length, LONGEST)
+        assert one.start <= one.first < one.last <= one.end
+        assert one.start == 0 or one.first - one.start >= CONTEXT
+        assert one.end == length or one.end - one.last >= CONTEXT
+
+
+def test_windows_give_what_the_whole_gives_where_context_is_enough(monkeypatch):
+    """A network that sees 7 syllables to either side: windows with more context change nothing."""
+    symbols = build_symbols()
+    keras.utils.set_random_seed(1)
+    inputs = keras.Input((None,), dtype="int32", name="syllables")
+    x = keras.layers.Embedding(len(symbols.pinyin), 8)(inputs)
+    x = keras.layers.Conv1D(8, 15, padding="same", activation="tanh")(x)
+    model = keras.Model({"syllables": inputs}, keras.layers.Dense(len(symbols.hanzi))(x))
+    converter = NeuralConverter(model, symbols)
+    rng = np.random.default_rng(1)
+    sentences = [list(rng.choice(symbols.pinyin.tokens[2:], size)) for size in (LONGEST + 200, 30)]
+    cut = converter.grid(sentences)
+    monkeypatch.setattr("model_language.converters.base.LONGEST", 10_000)
+    whole = converter.grid(sentences)
+    np.testing.assert_array_equal(cut.candidates[0], whole.candidates[0])
+    np.testing.assert_allclose(cut.scores[0], whole.scores[0], atol=1e-4)
+    np.testing.assert_allclose(cut.scores[1, :30], whole.scores[1, :30], atol=1e-4)
+
+
+def test_lines_of_any_size_with_all_options(run, tmp_path, capsys):
+    """Empty, nothing but space, 3,000 pieces: --words, --nbest and --json agree with the plain line."""
+    path, words = tmp_path / "lines.txt", tmp_path / "words.txt"
+    mixed = "wo3 hao3, " * 1500
+    path.write_text(f"\n \t \n{mixed}\n'\nni3hao3", encoding="utf-8")
+    words.write_text("妮 ni3 50\n", encoding="utf-8")
+    plain = lines_of(capsys, "--model", run, "--words", words, path)
+    assert plain == ["", " \t ", "我好," * 1499 + "我好, ", "'", "妮好"]
+    found = [json.loads(line) for line in lines_of(capsys, "--model", run, "--words", words, "--json", path)]
+    assert [one["text"] for one in found] == plain
+    assert len(found[2]["sentences"]) == 1500
+    several = lines_of(capsys, "--model", run, "--words", words, "--nbest", 3, path)
+    assert [line.split("\t")[0] for line in several[2:]] == plain[2:]
+    assert several[:2] == plain[:2]

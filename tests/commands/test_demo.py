@@ -1,0 +1,125 @@
+"""The demo: stages are plain commands, exit codes are passed on, finished work is told from new."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+import demo
+from demo import Stage, demo_stages, main, recordings, run_stage
+from tests.support.tiny_corpus import write_tiny_corpus
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(demo, "ROOT", tmp_path)
+    return tmp_path
+
+
+def python(code: str) -> str:
+    return f"python -c {shlex.quote(code)}"
+
+
+def test_the_list_of_commands_is_what_runs(capsys):
+    assert main(["--list"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert listed == [command for stage in demo_stages() for command in stage.commands]
+    assert len(listed) == 6
+    for command in listed:
+        script = command.split()[1]
+        assert script == "-m" or (ROOT / script).is_file()
+
+
+def test_the_configs_read_what_the_corpus_stage_writes():
+    for name in ("speech", "language"):
+        text = (ROOT / "configs" / "demo" / f"{name}.yaml").read_text("utf-8")
+        assert all(f"{demo.DATASET}/{split}.tsv" in text for split in ("train", "dev", "test"))
+
+
+def test_a_stage_runs_its_commands_in_order_and_prints_them(elsewhere, capfd):
+    stage = Stage("x", "a test", (python("print('one')"), python("print('two')")))
+    assert run_stage(stage) == 0
+    assert capfd.readouterr().out.splitlines() == [
+        f"$ {stage.commands[0]}",
+        "one",
+        f"$ {stage.commands[1]}",
+        "two",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [("raise SystemExit(3)", 3), ("import os; os.kill(os.getpid(), 15)", 143)]
+)
+def test_a_failing_command_ends_the_stage_with_its_code(elsewhere, capfd, code, expected):
+    assert run_stage(Stage("x", "a test", (python(code), python("print('never')")))) == expected
+    assert "\nnever" not in capfd.readouterr().out
+
+
+def test_a_failing_stage_ends_the_demo(elsewhere, monkeypatch, capfd):
+    stages = [Stage("x", "this one fails", (python("raise SystemExit(2)"),)), Stage("y", "never", ())]
+    monkeypatch.setattr(demo, "demo_stages", lambda: stages)
+    assert main([]) == 2
+    shown = capfd.readouterr()
+    assert "'this one fails' ended with exit code 2" in shown.err
+    assert "never" not in shown.out
+
+
+def test_finished_stages_keep_the_time_they_once_took(elsewhere, monkeypatch, capfd):
+    made = python("open('made', 'w').close()")
+    monkeypatch.setattr(demo, "demo_stages", lambda: [Stage("x", "makes a file", (made,), Path("made"))])
+    calls = []
+    monkeypatch.setattr(demo, "_finish", lambda summary, stages: calls.append(summary))
+    assert main([]) == 0
+    times = elsewhere / demo.TIMES
+    times.write_text(json.dumps({"x": 99.5}), encoding="utf-8")
+    assert main([]) == 0
+    times.write_text("damaged", encoding="utf-8")
+    assert main([]) == 0
+    first, second, third = calls
+    assert first["reused"] == [] and first["seconds_when_made"] == first["seconds"]
+    assert second["reused"] == ["x"] and second["seconds_when_made"] == {"x": 99.5}
+    assert third["reused"] == ["x"] and third["seconds_when_made"] == {}
+
+
+def test_recordings_are_of_different_speakers(elsewhere):
+    manifest = write_tiny_corpus(elsewhere / "datasets", utterances=12)
+    chosen = recordings(manifest.relative_to(elsewhere))
+    assert len(chosen) == 4
+    assert len({path.stem.partition("_")[0] for path in chosen}) == 4
+    assert all(not path.is_absolute() and (elsewhere / path).is_file() for path in chosen)
+
+
+def test_the_summary_has_figures_and_the_page_is_written(elsewhere, monkeypatch, capsys):
+    manifest = write_tiny_corpus(elsewhere / demo.DATASET, utterances=4)
+    manifest.rename(manifest.with_name("test.tsv"))
+    for audio in recordings():
+        transcript = elsewhere / demo.TRANSCRIPTS / f"{audio.stem}.json"
+        transcript.parent.mkdir(parents=True, exist_ok=True)
+        transcript.write_text('{"hanzi": ""}', encoding="utf-8")
+    rates = {"syllable_error_rate": 0.05, "cer": 0.075, "sentence_error_rate": 0.5}
+    results = {"utterances": 4, "speakers": 4, **rates, "intervals": {name: [0.04, 0.6] for name in rates}}
+    (elsewhere / demo.TEST).mkdir()
+    (elsewhere / demo.TEST / "results.json").write_text(json.dumps(results), encoding="utf-8")
+    monkeypatch.setattr(demo, "write_summary_page", lambda folder: folder / "summary.html")
+    times = {"corpus": 60.0, "test": 30.0}
+    demo._finish({"seconds": times, "reused": []}, demo_stages())
+    summary = json.loads((elsewhere / demo.SUMMARY).read_text("utf-8"))
+    assert {name: summary[name] for name in ("utterances", *rates, "seconds")} == {
+        "utterances": 4,
+        **rates,
+        "seconds": times,
+    }
+    shown = capsys.readouterr().out.replace("\u202f", " ")
+    for text in (
+        "7.5 %",
+        "95 % interval 4.0 % to 60.0 %",
+        "1 min 30 s",
+        "runs/demo/summary.html",
+        "(nothing)",
+    ):
+        assert text in shown

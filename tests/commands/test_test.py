@@ -1,0 +1,390 @@
+"""test.py, analysis/results/scores.py, analysis/results/test_tables.py: what is printed and written, and
+that it is true."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jiwer
+import pytest
+from rich.console import Console
+
+from analysis.results.scores import hypotheses_tsv, score, score_distinct
+from analysis.results.test_tables import print_results
+from analysis.results.utterance_results import LANGUAGE, PIPELINE, SPEECH, Outcome
+from data.manifest import read_manifest, write_manifest
+from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramModel
+from model_language.vocabulary.symbols import build_symbols
+from tests.support.scripts import ROOT, load_script
+from tests.support.tiny_corpus import write_tiny_corpus
+from tests.support.tiny_runs import write_language_run, write_speech_run
+from utils.config import save_yaml, to_plain
+from utils.errors import CorpusError, RunError
+from utils.files import write_text
+from utils.run_folder.run import RunFolder
+
+command = load_script("test.py")
+
+
+def _outcome(
+    name: str, reference: str, output: str, hanzi: str = "", heard: str = "", speaker: str = ""
+) -> Outcome:
+    return Outcome(name, speaker, 1.0, tuple(reference.split()), tuple(output.split()), hanzi, heard)
+
+
+OUTCOMES = [
+    _outcome("right", "ni3 hao3", "ni3 hao3", "你好", "你好"),
+    _outcome("homophone", "ta1 shi4 shui2", "ta1 shi4 shui2", "他是谁", "她是谁"),
+    _outcome("tone", "mai3 ma3", "mai4 ma3", "买马", "卖马"),
+    _outcome("missed", "wo3 bu4 hao3", "wo3 hao3", "我不好", "我好"),
+]
+
+
+def test_figures_by_hand():
+    results = score(OUTCOMES, PIPELINE)
+    assert results["utterances"] == 4
+    assert results["speakers"] == 0
+    assert results["syllable_error_rate"] == 2 / 10
+    assert results["toneless_syllable_error_rate"] == 1 / 10
+    assert results["tone_error_rate"] == 1 / 9
+    assert results["cer"] == 3 / 10
+    assert results["sentence_error_rate"] == 3 / 4
+    assert results["counts"]["cer"] == {"substitutions": 2, "insertions": 0, "deletions": 1, "reference": 10}
+    assert results["error_types"]["syllables"]["tone only"] == 1
+    assert results["error_types"]["hanzi"]["variant character"] == 1
+    assert results["error_types"]["hanzi"]["homophone but for the tone"] == 1
+    assert results["error_types"]["attribution"] == {
+        "acoustic": 2,
+        "language": 1,
+        "both": 0,
+        "search": 0,
+        "label": 0,
+        "repaired": 0,
+    }
+    assert [one["id"] for one in results["worst"]] == ["tone", "homophone", "missed"]
+
+
+def test_speech_alone_counts_sentences_by_their_syllables():
+    results = score(OUTCOMES, SPEECH)
+    assert results["sentence_error_rate"] == 2 / 4
+    assert "cer" not in results
+    assert set(results["error_types"]) == {"syllables", "syllable_confusions", "named_confusions"}
+    assert [one["id"] for one in results["worst"]] == ["tone", "missed"]
+
+
+def test_language_alone_tells_nothing_of_syllables():
+    results = score(OUTCOMES, LANGUAGE)
+    assert "syllable_error_rate" not in results
+    assert set(results["error_types"]) == {"hanzi", "hanzi_confusions", "attribution"}
+
+
+def test_distinct_sentences_count_once():
+    distinct = score_distinct([*OUTCOMES, *OUTCOMES[:2], *OUTCOMES[:2]])
+    assert distinct == {"utterances": 4, "cer": 3 / 10, "sentence_error_rate": 3 / 4}
+
+
+def test_interval_is_by_speaker_where_all_are_known():
+    named = [_outcome(str(i), "ni3 hao3", "ni3", speaker=f"S{i % 6}") for i in range(12)]
+    assert score(named, SPEECH)["interval_unit"] == "speaker"
+    assert score(named, SPEECH)["speakers"] == 6
+    assert score([*named, *OUTCOMES], SPEECH)["interval_unit"] == "sentence"
+    assert score([*named, *OUTCOMES[:3]], SPEECH)["interval_unit"] == "utterance", "too few of both"
+
+
+def test_a_language_model_is_judged_by_sentences():
+    named = [_outcome(str(i), "ni3 hao3", "ni3 hao3", "你好", "你号", speaker=f"S{i}") for i in range(9)]
+    results = score(named, LANGUAGE)
+    assert results["interval_unit"] == "utterance"
+    assert len(results["worst"]) == 1
+    different = [
+        _outcome(str(i), "ni3 hao3", "ni3 hao3", f"{hanzi}好", "你好") for i, hanzi in enumerate("你尼泥拟妮")
+    ]
+    assert score(different, LANGUAGE)["interval_unit"] == "sentence"
+
+
+def test_hypotheses_file():
+    rows = list(csv.DictReader(io.StringIO(hypotheses_tsv(OUTCOMES)), delimiter="\t"))
+    assert [row["id"] for row in rows] == ["right", "homophone", "tone", "missed"]
+    assert [row["syllable_errors"] for row in rows] == ["0", "0", "1", "1"]
+    assert [row["hanzi_errors"] for row in rows] == ["0", "1", "1", "1"]
+    assert rows[3]["reference_pinyin"] == "wo3 bu4 hao3"
+    assert rows[3]["hanzi"] == "我好"
+
+
+@pytest.mark.parametrize("task", [SPEECH, LANGUAGE, PIPELINE])
+def test_tables_show_the_figures(task):
+    results = {"task": task, "split": "dev", **score(OUTCOMES, task), "seen_in_training": {task: None}}
+    if task == PIPELINE:
+        results |= {
+            "audio_seconds": 8.0,
+            "seconds": 2.0,
+            "real_time_factor": 0.25,
+            "cer_from_gold_pinyin": 0.1,
+        }
+    console = Console(file=io.StringIO(), width=110)
+    print_results(results, console)
+    text = console.file.getvalue()
+    assert f"{task} on dev" in text
+    assert bool(re.search(r"syllable error +│ +20\.00 %", text)) == (task != LANGUAGE)
+    assert bool(re.search(r"hanzi error \(CER\) +│ +30\.00 %", text)) == (task != SPEECH)
+    assert ("real-time factor 0.2500" in text) == (task == PIPELINE)
+    assert "not known" in text
+
+
+def test_a_perfect_output_has_no_list_of_the_worst():
+    console = Console(file=io.StringIO(), width=110)
+    results = score(OUTCOMES[:1], PIPELINE)
+    print_results({"task": PIPELINE, "split": "x", **results, "seen_in_training": {}}, console)
+    assert results["worst"] == []
+    assert "worst" not in console.file.getvalue()
+
+
+def test_speech(speech_run, tmp_path, capsys, tiny_manifest):
+    assert command.main(["speech", str(speech_run), "--output", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert (
+        "speech on test" in printed
+        and "syllable error" in printed
+        and "8 utterances of 4 speakers" in printed
+    )
+    rows = list(csv.DictReader((tmp_path / "hypotheses.tsv").open(), delimiter="\t"))
+    assert [row["id"] for row in rows] == [one.id for one in read_manifest(tiny_manifest)]
+    results = json.loads((tmp_path / "results.json").read_text())
+    theirs = jiwer.process_words([row["reference_pinyin"] for row in rows], [row["pinyin"] for row in rows])
+    assert results["syllable_error_rate"] == pytest.approx(theirs.wer)
+    assert results["counts"]["syllable_error_rate"]["deletions"] == theirs.deletions
+    assert results["seen_in_training"] == {"speech": 8}
+    assert results["real_time_factor"] > 0
+    assert results["audio_seconds"] == pytest.approx(
+        sum(one.seconds for one in read_manifest(tiny_manifest)), 0.01
+    )
+
+
+def test_default_folder_of_the_results(speech_run, language_run, tmp_path, capsys, tiny_manifest):
+    run = tmp_path / "moved"
+    shutil.copytree(speech_run, run)
+    command.main(["speech", str(run), "--limit", "2"])
+    command.main(["pipeline", str(run), str(language_run), "--manifest", str(tiny_manifest), "--limit", "2"])
+    assert {path.relative_to(run).as_posix() for path in run.glob("test/*/*")} == {
+        "test/test/hypotheses.tsv",
+        "test/test/results.json",
+        "test/manifest-with-language/hypotheses.tsv",
+        "test/manifest-with-language/results.json",
+    }
+
+
+def test_pipeline_as_json_in_a_process_of_its_own(speech_run, language_run, tmp_path):
+    """Nothing on stdout but the JSON, nothing at all on stderr: TensorFlow's start is silenced."""
+    arguments = ["pipeline", speech_run, language_run, "--beam", "4", "--json", "--output", tmp_path]
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, ROOT / "test.py", *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    results = json.loads(done.stdout)
+    assert results == json.loads((tmp_path / "results.json").read_text())
+    assert results["beam"] == 4
+    assert results["seen_in_training"] == {"speech": 8, "language": None}
+    assert 0 <= results["cer_from_gold_pinyin"] <= results["cer"]
+    assert set(results["intervals"]) == {
+        "syllable_error_rate",
+        "toneless_syllable_error_rate",
+        "tone_error_rate",
+        "cer",
+        "sentence_error_rate",
+    }
+
+
+def test_language_needs_no_audio(language_run, tmp_path):
+    transcripts = tmp_path / "lists" / "list.tsv"
+    transcripts.parent.mkdir()
+    transcripts.write_text("a\two3 hao3\t我好\nb\two3 hao3\t我好\nc\tni3 hao3\t尼好\n")
+    arguments = ["language", str(language_run), "--manifest", str(transcripts), "--output", str(tmp_path)]
+    assert command.main(arguments) == 0
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["cer"] == 1 / 6
+    assert results["distinct"] == {"utterances": 2, "cer": 1 / 4, "sentence_error_rate": 1 / 2}
+    assert results["split"] == "list"
+    assert "real_time_factor" not in results
+
+
+def test_report_of_the_pipeline(speech_run, language_run, tmp_path):
+    runs = [str(speech_run), str(language_run)]
+    options = ["--beam", "3", "--report", str(tmp_path / "report"), "--output", str(tmp_path)]
+    assert command.main([PIPELINE, *runs, *options]) == 0
+    facts = json.loads((tmp_path / "report" / "facts.json").read_text())
+    results = json.loads((tmp_path / "results.json").read_text())
+    (system,) = facts["systems"]
+    assert (facts["task"], facts["utterances"], facts["speakers"]) == (PIPELINE, 8, 4)
+    assert facts["settings"]["beam"] == 3
+    assert system["attribution_basis"] == "gold pass"
+    assert system["kinds"]["hanzi"] == results["error_types"]["hanzi"]
+    assert system["attribution"] == results["error_types"]["attribution"]
+    assert system["kinds_not_told"] == []
+    oracles = {(one["level"], one["name"]): one["counts"] for one in system["oracles"]}
+    perfect = oracles["hanzi", "stage one perfect"]
+    assert perfect["substitutions"] / perfect["reference"] == results["cer_from_gold_pinyin"]
+    assert ("syllables", "best of the n best") in oracles
+    assert {cut["name"] for cut in system["cuts"] if cut["level"] == "syllables"} == {
+        "speaker",
+        "utterance length",
+        "position in the sentence",
+        "syllable frequency in training",
+        "sentence in training",
+        "speaking rate",
+        "signal-to-noise ratio",
+    }
+    assert system["attribution"]["search"] == 0  # random weights: the true syllables never score better
+    one = system["utterances"][0]
+    assert Path(one["audio"]).is_file() and one["snr"] > 10
+    assert len(one["n_best"]) == 3 and len(one["times"]) == len(one["pinyin"].split())
+
+
+def test_the_worst_can_be_heard_and_seen_in_the_report(speech_run, tmp_path):
+    folders = ["--report", str(tmp_path / "report"), "--output", str(tmp_path)]
+    for examples in (0, 2):
+        command.main([SPEECH, str(speech_run), "--examples", str(examples), *folders])
+        page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+        for kind in ("image/webp", "audio/mpeg"):
+            assert page.count(f"data:{kind};base64,") == examples
+
+
+def test_report_of_a_language_model_needs_no_audio(language_run, tmp_path):
+    transcripts = tmp_path / "list.tsv"
+    transcripts.write_text("a\two3 hao3\t我好\nb\tni3 hao3\t尼好\n")
+    options = [
+        "--manifest",
+        str(transcripts),
+        "--output",
+        str(tmp_path),
+        "--report",
+        str(tmp_path / "report"),
+    ]
+    assert command.main([LANGUAGE, str(language_run), *options]) == 0
+    (system,) = json.loads((tmp_path / "report" / "facts.json").read_text())["systems"]
+    assert list(system["kinds"]) == ["hanzi"]
+    assert sum(system["kinds"]["hanzi"].values()) == system["attribution"]["language"] == 1
+    assert (tmp_path / "report" / "errors.csv").is_file()
+
+
+def test_report_tells_what_a_narrow_beam_missed(tmp_path):
+    """他 begins more sentences than 她, but only 她的 was read: who decides at once decides wrong."""
+    pairs = [(["ta1", "hen3"], "他很"), (["ta1", "men5"], "他们"), (["ta1", "de5", "yin1"], "她的音")]
+    run, model = RunFolder(tmp_path / "narrow"), NgramConfig(order=2, beam=1)
+    save_yaml(run.config_file, {"task": LANGUAGE, "data": {"train": []}, "model": to_plain(model)})
+    symbols = build_symbols(pairs)
+    symbols.save(run.path)
+    NgramModel.train(pairs, model, symbols).save(run.path / NGRAM_FILE)
+    transcripts = tmp_path / "list.tsv"
+    transcripts.write_text("a\tta1 de5 yin1\t她的音\nb\tta1 hen3\t她很\nc\tta1 men5\t他们\n")
+    folders = ["--output", str(tmp_path), "--report", str(tmp_path / "report")]
+    command.main([LANGUAGE, str(run.path), "--manifest", str(transcripts), *folders])
+    (system,) = json.loads((tmp_path / "report" / "facts.json").read_text())["systems"]
+    blamed = {one["id"]: [p[6] for p in one["places"] if p[2]] for one in system["utterances"]}
+    assert blamed == {"a": ["search"], "b": ["language"], "c": []}
+
+
+def test_language_on_plain_text_and_on_the_recorded_manifest(language_run, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("我好\n你好\n")
+    for arguments, utterances in ((["--manifest", str(text)], 2), ([], 8)):
+        command.main(["language", str(language_run), *arguments, "--output", str(tmp_path)])
+        assert json.loads((tmp_path / "results.json").read_text())["utterances"] == utterances
+
+
+@pytest.fixture
+def orphaned_run(speech_run: Path, tmp_path: Path) -> Path:
+    """A run whose config names lists that are gone."""
+    run = tmp_path / "orphan"
+    shutil.copytree(speech_run, run)
+    config = (run / "config.yaml").read_text()
+    write_text(run / "config.yaml", config.replace("manifest.tsv", "gone.tsv"))
+    return run
+
+
+def test_a_corpus_that_is_gone(orphaned_run, tiny_manifest, tmp_path):
+    with pytest.raises(RunError, match=r"not there any more.*gone\.tsv.*pass --manifest FILE"):
+        command.main(["speech", str(orphaned_run)])
+    arguments = [
+        "speech",
+        str(orphaned_run),
+        "--manifest",
+        str(tiny_manifest),
+        "--output",
+        str(tmp_path / "out"),
+    ]
+    assert command.main(arguments) == 0
+    assert json.loads((tmp_path / "out/results.json").read_text())["seen_in_training"] == {"speech": None}
+
+
+@pytest.fixture
+def moved_runs(tmp_path: Path) -> tuple[Path, Path]:
+    """Both runs in another place than they were written to, and their corpus deleted."""
+    corpus = write_tiny_corpus(tmp_path / "corpus", utterances=2).parent
+    write_speech_run(tmp_path / "runs" / "speech", corpus / "manifest.tsv")
+    write_language_run(tmp_path / "runs" / "language", corpus / "manifest.tsv")
+    shutil.rmtree(corpus)
+    (tmp_path / "runs").rename(tmp_path / "elsewhere")
+    return tmp_path / "elsewhere" / "speech", tmp_path / "elsewhere" / "language"
+
+
+@pytest.mark.parametrize("task", [PIPELINE, LANGUAGE])
+def test_moved_runs_without_their_corpus_need_a_list(moved_runs, tiny_manifest, tmp_path, task):
+    runs = [str(run) for run in moved_runs] if task == PIPELINE else [str(moved_runs[1])]
+    with pytest.raises(RunError, match=r"not there any more.*pass --manifest FILE"):
+        command.main([task, *runs])
+    arguments = ["--manifest", str(tiny_manifest), "--output", str(tmp_path / "out")]
+    assert command.main([task, *runs, *arguments]) == 0
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["utterances"] == 8
+    assert set(results["seen_in_training"].values()) == {None}
+
+
+def test_recordings_that_are_gone(speech_run, tiny_manifest, tmp_path):
+    utterances = read_manifest(tiny_manifest)
+    moved = [dataclasses.replace(one, audio=tmp_path / one.audio.name) for one in utterances]
+    write_manifest(tmp_path / "list.tsv", moved)
+    with pytest.raises(CorpusError, match="8 of 8 recordings are not there"):
+        command.main(["speech", str(speech_run), "--manifest", str(tmp_path / "list.tsv")])
+
+
+def test_a_split_that_was_never_named(language_run):
+    with pytest.raises(RunError, match=r"names no dev set.*--manifest"):
+        command.main(["language", str(language_run), "--split", "dev"])
+
+
+def test_an_empty_list(language_run, tmp_path):
+    (tmp_path / "empty.tsv").write_text("")
+    with pytest.raises(CorpusError, match="no utterance"):
+        command.main(["language", str(language_run), "--manifest", str(tmp_path / "empty.tsv")])
+
+
+def test_runs_in_the_wrong_order(speech_run, language_run):
+    with pytest.raises(RunError, match="task 'language', not 'speech'"):
+        command.main(["pipeline", str(language_run), str(speech_run)])
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["speech", "--help"], ["pipeline", "--help"]])
+def test_help_has_examples(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        command.main(arguments)
+    assert stopped.value.code == 0
+    assert "python test.py pipeline runs/demo/speech runs/demo/language" in capsys.readouterr().out
+
+
+def test_a_limit_of_nothing_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["speech", "runs/x", "--limit", "0"])
+    assert "not a whole number above 0" in capsys.readouterr().err

@@ -1,0 +1,424 @@
+"""transcribe.py and utils/hypotheses/transcript_formats.py: any file goes through, and one bad file stops
+no other."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+import re
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import soundfile
+
+import transcribe
+from utils.audio.reading import write_wav
+from utils.errors import AudioError, ConfigError, RunError, UserError
+from utils.hypotheses.recognition import Alternative, Ending, Segment
+from utils.hypotheses.transcript_formats import FORMATS, as_json_line
+from utils.hypotheses.transcript_marks import MARKS
+
+RATE = 16_000
+SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+NOISE = np.random.default_rng(0).normal(0, 0.1, 2 * RATE).astype(np.float32)
+
+
+def _segment(pinyin: str, hanzi: str, times: list[tuple[float, float]], start: float, end: float) -> Segment:
+    return Segment(start, end, tuple(times), (Alternative(tuple(pinyin.split()), hanzi, -1.5),))
+
+
+TALK = [
+    _segment("ni3 hao3", "你好", [(0.1, 0.3), (0.3, 0.5)], 0.0, 0.7),
+    _segment("ma5", "吗", [(3661.2, 3661.4567)], 3661.0, 3662.0),
+    Ending(3662.0),
+]
+WITHOUT_HANZI = [_segment("ni3 hao3", "", [(0.1, 0.3), (0.3, 0.5)], 0.0, 0.7), Ending(0.7)]
+SILENCE = [Ending(2.0)]
+
+
+def _written(form: str, events: list[Segment | Ending]) -> str:
+    return "".join(FORMATS[form].write("talk", events))
+
+
+def test_text_has_a_line_for_each_segment():
+    assert _written("text", TALK) == "你好\n吗\n"
+    assert _written("text", WITHOUT_HANZI) == "ni3 hao3\n"
+    assert _written("text", SILENCE) == "\n"
+    assert _written("text", [_segment("", "", [], 0, 1), *TALK]) == "你好\n吗\n"
+
+
+def test_text_comes_while_the_recording_is_read():
+    events = iter(TALK)
+    lines = FORMATS["text"].write("talk", events)
+    assert next(lines) == "你好\n"
+    assert next(events) is TALK[1]
+
+
+def test_json():
+    value = json.loads(_written("json", TALK))
+    expected = {"id": "talk", "hanzi": "你好吗", "pinyin": "ni3 hao3 ma5", "seconds": 3662, "score": -3}
+    assert {key: value[key] for key in expected} == expected
+    segment = value["segments"][1]
+    assert (segment["start"], segment["end"], segment["hanzi"], segment["pinyin"]) == (
+        3661,
+        3662,
+        "吗",
+        "ma5",
+    )
+    assert segment["syllables"] == [{"pinyin": "ma5", "hanzi": "吗", "start": 3661.2, "end": 3661.457}]
+    assert segment["n_best"] == [{"hanzi": "吗", "pinyin": "ma5", "score": -1.5}]
+    assert json.loads(_written("json", SILENCE)) == {
+        "id": "talk",
+        "segments": [],
+        "seconds": 2.0,
+        "hanzi": "",
+        "pinyin": "",
+        "score": 0.0,
+    }
+
+
+def test_json_in_one_line_says_the_same():
+    line = "".join(as_json_line("talk", TALK))
+    assert line.endswith("}\n") and line.count("\n") == 1
+    assert json.loads(line) == json.loads(_written("json", TALK))
+
+
+def test_srt_has_a_cue_for_each_stretch_of_speech():
+    assert _written("srt", TALK) == (
+        "1\n00:00:00,100 --> 00:00:00,500\n你好\n\n2\n01:01:01,200 --> 01:01:01,457\n吗\n"
+    )
+    assert _written("srt", SILENCE) == ""
+
+
+def test_srt_cuts_long_speech_into_lines():
+    times = [(0.2 * i, 0.2 * (i + 1)) for i in range(50)]
+    cues = _written("srt", [_segment("ma1 " * 50, "妈" * 50, times, 0, 10), Ending(10)]).split("\n\n")
+    assert [len(cue.splitlines()[2]) for cue in cues] == [24, 24, 2]
+
+
+def test_textgrid_tiles_the_whole_recording():
+    text = _written("textgrid", TALK)
+    assert text.startswith('File type = "ooTextFile"\nObject class = "TextGrid"\n')
+    assert re.findall(r'name = "(\w+)"', text) == ["hanzi", "pinyin"]
+    tier = text.split("item [2]")[1]
+    edges = re.findall(
+        r"^ {12}xmin = ([\d.]+)\n {12}xmax = ([\d.]+)\n {12}text = \"(.*)\"", tier, re.MULTILINE
+    )
+    assert [label for _, _, label in edges] == ["", "ni3", "hao3", "", "ma5", ""]
+    assert edges[0][0] == "0.0000" and edges[-1][1] == "3662.0000"
+    assert all(one[1] == other[0] for one, other in itertools.pairwise(edges))
+    assert "intervals: size = 6" in tier
+
+
+def test_textgrid_without_hanzi_or_speech():
+    text = _written("textgrid", SILENCE)
+    assert re.findall(r'name = "(\w+)"', text) == ["pinyin"]
+    assert "intervals: size = 1" in text
+    assert re.findall(r'name = "(\w+)"', _written("textgrid", WITHOUT_HANZI)) == ["pinyin"]
+
+
+@pytest.fixture
+def talks(tmp_path: Path) -> Path:
+    """Recordings of several kinds, two of the same name, one broken."""
+    folder = tmp_path / "talks"
+    write_wav(folder / "a.wav", NOISE)
+    write_wav(folder / "deep" / "b.wav", NOISE[: RATE // 2])
+    stereo = np.stack([NOISE, NOISE], axis=1)
+    soundfile.write(folder / "a.mp3", stereo, 22_050, format="MP3")
+    soundfile.write(folder / "c.ogg", NOISE, 8_000, format="OGG")
+    (folder / "broken.flac").write_text("not audio")
+    (folder / "notes.txt").write_text("no recording")
+    return folder
+
+
+@pytest.fixture
+def runs(speech_run: Path, language_run: Path) -> list[str]:
+    return ["--speech", str(speech_run), "--language", str(language_run)]
+
+
+def test_a_folder_with_a_broken_file(talks, runs, tmp_path, capsys):
+    output = tmp_path / "out"
+    assert transcribe.main([str(talks), *runs, "--format", "json", "--output", str(output)]) == 1
+    errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error:")]
+    assert len(errors) == 1 and "broken.flac" in errors[0]
+    written = {path.relative_to(output).as_posix() for path in output.rglob("*.json")}
+    assert written == {"a.wav.json", "a.mp3.json", "c.json", "deep/b.json"}
+    value = json.loads((output / "deep/b.json").read_text())
+    assert value["seconds"] == 0.5
+    assert len(value["hanzi"]) == len(value["segments"][0]["syllables"])
+
+
+@pytest.mark.parametrize("form", list(FORMATS))
+def test_one_file_is_printed_as_it_would_be_written(talks, runs, tmp_path, capsys, form):
+    arguments = [str(talks / "a.wav"), *runs, "--format", form]
+    assert transcribe.main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert transcribe.main([*arguments, "--output", str(tmp_path)]) == 0
+    assert (tmp_path / f"a{FORMATS[form].suffix}").read_text() == printed
+
+
+def test_several_files_are_printed_a_line_each(talks, runs, capsys):
+    files = [str(talks / "a.wav"), str(talks / "c.ogg")]
+    assert transcribe.main([*files, *runs]) == 0
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == files
+    assert transcribe.main([*files, *runs, "--format", "json", "--beam", "3", "--n-best", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == files
+    assert all(1 <= len(json.loads(line)["segments"][0]["n_best"]) <= 2 for line in lines)
+
+
+def test_several_subtitle_files_need_a_folder(talks, runs):
+    with pytest.raises(UserError, match="give --output DIR for the 2 srt files"):
+        transcribe.main([str(talks / "a.wav"), str(talks / "c.ogg"), *runs, "--format", "srt"])
+
+
+def test_two_files_of_one_name_are_not_written_over_each_other(talks, runs, tmp_path):
+    write_wav(tmp_path / "a.wav", NOISE)
+    arguments = [str(talks / "a.wav"), str(tmp_path / "a.wav"), *runs, "--output", str(tmp_path / "out")]
+    with pytest.raises(UserError, match=r"2 files would be written as 'a\.wav\.txt'"):
+        transcribe.main(arguments)
+
+
+def test_a_missing_file_gives_an_error_line(talks, runs, capsys):
+    assert transcribe.main([str(talks / "none.wav"), str(talks / "c.ogg"), *runs]) == 1
+    captured = capsys.readouterr()
+    assert "no such audio file" in captured.err and "1 of 2 files could not be transcribed" in captured.err
+    assert captured.out.startswith(str(talks / "c.ogg"))
+
+
+def test_a_folder_without_recordings(tmp_path, runs):
+    with pytest.raises(AudioError, match="no recordings"):
+        transcribe.main([str(tmp_path), *runs])
+
+
+def test_without_runs_the_demo_is_needed(talks, tmp_path, monkeypatch, speech_run, language_run, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError, match=r"no runs/demo/speech.*--speech RUN.*make demo"):
+        transcribe.main([str(talks / "a.wav")])
+    demo = tmp_path / "runs" / "demo"
+    demo.mkdir(parents=True)
+    (demo / "speech").symlink_to(speech_run)
+    (demo / "language").symlink_to(language_run)
+    assert transcribe.main([str(talks / "a.wav")]) == 0
+
+
+def test_with_a_speech_run_alone_our_converter_writes_the_hanzi(
+    talks, tmp_path, monkeypatch, speech_run, language_run
+):
+    monkeypatch.chdir(tmp_path)  # no demo there
+    call = [str(talks / "a.wav"), "--speech", str(speech_run)]
+    monkeypatch.setattr(transcribe, "PRETRAINED", language_run)
+    assert transcribe.main(call) == 0
+    monkeypatch.setattr(transcribe, "PRETRAINED", tmp_path / "none")
+    with pytest.raises(RunError, match="none"):
+        transcribe.main(call)
+
+
+def test_more_readings_than_beam(talks, runs):
+    with pytest.raises(ConfigError, match="5 readings from a beam of 1"):
+        transcribe.main([str(talks / "a.wav"), *runs, "--n-best", "5"])
+
+
+def test_help_has_examples(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        transcribe.main(["--help"])
+    assert stopped.value.code == 0
+    assert "python transcribe.py recording.wav" in capsys.readouterr().out
+
+
+def _times(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.txt")}
+
+
+def test_a_second_call_goes_on_where_the_first_stopped(talks, runs, tmp_path, capsys):
+    output = tmp_path / "out"
+    call = [str(talks / "a.wav"), str(talks / "c.ogg"), *runs, "--output", str(output)]
+    assert transcribe.main(call) == 0
+    first = _times(output)
+    (output / "c.txt").unlink()
+    assert transcribe.main(call) == 0
+    assert "1 of 2 were transcribed before" in capsys.readouterr().err
+    assert _times(output)["a.txt"] == first["a.txt"] and (output / "c.txt").is_file()
+    assert transcribe.main([*call, "--format", "json"]) == 0
+    assert (output / "a.json").is_file()
+
+
+@pytest.mark.parametrize("change", ["settings", "recording", "model"])
+def test_what_was_made_otherwise_is_made_anew(talks, runs, tmp_path, capsys, monkeypatch, speech_run, change):
+    output, call = tmp_path / "out", [str(talks / "a.wav"), *runs, "--output", str(tmp_path / "out")]
+    assert transcribe.main(call) == 0
+    if change == "settings":
+        call += ["--beam", "2"]
+    elif change == "recording":
+        later = time.time() + 5
+        os.utime(talks / "a.wav", (later, later))
+    else:
+        monkeypatch.setattr(transcribe, "_weights", lambda run: [["best.weights.h5", 1, 2]])
+    before = _times(output)
+    assert transcribe.main(call) == 0
+    assert "transcribed before" not in capsys.readouterr().err
+    assert _times(output) != before
+
+
+def test_a_killed_call_leaves_no_half_transcript(talks, runs, tmp_path, monkeypatch):
+    """The transcript gets its name when it is whole."""
+
+    def broken(name, events):
+        yield "the beginning"
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(FORMATS, "text", FORMATS["text"].__class__(".txt", broken))
+    with pytest.raises(KeyboardInterrupt):
+        transcribe.main([str(talks / "a.wav"), *runs, "--output", str(tmp_path / "out")])
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_transcript_is_never_taken_for_that_of_another_recording(talks, runs, tmp_path, capsys):
+    other = tmp_path / "other" / "a.wav"
+    other.parent.mkdir()
+    other.write_bytes((talks / "a.wav").read_bytes())
+    os.utime(other, ns=(0, (talks / "a.wav").stat().st_mtime_ns))  # same name, size and time
+    output = tmp_path / "out"
+    to = [*runs, "--output", str(output)]
+    assert transcribe.main([str(talks / "a.wav"), *to]) == 0
+    first = _times(output)
+    with pytest.raises(UserError, match=r"a\.txt is the transcript of .*a\.wav, not of .*other/a\.wav"):
+        transcribe.main([str(other), *to])
+    assert _times(output) == first and "transcribed before" not in capsys.readouterr().err
+    with pytest.raises(UserError, match="2 files would be written as"):
+        transcribe.main([str(talks / "a.wav"), str(other), *to])
+
+
+def test_a_recording_that_was_moved_is_not_transcribed_again(talks, runs, tmp_path, capsys):
+    to = [*runs, "--output", str(tmp_path / "out")]
+    assert transcribe.main([str(talks / "a.wav"), *to]) == 0
+    (tmp_path / "moved").mkdir()
+    (talks / "a.wav").rename(tmp_path / "moved" / "a.wav")
+    assert transcribe.main([str(tmp_path / "moved" / "a.wav"), *to]) == 0
+    assert "1 of 1 were transcribed before" in capsys.readouterr().err
+
+
+def test_half_a_mark_of_a_killed_process_costs_that_transcript_alone(talks, runs, tmp_path, capsys):
+    output = tmp_path / "out"
+    call = [str(talks / "a.wav"), str(talks / "c.ogg"), *runs, "--output", str(output)]
+    assert transcribe.main(call) == 0
+    content = (output / MARKS).read_bytes()
+    (output / MARKS).write_bytes(content[:-20])
+    for done in (1, 2):
+        assert transcribe.main(call) == 0
+        assert f"{done} of 2 were transcribed before" in capsys.readouterr().err
+
+
+def test_a_list_of_files(talks, runs, tmp_path, capsys):
+    listed = tmp_path / "files.txt"
+    listed.write_text(f"{talks / 'a.wav'}\n\n{talks / 'c.ogg'}\n", encoding="utf-8")
+    assert transcribe.main(["--list", str(listed), *runs]) == 0
+    names = [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == [str(talks / "a.wav"), str(talks / "c.ogg")]
+
+
+def test_a_list_that_is_none(tmp_path, runs, capsys):
+    (tmp_path / "empty.txt").write_text("\n")
+    with pytest.raises(UserError, match="the list names no file"):
+        transcribe.main(["--list", str(tmp_path / "empty.txt"), *runs])
+    with pytest.raises(UserError, match="can't read the list"):
+        transcribe.main(["--list", str(tmp_path / "none.txt"), *runs])
+    with pytest.raises(SystemExit):
+        transcribe.main(runs)
+    assert "give recordings, folders, or --list FILE" in capsys.readouterr().err
+
+
+def _pipe(monkeypatch, content: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+
+
+@pytest.mark.parametrize("name", ["a.wav", "a.mp3"])
+def test_a_pipe_with_a_sound_file(talks, runs, capsys, monkeypatch, name):
+    assert transcribe.main([str(talks / name), *runs]) == 0
+    expected = capsys.readouterr().out
+    _pipe(monkeypatch, (talks / name).read_bytes())
+    assert transcribe.main(["-", *runs]) == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_a_pipe_with_raw_sound(talks, runs, tmp_path, capsys, monkeypatch):
+    assert transcribe.main([str(talks / "a.wav"), *runs]) == 0
+    expected = capsys.readouterr().out
+    integers = np.clip(np.rint(NOISE * 32768), -32768, 32767).astype("<i2")
+    _pipe(monkeypatch, integers.tobytes())
+    assert transcribe.main(["-", "--rate", "16000", *runs, "--output", str(tmp_path)]) == 0
+    assert (tmp_path / "stdin.txt").read_text() == expected
+    _pipe(monkeypatch, b"")
+    assert transcribe.main(["-", "--rate", "16000", *runs]) == 1
+    assert "there are no samples, standard input" in capsys.readouterr().err
+    _pipe(monkeypatch, (talks / "a.wav").read_bytes())  # a sound file is read by its header all the same
+    assert transcribe.main(["-", "--rate", "8000", *runs]) == 0
+    assert capsys.readouterr().out == expected
+    _pipe(monkeypatch, "这不是声音".encode())
+    assert transcribe.main(["-", "--rate", "16000", *runs]) == 1
+    assert "this is text, not sound: it begins with '这不是声音'" in capsys.readouterr().err
+
+
+def test_rate_is_for_a_pipe_alone(talks, runs):
+    with pytest.raises(UserError, match="--rate says what raw sound from a pipe is"):
+        transcribe.main([str(talks / "a.wav"), "--rate", "16000", *runs])
+
+
+def test_a_file_that_ends_early_is_reported_and_the_rest_done(talks, runs, tmp_path, capsys):
+    soundfile.write(talks / "long.flac", np.tile(NOISE, 40), RATE)
+    whole = (talks / "long.flac").read_bytes()
+    (talks / "long.flac").write_bytes(whole[: len(whole) * 9 // 10])
+    files = [str(talks / "long.flac"), str(talks / "c.ogg")]
+    assert transcribe.main([*files, *runs, "--output", str(tmp_path / "out")]) == 1
+    assert "the audio file is cut off" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "out").glob("*.txt")] == ["c.txt"]
+
+
+def test_fusion_needs_a_beam_and_a_run_of_its_kind(talks, runs, language_run):
+    file = str(talks / "a.wav")
+    with pytest.raises(ConfigError, match="helps a beam search"):
+        transcribe.main([file, *runs, "--syllables", str(language_run), "--beam", "1"])
+    with pytest.raises(RunError, match="a run of 'ngram', not of 'syllable_ngram'"):
+        transcribe.main([file, *runs, "--syllables", str(language_run)])
+    with pytest.raises(ConfigError, match="below 0"):
+        transcribe.main([file, *runs, "--fusion-weight", "-1"])
+
+
+@pytest.mark.shared
+def test_real_recordings_of_every_kind(runs, tmp_path, capsys):
+    folders = [
+        SHARED / "audio" / name for name in ("aishell1_two_speakers", "dspspeech20", "words_one_speaker_mp3")
+    ]
+    if not all(folder.is_dir() for folder in folders):
+        pytest.skip(f"no recordings under {SHARED / 'audio'}")
+    files = [
+        str(file)
+        for folder in folders
+        for file in sorted(folder.rglob("*"))
+        if file.suffix in (".flac", ".mp3")
+    ][::400]
+    assert transcribe.main([*files, *runs, "--format", "json", "--output", str(tmp_path)]) == 0
+    assert len(list(tmp_path.glob("[!.]*.json"))) == len(files)
+
+
+def test_joint_search_and_user_words(talks, runs, tmp_path, capsys):
+    words = tmp_path / "words.txt"
+    words.write_text("妮 ni3\n", encoding="utf-8")
+    # The random model hears nothing for sure: the bonus has syllables found.
+    joint = ["--joint", "--joint-bonus", "50", "--n-best", "2", "--words", str(words)]
+    call = [str(talks / "a.wav"), *runs, *joint, "--format", "json"]
+    assert transcribe.main(call) == 0
+    segment = json.loads(capsys.readouterr().out)["segments"][0]
+    assert 1 <= len(segment["n_best"]) <= 2
+    assert len(segment["hanzi"]) > 0
+    assert len(segment["n_best"][0]["confidence"]) == len(segment["hanzi"]) == len(segment["syllables"])
+    words.write_text("妮 blorp\n", encoding="utf-8")
+    with pytest.raises(UserError, match="'妮' can't be read: 'blorp' is no pinyin"):
+        transcribe.main(call)
+    with pytest.raises(ConfigError, match="--language-weight"):
+        transcribe.main([str(talks / "a.wav"), *runs, "--joint", "--language-weight", "-1"])

@@ -1,0 +1,252 @@
+"""Waveforms and features altered: same chance, same result; levels and lengths as asked."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.features.augment import (
+    AugmentConfig,
+    SpecAugmentConfig,
+    add_noise,
+    add_room,
+    augment_waveform,
+    coloured_noise,
+    forget_recordings,
+    generated_room,
+    spec_augment,
+    warp_frequencies,
+)
+from utils.audio.reading import write_wav
+from utils.config import build_config, to_plain
+from utils.errors import ConfigError
+
+RATE = 16_000
+NOTHING = AugmentConfig(speeds=(1.0,), noise_probability=0.0, room_probability=0.0, gain_db=(0.0, 0.0))
+SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "audio"
+
+
+def speech(samples: int = RATE) -> np.ndarray:
+    return (0.1 * np.random.default_rng(5).normal(size=samples)).astype(np.float32)
+
+
+def changed(**values) -> AugmentConfig:
+    return build_config(AugmentConfig, {**to_plain(NOTHING), **values})
+
+
+def decibels(one: np.ndarray, other: np.ndarray) -> float:
+    return float(10 * np.log10(np.mean(np.square(one)) / np.mean(np.square(other))))
+
+
+def peak_hertz(samples: np.ndarray) -> float:
+    return float(np.abs(np.fft.rfft(samples)).argmax() * RATE / len(samples))
+
+
+def test_nothing_asked_nothing_done():
+    np.testing.assert_array_equal(augment_waveform(speech(), np.random.default_rng(0), NOTHING), speech())
+
+
+def test_equal_generators_equal_copies():
+    config = AugmentConfig(noise_probability=1.0, room_probability=1.0)
+    one, same, other = (augment_waveform(speech(), np.random.default_rng(seed), config) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert len(one) != len(other) or not np.array_equal(one, other)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 5000))
+def test_any_copy_is_finite_float32_within_one(seed, samples):
+    config = AugmentConfig(noise_probability=0.7, room_probability=0.7, gain_db=(-20.0, 20.0))
+    copy = augment_waveform(speech(samples), np.random.default_rng(seed), config)
+    assert copy.dtype == np.float32 and copy.ndim == 1 and len(copy)
+    assert np.isfinite(copy).all() and np.abs(copy).max() <= 1.0
+
+
+@pytest.mark.parametrize("speed", [0.9, 1.1, 1.5])
+def test_speed_changes_length_and_pitch(speed):
+    tone = (0.5 * np.sin(2 * np.pi * 1000 * np.arange(RATE) / RATE)).astype(np.float32)
+    faster = augment_waveform(tone, np.random.default_rng(0), changed(speeds=[speed]))
+    assert len(faster) == pytest.approx(RATE / speed, abs=1)
+    assert peak_hertz(faster) == pytest.approx(1000 * speed, abs=2)
+
+
+def test_all_speeds_are_drawn():
+    rng, config = np.random.default_rng(0), changed(speeds=[0.9, 1.0, 1.1])
+    lengths = {len(augment_waveform(speech(), rng, config)) for _ in range(30)}
+    assert sorted(lengths) == [14_545, 16_000, 17_778]
+
+
+@pytest.mark.parametrize("snr", [-5.0, 0.0, 20.0])
+def test_noise_lies_at_the_ratio_asked(snr):
+    noise = coloured_noise(RATE, 1.0, np.random.default_rng(0))
+    assert decibels(speech(), add_noise(speech(), noise, snr) - speech()) == pytest.approx(snr, abs=0.01)
+
+
+def test_noise_leaves_silence_alone_and_silence_adds_nothing():
+    noise = coloured_noise(100, 0.0, np.random.default_rng(0))
+    assert not add_noise(np.zeros(100, np.float32), noise, 10.0).any()
+    np.testing.assert_array_equal(add_noise(noise, np.zeros(100, np.float32), 10.0), noise)
+
+
+@pytest.mark.parametrize("slope", [0.0, 1.0, 2.0])
+def test_coloured_noise_falls_as_asked(slope):
+    noise = coloured_noise(1 << 17, slope, np.random.default_rng(0))
+    assert np.mean(np.square(noise)) == pytest.approx(1, abs=1e-3)
+    power = np.square(np.abs(np.fft.rfft(noise)))
+    low, high = power[1000:2000].mean(), power[10_000:20_000].mean()
+    assert np.log10(low / high) == pytest.approx(slope, abs=0.1)  # ten times the frequency
+
+
+def test_a_room_of_one_impulse_changes_nothing():
+    impulse = np.zeros(500, np.float32)
+    impulse[37] = -0.3  # late, weak, inverted: only the direct sound counts
+    np.testing.assert_allclose(add_room(speech(), impulse), -speech(), atol=1e-5)
+
+
+def test_a_room_equals_the_plain_convolution():
+    response = generated_room(0.05, 3.0, np.random.default_rng(0), RATE)
+    expected = np.convolve(speech(3000), response)[:3000]
+    expected *= np.sqrt(np.mean(speech(3000) ** 2) / np.mean(expected**2))
+    np.testing.assert_allclose(add_room(speech(3000), response), expected, atol=1e-5)
+
+
+def test_a_generated_room_falls_by_60_db():
+    response = generated_room(0.5, 6.0, np.random.default_rng(0), RATE)
+    assert len(response) == 8000 and response[0] == 1.0
+    assert decibels(response[:1], response[1:]) == pytest.approx(6.0 + 10 * np.log10(7999), abs=0.01)
+    assert decibels(response[100:500], response[-400:]) == pytest.approx(60 * 7500 / 8000, abs=3)
+
+
+@pytest.mark.parametrize("length", [500, 40_000], ids=["repeated", "cut"])
+def test_noise_of_a_folder(tmp_path, length):
+    write_wav(tmp_path / "deep" / "hum.wav", 0.5 * np.sin(2 * np.pi * 320 * np.arange(length) / RATE))
+    config = changed(noise_folder=str(tmp_path), noise_probability=1.0, snr_db=[0.0, 0.0])
+    copy = augment_waveform(speech(), np.random.default_rng(0), config)
+    assert peak_hertz(copy - speech()) == pytest.approx(320, abs=1)
+    assert decibels(speech(), copy - speech()) == pytest.approx(0, abs=0.01)
+
+
+def test_rooms_of_a_folder(tmp_path):
+    write_wav(tmp_path / "echo.wav", np.array([0.8] + [0.0] * 99 + [0.4]))
+    copy = augment_waveform(
+        speech(), np.random.default_rng(0), changed(room_folder=str(tmp_path), room_probability=1.0)
+    )
+    echo = speech() + 0.5 * np.concatenate([np.zeros(100), speech()[:-100]])
+    assert np.corrcoef(copy, echo)[0, 1] > 0.9999
+
+
+def test_a_folder_is_read_again_after_it_changed(tmp_path):
+    config = changed(noise_folder=str(tmp_path), noise_probability=1.0, snr_db=[0.0, 0.0])
+    for hertz in (320, 640):
+        write_wav(tmp_path / "hum.wav", 0.5 * np.sin(2 * np.pi * hertz * np.arange(RATE) / RATE))
+        forget_recordings()
+        copy = augment_waveform(speech(), np.random.default_rng(0), config)
+        assert peak_hertz(copy - speech()) == pytest.approx(hertz, abs=1)
+
+
+@pytest.mark.parametrize("gain", [-20.0, 6.0])
+def test_gain(gain):
+    copy = augment_waveform(speech(), np.random.default_rng(0), changed(gain_db=[gain, gain]))
+    assert decibels(copy, speech()) == pytest.approx(gain, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"copies": -1}, "augment.copies is -1"),
+        ({"speeds": []}, r"augment.speeds is \[\]"),
+        ({"speeds": [0.1]}, r"augment.speeds is \[0.1\]"),
+        ({"noise_probability": 1.5}, "noise_probability is 1.5"),
+        ({"snr_db": [10.0, 5.0]}, r"snr_db is \[10.0, 5.0\], the lower value first"),
+        ({"snr_db": [10.0]}, "snr_db"),
+        ({"speed": [1.0]}, "did you mean 'speeds'"),
+    ],
+)
+def test_wrong_settings_are_refused(values, message):
+    with pytest.raises(ConfigError, match=message):
+        build_config(AugmentConfig, values)
+
+
+def test_wrong_mask_settings_are_refused():
+    with pytest.raises(ConfigError, match=r"spec_augment\.time_masks is -1"):
+        build_config(SpecAugmentConfig, {"time_masks": -1})
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 1000), st.integers(1, 300), st.integers(1, 100))
+def test_masks_stay_within_their_limits(seed, frames, bins):
+    config = SpecAugmentConfig(frequency_masks=2, frequency_width=20, time_masks=3, time_width=40)
+    features = np.random.default_rng(seed).normal(size=(frames, bins)).astype(np.float32)
+    before = features.copy()
+    masked = spec_augment(features, np.random.default_rng(seed), config)
+    np.testing.assert_array_equal(features, before)
+    assert masked.shape == features.shape and masked.dtype == np.float32
+    differs = masked != features
+    assert set(np.unique(masked[differs])) <= {features.mean()}
+    assert differs.all(axis=0).sum() <= 2 * min(20, bins)
+    if bins > 40:  # else all bins can be masked
+        assert differs.all(axis=1).sum() <= 3 * min(40, int(0.1 * frames))
+
+
+def test_no_masks():
+    features = np.random.default_rng(0).normal(size=(50, 80)).astype(np.float32)
+    nothing = SpecAugmentConfig(frequency_masks=0, time_masks=0)
+    np.testing.assert_array_equal(spec_augment(features, np.random.default_rng(0), nothing), features)
+
+
+def test_a_warp_moves_what_lies_at_a_bin():
+    features = np.random.default_rng(0).normal(size=(5, 80)).astype(np.float32)
+    np.testing.assert_array_equal(warp_frequencies(features, 1.0), features)
+    tone = np.zeros((3, 80), np.float32)
+    tone[:, 40] = 1.0
+    assert warp_frequencies(tone, 0.8).argmax(axis=1).tolist() == [50] * 3
+    halves = warp_frequencies(np.arange(80, dtype=np.float32)[None], 1.25)[0]
+    np.testing.assert_allclose(halves, np.minimum(1.25 * np.arange(80), 79), rtol=1e-6)
+    assert halves.dtype == np.float32
+
+
+def test_every_utterance_has_a_warp_of_its_own_within_the_limit():
+    config = SpecAugmentConfig(frequency_warp=0.1, frequency_masks=0, time_masks=0)
+    tone = np.zeros((1, 200), np.float32)
+    tone[0, 100] = 1.0
+    places = {int(spec_augment(tone, np.random.default_rng(i), config).argmax()) for i in range(40)}
+    assert len(places) > 8
+    assert min(places) >= 100 / 1.1 - 1 and max(places) <= 100 / 0.9 + 1
+
+
+def test_every_frame_and_bin_is_masked_now_and_then():
+    rng, features = (
+        np.random.default_rng(0),
+        np.random.default_rng(1).normal(size=(100, 80)).astype(np.float32),
+    )
+    touched = sum(spec_augment(features, rng, SpecAugmentConfig()) != features for _ in range(400))
+    by_frame, by_bin = touched.mean(axis=1), touched.mean(axis=0)
+    assert by_frame.min() > 0.4 * by_frame.max() and by_bin.min() > 0.1 * by_bin.max()
+
+
+def test_masking_is_cheap():
+    features = np.random.default_rng(1).normal(size=(450, 80)).astype(np.float32)
+    began = time.process_time()
+    for index in range(200):
+        spec_augment(features, np.random.default_rng([0, 1, index]), SpecAugmentConfig())
+    assert (time.process_time() - began) / 200 < 0.002
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/data/audio here")
+def test_real_noises_and_rooms():
+    config = AugmentConfig(
+        noise_folder=str(SHARED / "noise"),
+        room_folder=str(SHARED / "rooms"),
+        noise_probability=1.0,
+        room_probability=1.0,
+    )
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        copy = augment_waveform(speech(), rng, config)
+        assert np.isfinite(copy).all() and copy.any()

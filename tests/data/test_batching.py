@@ -1,0 +1,328 @@
+"""Batches: every utterance once, within limits, the same wherever an epoch is entered."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.batches.batching import FRAME_MULTIPLE, BatchSource, make_batch, plan_batches, prefetch
+from data.batches.mixture import CorpusShare
+from data.features.augment import AugmentConfig, SpecAugmentConfig, spec_augment
+from data.features.cache import FeatureCache, prepare_features
+from data.manifest import Utterance
+from utils.audio.reading import write_wav
+from utils.features.speech import FeatureConfig
+
+LIMITS = {"batch_frames": 3000, "max_batch": 16}
+
+
+def lengths(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(20, 1200, size=count)
+
+
+def plan(
+    frames: np.ndarray, epoch: int = 1, seed: int = 0, shuffle: bool = True, **limits
+) -> list[list[int]]:
+    batches = plan_batches(frames, **LIMITS | limits, seed=seed, epoch=epoch, shuffle=shuffle)
+    return [batch.tolist() for batch in batches]
+
+
+def padded(frames: np.ndarray, batch: list[int]) -> int:
+    longest = int(frames[batch].max())
+    return len(batch) * (longest + -longest % FRAME_MULTIPLE)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 4000), max_size=300),
+    st.integers(1, 5000),
+    st.integers(1, 40),
+    st.integers(0, 99),
+    st.booleans(),
+)
+def test_every_utterance_once_within_both_limits(frames, batch_frames, max_batch, seed, shuffle):
+    frames = np.array(frames, int)
+    batches = plan(frames, seed=seed, shuffle=shuffle, batch_frames=batch_frames, max_batch=max_batch)
+    assert sorted(i for batch in batches for i in batch) == list(range(len(frames)))
+    for batch in batches:
+        assert 1 <= len(batch) <= max_batch
+        assert len(batch) == 1 or padded(frames, batch) <= batch_frames
+
+
+def test_the_plan_depends_on_seed_and_epoch_alone():
+    frames = lengths(500)
+    assert plan(frames, 3, 7) == plan(frames, 3, 7)
+    assert plan(frames, 3, 7) != plan(frames, 4, 7)
+    assert plan(frames, 3, 7) != plan(frames, 3, 8)
+
+
+def test_neighbours_change_between_epochs():
+    frames = lengths(2000)
+    groups = [{frozenset(batch) for batch in plan(frames, epoch)} for epoch in (1, 2)]
+    assert len(groups[0] & groups[1]) < 0.05 * len(groups[0])
+
+
+def test_batches_come_in_random_order_of_length():
+    frames = lengths(2000)
+    longest = np.array([frames[batch].max() for batch in plan(frames)])
+    assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.2
+
+
+@pytest.mark.parametrize("count", [300, 5000])
+def test_little_is_padding(count):
+    frames = lengths(count)
+    share = frames.sum() / sum(padded(frames, batch) for batch in plan(frames))
+    assert share > 0.9
+    in_order = np.arange(count)[: count // 16 * 16].reshape(-1, 16)
+    assert share > frames[in_order].sum() / sum(padded(frames, batch) for batch in in_order.tolist()) + 0.3
+
+
+def test_not_shuffled_is_longest_first():
+    frames = np.array([100, 300, 200, 300, 16])
+    assert plan(frames, shuffle=False, batch_frames=608) == [[1, 3], [2, 0], [4]]
+    assert plan(frames, 1, shuffle=False) == plan(frames, 2, shuffle=False)
+
+
+def test_a_too_long_utterance_is_a_batch_of_its_own():
+    batches = {frozenset(batch) for batch in plan(np.array([10, 5000, 12, 6000]))}
+    assert batches == {frozenset([0, 2]), frozenset([1]), frozenset([3])}
+
+
+def test_planning_is_fast():
+    frames = lengths(130_000)
+    began = time.process_time()
+    plan_batches(frames, **LIMITS, seed=0, epoch=1, shuffle=True)
+    assert time.process_time() - began < 1.0
+
+
+def test_make_batch_pads_with_zeros():
+    one, two = np.ones((3, 2), np.float16), np.full((17, 2), 2.0, np.float32)
+    batch = make_batch(["a", "b"], [one, two], [np.array([5, 6, 7]), np.array([8])])
+    assert batch.ids == ["a", "b"]
+    assert batch.features.shape == (2, 32, 2) and batch.features.dtype == np.float32
+    assert batch.feature_lengths.tolist() == [3, 17] and batch.feature_lengths.dtype == np.int32
+    assert batch.labels.tolist() == [[5, 6, 7], [8, 0, 0]] and batch.labels.dtype == np.int32
+    assert batch.label_lengths.tolist() == [3, 1] and batch.label_lengths.dtype == np.int32
+    assert (batch.features[0, :3] == 1).all() and (batch.features[1, :17] == 2).all()
+    assert batch.features.sum() == 3 * 2 + 17 * 2 * 2
+
+
+def test_make_batch_without_labels_keeps_a_column():
+    batch = make_batch(["a"], [np.ones((3, 2))], [np.zeros(0, np.int32)], frame_multiple=4)
+    assert batch.labels.shape == (1, 1) and batch.label_lengths.tolist() == [0]
+    assert batch.features.shape == (1, 4, 2)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> tuple:
+    """(cache with 2 copies, utterances, labels) of 30 recordings; label n belongs to utterance n."""
+    folder: Path = tmp_path_factory.mktemp("corpus")
+    utterances = []
+    for index in range(30):
+        path = folder / f"u{index}.wav"
+        write_wav(path, 0.1 * np.random.default_rng(index).normal(size=1600 + 640 * index))
+        utterances.append(Utterance(f"u{index}", path, 0.1, "s", ("ma1",), "妈"))
+    copies = AugmentConfig(copies=2, speeds=(0.5, 2.0), noise_probability=0.0, room_probability=0.0)
+    cache = prepare_features(utterances, FeatureConfig(), folder / "cache", copies, workers=1)
+    return cache, utterances, [np.array([index], np.int32) for index in range(30)]
+
+
+def source(corpus: tuple, **changes) -> BatchSource:
+    settings = {
+        "batch_frames": 400,
+        "max_batch": 6,
+        "seed": 3,
+        "shuffle": True,
+        "spec_augment": SpecAugmentConfig(),
+    }
+    return BatchSource(*corpus, **settings | changes)
+
+
+def assert_same(one: list, other: list) -> None:
+    assert [batch.ids for batch in one] == [batch.ids for batch in other]
+    for left, right in zip(one, other, strict=True):
+        for name in ("features", "feature_lengths", "labels", "label_lengths"):
+            np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
+
+
+def test_an_epoch_holds_every_utterance_with_its_own_labels(corpus):
+    batches = list(source(corpus).batches(epoch=1))
+    assert len(batches) == source(corpus).steps(1) > 3
+    seen = [name for batch in batches for name in batch.ids]
+    assert sorted(seen) == sorted(u.id for u in corpus[1])
+    for batch in batches:
+        assert [f"u{label}" for label in batch.labels[:, 0]] == batch.ids
+        assert batch.features.shape[1] % FRAME_MULTIPLE == 0
+        assert batch.features.shape[0] * batch.features.shape[1] <= 400 or len(batch.ids) == 1
+        for row, length in enumerate(batch.feature_lengths):
+            assert not batch.features[row, length:].any()
+
+
+def test_resuming_at_any_step_gives_the_same_rest(corpus):
+    whole = list(source(corpus).batches(epoch=2))
+    for step in (1, 3, len(whole)):
+        assert_same(list(source(corpus).batches(2, step)), whole[step:])
+
+
+@pytest.mark.parametrize("count", [2, 4, 7])
+def test_the_shares_of_a_batch_are_the_batch(corpus, count):
+    whole = list(source(corpus).batches(1, 2))
+    shares = [list(source(corpus).batches(1, 2, share=(index, count))) for index in range(count)]
+    assert (
+        any(not len(share.features) for share in shares[-1]) or count < 7
+    )  # an empty share has the shapes too
+    for step, batch in enumerate(whole):
+        for index in range(count):
+            share = shares[index][step]
+            assert share.ids == batch.ids
+            for name in ("features", "feature_lengths", "labels", "label_lengths"):
+                np.testing.assert_array_equal(getattr(share, name), getattr(batch, name)[index::count])
+
+
+def test_a_share_reads_its_own_features_only(corpus, monkeypatch):
+    read = []
+    features = FeatureCache.features
+
+    def record(cache, name, copy=0):
+        read.append(name)
+        return features(cache, name, copy)
+
+    monkeypatch.setattr(FeatureCache, "features", record)
+    seen = [name for batch in source(corpus).batches(1, share=(1, 3)) for name in batch.ids[1::3]]
+    assert read == seen and 0 < len(seen) < 15
+    with pytest.raises(ValueError, match="no share 3 of 3"):
+        source(corpus).batches(1, share=(3, 3))
+
+
+def test_epochs_and_seeds_differ(corpus):
+    first = [batch.ids for batch in source(corpus).batches(1)]
+    assert first != [batch.ids for batch in source(corpus).batches(2)]
+    assert first != [batch.ids for batch in source(corpus, seed=4).batches(1)]
+
+
+def test_training_uses_all_copies_and_evaluation_the_recording(corpus):
+    cache, utterances, _ = corpus
+    lengths_seen = {u.id: set() for u in utterances}
+    for epoch in range(1, 16):
+        for batch in source(corpus, spec_augment=None).batches(epoch):
+            for name, length in zip(batch.ids, batch.feature_lengths, strict=True):
+                lengths_seen[name].add(int(length))
+    possible = {name: {cache.frames(name, copy) for copy in range(3)} for name in lengths_seen}
+    assert all(lengths_seen[name] <= possible[name] for name in possible)
+    assert sum(lengths_seen[name] == possible[name] for name in possible) > 25
+    for batch in source(corpus, shuffle=False, spec_augment=None).batches(1):
+        for row, name in enumerate(batch.ids):
+            recording = cache.features(name)
+            np.testing.assert_array_equal(batch.features[row, : len(recording)], recording.astype(np.float32))
+
+
+def test_masks_depend_on_seed_epoch_and_utterance(corpus):
+    cache, _, _ = corpus
+    config = SpecAugmentConfig(time_width_ratio=0.5)
+    for batch in source(corpus, shuffle=False, spec_augment=config).batches(5):
+        for row, name in enumerate(batch.ids):
+            rng = np.random.default_rng([3, 5, 2, int(name[1:])])
+            expected = spec_augment(cache.features(name).astype(np.float32), rng, config)
+            np.testing.assert_array_equal(batch.features[row, : len(expected)], expected)
+
+
+def test_a_repeated_utterance_has_masks_of_its_own(corpus):
+    cache, utterances, labels = corpus
+    twice = source((cache, [utterances[29]] * 2, [labels[29]] * 2), shuffle=False)
+    (batch,) = twice.batches(1)
+    assert batch.ids == ["u29", "u29"]
+    assert not np.array_equal(batch.features[0], batch.features[1])
+
+
+def test_as_many_labels_as_utterances(corpus):
+    cache, utterances, labels = corpus
+    with pytest.raises(ValueError, match="30 utterances, but labels for 29"):
+        source((cache, utterances, labels[1:]))
+
+
+def threads() -> int:
+    return threading.active_count()
+
+
+def test_prefetch_keeps_the_order_and_ends_its_thread():
+    before = threads()
+    assert list(prefetch(range(100), 3)) == list(range(100))
+    assert list(prefetch([], 1)) == []
+    assert threads() == before
+
+
+@pytest.mark.parametrize("depth", [1, 4])
+def test_prefetch_runs_ahead_but_not_too_far(depth):
+    made = []
+
+    def items():
+        for item in range(50):
+            made.append(item)
+            yield item
+
+    reader = prefetch(items(), depth)
+    assert next(reader) == 0
+    deadline = time.monotonic() + 20
+    while len(made) <= depth and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    # One item was taken, `depth` wait, and one more is in the thread's hands.
+    assert depth < len(made) <= depth + 2
+    reader.close()
+
+
+def test_prefetch_passes_exceptions_on_at_their_place():
+    def items():
+        yield 1
+        raise KeyError("the second")
+
+    before, reader = threads(), prefetch(items(), 4)
+    assert next(reader) == 1
+    with pytest.raises(KeyError, match="the second"):
+        next(reader)
+    assert threads() == before
+
+
+@pytest.mark.parametrize("depth", [1, 4])
+def test_a_closed_prefetch_ends_its_thread(depth):
+    before = threads()
+    for taken in range(4):
+        reader = prefetch(iter(range(1000)), depth)
+        for _ in range(taken):
+            next(reader)
+        reader.close()
+    assert threads() == before
+
+
+def test_an_abandoned_epoch_ends_its_thread(corpus):
+    before = threads()
+    for _batch in source(corpus).batches(1):
+        break
+    deadline = time.monotonic() + 5
+    while threads() > before and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert threads() == before
+
+
+def test_a_mixture_reads_each_corpus_as_often_as_its_weight_says(corpus):
+    shares = (CorpusShare(10, 0.5), CorpusShare(20, 2.0))
+    mixed = source(corpus, mixture=shares)
+    seen = Counter(name for epoch in (1, 2) for batch in mixed.batches(epoch) for name in batch.ids)
+    assert [seen[f"u{index}"] for index in range(30)] == [1] * 10 + [4] * 20
+    for batch in mixed.batches(1):
+        assert [f"u{label}" for label in batch.labels[:, 0]] == batch.ids
+    whole = list(mixed.batches(2))
+    assert len(whole) == mixed.steps(2)
+    assert_same(list(mixed.batches(2, 3)), whole[3:])
+
+
+def test_a_mixture_of_other_utterances_is_refused(corpus):
+    with pytest.raises(ValueError, match="30 utterances, but a mixture of 29"):
+        source(corpus, mixture=[CorpusShare(29)])

@@ -1,0 +1,80 @@
+"""Words as text: all there, common ones more often, the same for the same seed; a dictionary made up."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+
+import pytest
+
+from data.text.dictionary_text import dictionary_lines, read_dictionary
+from utils.errors import ConfigError
+from utils.mandarin.pinyin import is_hanzi
+
+WORDS = {"的": 10_000, "中国": 160, "人民": 10, "图书馆": 1, "无": 0, "罕见词": 0}
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Puts a package ``jieba`` with this dictionary on the path; importing it would fail."""
+
+    def installed(dictionary: str | None) -> None:
+        package = tmp_path / "jieba"
+        package.mkdir()
+        (package / "__init__.py").write_text("raise AssertionError('imported')", encoding="utf-8")
+        if dictionary is not None:
+            (package / "dict.txt").write_text(dictionary, encoding="utf-8")
+        monkeypatch.syspath_prepend(str(tmp_path))
+
+    return installed
+
+
+def test_the_dictionary_is_read_without_its_package(install):
+    install("AT&T 3 nz\nB超 3 n\n中国 160 ns\n的 318825 uj\n图书馆 7 n\n")
+    words = read_dictionary()
+    assert (words["中国"], words["的"], words["图书馆"]) == (160, 318825, 7)
+    assert "B超" not in words
+    assert "jieba" not in sys.modules
+    assert words["一丝不苟"] == 1  # pypinyin's phrases, with what they are read by
+    assert all(is_hanzi(word) for word in words)
+
+
+@pytest.mark.parametrize("dictionary", [None, "中国 ns\n", "中国 viel ns\n"])
+def test_a_damaged_dictionary_is_named(install, dictionary):
+    install(dictionary)
+    with pytest.raises(ConfigError, match=r"jieba.*dict\.txt.*pip install jieba"):
+        read_dictionary()
+
+
+def test_who_has_no_dictionary_is_told_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="pip install jieba"):
+        read_dictionary()
+
+
+def test_each_word_of_two_hanzi_and_more_is_there_once():
+    lines = list(dictionary_lines({f"中{chr(0x4E00 + i)}": i for i in range(20)} | {"的": 5}, 0))
+    assert [len(line) for line in lines] == [16, 16, 8]
+    pairs = ["".join(line)[i : i + 2] for line in lines for i in range(0, len(line), 2)]
+    assert sorted(pairs) == sorted(f"中{chr(0x4E00 + i)}" for i in range(20))
+    assert pairs != sorted(pairs)
+
+
+def test_words_are_drawn_by_a_power_of_their_use():
+    text = "".join(dictionary_lines(WORDS, 60_000, power=0.5))
+    found = Counter({word: text.count(word) - (len(word) > 1) for word in WORDS})
+    total = 100 + 160**0.5 + 10**0.5 + 1
+    for word, weight in (("的", 100), ("中国", 160**0.5), ("人民", 10**0.5), ("图书馆", 1)):
+        assert found[word] == pytest.approx(60_000 * weight / total, rel=0.1)
+    assert (found["无"], found["罕见词"]) == (0, 0)
+
+
+def test_the_same_seed_gives_the_same_lines():
+    assert list(dictionary_lines(WORDS, 100)) == list(dictionary_lines(WORDS, 100, seed=0))
+    assert list(dictionary_lines(WORDS, 100)) != list(dictionary_lines(WORDS, 100, seed=1))
+
+
+def test_nothing_to_draw_from_is_an_error():
+    for words in ({}, {"无": 0}):
+        with pytest.raises(ConfigError, match="without words"):
+            list(dictionary_lines(words, 10))

@@ -1,0 +1,231 @@
+import hashlib
+import http.server
+import threading
+from collections import namedtuple
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from data.corpora import thchs30
+from data.corpora.tools import command
+from data.corpora.tools.download import (
+    ATTEMPTS,
+    Archive,
+    check_space,
+    download_corpus,
+    fetch,
+    unpack,
+    verify,
+)
+from tests.support.archives import tar_bytes
+from utils.errors import CorpusError
+
+CONTENT = bytes(range(256)) * 40  # 10,240 bytes
+
+
+@dataclass
+class Server:
+    """What the server does, and what it was asked for."""
+
+    content: bytes = CONTENT
+    ranges: bool = True
+    drop_after: int | None = None  # bytes of each answer, then the connection ends
+    status: int = 200
+    asked: list[str | None] = field(default_factory=list)
+    url: str = ""
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        server = self.server.behaviour
+        wanted = self.headers.get("Range")
+        server.asked.append(wanted)
+        if server.status != 200:
+            self.send_error(server.status)
+            return
+        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and server.ranges else 0
+        size = len(server.content)
+        if start >= size:
+            self.send_response(416)
+            self.send_header("Content-Range", f"bytes */{size}")
+            self.end_headers()
+            return
+        self.send_response(206 if start else 200)
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{size - 1}/{size}")
+        self.send_header("Content-Length", str(size - start))
+        self.end_headers()
+        end = size if server.drop_after is None else start + server.drop_after
+        self.wfile.write(server.content[start:end])
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def server():
+    behaviour = Server()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as httpd:
+        httpd.behaviour = behaviour
+        behaviour.url = f"http://127.0.0.1:{httpd.server_port}/corpus.tgz"
+        thread = threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield behaviour
+        httpd.shutdown()
+        thread.join()
+
+
+def archive_of(content: bytes, url: str) -> Archive:
+    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    return Archive(url=url, md5=md5, folder="corpus", unpacked=2.0)
+
+
+def test_whole_file_in_one_go(server, tmp_path):
+    part = fetch(server.url, tmp_path / "x.part", pause=0)
+    assert part.read_bytes() == CONTENT
+    assert server.asked == [None]
+
+
+def test_dropped_connection_goes_on_where_it_was(server, tmp_path):
+    server.drop_after = 4000
+    assert fetch(server.url, tmp_path / "x.part", pause=0).read_bytes() == CONTENT
+    assert server.asked == [None, "bytes=4000-", "bytes=8000-"]
+
+
+def test_second_run_goes_on_from_the_file_of_the_first(server, tmp_path):
+    (tmp_path / "x.part").write_bytes(CONTENT[:1234])
+    assert fetch(server.url, tmp_path / "x.part", pause=0).read_bytes() == CONTENT
+    assert server.asked == ["bytes=1234-"]
+
+
+def test_complete_part_and_part_of_another_file(server, tmp_path):
+    (tmp_path / "x.part").write_bytes(CONTENT)
+    assert fetch(server.url, tmp_path / "x.part", pause=0).read_bytes() == CONTENT
+    (tmp_path / "x.part").write_bytes(CONTENT * 2)
+    assert fetch(server.url, tmp_path / "x.part", pause=0).read_bytes() == CONTENT
+    assert server.asked == ["bytes=10240-", "bytes=20480-", None]
+
+
+def test_server_without_ranges_sends_all_again(server, tmp_path):
+    server.ranges = False
+    (tmp_path / "x.part").write_bytes(b"?" * 500)
+    assert fetch(server.url, tmp_path / "x.part", pause=0).read_bytes() == CONTENT
+
+
+def test_a_full_disk_is_no_failure_of_the_network(server, tmp_path):
+    (tmp_path / "x.part").symlink_to("/dev/full")
+    with pytest.raises(CorpusError, match=r"can't write to the disk .*No space left.*free some space"):
+        fetch(server.url, tmp_path / "x.part", pause=0)
+    assert len(server.asked) == 1, "tried again"
+    with pytest.raises(CorpusError, match=r"can't write .*Is a directory"):
+        (tmp_path / "folder").mkdir()
+        fetch(server.url, tmp_path / "folder", pause=0)
+
+
+def test_no_progress_ends_with_what_to_do(server, tmp_path):
+    server.drop_after = 0
+    with pytest.raises(CorpusError, match="run the command again: it goes on after 0 bytes"):
+        fetch(server.url, tmp_path / "x.part", pause=0)
+    assert len(server.asked) == ATTEMPTS
+
+
+@pytest.mark.parametrize(("status", "requests"), [(404, 1), (503, ATTEMPTS)])
+def test_refusal_is_final_but_an_overloaded_server_is_asked_again(server, tmp_path, status, requests):
+    server.status = status
+    with pytest.raises(CorpusError, match=str(status)):
+        fetch(server.url, tmp_path / "x.part", pause=0)
+    assert len(server.asked) == requests
+
+
+def test_only_the_web(tmp_path):
+    with pytest.raises(CorpusError, match="not a web address"):
+        fetch("file:///etc/passwd", tmp_path / "x.part")
+
+
+def test_wrong_checksum_removes_the_file(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(CONTENT)
+    verify(path, "sha256", hashlib.sha256(CONTENT).hexdigest().upper())
+    with pytest.raises(CorpusError, match="md5 is"):
+        verify(path, "md5", "0" * 32)
+    assert not path.exists()
+
+
+def test_disk_must_hold_archive_and_what_comes_out(server, tmp_path, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage(0, 0, 30_000))
+    fetch(server.url, tmp_path / "a.part", unpacked=1.9, pause=0)
+    with pytest.raises(CorpusError, match=r"are needed, 0\.0 GB are free"):
+        fetch(server.url, tmp_path / "b.part", unpacked=2.0, pause=0)
+    assert not (tmp_path / "b.part").exists()
+    with pytest.raises(CorpusError, match=r"31\.0 GB are needed"):
+        check_space(tmp_path, 31_000_000_000)
+
+
+def test_download_unpacks_once_and_leaves_nothing_else(server, tmp_path):
+    server.content = tar_bytes({"corpus/data/a.wav.trn": b"text", "corpus/readme": b""})
+    archive = archive_of(server.content, server.url)
+    folder = download_corpus(archive, tmp_path / "new", pause=0)
+    assert (folder / "data" / "a.wav.trn").read_bytes() == b"text"
+    assert [path.name for path in folder.parent.iterdir()] == ["corpus"]
+    assert download_corpus(archive, tmp_path / "new") == folder
+    assert len(server.asked) == 1
+
+
+def test_checksum_given_by_the_user_counts(server, tmp_path):
+    server.content = tar_bytes({"corpus/readme": b""})
+    archive = archive_of(b"another file", server.url)
+    with pytest.raises(CorpusError, match="md5 is"):
+        download_corpus(archive, tmp_path, pause=0)
+    assert not any(tmp_path.iterdir())
+    download_corpus(archive, tmp_path, sha256=hashlib.sha256(server.content).hexdigest(), pause=0)
+    assert (tmp_path / "corpus" / "readme").exists()
+
+
+def test_without_a_sum_the_size_is_checked_before_the_file_is_loaded(server, tmp_path):
+    server.content = tar_bytes({"corpus/readme": b"text"})
+    size = len(server.content)
+    archive = Archive(url=server.url, md5="", folder="corpus", unpacked=2.0, size=size + 1)
+    with pytest.raises(CorpusError, match=rf"has {size} bytes there, {size + 1} are expected"):
+        download_corpus(archive, tmp_path, pause=0)
+    assert not any(tmp_path.iterdir())
+    sum_of_user = hashlib.sha256(server.content).hexdigest()
+    assert download_corpus(archive, tmp_path / "a", sha256=sum_of_user, pause=0).is_dir()
+    assert download_corpus(replace(archive, size=size), tmp_path / "b", pause=0).is_dir()
+
+
+def test_gzip_sum_at_the_end_of_an_archive_is_checked(tmp_path):
+    content = bytearray(tar_bytes({"corpus/a": CONTENT}))
+    content[-5] ^= 1  # in the last 8 bytes: checksum and length
+    (tmp_path / "corpus.tgz").write_bytes(content)
+    with pytest.raises(CorpusError, match="damaged"):
+        unpack(tmp_path / "corpus.tgz", tmp_path / "corpus")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (tar_bytes({"../evil": b""}), "unsafe"),
+        (tar_bytes({"corpus/a": CONTENT})[:-200], "damaged"),
+        (b"<html>not an archive</html>", "damaged"),
+        (tar_bytes({"other/a": b""}), "no folder corpus inside"),
+    ],
+    ids=["unsafe", "cut off", "no archive", "other folder"],  # not by content: it holds the time
+)
+def test_bad_archives_leave_nothing_behind(tmp_path, content, message):
+    (tmp_path / "in").mkdir()
+    file = tmp_path / "in" / "corpus.tgz"
+    file.write_bytes(content)
+    with pytest.raises(CorpusError, match=message):
+        unpack(file, tmp_path / "in" / "corpus")
+    assert [path.name for path in (tmp_path / "in").iterdir()] == ["corpus.tgz"]
+    assert not (tmp_path / "evil").exists()
+
+
+def test_command_downloads_from_a_mirror(server, tmp_path, capsys):
+    server.content = tar_bytes({"corpus/readme": b""})
+    archive = archive_of(server.content, "https://www.openslr.org/never-asked")
+    arguments = ["download", str(tmp_path), "--url", server.url]
+    options = command.corpus_parser(thchs30.CORPUS, archive, "about").parse_args(arguments)
+    assert command.corpus_command(thchs30.CORPUS, archive, options) == 0
+    assert "python -m data.corpora.thchs30 prepare" in capsys.readouterr().out

@@ -1,0 +1,580 @@
+"""The cache: computed once, never stale, whatever is killed, changed or broken in between."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import psutil
+import pytest
+
+import data.features.cache as feature_cache
+from data.features.augment import AugmentConfig, augment_waveform
+from data.features.cache import prepare_features
+from data.manifest import Utterance
+from utils.audio.reading import read_audio, write_wav
+from utils.errors import AudioError, CorpusError
+from utils.features.speech import FeatureConfig, extract_features, settings_hash
+
+ROOT = Path(__file__).parents[2]
+CONFIG = FeatureConfig()
+COPIES = AugmentConfig(copies=2, noise_probability=0.5, room_probability=0.5)
+
+
+def recordings(folder: Path, count: int = 6, prefix: str = "u") -> list[Utterance]:
+    """Utterances of noise, 0.2 s and longer."""
+    made = []
+    for index in range(count):
+        path = folder / f"{prefix}{index}.wav"
+        write_wav(path, 0.1 * np.random.default_rng(index).normal(size=3200 + 800 * index))
+        made.append(Utterance(f"{prefix}{index}", path, 0.2 + 0.05 * index, "s", ("ma1",), "妈"))
+    return made
+
+
+@pytest.fixture
+def corpus(tmp_path) -> list[Utterance]:
+    return recordings(tmp_path / "audio")
+
+
+@pytest.fixture
+def computed(monkeypatch) -> list[tuple[str, int]]:
+    """Fills with (id, copy) of what is computed in this process."""
+    seen: list[tuple[str, int]] = []
+    original = feature_cache._copies
+
+    def record(name, audio, copies, job):
+        seen.extend((name, copy) for copy in copies)
+        return original(name, audio, copies, job)
+
+    monkeypatch.setattr(feature_cache, "_copies", record)
+    return seen
+
+
+def all_features(cache) -> dict[tuple[str, int], np.ndarray]:
+    return {
+        (name, copy): np.array(cache.features(name, copy))
+        for name in cache.ids
+        for copy in range(cache.copies + 1)
+    }
+
+
+def assert_same(one, other):
+    one, other = all_features(one), all_features(other)
+    assert one.keys() == other.keys()
+    for key, values in one.items():
+        np.testing.assert_array_equal(values, other[key])
+
+
+@pytest.mark.parametrize("kind", ["spectrogram", "filter_bank", "mfcc"])
+def test_holds_the_features_of_each_recording(tmp_path, corpus, kind):
+    config = FeatureConfig(kind)
+    cache = prepare_features(corpus, config, tmp_path / "cache", workers=1)
+    assert cache.ids == tuple(u.id for u in corpus) and cache.copies == 0
+    for utterance in corpus:
+        expected = extract_features(read_audio(utterance.audio), config)
+        features = cache.features(utterance.id)
+        assert features.dtype == np.float16 and features.shape == expected.shape
+        assert not features.flags.writeable
+        np.testing.assert_array_equal(features, expected.astype(np.float16))
+        assert cache.frames(utterance.id) == len(expected)
+    assert cache.frame_counts[:, 0].tolist() == [cache.frames(u.id) for u in corpus]
+    assert cache.rows(["u2", "u0"]).tolist() == [2, 0]
+
+
+def test_copies_depend_on_seed_id_and_number_alone(tmp_path, corpus):
+    cache = prepare_features(corpus, CONFIG, tmp_path / "one", COPIES, workers=1, seed=7)
+    assert cache.copies == 2
+    rng = np.random.default_rng([7, 2, *b"u3"])
+    expected = extract_features(augment_waveform(read_audio(corpus[3].audio), rng, COPIES), CONFIG)
+    np.testing.assert_array_equal(cache.features("u3", 2), expected.astype(np.float16))
+    assert not np.array_equal(cache.features("u3", 1), cache.features("u3", 2))
+    np.testing.assert_array_equal(
+        cache.features("u3"), extract_features(read_audio(corpus[3].audio), CONFIG).astype(np.float16)
+    )
+
+
+def test_workers_and_order_change_nothing(tmp_path, corpus):
+    one = prepare_features(corpus, CONFIG, tmp_path / "one", COPIES, workers=1)
+    two = prepare_features(corpus[::-1], CONFIG, tmp_path / "two", COPIES, workers=2)
+    assert_same(one, two)
+    assert two.ids == one.ids[::-1]
+
+
+def test_unchanged_is_not_computed_again(tmp_path, corpus, computed):
+    first = prepare_features(corpus, CONFIG, tmp_path, COPIES, workers=1)
+    assert len(computed) == 18
+    again = prepare_features(corpus, CONFIG, tmp_path, COPIES, workers=1)
+    assert len(computed) == 18
+    assert_same(first, again)
+
+
+def test_added_utterances_and_copies_are_all_that_is_computed(tmp_path, corpus, computed):
+    prepare_features(corpus[:4], CONFIG, tmp_path, workers=1)
+    computed.clear()
+    prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    assert sorted(computed) == [("u4", 0), ("u5", 0)]
+    computed.clear()
+    prepare_features(corpus[:2], CONFIG, tmp_path, AugmentConfig(copies=1), workers=1)
+    assert sorted(computed) == [("u0", 1), ("u1", 1)]
+    computed.clear()
+    prepare_features(corpus[:2], CONFIG, tmp_path, AugmentConfig(copies=2), workers=1)
+    assert sorted(computed) == [("u0", 2), ("u1", 2)]
+
+
+def test_a_changed_file_is_computed_again(tmp_path, corpus, computed):
+    prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    computed.clear()
+    state = corpus[1].audio.stat()
+    samples = read_audio(corpus[1].audio)
+    write_wav(corpus[1].audio, -samples[::-1])  # same size
+    os.utime(corpus[1].audio, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
+    cache = prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    assert computed == [("u1", 0)]
+    np.testing.assert_array_equal(
+        cache.features("u1"), extract_features(read_audio(corpus[1].audio), CONFIG).astype(np.float16)
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"feature_config": FeatureConfig(bins=40)},
+        {"feature_config": FeatureConfig(normalise="none")},
+        {"augment": AugmentConfig(copies=1, speeds=(0.8,))},
+        {"seed": 1},
+    ],
+    ids=["bins", "normalise", "augment", "seed"],
+)
+def test_a_changed_setting_never_gives_stale_features(tmp_path, corpus, computed, change):
+    settings = {"feature_config": CONFIG, "augment": AugmentConfig(copies=1), "seed": 0, "workers": 1}
+    prepare_features(corpus[:2], folder=tmp_path, **settings)
+    computed.clear()
+    after = prepare_features(corpus[:2], folder=tmp_path, **settings | change)
+    assert {("u0", 1), ("u1", 1)} <= set(computed)
+    assert_same(after, prepare_features(corpus[:2], folder=tmp_path / "fresh", **settings | change))
+
+
+def test_a_changed_noise_recording_makes_new_copies(tmp_path, corpus, computed):
+    noise = tmp_path / "noise" / "hum.wav"
+    config = AugmentConfig(copies=1, noise_probability=1.0, noise_folder=str(noise.parent))
+    write_wav(noise, 0.1 * np.random.default_rng(0).normal(size=8000))
+    first = np.array(prepare_features(corpus[:1], CONFIG, tmp_path, config, workers=1).features("u0", 1))
+    write_wav(noise, np.sin(np.arange(9000)))
+    second = prepare_features(corpus[:1], CONFIG, tmp_path, config, workers=1).features("u0", 1)
+    assert computed == [("u0", 0), ("u0", 1), ("u0", 1)]
+    assert not np.array_equal(first, second)
+
+
+def test_repeated_utterances_are_computed_once(tmp_path, corpus, computed):
+    cache = prepare_features([*corpus, *corpus], CONFIG, tmp_path, workers=1)
+    assert len(computed) == len(cache.ids) == 6
+
+
+def test_one_id_for_two_recordings_is_refused(tmp_path, corpus):
+    twin = Utterance("u0", corpus[1].audio, 0.2, "s", ("ma1",), "妈")
+    with pytest.raises(CorpusError, match=r"two recordings have the id 'u0', .*u0\.wav and .*u1\.wav"):
+        prepare_features([*corpus, twin], CONFIG, tmp_path, workers=1)
+
+
+def test_no_utterances(tmp_path):
+    cache = prepare_features([], CONFIG, tmp_path, workers=2)
+    assert cache.ids == () and cache.frame_counts.shape == (0, 1)
+
+
+def test_all_unusable_recordings_are_named_and_the_others_kept(tmp_path, corpus):
+    corpus[1].audio.write_text("not audio")
+    corpus[2].audio.unlink()
+    corpus[4].audio.write_bytes(corpus[5].audio.read_bytes()[:2000])
+    with pytest.raises(
+        AudioError, match=r"3 of 6 recordings are not usable \(u1: not readable.*u2: no such.*u4: .*cut off"
+    ) as caught:
+        prepare_features(corpus, CONFIG, tmp_path / "cache", workers=2)
+    listed = Path(str(caught.value.where)).read_text(encoding="utf-8").splitlines()
+    assert [line.split("\t")[0] for line in listed] == ["u1", "u2", "u4"]
+    good = [corpus[i] for i in (0, 3, 5)]
+    before = {path.name for path in (tmp_path / "cache").rglob("*.npy")}
+    assert prepare_features(good, CONFIG, tmp_path / "cache").ids == ("u0", "u3", "u5")
+    assert {path.name for path in (tmp_path / "cache").rglob("*.npy")} == before
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, corpus):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(AudioError, match=r"features can't be written \(.*\), .*file/filter_bank"):
+        prepare_features(corpus, CONFIG, tmp_path / "file", workers=1)
+
+
+def test_a_full_disk_is_named(tmp_path, corpus, monkeypatch):
+    def full(path, array):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(AudioError, match=r"features can't be written \(No space left on device\)"):
+        prepare_features(corpus, CONFIG, tmp_path / "cache", workers=1)
+    assert not list((tmp_path / "cache").rglob("*.npy"))
+
+
+def test_a_disk_that_fills_up_leaves_whole_shards_only(tmp_path, computed, small_disk):
+    """The manifest says nothing of the lengths, so the lack of space shows only while writing."""
+    corpus = [replace(u, seconds=0.0) for u in recordings(tmp_path / "audio", 40)]
+    with pytest.raises(AudioError, match=rf"\(No space left on device\), {small_disk}.*, free some space"):
+        prepare_features(corpus, CONFIG, small_disk, AugmentConfig(copies=3))
+    left = {path.name for path in small_disk.rglob("*.npy")}
+    assert left and all(name.replace(".index.npy", ".npy") in left for name in left)
+    kept = sum(len(np.load(path)) for path in finished(small_disk))
+    computed.clear()
+    for path in small_disk.glob("*/*"):  # more space: the same cache on another disk
+        target = tmp_path / "cache" / path.relative_to(small_disk)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    prepare_features(corpus, CONFIG, tmp_path / "cache", AugmentConfig(copies=3), workers=1)
+    assert len(computed) == 160 - kept
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 300 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "none", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small file system needs root")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_too_little_space_is_told_before_the_work(tmp_path, corpus, computed, monkeypatch):
+    copies = AugmentConfig(copies=2)
+    seconds = sum(u.seconds for u in corpus)
+    needed = round(seconds * 100) * 80 * 2 * 3
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=needed - 1))
+    with pytest.raises(AudioError, match=r"need 0\.0 GB, 0\.0 GB are free, .*filter_bank.*, free some space"):
+        prepare_features(corpus, CONFIG, tmp_path, copies, workers=1)
+    assert not computed
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=needed))
+    prepare_features(corpus, CONFIG, tmp_path, copies, workers=1)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
+    prepare_features(corpus, CONFIG, tmp_path, copies, workers=1)  # all is there: nothing is needed
+
+
+def test_a_warm_cache_is_not_written_to(tmp_path, corpus):
+    prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    (tmp_path / f"filter_bank-{settings_hash(CONFIG)}" / "settings.json").unlink()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_what_killed_processes_left_is_removed_after_an_hour(tmp_path, corpus):
+    prepare_features(corpus[:1], CONFIG, tmp_path, workers=1)
+    whole = shard_files(tmp_path)
+    folder = whole[0].parent
+    old, young = time.time() - 3700, time.time() - 3500
+    elsewhere = "-00000000"  # no machine's, so far as this one knows
+    names = [f".{number}{elsewhere}.a{end}" for number, end in ((1, ".npy"), (2, ".index.npy"), (3, ".npy"))]
+    for name, age in zip((*names, "b.npy"), (old, old, young, old), strict=True):
+        (folder / name).write_bytes(b"half")
+        os.utime(folder / name, (age, age))
+    for path in whole:
+        os.utime(path, (old, old))
+    (folder / "c.npy").write_bytes(b"another process is about to write its index")
+    prepare_features(corpus[:2], CONFIG, tmp_path, workers=1)
+    left = {path.name for path in folder.glob("*.npy")} - {path.name for path in shard_files(tmp_path)}
+    assert left == {names[2]} and (folder / "c.npy").exists() and not (folder / "b.npy").exists()
+    assert set(whole) < set(shard_files(tmp_path))
+
+
+def test_shards_that_vanish_are_noticed(tmp_path, corpus, monkeypatch):
+    monkeypatch.setattr(feature_cache, "_run", lambda jobs, utterances, workers: [])
+    with pytest.raises(AudioError, match="shards vanished"):
+        prepare_features(corpus, CONFIG, tmp_path, workers=1)
+
+
+def test_many_failures_are_counted_and_a_few_shown(tmp_path):
+    missing = [Utterance(f"m{i}", tmp_path / f"{i}.wav", 1.0, "s", ("ma1",), "妈") for i in range(20)]
+    with pytest.raises(
+        AudioError, match=r"20 of 20 recordings are not usable \(m0: .*; …\), .*failed\.tsv"
+    ) as caught:
+        prepare_features(missing, CONFIG, tmp_path)
+    assert str(caught.value).count("no such audio file") == 5
+
+
+class Deadly:
+    """A path whose arrival in another process ends that process, as a crash in a C library would."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __reduce__(self):
+        return os._exit, (11,)
+
+
+def test_a_worker_that_dies_gives_an_error_not_a_hang(tmp_path, corpus):
+    deadly = Utterance("dead", Deadly(corpus[0].audio), 0.2, "s", ("ma1",), "妈")
+    with pytest.raises(AudioError, match="a process that computes features died"):
+        prepare_features([*corpus[1:], deadly], CONFIG, tmp_path, workers=2)
+    assert len(prepare_features(corpus, CONFIG, tmp_path, workers=1).ids) == 6
+
+
+def test_a_fault_of_ours_names_the_utterance(tmp_path, corpus, monkeypatch):
+    def fail(samples, config):
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setattr(feature_cache, "extract_features", fail)
+    with pytest.raises(ZeroDivisionError) as caught:
+        prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    assert re.search(r"utterance 'u\d', .*u\d\.wav", caught.value.__notes__[0])
+
+
+def shard_files(folder: Path) -> list[Path]:
+    return sorted(path for path in (folder / f"filter_bank-{settings_hash(CONFIG)}").glob("[!.]*.npy"))
+
+
+def shards(folder: Path) -> list[Path]:
+    return [path for path in shard_files(folder) if not path.name.endswith(".index.npy")]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "index gone",
+        "shard gone",
+        "shard cut",
+        "index garbage",
+        "index empty",
+        "index of another kind",
+        "a wrong row",
+        "a wrong key",
+    ],
+)
+def test_damaged_shards_are_computed_again(tmp_path, corpus, computed, damage):
+    first = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
+    shard = shards(tmp_path)[0]
+    index = shard.with_name(shard.stem + ".index.npy")
+    if damage.endswith("gone"):
+        (index if damage.startswith("index") else shard).unlink()
+    elif damage == "shard cut":
+        os.truncate(shard, 500)
+    elif damage == "index of another kind":
+        np.save(index, np.arange(3))
+    elif damage == "a wrong row":
+        rows = np.load(index)
+        rows["start"] += 1
+        np.save(index, rows)
+    elif damage == "a wrong key":
+        rows = np.load(index)
+        rows["key"] = np.load(shards(tmp_path)[1].with_suffix(".index.npy"))["key"]
+        np.save(index, rows)
+    else:
+        index.write_bytes(b"garbage" if damage == "index garbage" else b"")
+    computed.clear()
+    again = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
+    assert len(computed) == 1  # small corpora have one utterance a shard
+    for key, values in first.items():
+        np.testing.assert_array_equal(values, again[key])
+
+
+def test_a_shard_of_another_shape_is_computed_again(tmp_path, corpus, computed, caplog):
+    prepare_features(corpus[:1], CONFIG, tmp_path, workers=1)
+    shard = shards(tmp_path)[0]
+    np.save(shard, np.zeros((30, 79), np.float16))
+    prepare_features(corpus[:1], CONFIG, tmp_path, workers=1)
+    assert computed == [("u0", 0)] * 2
+    assert f"{shard} is damaged (float16 (30, 79) is not what its index says)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda shard: flip_a_bit(shard, 2000), "damaged (its check sum is wrong)"),
+        (lambda shard: os.truncate(shard, 2000), "cut off"),
+        (lambda shard: shard.unlink(), "can't be read (No such file or directory)"),
+    ],
+    ids=["one bit", "cut", "gone"],
+)
+def test_damage_under_a_running_training_names_the_shard(tmp_path, corpus, computed, damage, message):
+    cache = prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    before = all_features(cache)
+    shard = shards(tmp_path)[2]
+    damage(shard)
+    with pytest.raises(AudioError, match=rf"{re.escape(message)}, {shard}, delete the file") as caught:
+        all_features(cache)
+    assert caught.value.where == str(shard)
+    computed.clear()
+    shard.unlink(missing_ok=True)  # as the message says
+    again = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
+    assert len(computed) == 1
+    for key, values in before.items():
+        np.testing.assert_array_equal(values, again[key])
+
+
+def flip_a_bit(path: Path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 4
+    path.write_bytes(content)
+
+
+def test_shards_that_cannot_be_read_are_not_thrown_away(tmp_path, corpus, monkeypatch):
+    """Too many open files, a network disk that is gone for a moment: the features may be whole."""
+    prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    before = shard_files(tmp_path)
+
+    def fail(path):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(np, "load", fail)
+    message = rf"\(Too many open files\), {before[0].parent}/.*\.npy, check its rights"
+    with pytest.raises(AudioError, match=message):
+        prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    assert shard_files(tmp_path) == before
+
+
+def test_shards_without_check_sums_are_read(tmp_path, corpus, computed):
+    """As the first version wrote them."""
+    before = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
+    for shard in shards(tmp_path):
+        values = np.load(shard)  # the sums behind the array are not NumPy's
+        np.save(shard, values)
+    computed.clear()
+    again = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
+    assert not computed
+    for key, values in before.items():
+        np.testing.assert_array_equal(values, again[key])
+
+
+def test_utterances_share_shards_in_larger_corpora(tmp_path):
+    corpus = recordings(tmp_path / "audio", 40)
+    cache = prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    assert len(shard_files(tmp_path)) == 2 * 14  # 3 utterances a job
+    for utterance in corpus:
+        expected = extract_features(read_audio(utterance.audio), CONFIG).astype(np.float16)
+        np.testing.assert_array_equal(cache.features(utterance.id), expected)
+
+
+PREPARATION = """
+import sys
+from pathlib import Path
+from data.features.augment import AugmentConfig
+from data.features.cache import prepare_features
+from tests.data.test_feature_cache import many_ids
+from utils.features.speech import FeatureConfig
+
+folder = Path(sys.argv[1])
+prepare_features(many_ids(folder), FeatureConfig(), folder, AugmentConfig(copies=1), workers=2)
+"""
+
+
+def many_ids(folder: Path) -> list[Utterance]:
+    """240 utterances of 8 recordings: some work, little to write."""
+    paths = sorted((folder / "audio").glob("*.wav"))
+    return [
+        Utterance(f"{path.stem}-{n}", path, 1.0, "s", ("ma1",), "妈") for path in paths for n in range(30)
+    ]
+
+
+def finished(folder: Path) -> list[Path]:
+    return [path for path in shard_files(folder) if path.name.endswith(".index.npy")]
+
+
+def wait_for(condition, seconds: float = 200.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.005)
+
+
+def test_a_killed_preparation_leaves_whole_shards_and_no_process(tmp_path, computed):
+    recordings(tmp_path / "audio", 8)
+    process = subprocess.Popen([sys.executable, "-c", PREPARATION, str(tmp_path)], cwd=ROOT)
+    wait_for(lambda: len(finished(tmp_path)) >= 2)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait()
+    wait_for(lambda: not any(worker.is_running() for worker in workers))
+    done = sum(len(np.load(path)) for path in finished(tmp_path))
+    assert 0 < done < 480
+    utterances, copies = many_ids(tmp_path), AugmentConfig(copies=1)
+    cache = prepare_features(utterances, CONFIG, tmp_path, copies, workers=1)
+    # Copy 0 depends on the recording alone, so ids share it; copy 1 is each id's own.
+    assert sum(copy for _, copy in computed) == 240 - done // 2
+    sample = [utterances[i] for i in range(0, 240, 31)]
+    fresh = prepare_features(sample, CONFIG, tmp_path / "fresh", copies, workers=1)
+    for key, values in all_features(fresh).items():
+        np.testing.assert_array_equal(cache.features(*key), values)
+
+
+TOGETHER = """
+import sys
+import time
+from pathlib import Path
+import data.features.cache as feature_cache
+from data.features.augment import AugmentConfig
+from tests.data.test_feature_cache import many_ids
+from utils.features.speech import FeatureConfig
+
+computed, original = [], feature_cache._copies
+feature_cache._copies = lambda name, audio, copies, job: computed.extend(copies) or original(
+    name, audio, copies, job)
+folder, other = Path(sys.argv[1]), Path(sys.argv[3])
+Path(sys.argv[2]).touch()
+while not other.exists():
+    time.sleep(0.001)
+cache = feature_cache.prepare_features(
+    many_ids(folder), FeatureConfig(), folder, AugmentConfig(copies=1), workers=1)
+print(len(computed), sum(int(cache.features(name, copy).sum()) for name in cache.ids for copy in (0, 1)))
+"""
+
+
+def test_two_processes_share_the_work_in_one_folder(tmp_path):
+    recordings(tmp_path / "audio", 8)
+    flags = [str(tmp_path / name) for name in ("one", "other")]
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", TOGETHER, str(tmp_path), *order],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for order in (flags, flags[::-1])
+    ]
+    (first, sums), (second, same_sums) = (process.communicate()[0].split() for process in both)
+    assert [process.returncode for process in both] == [0, 0]
+    assert sums == same_sums
+    assert 480 <= int(first) + int(second) < 900
+    assert not list(tmp_path.rglob(".*.npy"))
+    cache = prepare_features(many_ids(tmp_path), CONFIG, tmp_path, AugmentConfig(copies=1), workers=1)
+    assert str(sum(int(values.sum()) for values in all_features(cache).values())) == sums
+
+
+def test_the_calling_script_is_not_imported_by_the_workers(tmp_path):
+    corpus = recordings(tmp_path / "audio", 2)
+    script = tmp_path / "script.py"  # no "if __name__" guard either
+    script.write_text(
+        f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+print("imported", flush=True)
+from pathlib import Path, PosixPath, WindowsPath
+from data.features.cache import prepare_features
+from data.manifest import Utterance
+from utils.features.speech import FeatureConfig
+prepare_features({corpus!r}, FeatureConfig(), {str(tmp_path)!r}, workers=2)
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "imported\n"
+    assert len(finished(tmp_path)) == 2

@@ -1,0 +1,594 @@
+"""Clips for keyword spotting: layouts, splits, labels, silence; what is read from them; waveforms altered."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from data.features.augment import SpecAugmentConfig
+from data.keywords.augment import KeywordAugmentConfig, augment_clips, load_noises, mask_features
+from data.keywords.clip_cache import fit_clip, load_clips
+from data.keywords.clips import (
+    SILENCE,
+    UNKNOWN,
+    KeywordClip,
+    KeywordDataConfig,
+    labels_of,
+    noise_recordings,
+    read_keyword_clips,
+)
+from data.keywords.folders import read_recordings, split_of_name
+from data.manifest import Utterance, write_manifest
+from tests.support.damage import DAMAGE, damage_file
+from utils.audio.reading import SAMPLE_RATE, write_wav
+from utils.config import build_config, load_config, to_plain
+from utils.errors import AudioError, ConfigError, CorpusError
+
+ROOT = Path(__file__).parents[2]
+WORDS = ("down", "go", "stop", "yes")
+SPEAKERS = [f"{number:08x}" for number in range(40)]
+# From the lists that come with Speech Commands 0.02.
+OFFICIAL = {
+    "dev": "a69b9b3e 439c84f4 409c962a dbaf8fc6 a6d586b7 0e17f595 ff2b842e 7fd25f7c 3cc595de 591d32f3",
+    "test": "bb05582b 97f4c236 f2e59fea fdb5155e dc75148d 3f170018 18f8afd5 e1469561 5c8af87a aa48c94a",
+}
+
+
+def tone(seconds: float, hertz: float = 300.0, level: float = 0.3, rate: int = SAMPLE_RATE) -> np.ndarray:
+    return (level * np.sin(2 * np.pi * hertz * np.arange(round(seconds * rate)) / rate)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """Four words by forty speakers, and noise, as Speech Commands lays them out but for the lists."""
+    root = tmp_path_factory.mktemp("words") / "commands"
+    for number, word in enumerate(WORDS):
+        for speaker in SPEAKERS:
+            write_wav(root / word / f"{speaker}_nohash_0.wav", tone(0.1, 200 + 50 * number))
+    for name, seconds in (("pink", 8.0), ("short", 0.5)):
+        write_wav(root / "_background_noise_" / f"{name}.wav", tone(seconds, 60.0, 0.05))
+    (root / "_background_noise_" / "README.md").write_text("noise")
+    return root
+
+
+@pytest.fixture
+def folder(made, tmp_path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "commands"))
+
+
+def config(folder: Path | str, **values) -> KeywordDataConfig:
+    return KeywordDataConfig(folder=str(folder), **values)
+
+
+def speakers(clips: list[KeywordClip]) -> set[str]:
+    return {clip.speaker for clip in clips if clip.speaker}
+
+
+# ------------------------------------------------------------------ splits
+
+
+@pytest.mark.parametrize("split", OFFICIAL)
+def test_the_rule_gives_the_official_lists(split):
+    for speaker in OFFICIAL[split].split():
+        assert {split_of_name(f"{speaker}_nohash_{n}.wav", 10, 10) for n in range(3)} == {split}
+
+
+def test_the_rule_against_a_computation_of_its_own():
+    names = [f"{number:08x}_nohash_1.wav" for number in range(3000)]
+    counts = dict.fromkeys(("train", "dev", "test"), 0)
+    for name in names:
+        number = int.from_bytes(hashlib.sha1(name[:8].encode()).digest()[-4:]) & (2**27 - 1)
+        share = number / (2**27 - 1)
+        expected = "dev" if share < 0.05 else "test" if share < 0.25 else "train"
+        assert split_of_name(name, 5, 20) == expected
+        counts[expected] += 1
+    assert counts["dev"] == pytest.approx(150, abs=40) and counts["test"] == pytest.approx(600, abs=80)
+
+
+def test_names_split_speakers(made, capsys):
+    clips = read_keyword_clips(config(made, dev_percentage=20.0, test_percentage=20.0))
+    assert sum(len(speakers(split)) for split in clips.values()) == len(SPEAKERS)
+    assert set.union(*(speakers(split) for split in clips.values())) == set(SPEAKERS)
+    assert capsys.readouterr().err == ""
+    assert {clip.label for clip in clips["dev"]} == {*WORDS, SILENCE}
+    assert all(clip.audio is None or clip.audio.is_file() for split in clips.values() for clip in split)
+
+
+def test_lists_go_before_the_rule(folder):
+    (folder / "validation_list.txt").write_text("yes/00000003_nohash_0.wav\ngone/a_nohash_0.wav\n\n")
+    (folder / "testing_list.txt").write_text("./yes/00000004_nohash_0.wav\r\nno\\x_nohash_0.wav\r\n")
+    recordings = read_recordings(folder, 10, 10)
+    assert {r.id: r.split for r in recordings if r.split != "train"} == {
+        "yes/00000003_nohash_0.wav": "dev",
+        "yes/00000004_nohash_0.wav": "test",
+    }
+
+
+@pytest.mark.parametrize(
+    ("dev", "test", "message"),
+    [
+        ("yes/nobody.wav", "", r"1 recordings of the list are not there, 'yes/nobody.wav'.*validation_list"),
+        ("go/00000001_nohash_0.wav", "go/00000001_nohash_0.wav", "is in both lists"),
+        (None, "", "one of the two lists of splits is missing.*validation_list"),
+        (b"\xff\xfe", "", "not UTF-8 text"),
+    ],
+    ids=["gone", "twice", "one list", "bytes"],
+)
+def test_wrong_lists(folder, dev, test, message):
+    for name, content in (("validation_list.txt", dev), ("testing_list.txt", test)):
+        if content is not None:
+            (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(CorpusError, match=message):
+        read_recordings(folder, 10, 10)
+
+
+def test_split_folders_and_folders_of_speakers(made, tmp_path, capsys):
+    for split, first in (("train", 0), ("validation", 2), ("testing", 3)):
+        for word in ("on", "off"):
+            for speaker in SPEAKERS[first : first + 1 + (split == "train")]:
+                place = tmp_path / split / word / f"s{speaker}"
+                place.mkdir(parents=True)
+                shutil.copy(made / "go" / "00000000_nohash_0.wav", place / "1.wav")
+    clips = read_keyword_clips(config(tmp_path, silence_share=0.0))
+    assert {split: len(found) for split, found in clips.items()} == {"train": 4, "dev": 2, "test": 2}
+    assert speakers(clips["dev"]) == {"s00000002"}
+    assert capsys.readouterr().err == ""
+    shutil.copytree(tmp_path / "train", tmp_path / "words")
+    nested = read_recordings(tmp_path / "words", 10, 10)
+    assert {recording.split for recording in nested if recording.speaker == "s00000000"} == {
+        split_of_name("s00000000", 10, 10)
+    }
+
+
+def test_speakers_in_two_splits_are_named(tmp_path, made, capsys):
+    audio = sorted((made / "go").glob("*.wav"))
+    for split, first in (("train", 0), ("test", 3)):
+        rows = [
+            Utterance(f"u{n}", audio[n], 0.1, f"S{n % 4}", ("ting2",), "停") for n in range(first, first + 3)
+        ]
+        write_manifest(tmp_path / f"{split}.tsv", rows)
+    clips = read_keyword_clips(
+        KeywordDataConfig(train=(str(tmp_path / "train.tsv"),), test=(str(tmp_path / "test.tsv"),))
+    )
+    assert "2 speakers are in both train and test: S0, S1;" in capsys.readouterr().err
+    assert {c.label for c in clips["train"]} == {"停"} and clips["dev"] == []
+    again = dataclasses.replace(KeywordDataConfig(), train=(str(tmp_path / "train.tsv"),) * 2)
+    with pytest.raises(CorpusError, match="2 recordings have the id 'u0'"):
+        read_keyword_clips(again)
+    with pytest.raises(CorpusError, match="3 recordings are in both train and dev"):
+        read_keyword_clips(dataclasses.replace(again, train=again.train[:1], dev=again.train[:1]))
+
+
+def test_names_without_speakers_are_told(tmp_path, made, capsys):
+    for number in range(30):
+        (tmp_path / "on").mkdir(exist_ok=True)
+        shutil.copy(made / "go" / "00000000_nohash_0.wav", tmp_path / "on" / f"{number}.wav")
+    read_keyword_clips(config(tmp_path))
+    assert "the names tell no speakers" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------ labels, unknown words, silence
+
+
+def test_labels_and_shares(made):
+    asked = config(made, words=("yes", "go"), unknown_share=0.25, silence_share=0.5)
+    clips = read_keyword_clips(asked)
+    assert labels_of(asked, clips) == (SILENCE, UNKNOWN, "yes", "go")
+    for split in ("train", "test"):
+        count = {label: sum(c.label == label for c in clips[split]) for label in labels_of(asked, clips)}
+        known = count["yes"] + count["go"]
+        assert count["yes"] == count["go"]
+        assert count[UNKNOWN] == round(0.25 * known) and count[SILENCE] == round(0.5 * known)
+    assert {c.id.partition("/")[0] for c in clips["train"] if c.label == UNKNOWN} == {"down", "stop"}
+    assert read_keyword_clips(asked) == clips
+    other = read_keyword_clips(dataclasses.replace(asked, seed=1))
+    assert {c.id for c in other["train"] if c.label == UNKNOWN} != {
+        c.id for c in clips["train"] if c.label == UNKNOWN
+    }
+    few = dataclasses.replace(asked, words=(), silence_share=0.0)
+    assert labels_of(few, read_keyword_clips(few)) == WORDS
+
+
+def test_silence_of_the_splits_comes_from_different_parts_of_the_noise(made):
+    clips = read_keyword_clips(config(made, silence_share=1.0))
+    assert [path.name for path in noise_recordings(config(made))] == ["pink.wav", "short.wav"]
+    ranges = {"train": (0.0, 6.4), "dev": (6.4, 7.2), "test": (7.0, 8.0)}  # a part shorter than a clip
+    for split, (low, high) in ranges.items():
+        cut = [c for c in clips[split] if c.label == SILENCE and c.audio and c.audio.name == "pink.wav"]
+        assert cut and all(low <= c.start_seconds and c.start_seconds + c.seconds <= high + 0.2 for c in cut)
+    silence = [clip for clip in clips["train"] if clip.label == SILENCE]
+    assert sum(clip.audio is None for clip in silence) == len(silence) // 8
+    assert len({clip.id for clip in silence}) == len(silence)
+
+
+def test_own_recordings_of_silence_and_of_other_words(folder):
+    (folder / "down").rename(folder / SILENCE)
+    (folder / "stop").rename(folder / UNKNOWN)
+    asked = config(folder, unknown_share=9.0)
+    clips = read_keyword_clips(asked)
+    assert labels_of(asked, clips) == (SILENCE, UNKNOWN, "go", "yes")
+    silence = [clip for clip in clips["train"] if clip.label == SILENCE]
+    assert all(clip.id.startswith("_silence_/0") for clip in silence)
+    assert len(silence) == len([clip for clip in clips["train"] if clip.label == UNKNOWN])
+
+
+def test_silence_without_noise_is_generated(folder, tmp_path):
+    shutil.rmtree(folder / "_background_noise_")
+    clips = read_keyword_clips(config(folder, silence_share=0.5))
+    silence = [clip for clip in clips["train"] if clip.label == SILENCE]
+    assert silence and all(clip.audio is None for clip in silence)
+    store = load_clips(silence, SAMPLE_RATE, 1600, tmp_path / "cache")
+    peaks = np.abs(store.samples.astype(int)).max(axis=1)
+    assert (peaks == 0).any() and (peaks > 0).any() and peaks.max() < 0.05 * 32768
+    with pytest.raises(AudioError, match="no recordings in this folder"):
+        read_keyword_clips(config(folder, noise_folder=str(tmp_path / "cache")))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("yess",), "no recordings of the word 'yess' to train on.*did you mean yes"),
+        (("打开",), "no recordings of the word '打开'.*there are: down, go, stop, yes"),
+    ],
+)
+def test_words_that_no_folder_has(made, words, message):
+    with pytest.raises(CorpusError, match=message):
+        read_keyword_clips(config(made, words=words))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"words": ["go", "go"]}, "data.words holds 'go' 2 times"),
+        ({"words": ["_silence_"]}, "it comes by itself"),
+        ({"dev_percentage": 60, "test_percentage": 40}, "is 100.*below 100"),
+        ({"silence_share": -1}, "data.silence_share is -1"),
+        ({"clip_ms": 0}, "data.clip_ms is 0"),
+    ],
+)
+def test_settings_that_make_no_sense(values, message):
+    with pytest.raises(ConfigError, match=message):
+        build_config(KeywordDataConfig, {**to_plain(KeywordDataConfig()), **values})
+
+
+def test_words_that_yaml_reads_as_true_and_false():
+    with pytest.raises(
+        ConfigError, match=r"'words\[0\]' must be text \(in quotes, if .* yes, no, on, off\), not True"
+    ):
+        load_config(KeywordDataConfig, overrides=["words=[yes,no]"])
+    assert load_config(KeywordDataConfig, overrides=['words=["yes","off"]']).words == ("yes", "off")
+
+
+def test_nothing_to_read(folder, tmp_path):
+    with pytest.raises(ConfigError, match="no recordings are given"):
+        read_keyword_clips(KeywordDataConfig())
+    with pytest.raises(ConfigError, match="are both given"):
+        read_keyword_clips(config(folder, train=("x.tsv",)))
+    with pytest.raises(CorpusError, match="no such folder"):
+        read_keyword_clips(config(tmp_path / "nowhere"))
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(CorpusError, match=r"no recordings in this folder.*bare.*a folder for each word"):
+        read_keyword_clips(config(tmp_path / "bare"))
+    (folder / "empty").mkdir()
+    with pytest.raises(CorpusError, match=r"a word's folder holds no recordings.*empty"):
+        read_keyword_clips(config(folder))
+
+
+def test_a_word_with_one_recording(folder):
+    (folder / "once").mkdir()
+    shutil.copy(folder / "go" / "00000000_nohash_0.wav", folder / "once")
+    with pytest.raises(CorpusError, match=r"1 recordings of 'once' can't be split in train, dev, test.*once"):
+        read_keyword_clips(config(folder))
+    assert read_keyword_clips(config(folder, words=("go", "yes")))["train"]  # as an unknown word it may
+
+
+# ------------------------------------------------------------------ what is read
+
+
+def test_fitting_a_clip():
+    np.testing.assert_array_equal(fit_clip(np.ones(3, np.float32), 6), [0, 1, 1, 1, 0, 0])
+    long = np.concatenate([tone(20.0, level=0.01), tone(0.8), tone(9.2, level=0.01)])
+    fitted = fit_clip(long, SAMPLE_RATE)
+    assert len(fitted) == SAMPLE_RATE
+    assert np.square(fitted).sum() >= np.square(tone(0.8)).sum()
+    late = fit_clip(np.concatenate([np.zeros(1005), np.ones(100)]).astype(np.float32), 100)
+    assert late.sum() == 100  # the last stretch, though the step doesn't divide its beginning
+
+
+@pytest.mark.parametrize("ending", ["wav", "flac", "ogg", "mp3"])
+def test_all_formats_and_rates(tmp_path, ending):
+    path = tmp_path / f"a.{ending}"
+    soundfile.write(path, tone(0.6, rate=44100), 44100)
+    store = load_clips([KeywordClip("a", path, "a")], SAMPLE_RATE, 16000, tmp_path / "cache")
+    assert store.samples.shape == (1, 16000) and store.samples.dtype == np.int16
+    spectrum = np.abs(np.fft.rfft(store.samples[0].astype(float)))
+    assert spectrum.argmax() == pytest.approx(300, abs=2)
+    assert (
+        not store.samples[0, :2500].astype(bool).mean() > 0.2
+    )  # zeros at both ends, a codec's ringing apart
+
+
+def test_samples_are_those_of_the_files(made, tmp_path):
+    clips = read_keyword_clips(config(made, silence_share=1.0))["train"]
+    store = load_clips(clips, SAMPLE_RATE, SAMPLE_RATE, tmp_path)
+    assert store.clips == tuple(clips) and store.rejected == ()
+    assert isinstance(store.samples, np.memmap) and not store.samples.flags.writeable
+    for row in (0, 70):
+        said, _ = soundfile.read(clips[row].audio, dtype="int16")
+        np.testing.assert_array_equal(store.samples[row], np.pad(said, 7200))
+    pink, _ = soundfile.read(made / "_background_noise_" / "pink.wav", dtype="int16")
+    cut = [row for row, clip in enumerate(clips) if clip.audio and clip.audio.name == "pink.wav"]
+    assert len(cut) > 20
+    for row in cut:
+        start = round(clips[row].start_seconds * SAMPLE_RATE)
+        np.testing.assert_array_equal(store.samples[row], pink[start : start + SAMPLE_RATE])
+
+
+def test_the_cache_is_used_and_a_changed_file_is_read_anew(folder, tmp_path):
+    clips = read_keyword_clips(config(folder))["train"]
+    first = load_clips(clips, SAMPLE_RATE, 1600, tmp_path)
+    (path,) = tmp_path.glob("*.int16")
+    written = path.stat().st_mtime_ns
+    assert np.array_equal(load_clips(clips, SAMPLE_RATE, 1600, tmp_path).samples, first.samples)
+    assert path.stat().st_mtime_ns == written
+    write_wav(clips[0].audio, tone(0.1, 900.0))
+    second = load_clips(clips, SAMPLE_RATE, 1600, tmp_path)
+    assert not np.array_equal(second.samples[0], first.samples[0])
+    np.testing.assert_array_equal(second.samples[1:], first.samples[1:])
+    assert len(list(tmp_path.glob("*.int16"))) == 2
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+def test_workers_give_the_same(made, tmp_path, monkeypatch):
+    monkeypatch.setattr("data.keywords.clip_cache._FEW", 10)
+    clips = read_keyword_clips(config(made))["train"]
+    one = load_clips(clips, 8000, 800, tmp_path / "one", workers=1)
+    two = load_clips(clips, 8000, 800, tmp_path / "two", workers=2)
+    np.testing.assert_array_equal(one.samples, two.samples)
+
+
+def spoil(path: Path, kind: str) -> None:
+    if kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "text":
+        path.write_text("this is not a recording")
+    elif kind == "cut off":
+        path.write_bytes(path.read_bytes()[:-900])
+    elif kind == "gone":
+        path.unlink()
+    else:
+        soundfile.write(path, np.full(1600, np.nan, np.float32), SAMPLE_RATE, subtype="FLOAT")
+
+
+def test_unusable_recordings_are_named_and_left_out(folder, tmp_path, capsys):
+    clips = read_keyword_clips(config(folder, silence_share=0.0, dev_percentage=0, test_percentage=0))[
+        "train"
+    ]
+    whole = load_clips(clips, SAMPLE_RATE, 1600, tmp_path / "whole")
+    spoilt = {3: "empty", 4: "NaN", 90: "cut off", 159: "text"}
+    for row, kind in spoilt.items():
+        spoil(clips[row].audio, kind)
+    for _ in range(2):  # the second time from the cache
+        store = load_clips(clips, SAMPLE_RATE, 1600, tmp_path / "cache")
+        assert [clip for clip, _ in store.rejected] == [clips[row] for row in spoilt]
+        assert store.clips == tuple(clip for row, clip in enumerate(clips) if row not in spoilt)
+        np.testing.assert_array_equal(store.samples, np.delete(whole.samples, list(spoilt), axis=0))
+    assert "note: 4 of 160 clips can't be used" in capsys.readouterr().err
+    (notes,) = (tmp_path / "cache").glob("*.rejected.tsv")
+    lines = notes.read_text(encoding="utf-8").splitlines()
+    assert [line.split("\t")[1] for line in lines[1:]] == [clips[row].id for row in spoilt]
+    for line, reason in zip(
+        lines[1:], ("0 bytes", "1600 samples are NaN", "cut off", "not readable"), strict=True
+    ):
+        assert reason in line and ".wav" in line
+
+
+@pytest.mark.parametrize("kind", ["empty", "text", "cut off", "NaN", "gone"])
+def test_many_unusable_recordings_are_an_error(folder, tmp_path, kind):
+    clips = read_keyword_clips(config(folder))["train"][:20]
+    spoil(clips[7].audio, kind)
+    with pytest.raises(
+        CorpusError, match=f"1 of 20 clips can't be used .{re.escape(clips[7].id)}: .*rejected.tsv"
+    ):
+        load_clips(clips, SAMPLE_RATE, 1600, tmp_path / "cache")
+    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".tsv"]
+
+
+def test_no_room_and_no_clips(made, tmp_path):
+    clips = read_keyword_clips(config(made))["train"]
+    with pytest.raises(AudioError, match=r"the clips need \d+.* GB, .* are free"):
+        load_clips(clips, SAMPLE_RATE, 10**14, tmp_path)
+    with pytest.raises(CorpusError, match="there are no clips"):
+        load_clips([], SAMPLE_RATE, 1600, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["int16", "rejected.tsv", "sha256"])
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_cache_is_named(made, tmp_path, ending, kind):
+    clips = read_keyword_clips(config(made))["dev"]
+    load_clips(clips, SAMPLE_RATE, 1600, tmp_path)
+    (path,) = tmp_path.glob(f"*.{ending}")
+    damage_file(path, kind, np.random.default_rng(0))
+    with pytest.raises(CorpusError, match=r"the cache of clips is damaged .*remove .*\.sha256"):
+        load_clips(clips, SAMPLE_RATE, 1600, tmp_path)
+    next(tmp_path.glob("*.sha256")).unlink()
+    assert len(load_clips(clips, SAMPLE_RATE, 1600, tmp_path).clips) == len(clips)
+
+
+KILLED = """
+import os, signal, sys
+from data.keywords import clip_cache
+from data.keywords.clips import KeywordDataConfig, read_keyword_clips
+
+read = clip_cache.read_audio
+seen = []
+
+def dying(path, rate):
+    seen.append(path)
+    if len(seen) == 20:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return read(path, rate)
+
+clip_cache.read_audio = dying
+clips = read_keyword_clips(KeywordDataConfig(folder=sys.argv[1]))["train"]
+clip_cache.load_clips(clips, 16000, 1600, sys.argv[2])
+"""
+
+
+def test_a_killed_run_leaves_nothing_that_counts(made, tmp_path):
+    done = subprocess.run([sys.executable, "-c", KILLED, made, tmp_path], cwd=ROOT, check=False)
+    assert done.returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".") and left.suffix == ".int16"
+    clips = [clip for clip in read_keyword_clips(config(made))["train"] if clip.label in WORDS]
+    assert load_clips(clips, SAMPLE_RATE, 1600, tmp_path).samples.any(axis=1).all()
+    assert not left.exists() and len(list(tmp_path.iterdir())) == 3
+
+
+# ------------------------------------------------------------------ waveforms and features altered
+
+NOTHING = KeywordAugmentConfig(shift_ms=0.0, speed_probability=0.0, noise_probability=0.0, gain_db=(0.0, 0.0))
+
+
+def changed(**values) -> KeywordAugmentConfig:
+    return dataclasses.replace(NOTHING, **values)
+
+
+def batch(count: int = 6) -> np.ndarray:
+    """Half a second of a tone in the middle of each second, another one in each clip."""
+    clips = np.zeros((count, SAMPLE_RATE), np.float32)
+    for row in range(count):
+        clips[row, 4000:12000] = tone(0.5, 300 + 40 * row)
+    return clips
+
+
+def altered(config: KeywordAugmentConfig, seed: int = 0, clips: np.ndarray | None = None, noises=()):
+    clips = batch() if clips is None else clips
+    return augment_clips(clips, config, np.random.default_rng(seed), noises)
+
+
+def test_nothing_asked_nothing_done():
+    clips = batch()
+    result = altered(NOTHING, clips=clips)
+    np.testing.assert_array_equal(result, clips)
+    assert result is not clips and result.dtype == np.float32
+
+
+def test_equal_generators_equal_batches():
+    noises = load_noises([])
+    one, same, other = (altered(KeywordAugmentConfig(), seed, noises=noises) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+    assert np.abs(one).max() <= 1.0
+    equal = altered(KeywordAugmentConfig(), clips=batch(1).repeat(6, 0), noises=noises)
+    assert len({row.tobytes() for row in equal}) == 6
+
+
+def test_shifts_move_and_bring_zeros_in():
+    clips = batch(60)
+    result = altered(changed(shift_ms=100.0), clips=clips)
+    starts = np.abs(result).argmax(axis=1) - np.abs(clips).argmax(axis=1)
+    assert np.abs(starts).max() <= 1600 and starts.min() < -800 and starts.max() > 800
+    for row, start in enumerate(starts):
+        np.testing.assert_array_equal(result[row], np.roll(clips[row], start))
+    far = altered(changed(shift_ms=3000.0), clips=clips)  # a clip may leave altogether
+    assert {len(row) for row in far} == {SAMPLE_RATE} and not far.any(axis=1).all()
+
+
+def test_noise_has_the_power_asked_for():
+    noises = load_noises([], seed=3)
+    assert len(noises) == 5 and all(len(noise) == 20 * SAMPLE_RATE for noise in noises)
+    for snr_db in (0.0, 15.0):
+        result = altered(changed(noise_probability=1.0, snr_db=(snr_db, snr_db)), noises=noises)
+        ratio = np.square(batch()).mean(axis=1) / np.square(result - batch()).mean(axis=1)
+        np.testing.assert_allclose(10 * np.log10(ratio), snr_db, atol=0.1)
+    half = altered(changed(noise_probability=0.5), clips=batch(1).repeat(300, 0), noises=noises)
+    assert np.mean((half != batch(1)).any(axis=1)) == pytest.approx(0.5, abs=0.1)
+    silent = altered(KeywordAugmentConfig(), clips=np.zeros((3, 800), np.float32), noises=noises)
+    assert not silent.any()
+    with pytest.raises(ValueError, match="noises are empty"):
+        altered(changed(noise_probability=0.1))
+
+
+def test_noise_shorter_than_a_clip_is_repeated():
+    noise = np.array([0.1, -0.2, 0.3], np.float32)
+    added = altered(changed(noise_probability=1.0), noises=[noise]) - batch()
+    for row in added:
+        np.testing.assert_allclose(row[3:], row[:-3], atol=1e-6)
+
+
+def test_gain_is_in_its_range_and_never_beyond_full_scale():
+    result = altered(changed(gain_db=(-6.0, 6.0)), clips=batch(1).repeat(200, 0))
+    gains = 20 * np.log10(result.max(axis=1) / batch(1).max())
+    assert gains.min() == pytest.approx(-6, abs=0.3) and gains.max() == pytest.approx(6, abs=0.3)
+    assert np.abs(altered(changed(gain_db=(40.0, 40.0)))).max() == 1.0
+
+
+def test_speed_changes_pitch_and_length_together_without_aliases():
+    faster = altered(changed(speed=(1.25, 1.25), speed_probability=1.0))
+    for row, clip in enumerate(faster):
+        assert np.abs(np.fft.rfft(clip)).argmax() == pytest.approx(1.25 * (300 + 40 * row), abs=3)
+        sounding = np.flatnonzero(np.abs(clip) > 0.05)
+        assert sounding[-1] - sounding[0] == pytest.approx(8000 / 1.25, abs=40)
+        assert (sounding[0] + sounding[-1]) / 2 == pytest.approx(8000, abs=40)
+    # 7.5 kHz at 1.25 would be 9.4 kHz, and fold back to 6.6 kHz.
+    high = tone(1.0, 7500.0)[None] * np.hanning(SAMPLE_RATE).astype(np.float32)
+    alias = altered(changed(speed=(1.25, 1.25), speed_probability=1.0), clips=high)
+    assert np.square(alias).sum() < 1e-4 * np.square(high).sum()
+    slower = altered(changed(speed=(0.8, 0.8), speed_probability=1.0))
+    assert slower.shape == (6, SAMPLE_RATE)
+
+
+def test_noise_of_recordings(made):
+    noises = load_noises(noise_recordings(config(made)))
+    assert [len(noise) for noise in noises] == [round(6.4 * SAMPLE_RATE), round(0.4 * SAMPLE_RATE)]
+    assert all(noise.dtype == np.float32 for noise in noises)
+    assert altered(changed(noise_probability=1.0), noises=noises).any()
+
+
+def test_masks_of_features():
+    features = np.random.default_rng(0).normal(size=(20, 49, 40)).astype(np.float32)
+    masks = SpecAugmentConfig(frequency_width=8, time_width=10, time_width_ratio=0.3)
+    masked = mask_features(features, masks, np.random.default_rng(1))
+    np.testing.assert_array_equal(masked, mask_features(features, masks, np.random.default_rng(1)))
+    share = (masked != features).mean(axis=(1, 2))
+    assert masked.shape == features.shape and len(set(share)) > 10 and 0 < share.mean() < 0.5
+    assert not np.array_equal(masked[0] != features[0], masked[1] != features[1])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"speed": [1.1, 0.9]}, r"augment.speed is \[1.1, 0.9\].*the lower value first"),
+        ({"speed": [0.1, 1.0]}, "factors from 0.5 to 2"),
+        ({"snr_db": [5, 0]}, "augment.snr_db"),
+        ({"noise_probability": 2}, "augment.noise_probability is 2"),
+        ({"shift_ms": -1}, "augment.shift_ms is -1"),
+        ({"shift": 3}, "unknown key 'shift'"),
+    ],
+)
+def test_alterations_that_make_no_sense(values, message):
+    with pytest.raises(ConfigError, match=message):
+        build_config(KeywordAugmentConfig, values)
+
+
+def test_a_hundred_clips_are_altered_in_time():
+    clips, noises = batch(100), load_noises([])
+    times = []
+    for seed in range(5):
+        start = time.process_time()
+        altered(KeywordAugmentConfig(), seed, clips, noises)
+        times.append(time.process_time() - start)
+    assert min(times) < 0.2  # 0.03 s on an idle core

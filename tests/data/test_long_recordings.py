@@ -1,0 +1,115 @@
+"""Long recordings with keywords at known times, and samples that become a model's answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.keyword.detections import read_spoken
+from data.keywords.clips import KeywordClip
+from data.keywords.long_recordings import Material, edges, main, write_stream
+from streaming.keyword.stream import KeywordStream
+from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
+from utils.errors import CorpusError, UserError
+from utils.features.keyword import KeywordFeatureConfig, keyword_features
+
+
+def tone(hertz: float, seconds: float, silence: float = 0.1) -> np.ndarray:
+    """A tone with silence before and after it."""
+    edge = np.zeros(int(silence * SAMPLE_RATE), np.float32)
+    at = np.arange(int(seconds * SAMPLE_RATE)) / SAMPLE_RATE
+    return np.concatenate([edge, np.float32(0.5) * np.sin(2 * np.pi * hertz * at).astype(np.float32), edge])
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for each word: two keywords, other words, noise."""
+    root = tmp_path_factory.mktemp("words")
+    for word, hertz in (("开", 500), ("关", 1500), ("_unknown_", 3000)):
+        for speaker in range(6):
+            samples = tone(hertz, 0.3 + 0.02 * speaker)
+            write_wav(root / word / f"S{speaker}_nohash_0.wav", samples)
+    noise = np.random.default_rng(0).standard_normal(SAMPLE_RATE).astype(np.float32)
+    write_wav(root / "_background_noise_" / "hiss.wav", 0.1 * noise)
+    (root / "validation_list.txt").write_text("开/S1_nohash_0.wav\n关/S1_nohash_0.wav\n", encoding="utf-8")
+    tests = [f"{word}/S{s}_nohash_0.wav\n" for word in ("开", "关", "_unknown_") for s in (4, 5)]
+    (root / "testing_list.txt").write_text("".join(tests), encoding="utf-8")
+    return root
+
+
+def test_each_keyword_is_where_the_list_says(words: Path, tmp_path: Path):
+    arguments = ["--folder", str(words), "--hours", str(60 / 3600), "--keyword-share", "0.5"]
+    assert main([*arguments, "--output", str(tmp_path / "one")]) == 0
+    samples, said = read_audio(tmp_path / "one/stream.flac"), read_spoken(tmp_path / "one/said.tsv")
+    assert len(samples) >= 60 * SAMPLE_RATE and {one.keyword for one in said} == {"开", "关"}
+    for one in said:
+        stretch = samples[round(one.start * SAMPLE_RATE) : round(one.end * SAMPLE_RATE)]
+        spectrum = np.abs(np.fft.rfft(stretch * np.hanning(len(stretch))))
+        peak = spectrum.argmax() * SAMPLE_RATE / len(stretch)
+        assert peak == pytest.approx({"开": 500, "关": 1500}[one.keyword], abs=5)
+        assert 0.37 <= one.end - one.start <= 0.41  # speakers 4 and 5, those of the test split; no silence
+    assert main([*arguments, "--output", str(tmp_path / "two")]) == 0
+    assert (tmp_path / "one/stream.flac").read_bytes() == (tmp_path / "two/stream.flac").read_bytes()
+
+
+def test_backgrounds_fill_the_time(words: Path, tmp_path: Path):
+    write_wav(tmp_path / "talk/talk.wav", tone(800, 90.0))
+    clip = KeywordClip("a", words / "开/S0_nohash_0.wav", "开")
+    material = Material([clip], [], backgrounds=[tmp_path / "talk/talk.wav"])
+    said = write_stream(tmp_path / "long", material, 120, keyword_share=0.3)
+    samples = read_audio(tmp_path / "long/stream.flac")
+    spectrum = np.abs(np.fft.rfft(samples))
+    assert said and spectrum.argmax() * SAMPLE_RATE / len(samples) == pytest.approx(800, abs=1)
+
+
+def test_nothing_to_say_is_told(words: Path, tmp_path: Path):
+    clip = KeywordClip("a", words / "开/S0_nohash_0.wav", "开")
+    with pytest.raises(CorpusError, match="nothing that isn't one"):
+        write_stream(tmp_path / "none", Material([clip], []), 10)
+    assert not (tmp_path / "none").exists()
+    write_wav(tmp_path / "silent.wav", np.zeros(1000, np.float32))
+    silent = KeywordClip("s", tmp_path / "silent.wav", "开")
+    with pytest.raises(UserError, match=r"silent\.wav"):
+        write_stream(tmp_path / "silent", Material([silent], [clip]), 10, keyword_share=1.0)
+    assert not (tmp_path / "silent/stream.flac").exists()
+
+
+def test_edges():
+    samples = np.zeros(1000, np.float32)
+    samples[300:700] = 0.5
+    samples[200:300] = 0.001  # 54 dB below the peak
+    assert edges(samples) == (300, 700)
+
+
+class Summing:
+    """A stand-in for a streamed model: its first logit is the sum of all it has heard."""
+
+    def __init__(self):
+        self.reset()
+
+    def reset(self) -> None:
+        self.sum = 0.0
+
+    def step(self, chunk: np.ndarray) -> np.ndarray:
+        self.sum += float(np.abs(chunk).mean()) / 100
+        return np.array([[self.sum, 0.0]], np.float32)
+
+
+@pytest.mark.parametrize("kind", ["mfcc", "raw"])
+def test_samples_of_any_chunks_give_the_same_answers(kind: str):
+    config = KeywordFeatureConfig(kind=kind)
+    chunk = 2 * (config.stride_samples if kind == "raw" else 1)
+    samples = np.random.default_rng(3).standard_normal(SAMPLE_RATE).astype(np.float32) * 0.1
+    whole = KeywordStream(Summing(), config, chunk).feed(samples)
+    frames = len(keyword_features(samples, config)) // chunk
+    assert whole.shape == (frames, 2) and np.diff(whole[:, 0]).min() > 0
+    stream, parts = KeywordStream(Summing(), config, chunk), []
+    for start in range(0, len(samples), 701):
+        answers = stream.feed(samples[start : start + 701])
+        parts += [answers] if len(answers) else []
+    assert np.concatenate(parts) == pytest.approx(whole)
+    assert stream.call_seconds == pytest.approx(0.04)
+    stream.reset()
+    assert stream.feed(samples) == pytest.approx(whole)

@@ -1,0 +1,108 @@
+"""Reading of training text: kinds of sources, what is left out, limits, cache."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+
+from data.manifest import Utterance, write_manifest
+from data.text.pinyin_pairs import Pair, pairs_from_manifest, pairs_from_text, read_pairs
+from utils.errors import CorpusError
+from utils.run_folder.checksum_files import record
+
+HELLO = Pair(("ni3", "hao3"), "你好")
+MUSIC = Pair(("yin1", "yue4"), "音乐")
+
+
+@pytest.fixture
+def text(tmp_path) -> Path:
+    path = tmp_path / "lines.txt"
+    path.write_text("你好\n\n音乐,\nabc\n  音乐 \r\n三D\n", encoding="utf-8")
+    return path
+
+
+def test_plain_text_keeps_pure_hanzi_and_counts_the_rest(text):
+    found = pairs_from_text(text)
+    assert found.pairs == [HELLO, MUSIC]
+    assert found.rejected == 3
+
+
+def test_readings_follow_the_phrase(tmp_path):
+    (tmp_path / "a.txt").write_text("银行行长\n重庆很重\n", encoding="utf-8")
+    bank, city = pairs_from_text(tmp_path / "a.txt").pairs
+    assert bank.pinyin == ("yin2", "hang2", "hang2", "zhang3")
+    assert city.pinyin == ("chong2", "qing4", "hen3", "zhong4")
+
+
+def test_compressed_text_reads_the_same(text):
+    packed = text.with_suffix(".txt.xz")
+    packed.write_bytes(lzma.compress(text.read_bytes()))
+    assert pairs_from_text(packed) == pairs_from_text(text)
+
+
+def test_manifest_and_transcript_list(tmp_path):
+    noise = Utterance("n", tmp_path / "n.wav", 1.0, "s", (), "")
+    write_manifest(tmp_path / "m.tsv", [Utterance("a", tmp_path / "a.wav", 1.0, "s", *HELLO), noise])
+    (tmp_path / "t.tsv").write_text("x\tyin1 yue4\t音乐\ny\tni3 hao3\t你好\n", encoding="utf-8")
+    assert pairs_from_manifest(tmp_path / "m.tsv").pairs == [HELLO]
+    assert pairs_from_manifest(tmp_path / "t.tsv").pairs == [MUSIC, HELLO]
+    assert pairs_from_manifest(tmp_path / "t.tsv", limit=1).pairs == [MUSIC]
+
+
+def test_sources_of_all_kinds_in_their_order_and_a_limit_over_all(text, tmp_path):
+    listed = tmp_path / "t.tsv"
+    listed.write_text("x\tyin1 yue4\t音乐\n", encoding="utf-8")
+    found = read_pairs([listed, str(text)])
+    assert (found.pairs, found.rejected) == ([MUSIC, HELLO, MUSIC], 3)
+    assert read_pairs([listed, text], limit=2).pairs == [MUSIC, HELLO]
+    assert read_pairs([listed, text], limit=1).pairs == [MUSIC]
+
+
+def test_cache_gives_the_same_and_notices_a_changed_file(text, tmp_path):
+    cache = tmp_path / "cache"
+    first = pairs_from_text(text, cache=cache)
+    (kept,) = cache.glob("*.tsv")
+    assert pairs_from_text(text, cache=cache) == first
+    kept.write_text(kept.read_text(encoding="utf-8").replace("你好", "妳好"), encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"the kept pinyin .* is damaged .*sha256"):
+        pairs_from_text(text, cache=cache)
+    record(kept.with_suffix(".sha256"), [kept])
+    assert pairs_from_text(text, cache=cache).pairs[0].hanzi == "妳好"  # it is indeed read from the cache
+    text.write_text("你好\n", encoding="utf-8")
+    assert pairs_from_text(text, cache=cache).pairs == [HELLO]
+    assert pairs_from_text(text, limit=1, cache=cache).pairs == [HELLO]
+
+
+def test_an_empty_cached_text_is_read_back(tmp_path):
+    (tmp_path / "a.txt").write_text("abc\n", encoding="utf-8")
+    for _ in range(2):
+        found = pairs_from_text(tmp_path / "a.txt", cache=tmp_path / "cache")
+        assert (found.pairs, found.rejected) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", "你好".encode("gb18030"), "not UTF-8"),
+        ("a.txt.xz", b"no xz at all", "damaged"),
+        ("a.txt.xz", lzma.compress("你好\n".encode() * 9)[:-20], "damaged"),
+        ("a.csv", b"", "know how to read"),
+        ("a.txt", b"abc\n", "no sentences"),
+    ],
+)
+def test_bad_files_are_named(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(CorpusError, match=message) as caught:
+        read_pairs([path])
+    assert name in str(caught.value)
+
+
+def test_missing_files_and_no_sources():
+    for cache in (None, "somewhere"):
+        with pytest.raises(CorpusError, match=r"nowhere\.txt"):
+            pairs_from_text("nowhere.txt", cache=cache)
+    with pytest.raises(CorpusError, match="no sources"):
+        read_pairs([])

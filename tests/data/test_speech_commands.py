@@ -1,0 +1,96 @@
+"""Speech Commands: fetched, checked, unpacked, counted; a made archive stands for the 2.4 GB."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from data.corpora.speech_commands import ARCHIVES, SIZES, TEN_WORDS, WORDS, main, read_speech_commands
+from data.keywords.clips import KeywordDataConfig, labels_of, read_keyword_clips
+from tests.support.archives import tar_bytes
+from utils.errors import CorpusError
+
+
+def recording(seconds: float = 0.05) -> bytes:
+    content = io.BytesIO()
+    soundfile.write(content, np.full(round(16000 * seconds), 0.1), 16000, "PCM_16", format="WAV")
+    return content.getvalue()
+
+
+def members() -> dict[str, bytes]:
+    """As the archive has them: without a folder around, each name with a dot before."""
+    speakers = ("bb05582b", "a69b9b3e", "0a7c2a8d", "00176480")
+    names = [f"{word}/{speaker}_nohash_0.wav" for word in (*TEN_WORDS, "bed") for speaker in speakers]
+    content = {f"./{name}": recording() for name in names}
+    for name, speaker in (("testing_list.txt", "bb05582b"), ("validation_list.txt", "a69b9b3e")):
+        content[f"./{name}"] = "".join(f"{n}\n" for n in names if speaker in n).encode()
+    return content | {
+        "./_background_noise_/hum.wav": recording(1.5),
+        "./LICENSE": b"CC BY",
+        "./README.md": b"",
+    }
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch) -> bytes:
+    """The archive lies where the download would have put it, complete."""
+    content = tar_bytes(members())
+    made = replace(ARCHIVES[2], size=len(content), sha256=hashlib.sha256(content).hexdigest())
+    monkeypatch.setitem(ARCHIVES, 2, made)
+
+    def fetch(url: str, part: Path, *_) -> Path:
+        part.write_bytes(content)
+        return part
+
+    monkeypatch.setattr("data.corpora.tools.download.fetch", fetch)
+    return content
+
+
+def test_facts_of_the_two_versions():
+    assert [sum(sizes.values()) for sizes in SIZES.values()] == [64_721, 105_829]
+    assert set(WORDS) == set(ARCHIVES) == set(SIZES)
+    for version, archive in ARCHIVES.items():
+        assert archive.url.endswith(f"/speech_commands_v0.0{version}.tar.gz")
+        assert len(archive.sha256) == 64 and len(archive.md5) == 32
+
+
+def test_download_to_clips(served, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "corpora" / "words"
+    assert main(["--output", str(folder)]) == 1  # not all of the real corpus is there
+    shown = capsys.readouterr()
+    assert "44 recordings of 11 words" in shown.out and "  dev        11" in shown.out
+    assert "version 2 has 35 words, 84,843 in train" in shown.err
+    assert [path.name for path in folder.parent.iterdir()] == ["words"]
+    monkeypatch.setitem(SIZES, 2, {"train": 22, "dev": 11, "test": 11})
+    monkeypatch.setitem(WORDS, 2, 11)
+    assert main(["--output", str(folder)]) == 0  # nothing is fetched again
+    config = KeywordDataConfig(folder=str(folder), words=TEN_WORDS)
+    clips = read_keyword_clips(config)
+    assert labels_of(config, clips) == ("_silence_", "_unknown_", *TEN_WORDS)
+    assert {clip.speaker for clip in clips["test"] if clip.speaker} == {"bb05582b"}
+    # The lists agree with the rule by which they were made.
+    for name in ("validation_list.txt", "testing_list.txt"):
+        (folder / name).unlink()
+    by_rule = read_keyword_clips(config)
+    assert {split: {c.id for c in each} for split, each in by_rule.items()} == {
+        split: {c.id for c in each} for split, each in clips.items()
+    }
+
+
+def test_a_wrong_sum_ends_it(served, tmp_path):
+    with pytest.raises(CorpusError, match=r"sha256 is [0-9a-f]{64}, 00 expected"):
+        main(["--output", str(tmp_path / "words"), "--sha256", "00"])
+    assert not (tmp_path / "words").exists()
+
+
+def test_another_folder_is_not_taken_for_the_corpus(tmp_path):
+    with pytest.raises(CorpusError, match=r"no validation_list\.txt, testing_list\.txt, _background_noise_"):
+        read_speech_commands(tmp_path)
+    with pytest.raises(SystemExit):
+        main(["--version", "3"])

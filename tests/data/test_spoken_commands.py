@@ -1,0 +1,159 @@
+"""Commands spoken by a synthesiser: the same bytes each time, voices apart, read back as labelled clips."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from data.keywords.clip_cache import load_clips
+from data.keywords.clips import KeywordDataConfig, labels_of, read_keyword_clips
+from data.manifest import read_manifest
+from data.synthesis import spoken_commands
+from data.synthesis.clips import Voice, synthesise_clips, voices_of_splits
+from data.synthesis.spoken_commands import COMMANDS, OTHERS, CommandSettings, generate, main, plan_clips
+from utils.audio.reading import SAMPLE_RATE
+from utils.errors import ConfigError, CorpusError
+from utils.mandarin.pinyin import is_syllable
+
+if importlib.util.find_spec("espeakng_loader") is None:
+    pytest.skip("no synthesiser: pip install -r requirements/demo.txt", allow_module_level=True)
+
+TINY = CommandSettings(voices=6, takes=1, others=2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_noises():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spoken_commands, "_NOISE_SECONDS", 5)
+        yield
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("spoken") / "commands"
+    assert generate(root, TINY, workers=2) == []
+    return root
+
+
+def test_the_plan_has_each_command_in_each_voice_and_no_voice_in_two_splits():
+    plan = plan_clips(CommandSettings())
+    assert {split: len(clips) for split, clips in plan.items()} == {"train": 4500, "dev": 500, "test": 1000}
+    voices = {split: {clip.voice.name for clip in clips} for split, clips in plan.items()}
+    assert {split: len(names) for split, names in voices.items()} == {"train": 90, "dev": 10, "test": 20}
+    assert len(set.union(*voices.values())) == 120
+    definitions = [{clip.voice.definition for clip in clips} - {""} for clips in plan.values()]
+    assert sum(map(len, definitions)) == len(set.union(*definitions)) == 60
+    paths = [clip.path for clips in plan.values() for clip in clips]
+    assert len(set(paths)) == len(paths) == 6000
+    assert {c.syllables for c in plan["train"] if c.label in ("开灯", "关灯", "上一首")} == {
+        ("kai1", "deng1"),
+        ("guan1", "deng1"),
+        ("shang4", "yi4", "shou3"),
+    }
+    assert plan_clips(CommandSettings()) == plan != plan_clips(CommandSettings(seed=1))
+
+
+def test_other_words_are_no_commands():
+    clips = plan_clips(CommandSettings(voices=6, takes=1, others=len(OTHERS)))["train"]
+    said = {clip.syllables for clip in clips if clip.label == "_unknown_"}
+    commands = {clip.syllables for clip in clips if clip.label != "_unknown_"}
+    assert len(commands) == len(COMMANDS) == 16 and len(said) == len(OTHERS) and not said & commands
+    assert all(is_syllable(syllable) for syllables in said | commands for syllable in syllables)
+
+
+def test_corpus_as_clips_for_training(corpus, tmp_path):
+    config = KeywordDataConfig(folder=str(corpus), unknown_share=0.5)
+    clips = read_keyword_clips(config)
+    assert labels_of(config, clips) == ("_silence_", "_unknown_", *sorted(COMMANDS))
+    for split, voices in (("train", 2), ("dev", 2), ("test", 2)):
+        said = [clip for clip in clips[split] if clip.label in COMMANDS]
+        assert len(said) == 16 * voices and len({clip.speaker for clip in said}) == voices
+        assert sum(clip.label == "_unknown_" for clip in clips[split]) == 2 * voices
+    store = load_clips(clips["train"], SAMPLE_RATE, SAMPLE_RATE, tmp_path)
+    assert store.rejected == () and (np.abs(store.samples[:34].astype(int)).max(axis=1) > 300).all()
+    noises = sorted(path.stem for path in (corpus / "_background_noise_").iterdir())
+    assert noises == ["babble", "brown", "hum", "pink", "steps", "white"]
+    for name in noises:
+        samples, rate = soundfile.read(corpus / "_background_noise_" / f"{name}.wav")
+        assert len(samples) == 5 * rate and 0.04 < np.sqrt(np.mean(samples**2)) < 0.06
+
+
+def test_the_manifest_says_who_says_what(corpus):
+    rows = read_manifest(corpus / "manifest.tsv")
+    assert len(rows) == 6 * 18 == len(list(corpus.glob("[!_]*/*.wav"))) + 12
+    for row in rows:
+        assert row.audio.name.startswith(f"{row.speaker}_nohash_") and row.audio.is_file()
+        assert row.hanzi == row.audio.parent.name or row.hanzi in OTHERS
+        assert 0.2 < row.seconds < 2.0
+
+
+def test_a_complete_corpus_is_left_alone_and_a_part_goes_on(corpus, tmp_path):
+    before = {path: path.stat().st_mtime_ns for path in corpus.rglob("*.*")}
+    assert generate(corpus, TINY, command=["absent"]) == []
+    assert before == {path: path.stat().st_mtime_ns for path in corpus.rglob("*.*")}
+    with pytest.raises(CorpusError, match="other settings"):
+        generate(corpus, CommandSettings(voices=6, takes=1, others=3))
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(CorpusError, match="the folder is not empty"):
+        generate(tmp_path, TINY)
+    lost = corpus / "打开" / f"{plan_clips(TINY)['dev'][0].voice.name}_nohash_0.wav"
+    content, card = lost.read_bytes(), json.loads((corpus / "corpus.json").read_text(encoding="utf-8"))
+    lost.unlink()
+    (corpus / "corpus.json").write_text(json.dumps(card | {"complete": False}), encoding="utf-8")
+    assert generate(corpus, TINY, workers=1) == []
+    assert lost.read_bytes() == content
+    kept = [path for path in before if path.suffix == ".wav" and path.parent.name in (*COMMANDS, "_unknown_")]
+    assert {path for path in kept if path.stat().st_mtime_ns != before[path]} == {lost}
+
+
+def test_syllables_in_voices_for_other_uses(tmp_path):
+    voices = voices_of_splits(6, 0)["train"]
+    texts = [("你好小明", ("ni3", "hao3", "xiao3", "ming2")), ("near", ("ni3", "hao3")), ("near", ("xiao3",))]
+    clips, unspoken = synthesise_clips(texts, voices, tmp_path / "one", takes=2, workers=2)
+    again, _ = synthesise_clips(texts, voices, tmp_path / "two", takes=2, workers=1)
+    assert unspoken == [] and clips == again and len(clips) == 12
+    files = {clip.path: (tmp_path / "one" / clip.path).read_bytes() for clip in clips}
+    assert len(set(files.values())) == 12
+    assert files == {clip.path: (tmp_path / "two" / clip.path).read_bytes() for clip in again}
+    assert {path.rpartition("_")[2] for path in files if path.startswith("near/S")} == {
+        f"{number}.wav" for number in range(4)
+    }
+    long, short = (
+        np.mean([c.seconds for c in clips if c.syllables == text]) for text in (texts[0][1], texts[2][1])
+    )
+    assert long > short + 0.4
+
+
+def test_what_cannot_be_said_is_told(tmp_path):
+    voices = voices_of_splits(6, 0)["train"]
+    clips, unspoken = synthesise_clips([("好", ("hao3",))], [*voices, Voice("X", "nobody")], tmp_path)
+    assert len(clips) == 2 and [failure.clip.voice.name for failure in unspoken] == ["X"]
+    assert "no voice 'nobody'" in unspoken[0].reason
+    broken = [sys.executable, "-c", ""]
+    with pytest.raises(CorpusError, match="the synthesiser fails: the synthesiser died"):
+        synthesise_clips([("好", ("hao3",))], voices, tmp_path / "none", takes=15, command=broken)
+
+
+def test_settings_that_make_no_sense():
+    with pytest.raises(ConfigError, match=r"settings\.voices is 5"):
+        CommandSettings(voices=5)
+    with pytest.raises(CorpusError, match="5 voices"):
+        voices_of_splits(5, 0)
+
+
+def test_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(spoken_commands, "COMMANDS", ("打开", "关闭"))
+    output = str(tmp_path / "commands")
+    assert main(["--output", output, "--small", "--voices", "6", "--others", "0", "--workers", "1"]) == 0
+    assert re.search(r"2 commands, 4 train, 4 dev, 4 test clips; \d+ s", capsys.readouterr().out)
+    assert json.loads((tmp_path / "commands" / "corpus.json").read_text())["settings"]["takes"] == 1
+    for wrong in ([], ["--output", "x", "--voices", "0"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(wrong)

@@ -1,0 +1,417 @@
+"""The synthesiser in its child process, and the corpus made with it, read back by the THCHS-30 loader."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from data.corpora import synthetic
+from data.corpora.synthetic import generate, transcript
+from data.corpora.thchs30 import SPLITS, syllables_of_phones
+from data.manifest import read_manifest
+from data.synthesis.acoustics import hum, record
+from data.synthesis.plan import VOICES, CorpusSettings, cast_splits, plan_corpus
+from data.synthesis.reading import make_sentence, spoken_input, spoken_reading, word_reading
+from data.synthesis.sentences import draw_sentences, read_grammar
+from data.synthesis.synthesiser import (
+    COMMAND,
+    Speech,
+    Synthesiser,
+    SynthesiserError,
+    check_installed,
+    in_parallel,
+    to_text,
+)
+from data.synthesis.voices import made_voice
+from utils.audio.reading import SAMPLE_RATE
+from utils.errors import CorpusError
+from utils.mandarin.pinyin import tone_of
+
+if importlib.util.find_spec("espeakng_loader") is None:
+    pytest.skip("no synthesiser: pip install -r requirements/demo.txt", allow_module_level=True)
+
+# A stand-in for the synthesiser: it hums for as long as the text is, and breaks at marked syllables.
+FAKE = """
+import json, os, signal, sys, time
+from data.synthesis import espeak
+
+espeak.FORK_SECONDS = 1
+
+def reply(request):
+    text = request["text"]
+    if "si3" in text:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if "deng3" in text:
+        time.sleep(60)
+    samples = b"" if "kong1" in text else bytes([0, 16, 0, 240]) * (800 * len(text))
+    return json.dumps({"samples": len(samples) // 2}).encode() + b"\\n" + samples
+
+if "whole" in sys.argv:
+    for line in sys.stdin:
+        if "si3" in line:
+            os.abort()
+        if "deng3" in line:
+            time.sleep(60)
+        os.write(1, reply(json.loads(line)))
+espeak.serve(reply, 1)
+"""
+SMALL = CorpusSettings(train=8, dev=2, test=4, voices=9)
+
+
+@pytest.fixture(scope="module")
+def child():
+    with Synthesiser() as synthesiser:
+        yield synthesiser
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("synthetic") / "corpus"
+    assert generate(root, SMALL, workers=2) == []
+    return root
+
+
+@pytest.fixture
+def fake(tmp_path) -> list[str]:
+    (tmp_path / "fake.py").write_text(FAKE)
+    code = f"import runpy; runpy.run_path({str(tmp_path / 'fake.py')!r})"
+    return [sys.executable, "-c", code]
+
+
+def recordings(root: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((root / "data").iterdir())}
+
+
+def grammar_syllables() -> list[str]:
+    items = {i for rule in read_grammar().rules.values() for words in rule for i in words if i[0] != "<"}
+    return sorted({syllable for item in items if item != "，" for syllable in word_reading(item)})
+
+
+def traced_tone(phonemes: str) -> int:
+    return {"55": 1, "35": 2, "214": 3, "21": 3, "51": 4, **dict.fromkeys(("11", "22", "33", "44"), 5)}[
+        re.findall(r"\d+", phonemes)[0]
+    ]
+
+
+# ------------------------------------------------------------------ what the synthesiser says
+
+
+def test_each_syllable_of_the_grammar_has_phonemes_of_its_own(child):
+    syllables = [*grammar_syllables(), "xiong2", "qiong2", "jiong3", "lv4", "nv3", "lve4", "er2", "yo1"]
+    syllables = list(dict.fromkeys(syllables))
+    said = child.trace(Speech("", to_text(syllables, range(1, len(syllables)))))
+    assert [len(stretch) for stretch in said] == [1] * len(syllables)
+    phonemes = [stretch[0] for stretch in said]
+    assert len(set(phonemes)) == len(syllables) > 600
+    assert not [p for p in phonemes if "(en)" in p]  # spelled out as English
+    assert [traced_tone(p) for p in phonemes] == [tone_of(s) for s in syllables]
+
+
+def test_spoken_reading_is_what_the_synthesiser_says(child):
+    for sentence in draw_sentences(60, 4):
+        text = to_text(spoken_input(sentence), sentence.pauses)
+        said = [p for stretch in child.trace(Speech("f2", text)) for p in stretch]
+        assert [traced_tone(p) for p in said] == [tone_of(s) for s in spoken_reading(sentence)], sentence
+
+
+def test_speech_depends_on_the_request_alone(child):
+    speech = Speech("croak", to_text(("ni3", "hao3")), 160, 40, 90)
+    first = child.say(speech)
+    child.say(Speech("f4", to_text(("zai4", "jian4"))))
+    np.testing.assert_array_equal(child.say(speech), first)
+    with Synthesiser() as other:
+        np.testing.assert_array_equal(other.say(speech), first)
+    assert len(child.say(Speech("croak", speech.text, 250, 40, 90))) < len(first)
+
+
+def test_all_voices_speak_and_differ(child):
+    said = {voice: child.say(Speech(voice, "ni3 hao3")).tobytes() for voice in VOICES}
+    assert len(set(said.values())) == len(VOICES) == 86
+
+
+def test_made_voices_speak_each_in_its_own_way(child):
+    definitions = [made_voice(np.random.default_rng(seed)) for seed in range(20)]
+    assert definitions == [made_voice(np.random.default_rng(seed)) for seed in range(20)]
+    speeches = [Speech("made", "ni3 hao3", definition=definition) for definition in definitions]
+    said = [child.say(speech).tobytes() for speech in speeches]
+    assert len(set(said)) == 20
+    assert child.say(Speech("f3", "ni3 hao3")).tobytes() not in said  # and they leave nothing behind
+    with Synthesiser() as other:
+        assert [other.say(speech).tobytes() for speech in reversed(speeches[:3])] == said[2::-1]
+
+
+def test_pitch_of_a_made_voice_is_as_defined(child):
+    def period(samples: np.ndarray) -> int:
+        middle = samples[len(samples) // 3 :].astype(float)
+        lags = np.correlate(middle, middle, "full")[len(middle) - 1 :]
+        return 60 + int(lags[60:500].argmax())  # 44 to 370 Hz
+
+    low, high = (
+        child.say(Speech("made", "ma1", pitch=50, definition=f"language variant\npitch {pitch}\n"))
+        for pitch in ("70 100", "140 200")
+    )
+    assert period(low) / period(high) == pytest.approx(2.0, rel=0.1)
+
+
+def test_the_files_of_the_child_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Synthesiser() as synthesiser:
+        synthesiser.say(Speech("made", "ni3", definition=made_voice(np.random.default_rng(0))))
+        assert list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())
+
+
+def test_unknown_voice(child):
+    with pytest.raises(SynthesiserError, match="no voice 'nobody'"):
+        child.say(Speech("nobody", "ni3"))
+
+
+def test_this_process_never_loads_the_library(corpus):
+    assert "espeakng_loader" not in sys.modules
+    assert "libespeak" not in Path("/proc/self/maps").read_text()
+
+
+# ------------------------------------------------------------------ a child that dies
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["a fork dies", "the child dies"])
+def test_child_that_dies_or_hangs_is_replaced(fake, whole):
+    with Synthesiser(
+        [*fake, *(["whole"] if whole else [])], reply_seconds=0.5 if whole else 20
+    ) as synthesiser:
+        assert len(synthesiser.say(Speech("f1", "ni3"))) == 4800
+        with pytest.raises(SynthesiserError, match=r"the synthesiser died|died of SIGSEGV"):
+            synthesiser.say(Speech("f1", "si3"))
+        assert len(synthesiser.say(Speech("f1", "ni3 hao3"))) == 12800
+        with pytest.raises(SynthesiserError, match=r"the synthesiser hung|died of SIGALRM"):
+            synthesiser.say(Speech("f1", "deng3"))
+        with pytest.raises(SynthesiserError, match="nothing was said"):
+            synthesiser.say(Speech("f1", "kong1"))
+        assert len(synthesiser.say(Speech("f1", "ni3"))) == 4800
+
+
+def test_pairs_that_kill_the_synthesiser_are_left_out_and_told(tmp_path, fake):
+    text = ["wo3 si3\t我死", *(f"ni3 {a} {b}\t你{x}{y}" for a, x in DIGITS for b, y in DIGITS)]
+    (tmp_path / "text.tsv").write_text("\n".join(text), encoding="utf-8")
+    settings = CorpusSettings(train=60, dev=2, test=2, voices=4, text=str(tmp_path / "text.tsv"))
+    failures = generate(tmp_path / "corpus", settings, 2, fake)
+    assert failures and {f.hanzi for f in failures} == {"我死"}
+    assert {f.reason for f in failures} == {"died of SIGSEGV"}
+    names = {path.stem for path in (tmp_path / "corpus" / "data").glob("*.wav")}
+    assert len(names) == 64 - len(failures) and names.isdisjoint(f.id for f in failures)
+    assert generate(tmp_path / "corpus", settings, 2, ["absent"]) == failures
+
+
+DIGITS = (("yi1", "一"), ("er4", "二"), ("san1", "三"), ("si4", "四"), ("wu3", "五"))
+
+
+def test_synthesiser_that_never_works_ends_the_run(tmp_path):
+    with pytest.raises(CorpusError, match="the synthesiser fails: the synthesiser died"):
+        generate(tmp_path / "corpus", CorpusSettings(100, 10, 10), 2, [sys.executable, "-c", ""])
+
+
+def test_error_of_a_worker_reaches_the_caller():
+    def work(item: int, _: Synthesiser) -> float:
+        return 1 / item
+
+    assert sorted(in_parallel(work, [1, 2, 4], 2)) == [0.25, 0.5, 1]
+    with pytest.raises(ZeroDivisionError):
+        list(in_parallel(work, range(9, -1, -1), 2))
+
+
+def test_missing_wheel(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(CorpusError, match=r"not installed, pip install -r requirements/demo\.txt"):
+        check_installed()
+
+
+# ------------------------------------------------------------------ the corpus
+
+
+def test_the_same_bytes_again_with_another_number_of_workers(corpus, tmp_path):
+    generate(tmp_path / "again", SMALL, workers=1)
+    assert recordings(tmp_path / "again") == recordings(corpus)
+    other = replace(SMALL, seed=1)
+    assert plan_corpus(other, cast_splits(other)) != plan_corpus(SMALL, cast_splits(SMALL))
+
+
+def test_recordings(corpus):
+    paths = sorted((corpus / "data").glob("*.wav"))
+    assert len(paths) == 14
+    for path in paths:
+        samples, rate = soundfile.read(path)
+        assert rate == SAMPLE_RATE and soundfile.info(path).subtype == "PCM_16" and samples.ndim == 1
+        assert 1 < len(samples) / rate < 8
+        assert 0.01 < np.sqrt(np.mean(samples**2)) < 0.2 and np.abs(samples).max() <= 0.98
+
+
+def test_layout_is_that_of_thchs30(corpus):
+    for split, size in (("train", 8), ("dev", 2), ("test", 4)):
+        names = sorted(path.name for path in (corpus / split).glob("*.wav"))
+        assert len(names) == size
+        for name in names:
+            assert re.fullmatch(r"S\d{3}_\d{4}\.wav", name)
+            assert (corpus / split / name).read_bytes() == (corpus / "data" / name).read_bytes()
+            assert (corpus / split / f"{name}.trn").read_text() == f"../data/{name}.trn\n"
+            assert len((corpus / "data" / f"{name}.trn").read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_corpus_is_prepared_without_rejects(corpus, tmp_path, capsys):
+    assert synthetic.main(["prepare", str(corpus), "--output", str(tmp_path)]) == 0
+    planned = {p.id: p for p in plan_corpus(SMALL, cast_splits(SMALL))}
+    for split in SPLITS:
+        for utterance in read_manifest(tmp_path / f"{split}.tsv"):
+            sentence = planned.pop(utterance.id).sentence
+            assert (utterance.pinyin, utterance.hanzi) == (sentence.pinyin, sentence.hanzi)
+            assert (utterance.spoken_pinyin or utterance.pinyin) == spoken_reading(sentence)
+    assert not planned
+    assert json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["rejected"] == {}
+
+
+def test_voices_and_sentences_of_the_splits_are_disjoint():
+    casts = cast_splits(CorpusSettings())
+    voices = [voice for cast in casts.values() for voice in cast.voices]
+    sentences = [sentence.hanzi for cast in casts.values() for sentence in cast.sentences]
+    assert len(voices) == len(set(voices)) == 71
+    assert len(sentences) == len(set(sentences)) == 4900
+    assert {split: len(cast.voices) for split, cast in casts.items()} == {"train": 53, "dev": 6, "test": 12}
+    assert {split: len(cast.sentences) for split, cast in casts.items()} == {
+        "train": 4000,
+        "dev": 300,
+        "test": 600,
+    }
+    assert all(set(cast.voices) & {"Andrea", "anika", "f1", "f2", "grandma"} for cast in casts.values())
+    planned = plan_corpus(CorpusSettings(), casts)
+    assert len({p.id for p in planned}) == len(planned) == 4900
+    assert len({p.id[:4] for p in planned}) == 71
+
+
+def test_every_third_training_sentence_is_said_by_a_made_voice():
+    settings = CorpusSettings(made=30)
+    planned = plan_corpus(settings, cast_splits(settings))
+    assert len({p.id for p in planned}) == len(planned) == 4900
+    made = [p for p in planned if p.definition]
+    assert {p.split for p in made} == {"train"}
+    assert len(made) == 1334
+    assert len({p.definition for p in made}) == len({p.id[:4] for p in made}) == 30
+    plain = plan_corpus(CorpusSettings(), cast_splits(CorpusSettings()))
+    assert [p.sentence for p in planned] == [p.sentence for p in plain]
+
+
+def test_an_interrupted_run_goes_on_and_a_complete_one_is_left_alone(corpus, tmp_path, monkeypatch):
+    root = tmp_path / "corpus"
+    made: list[str] = []
+    make = synthetic.make_utterance
+
+    def break_off(planned, *arguments, **settings):
+        if len(made) == 6:
+            raise KeyboardInterrupt
+        made.append(planned.id)
+        return make(planned, *arguments, **settings)
+
+    monkeypatch.setattr(synthetic, "make_utterance", break_off)
+    with pytest.raises(KeyboardInterrupt):
+        generate(root, SMALL, workers=1)
+    monkeypatch.undo()
+    times = {path: path.stat().st_mtime_ns for path in (root / "data").glob("*.wav")}
+    assert len(times) == 6
+    generate(root, SMALL, workers=2)
+    assert recordings(root) == recordings(corpus)
+    assert times == {path: path.stat().st_mtime_ns for path in times}
+    assert generate(root, SMALL, command=["absent"]) == []
+
+
+def test_other_settings_or_other_files_in_the_folder(corpus, tmp_path):
+    with pytest.raises(CorpusError, match="other settings"):
+        generate(corpus, replace(SMALL, train=9))
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(CorpusError, match="not empty"):
+        generate(tmp_path, SMALL)
+    (tmp_path / "corpus.json").write_text("{")
+    with pytest.raises(CorpusError, match="not readable"):
+        generate(tmp_path, SMALL)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (CorpusSettings(voices=2), "2 voices"),
+        (CorpusSettings(voices=87), "87 voices"),
+        (CorpusSettings(dev=1, test=2, text="text"), "3 sentences are not enough for 3 of dev and test"),
+    ],
+)
+def test_settings_that_cannot_be_met(tmp_path, monkeypatch, settings, message):
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("你好\n再见\n谢谢\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match=message):
+        generate(tmp_path / "corpus", settings)
+
+
+def test_few_sentences_of_ones_own_are_said_by_several_voices(tmp_path, capsys):
+    (tmp_path / "text").write_text("你好\n再见\n谢谢\n不客气\nabc\n", encoding="utf-8")
+    planned = plan_corpus(s := CorpusSettings(9, 1, 1, voices=6, text=str(tmp_path / "text")), cast_splits(s))
+    assert "1 lines left out, the first: line 5" in capsys.readouterr().err
+    by_split = {split: {p.sentence.hanzi for p in planned if p.split == split} for split in SPLITS}
+    assert {split: len(texts) for split, texts in by_split.items()} == {"train": 2, "dev": 1, "test": 1}
+    # Two sentences in four voices make eight pairs: the ninth utterance is the first to come again.
+    assert len({(p.voice, p.sentence) for p in planned if p.split == "train"}) == 8
+
+
+@pytest.mark.parametrize(
+    ("words", "phones"),
+    [
+        ("是 阳春", "sh ix4 ii iang2 ch un1"),
+        ("我 月 二 有", "uu uo3 vv ve4 ee er4 ii iu3"),
+        ("四 句 绿 安", "s iy4 j v4 l v4 aa an1"),
+    ],
+)
+def test_phones_are_written_as_in_thchs30(words: str, phones: str):
+    assert transcript(make_sentence(words.split())).splitlines()[2] == phones
+
+
+def test_phones_of_every_syllable_are_read_back():
+    for syllable in grammar_syllables():
+        assert syllables_of_phones(synthetic._phones(syllable)) == (syllable,)
+
+
+def test_recording_keeps_its_level_and_depends_on_the_generator_alone():
+    speech = np.sin(np.arange(16000) / 9).astype(np.float32)
+
+    def babble(rng: np.random.Generator, length: int) -> np.ndarray:
+        return rng.standard_normal(length).astype(np.float32)
+
+    lengths = set()
+    for seed in range(30):
+        samples = record(speech, np.random.default_rng(seed), babble, SAMPLE_RATE)
+        np.testing.assert_array_equal(
+            samples, record(speech, np.random.default_rng(seed), babble, SAMPLE_RATE)
+        )
+        assert samples.dtype == np.float32 and 16000 + 3200 <= len(samples) <= 16000 + 11200
+        assert np.abs(samples).max() <= 0.971 and 0.02 < np.sqrt(np.mean(samples**2)) < 0.13
+        lengths.add(len(samples))
+    assert len(lengths) > 20
+    tones = np.abs(np.fft.rfft(hum(SAMPLE_RATE, np.random.default_rng(0), SAMPLE_RATE)))
+    assert np.argmax(tones) % 10 == 0  # Hz: a harmonic of 50 or 60
+
+
+def run(argv: Sequence[str]) -> int:
+    return synthetic.main(list(argv))
+
+
+def test_command(tmp_path, capsys):
+    sizes = ["--train", "3", "--dev", "1", "--test", "1", "--voices", "3", "--workers", "1"]
+    assert run(["generate", str(tmp_path / "corpus"), *sizes]) == 0
+    assert re.search(r"5 utterances, 0\.00 hours, 3 voices; \d+ s of work", capsys.readouterr().out)
+    for wrong in (["generate"], ["generate", "x", "--train", "0"], ["nothing"]):
+        with pytest.raises(SystemExit, match="2"):
+            run(wrong)
+    assert COMMAND[0] == sys.executable

@@ -1,0 +1,234 @@
+"""Telephone speech: 8 kHz recordings prepared, examined, trained on; no mel filter without an FFT bin."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import yaml
+
+import doctor
+from data.corpora import manifest_lists
+from data.corpora.synthetic import _identity, make_utterance
+from data.keywords.clips import KeywordClip
+from data.manifest import Utterance, read_manifest, write_manifest
+from data.synthesis.plan import Cast, CorpusSettings, Planned
+from data.synthesis.reading import make_sentence
+from model_speech.acoustic_model import build_acoustic_model
+from model_speech.models.dfcnn import DfcnnConfig, build_dfcnn
+from preflight.recipes import look_before_training, read_recipe
+from tests.support import tiny_words
+from tests.support.tiny_corpus import SYLLABLES
+from training.tasks.keyword import VARIANTS, KeywordConfig, _warn_of_low_rates
+from utils.audio.reading import audio_seconds, rates_of_some, seconds_and_rate
+from utils.config import load_config
+from utils.errors import CorpusError
+from utils.features.keyword import KeywordFeatureConfig, mel_filters, micro_front_end
+from utils.features.micro import _filters
+from utils.features.speech import FeatureConfig, _mel_filters, empty_filters, extract_features, feature_bins
+from utils.run_folder.run import RunFolder
+from utils.vocabulary import acoustic_vocabulary
+
+TELEPHONE = 8_000
+CONFIGS = Path(__file__).parents[2] / "configs"
+AT_TELEPHONE_RATE = f"features.sample_rate={TELEPHONE}"
+
+
+def write_lists(folder: Path, rates: dict[str, list[int]]) -> Path:
+    """A list for each split, with a recording of noise a rate: ``SPLIT/N.wav``, 1 s, two syllables."""
+    rng = np.random.default_rng(0)
+    for split, each in rates.items():
+        (folder / split).mkdir(parents=True)
+        rows = []
+        for number, rate in enumerate(each):
+            audio = folder / split / f"{number}.wav"
+            # Loud, then soft: nothing that the other checks would speak of.
+            soundfile.write(audio, 0.1 * rng.normal(size=rate) * np.linspace(1, 0.1, rate), rate)
+            syllables = tuple(rng.choice(list(SYLLABLES), 6))
+            hanzi = "".join(SYLLABLES[one] for one in syllables)
+            rows.append(Utterance(f"{split}{number}", audio, 1.0, f"{split}{number}", syllables, hanzi))
+        write_manifest(folder / f"{split}.tsv", rows)
+    return folder
+
+
+@pytest.fixture
+def telephone(tmp_path: Path) -> Path:
+    """Three lists of 8 kHz recordings."""
+    return write_lists(tmp_path / "telephone", dict.fromkeys(("train", "dev", "test"), [TELEPHONE] * 4))
+
+
+@pytest.mark.parametrize("frame_ms", [20, 25, 32, 50, 64])
+def test_the_usual_filter_bank_has_no_empty_filter_at_8_khz(frame_ms):
+    config = FeatureConfig(sample_rate=TELEPHONE, frame_ms=frame_ms)
+    bank = _mel_filters(config.base_bins, config.fft_size, TELEPHONE).toarray()
+    assert bank.any(axis=0).all()
+    noise = np.random.default_rng(0).normal(size=TELEPHONE)
+    features = extract_features(noise.astype(np.float32) / 10, replace(config, normalise="none"))
+    assert features.shape[1] == feature_bins(config) and features.std(axis=0).min() > 0.05
+
+
+@pytest.mark.parametrize(("filters", "frame_ms"), [(26, 20), (55, 25), (60, 25), (80, 25), (80, 50)])
+def test_empty_filters_are_those_without_a_weight(filters, frame_ms):
+    config = FeatureConfig(sample_rate=TELEPHONE, frame_ms=frame_ms)
+    bank = _mel_filters(filters, config.fft_size, TELEPHONE).toarray()
+    assert empty_filters(filters, config.fft_size, TELEPHONE) == (~bank.any(axis=0)).sum()
+
+
+def test_a_spectrogram_has_the_bins_up_to_half_the_rate():
+    assert feature_bins(FeatureConfig("spectrogram", TELEPHONE)) == 100  # 40 Hz apart, as 200 at 16 kHz
+    assert feature_bins(FeatureConfig("spectrogram")) == 200
+
+
+def test_dfcnn_takes_the_spectrogram_of_telephone_speech():
+    bins = feature_bins(FeatureConfig("spectrogram", TELEPHONE))
+    model = build_dfcnn(DfcnnConfig(filters=(2, 2, 2), dense=4), bins, 5)
+    assert model.input["features"].shape[-1] == 100 and model.output.shape[-1] == 5
+
+
+def test_what_is_given_stays_as_it_is():
+    assert FeatureConfig(sample_rate=TELEPHONE, bins=80).base_bins == 80
+    assert FeatureConfig().bins is None and FeatureConfig().base_bins == 80
+
+
+def test_an_old_run_keeps_its_bins(tmp_path):
+    """Its config holds none, and its model was built for 80 at any rate."""
+    run = RunFolder(tmp_path)
+    features = {**asdict(FeatureConfig(sample_rate=TELEPHONE)), "bins": None}
+    config = {"task": "speech", "features": features, "model": {"name": "compact", "width": 8, "blocks": 1}}
+    run.config_file.write_text(yaml.safe_dump(config))
+    acoustic = build_acoustic_model(run, acoustic_vocabulary())
+    assert feature_bins(acoustic.features) == 80 == acoustic.model.input["features"].shape[-1]
+
+
+@pytest.mark.parametrize("recipe", sorted(CONFIGS.glob("speech/*.yaml")), ids=lambda path: path.stem)
+def test_speech_recipes_need_no_option_but_the_rate(recipe):
+    features = read_recipe(recipe, [AT_TELEPHONE_RATE]).features
+    assert features.kind != "filter_bank" or not empty_filters(
+        features.base_bins, features.fft_size, TELEPHONE
+    )
+
+
+@pytest.mark.parametrize("recipe", sorted(CONFIGS.glob("keyword/*.yaml")), ids=lambda path: path.stem)
+def test_keyword_recipes_need_no_option_but_the_rate(recipe):
+    features = load_config(KeywordConfig, recipe, ["task=keyword", AT_TELEPHONE_RATE], VARIANTS).features
+    assert features.highest_hz == 0.475 * TELEPHONE
+    assert mel_filters(features).any(axis=0).all()
+
+
+def test_the_fixed_point_filters_at_8_khz_are_not_empty():
+    front_end = micro_front_end(KeywordFeatureConfig("micro", TELEPHONE))
+    assert _filters(front_end).toarray().any(axis=1).all()
+
+
+def test_prepare_says_how_telephone_speech_is_prepared(telephone, tmp_path):
+    with pytest.raises(CorpusError, match=r"--sample-rate 8000.*features\.sample_rate=8000"):
+        manifest_lists.main(["prepare", str(telephone), "--output", str(tmp_path / "out")])
+
+
+def test_prepare_takes_telephone_speech(telephone, tmp_path, capsys):
+    output = tmp_path / "out"
+    options = ["--output", str(output), "--sample-rate", "8000"]
+    assert manifest_lists.main(["prepare", str(telephone), *options]) == 0
+    assert len(read_manifest(output / "train.tsv")) == 4
+    summary = json.loads((output / "summary.json").read_text())
+    assert summary["sample_rates"] == {"8000": 12} and not summary["rejected"]
+    assert "train with features.sample_rate=8000" in " ".join(capsys.readouterr().out.split())
+
+
+def test_prepare_names_mixed_rates(tmp_path, capsys):
+    folder = write_lists(tmp_path / "mixed", {"train": [8_000, 16_000, 16_000], "test": [16_000]})
+    output = tmp_path / "out"
+    assert (
+        manifest_lists.main(["prepare", str(folder), "--output", str(output), "--sample-rate", "8000"]) == 0
+    )
+    assert json.loads((output / "summary.json").read_text())["sample_rates"] == {"8000": 1, "16000": 3}
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "8,000 Hz (1 utterances), 16,000 Hz (3 utterances); train with features.sample_rate=8000" in shown
+
+
+def doctors_view(capsys, *arguments: str) -> dict[str, str]:
+    """Advice by check."""
+    doctor.main([*arguments, "--json", "--workers", "1"])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    return {finding["check"]: finding["advice"] for finding in findings}
+
+
+def test_doctor_tells_the_rate_to_train_with(telephone, tmp_path, capsys):
+    recipe = tmp_path / "recipe.yaml"
+    data = {split: [str(telephone / f"{split}.tsv")] for split in ("train", "dev", "test")}
+    values = {"data": {**data, "cache": str(tmp_path / "cache")}, "model": {"name": "compact"}}
+    recipe.write_text(yaml.safe_dump(values))
+    assert "features.sample_rate=8000" in doctors_view(capsys, str(telephone))["low-rate"]
+    assert "features.sample_rate=8000" in doctors_view(capsys, "--config", str(recipe))["low-rate"]
+    found = doctors_view(capsys, "--config", str(recipe), AT_TELEPHONE_RATE)
+    assert not {"low-rate", "unlike-rate", "empty-filter"} & found.keys()
+    found = doctors_view(capsys, "--config", str(recipe), AT_TELEPHONE_RATE, "features.bins=80")
+    assert "features.frame_ms" in found["empty-filter"]
+
+
+def test_doctor_takes_the_rate_of_a_run(telephone, tmp_path, capsys, monkeypatch):
+    words = tiny_words.write_tiny_words(tmp_path / "words", takes=1)
+    run = tiny_words.write_keyword_run(tmp_path / "run", words)
+    assert "low-rate" in doctors_view(capsys, str(run), str(telephone))
+    monkeypatch.setattr(tiny_words, "SMALL", (*tiny_words.SMALL, AT_TELEPHONE_RATE))
+    run = tiny_words.write_keyword_run(tmp_path / "run_8_khz", words)
+    assert "low-rate" not in doctors_view(capsys, str(run), str(telephone))
+
+
+def test_doctor_names_single_recordings_of_a_low_rate(tmp_path, capsys):
+    folder = write_lists(tmp_path / "mixed", {"train": [16_000, 8_000, 16_000]})
+    assert "leave them out" in doctors_view(capsys, str(folder))["low-rate"]
+
+
+def test_training_names_upsampled_speech(telephone, tmp_path, caplog):
+    lists = [f"data.{split}=[{telephone / split}.tsv]" for split in ("train", "dev", "test")]
+    recipe = [*lists, f"data.cache={tmp_path}"]
+    base = CONFIGS / "demo" / "speech.yaml"
+    with caplog.at_level(logging.WARNING, "train"):
+        look_before_training(read_recipe(base, [*recipe, AT_TELEPHONE_RATE]))
+        assert "low-rate" not in caplog.text
+        look_before_training(read_recipe(base, recipe))
+    assert "features.sample_rate=8000" in caplog.text
+
+
+def test_keyword_training_names_upsampled_clips(telephone, caplog):
+    clips = [KeywordClip(path.stem, path, "word") for path in sorted(telephone.rglob("*.wav"))]
+    with caplog.at_level(logging.WARNING, "train"):
+        _warn_of_low_rates(clips, TELEPHONE)
+        assert not caplog.text
+        _warn_of_low_rates(clips, 16_000)
+    assert "12 of 12 recordings" in caplog.text and "features.sample_rate=8000" in caplog.text
+
+
+def test_rates_are_read_of_some_recordings_evenly(tmp_path):
+    paths = [tmp_path / f"{number:03}.wav" for number in range(120)]
+    for number, path in enumerate(paths):
+        soundfile.write(path, np.zeros(80), 8_000 if number < 60 else 16_000)
+    rates = rates_of_some([*paths, tmp_path / "gone.wav"], most=12)
+    assert rates.total() <= 12 and rates.keys() == {8_000, 16_000}
+    assert not rates_of_some([])
+
+
+def test_synthetic_speech_of_telephone_rate(tmp_path):
+    class Noise:
+        def say(self, speech):
+            return (3000 * np.random.default_rng(0).standard_normal(22050)).astype(np.int16)
+
+    sentence = make_sentence(["一", "二", "三"])
+    casts = {"train": Cast(("f1",), (sentence,))}
+    seconds = []
+    for rate in (16_000, TELEPHONE):
+        root = tmp_path / str(rate)
+        for part in ("data", "train"):
+            (root / part).mkdir(parents=True)
+        planned = Planned("S001_0000", "train", sentence, "f1", (0,))
+        assert make_utterance(planned, Noise(), root, casts, rate) is None
+        assert seconds_and_rate(root / "data" / "S001_0000.wav")[1] == rate
+        seconds.append(audio_seconds(root / "data" / "S001_0000.wav"))
+    assert seconds[0] == pytest.approx(seconds[1], abs=1e-3)
+    assert _identity(CorpusSettings())["hash"] != _identity(CorpusSettings(sample_rate=TELEPHONE))["hash"]

@@ -1,0 +1,508 @@
+"""Cleaning of plain text: golden cases, what is kept out, properties, any number of workers."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import lzma
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.text import cleaning, sources
+from data.text.clauses import (
+    ADDRESSES,
+    FIGURES,
+    LETTERS,
+    LONG,
+    REPEATED,
+    SCRIPTS,
+    SHORT,
+    SYMBOLS,
+    Limits,
+    clauses,
+    hanzi_of,
+)
+from data.text.cleaned_pieces import EVALUATION, NOT_UTF8
+from data.text.cleaning import SEEN, clean_text, main
+from data.text.deduplication import GRAM, SeenLines, excluded
+from data.text.pinyin_pairs import pairs_from_text
+from data.text.sources import read_pieces
+from data.text.verbalisation import verbalise
+from tests.support.scripts import ROOT
+from utils.errors import CorpusError
+from utils.mandarin.pinyin import is_hanzi
+
+
+def usable(text: str, **limits) -> list[str]:
+    return [one.text for one in clauses(text, Limits(**limits)) if not one.reason]
+
+
+def reasons(text: str, **limits) -> list[str]:
+    return [one.reason for one in clauses(text, Limits(**limits)) if one.reason]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("2026年1月5日", "二零二六年一月五日"),
+        ("2026-01-05开始", "二零二六年一月五日开始"),
+        ("2026/1/5", "二零二六年一月五日"),
+        ("2026.1.5", "二零二六年一月五日"),
+        ("98年毕业", "九八年毕业"),
+        ("活了98年", "活了九十八年"),
+        ("05年", "零五年"),
+        ("80年代", "八十年代"),
+        ("90后", "九零后"),
+        ("1500年前", "一千五百年前"),
+        ("3000年", "三千年"),
+        ("1900年", "一九零零年"),
+        ("2020-2025年", "二零二零到二零二五年"),
+        ("2024-25赛季", "二零二四到二五赛季"),
+        ("2022世界杯", "二零二二世界杯"),
+        ("3月-5月", "三月到五月"),
+        ("7-8月", "七到八月"),
+        ("8:00开始", "八点开始"),
+        ("8:05", "八点零五分"),
+        ("2:30", "两点三十分"),
+        ("14:30:15", "十四点三十分十五秒"),
+        ("8:00-17:30营业", "八点到十七点三十分营业"),
+        ("3:1", "三比一"),
+        ("2-1战胜", "二比一战胜"),
+        ("21:15获胜", "二十一比十五获胜"),
+        ("增长3.5%", "增长百分之三点五"),
+        ("3%-5%", "百分之三到百分之五"),
+        ("3-5%", "百分之三到五"),
+        ("100%", "百分之百"),
+        ("5‰", "千分之五"),
+        ("1/3的人", "三分之一的人"),
+        ("2分之1", "二分之一"),
+        ("¥35.5", "三十五点五元"),
+        ("$3.5亿", "三点五亿美元"),
+        ("2000元", "两千元"),
+        ("1,234,567元", "一百二十三万四千五百六十七元"),
+        ("5元/斤", "五元每斤"),
+        ("气温-5°C", "气温零下五摄氏度"),
+        ("3~5°C", "三到五摄氏度"),
+        ("2km", "两公里"),
+        ("3-5kg", "三到五公斤"),
+        ("60km/h", "六十公里每小时"),
+        ("100m2", "一百平方米"),
+        ("20g", "二十克"),
+        ("第2名", "第二名"),
+        ("第21届", "第二十一届"),
+        ("2个", "两个"),
+        ("12个", "十二个"),
+        ("2-3个", "两到三个"),
+        ("2月2日", "二月二日"),
+        ("2楼", "二楼"),
+        ("200人", "两百人"),
+        ("22000", "两万两千"),
+        ("2.5亿", "二点五亿"),
+        ("20余人", "二十余人"),
+        ("1005", "一千零五"),
+        ("007", "零零七"),
+        ("13812345678", "幺三八幺二三四五六七八"),
+        ("010-12345678", "零幺零幺二三四五六七八"),
+        ("拨打110", "拨打幺幺零"),
+        ("120急救", "幺二零急救"),
+        ("120元", "一百二十元"),
+        ("波音747", "波音七四七"),
+        ("1001室", "幺零零幺室"),
+        ("为-5", "为负五"),
+        ("3x4", "三乘四"),
+    ],
+)
+def test_figures_are_read(written, said):
+    assert verbalise(written) == said
+
+
+@pytest.mark.parametrize(
+    "text", ["3-1", "1.2.3", "5G", "5g", "24/7", "3+2", "MP3", "4K", "在2024召开", "T20"]
+)
+def test_figures_without_a_certain_reading_stay(text):
+    assert verbalise(text) == text
+
+
+@pytest.mark.parametrize(
+    ("raw", "lines"),
+    [
+        ("今天天气很好，我们去公园吧！", ["今天天气很好", "我们去公园吧"]),
+        ("他说：“你好。”", ["他说", "你好"]),
+        ("約翰·史密斯（美國人）說：「頭髮乾了」。", ["约翰史密斯说", "头发干了", "美国人"]),
+        ("一、加强管理；二、提高质量", ["加强管理", "提高质量"]),
+        ("1.今天下雨", ["今天下雨"]),
+        ("三、四个人", ["三四个人"]),
+        ("苹果、梨、桃都好吃", ["苹果梨桃都好吃"]),
+        ("有3、5个80、90后", ["有三五个八零九零后"]),
+        ("看这里 https://t.cn/xx 很好玩", ["看这里", "很好玩"]),
+        ("a@b.com 联系我", ["联系我"]),
+        ("<p>你好<b>世界</b></p><script>x=1</script>再见&nbsp;朋友", ["你好世界", "再见", "朋友"]),
+        ("今天 天气 很 好 ， 我们 去 公园 。", ["今天天气很好", "我们去公园"]),
+        ("共 20 人 参加", ["共二十人参加"]),
+        ("２０２６年１月５日", ["二零二六年一月五日"]),
+        ("二〇二六年", ["二零二六年"]),
+        ("——5个人", ["五个人"]),
+        ("１½小时", ["一又二分之一小时"]),
+        ("面积100㎡", ["面积一百平方米"]),
+        ("😀你好👍🏽朋友", ["你好", "朋友"]),
+        ("北京-上海", ["北京", "上海"]),
+        ("5元/斤的苹果", ["五元每斤的苹果"]),
+        ("#话题#讨论", ["话题", "讨论"]),
+        ("①第一②第二", ["第一", "第二"]),
+        ("a\x00b，你好\x00世界", ["你好", "世界"]),
+        ("馀額 2,000 元", ["余额两千元"]),
+        ("⼈民", ["人民"]),
+        ("你\u200b好", ["你好"]),
+        ("2024年1月1日—3日", ["二零二四年一月一日到三日"]),
+        ("第一行\n第二行\r\n第三行", ["第一行", "第二行", "第三行"]),
+        ("……！？ ***", []),
+        ("", []),
+    ],
+)
+def test_lines_become_clauses(raw, lines):
+    assert usable(raw) == lines
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ("请访问https://a.com/b?c=1了解", ADDRESSES),
+        ("iPhone手机", LETTERS),
+        ("他有5G手机", LETTERS),
+        ("比分是3-1", FIGURES),
+        ("版本1.2.3", FIGURES),
+        ("カタカナ日本", SCRIPTS),
+        ("Привет你好", SCRIPTS),
+        ("甲+乙", SYMBOLS),
+        ("啊", SHORT),
+        ("哈哈哈哈哈哈", REPEATED),
+        ("长" + "这是一句没有停顿的话" * 5, LONG),
+    ],
+)
+def test_what_cannot_be_used_has_its_reason(raw, reason):
+    assert reasons(raw) == [reason]
+
+
+def test_too_long_clauses_are_cut_at_their_pauses():
+    assert usable("红苹果、黄香蕉、绿西瓜", longest=6) == ["红苹果黄香蕉", "绿西瓜"]
+    assert usable("红苹果、黄香蕉、绿西瓜", longest=9) == ["红苹果黄香蕉绿西瓜"]
+    assert reasons("红苹果、又大又甜的黄香蕉", longest=6) == [LONG]
+
+
+_ODD = (
+    "天地玄黃宇宙乾坤著了隻裡後发髮頭哈0123456789年月日，。：:-—~%℃.½²①、（）()“”·/ \n\t"
+    "ａＡkg<b>&;@#😀か\x00\ue001\u200b"
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.sampled_from(_ODD), max_size=40) | st.text(max_size=20))
+def test_output_is_hanzi_and_cleaning_again_changes_nothing(text):
+    limits = Limits(2, 12)
+    for line in (once := [one.text for one in clauses(text, limits) if not one.reason]):
+        assert is_hanzi(line) and 2 <= len(line) <= 12
+    again = list(clauses("\n".join(once), limits))
+    assert [one.text for one in again] == once and not any(one.reason for one in again)
+
+
+SENTENCE = "东北军的一些爱国将士马占山李杜也奋起抗战"
+OTHER = "他仅凭腰部的力量在泳道上下翻腾"
+
+
+def covered(text: str, *sentences: str) -> bool:
+    return bool(excluded(sentences or [SENTENCE, OTHER]).covered(text).any())
+
+
+def test_every_run_of_ten_is_found_and_nothing_else():
+    for start in range(len(SENTENCE) - GRAM + 1):
+        assert covered("前面" + SENTENCE[start : start + GRAM] + "后面")
+    for start in range(len(SENTENCE) - GRAM + 2):
+        assert not covered("前面" + SENTENCE[start : start + GRAM - 1] + "后面")
+    assert not covered(SENTENCE[-5:] + OTHER[:5])  # runs don't reach from one sentence to the next
+    assert not covered("") and not covered("短")
+
+
+def test_short_sentences_are_found_whole():
+    assert covered("他说回来就好了", "回来就好")
+    assert not covered("回来就", "回来就好")
+    short = excluded(["北京", "回来就好"])
+    assert short.clauses == {"北京"} and not short.covered("在北京").any()
+    assert list(np.flatnonzero(short.covered("他说回来就好了"))) == [2, 3, 4, 5]
+
+
+def test_lines_are_seen_once_however_they_come():
+    rng = np.random.default_rng(0)
+    prints = rng.integers(0, 5000, 20_000).astype(np.uint64)
+    seen, first = SeenLines(), set()
+    for part in np.split(prints, [0, 1, 300, 5000, 5001]):
+        for fresh, one in zip(seen.add(part), part.tolist(), strict=True):
+            assert fresh == (one not in first)
+            first.add(one)
+    assert len(seen) == len(first)
+
+
+def _raw_text(lines: int) -> str:
+    """Lines of random clauses; evaluation text in every tenth, some figures, repeated lines."""
+    rng = random.Random(7)
+    hanzi = "我们今天去公园看花他说很好明天再来一起吃饭吧学习工作生活城市天气老师学生"
+    made = []
+    for number in range(lines):
+        parts = ["".join(rng.choices(hanzi, k=rng.randint(1, 15))) for _ in range(rng.randint(1, 4))]
+        if number % 10 == 0:
+            cut = rng.randint(2, 9)
+            parts.append(
+                rng.choice([SENTENCE, "据说" + OTHER + "了", SENTENCE[:cut] + "，" + SENTENCE[cut:]])
+            )
+        parts.append(rng.choice(["", "", "共25%", "abc", "今天下雨"]))
+        made.append("，".join(parts) + "。")
+    return "\n".join(made) + "\n"
+
+
+@pytest.fixture(scope="module")
+def cleaned_twice(tmp_path_factory):
+    """The same text cleaned by one and by two workers, in several pieces, and cleaned again."""
+    folder = tmp_path_factory.mktemp("cleaning")
+    raw = _raw_text(3000)
+    half = raw.index("\n", len(raw) // 2) + 1
+    (folder / "a.txt").write_text(raw[:half], encoding="utf-8")
+    (folder / "b.txt.xz").write_bytes(lzma.compress(raw[half:].encode(), preset=0))
+    (folder / "eval.tsv").write_text(
+        f"x\t{' '.join(['ni3'] * len(SENTENCE))}\t{SENTENCE}\n", encoding="utf-8"
+    )
+    (folder / "eval.txt").write_text(OTHER[:7] + "，" + OTHER[7:] + "。\n", encoding="utf-8")
+    settings = {"exclude": [folder / "eval.tsv", folder / "eval.txt"]}
+    sources = [folder / "a.txt", folder / "b.txt.xz"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("data.text.sources.PIECE", 20_000)
+        one = clean_text(sources, folder / "one.txt", workers=1, **settings)
+        two = clean_text(sources, folder / "two.txt.xz", workers=2, **settings)
+        again = clean_text([folder / "one.txt"], folder / "again.txt", **settings)
+        assert len(list(read_pieces(folder / "b.txt.xz"))) > 3
+    return folder, one, two, again
+
+
+def test_workers_change_neither_content_nor_order_nor_counts(cleaned_twice):
+    folder, one, two, _ = cleaned_twice
+    assert (folder / "one.txt").read_bytes() == lzma.decompress((folder / "two.txt.xz").read_bytes())
+    same = [{**report, "seconds": 0, "made_of": {**report["made_of"], "output": ""}} for report in (one, two)]
+    assert same[0] == same[1] and one["made_of"]["output"] != two["made_of"]["output"]  # two is packed
+
+
+def test_no_evaluation_text_survives(cleaned_twice):
+    folder, report, _, _ = cleaned_twice
+    text = (folder / "one.txt").read_text(encoding="utf-8")
+    for sentence in (SENTENCE, OTHER):
+        assert not any(sentence[i : i + GRAM] in text for i in range(len(sentence) - GRAM + 1))
+    assert report["rejected"][EVALUATION]["clauses"] >= 300
+    assert SENTENCE in report["samples"][EVALUATION]
+    # Both halves of a sentence that was cut by a comma are gone.
+    lines = text.split("\n")
+    assert not any(SENTENCE[:cut] in lines or SENTENCE[cut:] in lines for cut in range(2, 10))
+
+
+def test_lines_are_distinct_hanzi_and_cleaning_again_changes_nothing(cleaned_twice):
+    folder, report, _, again = cleaned_twice
+    lines = (folder / "one.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(set(lines)) == report["kept"]["clauses"]
+    assert all(map(is_hanzi, lines)) and "今天下雨" in lines and "共百分之二十五" in lines
+    assert (folder / "again.txt").read_bytes() == (folder / "one.txt").read_bytes()
+    assert again["rejected"] == {}
+
+
+def test_nothing_is_lost_without_a_count(cleaned_twice):
+    folder, report, _, _ = cleaned_twice
+    raw = lzma.decompress((folder / "b.txt.xz").read_bytes()).decode()
+    raw = (folder / "a.txt").read_text(encoding="utf-8") + raw
+    count = report["kept"]["clauses"] + sum(one["clauses"] for one in report["rejected"].values())
+    assert count == sum(len(list(filter(None, line[:-1].split("，")))) for line in raw.splitlines())
+    assert report["read"] == {"lines": 3000, "characters": len(raw)}
+    assert json.loads((folder / "one.txt.report.json").read_text(encoding="utf-8")) == report
+    assert set(report["rejected"]) == {EVALUATION, SEEN, SHORT, LETTERS} | (
+        {REPEATED} & set(report["rejected"])
+    )
+
+
+def test_clauses_between_a_rejected_one_do_not_follow_each_other(tmp_path):
+    (tmp_path / "e.txt").write_text(SENTENCE, encoding="utf-8")
+    (tmp_path / "a.txt").write_text(
+        f"{SENTENCE[:9]}，abc，{SENTENCE[9:18]}\n{SENTENCE[2:11]}", encoding="utf-8"
+    )
+    report = clean_text([tmp_path / "a.txt"], tmp_path / "o.txt", exclude=[tmp_path / "e.txt"])
+    assert report["kept"]["clauses"] == 3
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
+def test_pieces_join_to_the_file(tmp_path, monkeypatch, pack):
+    monkeypatch.setattr(sources, "PIECE", 100)
+    monkeypatch.setattr(sources, "LONGEST_LINE", 50)
+    text = "".join(("汉字" * n + "\n") for n in range(30)) + "ab汉字𠮷" * 100
+    path = tmp_path / f"a.txt{ {gzip.compress: '.gz', lzma.compress: '.xz'}.get(pack, '') }"
+    path.write_bytes(pack(text.encode()))
+    pieces = list(read_pieces(path))
+    assert "".join(piece.decode() for piece in pieces) == text
+    assert max(map(len, pieces)) < 160 and all(p.endswith(b"\n") for p in pieces[:2])
+
+
+def test_standard_input(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO("你好，世界".encode())))
+    assert main(["-", "--output", str(tmp_path / "o.txt"), "--workers", "1"]) == 0
+    assert (tmp_path / "o.txt").read_text(encoding="utf-8") == "你好\n世界\n"
+    assert "report.json" in capsys.readouterr().out
+    assert len(pairs_from_text(tmp_path / "o.txt").pairs) == 2
+
+
+def test_broken_lines_are_counted_and_other_encodings_refused(tmp_path):
+    lines = ["你好朋友".encode()] * 30
+    lines[7] = "你好".encode("gb18030")
+    (tmp_path / "a.txt").write_bytes(b"\n".join(lines))
+    report = clean_text([tmp_path / "a.txt"], tmp_path / "o.txt")
+    assert report["rejected"][NOT_UTF8]["clauses"] == 1 and report["rejected"][SEEN]["clauses"] == 28
+    (tmp_path / "g.txt").write_bytes("你好朋友\n".encode("gb18030") * 30)
+    with pytest.raises(CorpusError, match=r"not UTF-8.*g\.txt.*iconv"):
+        clean_text([tmp_path / "g.txt"], tmp_path / "o.txt")
+
+
+@pytest.mark.parametrize(
+    ("source", "content", "message"),
+    [
+        ("none.txt", None, "can't read"),
+        ("a.txt.xz", b"no xz", "damaged"),
+        ("a.txt.gz", gzip.compress(b"x" * 999, mtime=0)[:-9], "damaged"),
+        ("a.txt.gz", b"no gzip", "damaged"),
+        ("a.txt", b"abc\n", "no clause"),
+        ("a.txt", b"", "no clause"),
+    ],
+)
+def test_bad_sources_are_named_and_leave_no_output(tmp_path, source, content, message):
+    if content is not None:
+        (tmp_path / source).write_bytes(content)
+    with pytest.raises(CorpusError, match=message) as caught:
+        clean_text([tmp_path / source], tmp_path / "out" / "o.txt")
+    assert source in str(caught.value)
+    assert not list((tmp_path / "out").glob("*"))
+
+
+def test_bad_arguments(tmp_path):
+    (tmp_path / "a.txt").write_text("你好", encoding="utf-8")
+    with pytest.raises(CorpusError, match="unknown ending"):
+        clean_text([tmp_path / "a.txt"], tmp_path / "o.json")
+    (tmp_path / "e.txt").write_text("abc", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"no sentence to exclude.*e\.txt"):
+        clean_text([tmp_path / "a.txt"], tmp_path / "o.txt", exclude=[tmp_path / "e.txt"])
+    with pytest.raises(CorpusError, match="--shortest 9 is above --longest 3"):
+        main(
+            [
+                str(tmp_path / "a.txt"),
+                "--output",
+                str(tmp_path / "o.txt"),
+                "--shortest",
+                "9",
+                "--longest",
+                "3",
+            ]
+        )
+
+
+def _die(piece: bytes) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_worker_is_an_error_and_no_hang(tmp_path, monkeypatch):
+    monkeypatch.setattr(cleaning, "clean_in_worker", _die)
+    (tmp_path / "a.txt").write_text("你好世界", encoding="utf-8")
+    with pytest.raises(CorpusError, match="worker process died"):
+        clean_text([tmp_path / "a.txt"], tmp_path / "o.txt", workers=2)
+    assert not (tmp_path / "o.txt").exists()
+
+
+def test_the_command_from_a_shell(tmp_path):
+    (tmp_path / "a.txt").write_text("你好，世界，abc", encoding="utf-8")
+    command = [sys.executable, "-m", "data.text.cleaning", str(tmp_path / "a.txt"), "--workers", "2"]
+    done = subprocess.run(
+        [*command, "--output", str(tmp_path / "o.txt")], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and LETTERS in done.stdout
+    done = subprocess.run(
+        [*command, "--output", str(tmp_path / "o.doc")], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and done.stderr.startswith("error: ")
+
+
+def test_what_was_made_of_the_same_is_left_and_anything_else_made_anew(tmp_path, capsys):
+    source, first, second = (tmp_path / name for name in ("a.txt", "first.txt", "second.txt"))
+    source.write_text(f"{SENTENCE}\n今天下雨\n{OTHER}\n", encoding="utf-8")
+    first.write_text(SENTENCE, encoding="utf-8")
+    second.write_text(OTHER, encoding="utf-8")
+    output = tmp_path / "o.txt"
+
+    def call(*arguments: str) -> tuple[bool, set[str]]:
+        """Whether the output was left as it was, and its lines."""
+        assert main([str(source), "--output", str(output), "--workers", "1", *arguments]) == 0
+        return "unchanged" in capsys.readouterr().out, set(output.read_text(encoding="utf-8").splitlines())
+
+    assert call("--exclude", str(first)) == (False, {"今天下雨", OTHER})
+    assert call("--exclude", str(first)) == (True, {"今天下雨", OTHER})
+    assert call("--exclude", str(second)) == (False, {"今天下雨", SENTENCE})
+    assert call("--exclude", str(second), str(first)) == (False, {"今天下雨"})
+    assert call("--exclude", str(first), str(second)) == (True, {"今天下雨"}), "the lists' order is no matter"
+    first.write_text("今天下雨", encoding="utf-8")
+    assert call("--exclude", str(first), str(second)) == (False, {SENTENCE})
+    assert not call("--exclude", str(first), str(second), "--longest", "30")[0]
+    source.write_text("明天下雪\n", encoding="utf-8")
+    assert call() == (False, {"明天下雪"})
+    output.write_text("别的\n", encoding="utf-8")
+    assert call() == (False, {"明天下雪"}), "a changed output is made anew"
+
+
+@pytest.fixture
+def make(tmp_path):
+    """``make converter`` without the trainings: only data.text.cleaning is run."""
+    binaries = tmp_path / "bin"
+    binaries.mkdir()
+    script = f'#!/bin/sh\n[ "$2" = data.text.cleaning ] || exit 0\nexec {sys.executable} "$@"\n'
+    (binaries / "python").write_text(script, encoding="utf-8")
+    (binaries / "python").chmod(0o755)
+    (tmp_path / "ready").touch()
+
+    def call(**variables: object) -> subprocess.CompletedProcess:
+        fixed = {"BIN": binaries, "READY": tmp_path / "ready", "CLEAN_TEXT": tmp_path / "clean.txt"}
+        given = [f"{name}={value}" for name, value in {**fixed, **variables}.items()]
+        return subprocess.run(
+            ["make", "--silent", "converter", *given], cwd=ROOT, capture_output=True, text=True
+        )
+
+    return call
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_make_converter_again_keeps_the_other_list_out(tmp_path, make):
+    """Evaluation sentences of the second call must not be left in the text of the first."""
+    text, first, second = (tmp_path / name for name in ("a.txt", "first.txt", "second.txt"))
+    text.write_text(f"{SENTENCE}\n今天下雨\n{OTHER}\n", encoding="utf-8")
+    first.write_text(SENTENCE, encoding="utf-8")
+    second.write_text(OTHER, encoding="utf-8")
+    for keep_out, lines in ((first, {"今天下雨", OTHER}), (second, {"今天下雨", SENTENCE})):
+        done = make(TEXT=text, KEEP_OUT=keep_out)
+        assert done.returncode == 0, done.stderr
+        assert set((tmp_path / "clean.txt").read_text(encoding="utf-8").splitlines()) == lines
+    other = tmp_path / "b.txt"
+    other.write_text("明天下雪\n", encoding="utf-8")
+    make(TEXT=other, KEEP_OUT=second)
+    assert (tmp_path / "clean.txt").read_text(encoding="utf-8") == "明天下雪\n"
+    done = make()
+    assert done.returncode == 2 and "TEXT names no text" in done.stderr
+
+
+def test_evaluation_text_is_compared_as_it_is_cleaned():
+    assert hanzi_of("馀额：２０００元（约）") == "余额两千元约"

@@ -1,0 +1,369 @@
+"""test.py keyword: figures by hand, the page, the command on a tiny run, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.keyword.report import keyword_tables, write_keyword_report
+from analysis.keyword.scores import (
+    COLUMNS,
+    Decision,
+    decisions_of,
+    decisions_tsv,
+    keyword_results,
+    surest_mistakes,
+)
+from data.keywords.clips import KeywordClip
+from data.manifest import Utterance, write_manifest
+from model_keyword.loading import load_keyword_model, shifted
+from tests.support.scripts import ROOT, load_script
+from tests.support.tiny_words import write_keyword_run, write_tiny_words
+from utils.audio.reading import read_audio
+from utils.errors import ConfigError, CorpusError, RunError
+
+LABELS = ("_silence_", "北京", "背景", "语音")
+command = load_script("test.py")
+
+
+def decisions(text: str) -> list[Decision]:
+    """Clips as ``speaker:label>heard``, a dash for no speaker."""
+    found = []
+    for number, one in enumerate(text.split()):
+        speaker, label, heard = one.replace(">", ":").split(":")
+        right = label == heard
+        found.append(
+            Decision(
+                f"c{number}",
+                label,
+                heard,
+                probability=0.9 if right else 0.5 + number / 100,
+                label_probability=0.9 if right else 0.4 - number / 100,
+                speaker="" if speaker == "-" else speaker,
+            )
+        )
+    return found
+
+
+EXAMPLE = decisions(
+    "a:北京>北京 a:北京>背景 a:背景>背景 a:语音>语音 "
+    "b:北京>背景 b:背景>背景 b:背景>北京 b:语音>语音 "
+    "-:_silence_>_silence_ -:_silence_>北京"
+)
+
+
+# ------------------------------------------------------------------ figures
+
+
+def test_accuracy_precision_and_recall_by_hand():
+    results = keyword_results(EXAMPLE, LABELS)
+    assert (results["clips"], results["wrong"], results["speakers"]) == (10, 4, 2)
+    assert results["accuracy"] == pytest.approx(6 / 10)
+    words = results["words"]
+    assert (words["北京"]["precision"], words["北京"]["recall"]) == (
+        pytest.approx(1 / 3),
+        pytest.approx(1 / 3),
+    )
+    assert (words["背景"]["precision"], words["背景"]["recall"]) == (
+        pytest.approx(2 / 4),
+        pytest.approx(2 / 3),
+    )
+    assert (words["语音"]["precision"], words["语音"]["recall"]) == (1.0, 1.0)
+    assert (words["_silence_"]["precision"], words["_silence_"]["recall"]) == (1.0, pytest.approx(1 / 2))
+    assert results["matrix"] == [[1, 1, 0, 0], [0, 1, 2, 0], [0, 1, 2, 0], [0, 0, 0, 2]]
+
+
+def test_f1_by_hand():
+    results = keyword_results(EXAMPLE, LABELS)
+    f1 = {label: one["f1"] for label, one in results["words"].items()}
+    expected = {"_silence_": 2 / 3, "北京": 2 / 6, "背景": 4 / 7, "语音": 4 / 4}
+    assert f1 == {label: pytest.approx(value) for label, value in expected.items()}
+    assert results["macro_f1"] == pytest.approx((2 / 3 + 2 / 6 + 4 / 7 + 1) / 4)
+    shown = keyword_tables({**results, "split": "test"})
+    assert "macro F1 64.29 %" in shown and re.search(r"背景 .*57\.14 %\n", shown)
+
+
+def test_macro_f1_counts_the_labels_that_occur():
+    results = keyword_results(decisions("a:北京>北京 a:北京>背景"), LABELS)
+    assert results["words"]["背景"]["f1"] == 0.0 and results["words"]["语音"]["f1"] is None
+    assert results["macro_f1"] == pytest.approx((2 / 3 + 0) / 2)
+
+
+def test_confusions_are_named_the_most_frequent_first():
+    found = keyword_results(EXAMPLE, LABELS)["confusions"]
+    assert [(one["label"], one["heard"], one["clips"]) for one in found] == [
+        ("北京", "背景", 2),
+        ("_silence_", "北京", 1),
+        ("背景", "北京", 1),
+    ]
+    assert found[0]["share"] == pytest.approx(2 / 3)
+
+
+def test_speakers_come_worst_first_and_silence_has_none():
+    rows = keyword_results(EXAMPLE, LABELS)["by_speaker"]
+    assert [(row["speaker"], row["clips"], row["accuracy"]) for row in rows] == [
+        ("b", 4, 2 / 4),
+        ("not known", 2, 1 / 2),
+        ("a", 4, 3 / 4),
+    ]
+
+
+def test_a_label_that_never_comes_has_neither_precision_nor_recall():
+    words = keyword_results(decisions("a:北京>北京"), LABELS)["words"]
+    nothing = {"precision": None, "recall": None, "f1": None}
+    assert words["语音"] == {"clips": 0, "heard": 0, "right": 0, **nothing}
+    printed = keyword_tables({**keyword_results(EXAMPLE[:1], LABELS), "split": "dev"})
+    assert re.search(r"语音 +0 +– +– +–\n", printed)
+
+
+def test_speakers_are_resampled_where_there_are_enough():
+    """One of six speakers errs always: as groups he makes the interval wider than his clips alone would."""
+    many = [one for speaker in "abcdef" for one in decisions(f"{speaker}:北京>北京 " * 10)]
+    many = [replace(one, heard="背景") if one.speaker == "a" else one for one in many]
+    grouped = keyword_results(many, LABELS)
+    single = keyword_results([replace(one, speaker="") for one in many], LABELS)
+    assert (grouped["interval_unit"], single["interval_unit"]) == ("speaker", "clip")
+    (low, high), (narrow_low, narrow_high) = grouped["interval"], single["interval"]
+    assert low < narrow_low < 5 / 6 < narrow_high < high == 1.0
+    assert keyword_results(EXAMPLE, LABELS)["interval_unit"] == "clip", "two speakers are too few"
+
+
+def test_what_was_heard_comes_from_the_probabilities():
+    clips = [
+        KeywordClip("x", Path("x.wav"), "背景", "anna"),
+        KeywordClip("_silence_/0", Path("noise.wav"), "_silence_", seconds=1.0),
+        KeywordClip("_silence_/1", None, "_silence_"),
+    ]
+    rows = np.array([[0.1, 0.6, 0.2, 0.1], [0.7, 0.1, 0.1, 0.1], [0.7, 0.1, 0.1, 0.1]], np.float32)
+    first, second, third = decisions_of(clips, rows, LABELS)
+    assert (first.heard, first.speaker, first.audio) == ("北京", "anna", "x.wav") and not first.is_right
+    assert (first.probability, first.label_probability) == (pytest.approx(0.6), pytest.approx(0.2))
+    assert second.is_right and (second.audio, third.audio) == ("", "")
+
+
+def test_the_surest_mistakes_come_first():
+    assert [one.id for one in surest_mistakes(EXAMPLE)] == ["c9", "c6", "c4", "c1"]
+
+
+def test_decisions_as_text():
+    lines = decisions_tsv(EXAMPLE[:2]).splitlines()
+    assert lines[0].split("\t") == list(COLUMNS)
+    assert lines[2].split("\t") == ["c1", "a", "北京", "背景", "0.5100", "0.3900", ""]
+
+
+# ------------------------------------------------------------------ the page
+
+
+def test_the_page_tells_all_and_escapes_what_it_shows(tmp_path):
+    labels = (*LABELS, "<b>")
+    found = [
+        *EXAMPLE,
+        *decisions("c:北京>语音"),
+        replace(EXAMPLE[1], id="<i>", label="<b>"),
+    ]
+    results = {**keyword_results(found, labels), "run": "runs/a&b", "split": "test", "weights": "best"}
+    html = write_keyword_report(tmp_path, results, found).read_text(encoding="utf-8")
+    assert "<b>" not in html and "&lt;b&gt;" in html and "runs/a&amp;b" in html
+    assert "50.00" in html and "背景" in html and "src=" not in html
+    assert html.count("<tr>") == 1 + 5 + 1 + 5 + 1 + 4 + 1 + 6
+
+
+def test_a_wrong_clip_can_be_heard(tmp_path):
+    words = write_tiny_words(tmp_path / "words", takes=1)
+    audio = words / "test" / "low" / "fred_nohash_0.wav"
+    wrong = [Decision("low/fred", "北京", "背景", 0.9, 0.1, "fred", str(audio))]
+    results = {**keyword_results(wrong, LABELS), "run": "r", "split": "test", "weights": "best"}
+    html = write_keyword_report(tmp_path, results, wrong).read_text(encoding="utf-8")
+    assert re.search(r'<audio [^>]*src="data:audio/mpeg;base64,[A-Za-z0-9+/=]{100,}"', html)
+
+
+# ------------------------------------------------------------------ the command
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory) -> Path:
+    return write_tiny_words(tmp_path_factory.mktemp("words") / "words")
+
+
+@pytest.fixture(scope="module")
+def run(words, tmp_path_factory) -> Path:
+    return write_keyword_run(tmp_path_factory.mktemp("runs") / "run", words)
+
+
+def results_of(folder: Path) -> dict:
+    return json.loads((folder / "results.json").read_text(encoding="utf-8"))
+
+
+def test_a_split_is_heard_and_reported(run, words, tmp_path, capsys):
+    assert command.main(["keyword", str(run), "--report", str(tmp_path / "report")]) == 0
+    printed = capsys.readouterr().out
+    results = results_of(run / "test" / "test")
+    assert re.search(r"keyword on test: 13 clips of 2 speakers\naccuracy \d+\.\d\d %", printed)
+    assert results_of(tmp_path / "report") == results and (tmp_path / "report" / "report.html").is_file()
+    assert results["words"]["_silence_"]["clips"] == 1 and results["words"]["low"]["clips"] == 6
+
+    model = load_keyword_model(run)
+    lines = (run / "test" / "test" / "decisions.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    for line in lines:
+        row = dict(zip(COLUMNS, line.split("\t"), strict=True))
+        if row["audio"]:
+            logits = model.logits(read_audio(Path(row["audio"]), 16000)[None])[0]
+            odds = np.exp(logits - logits.max())
+            assert row["heard"] == model.labels[odds.argmax()]
+            assert float(row["probability"]) == pytest.approx(odds.max() / odds.sum(), abs=2e-3)
+    right = [line.split("\t")[2] == line.split("\t")[3] for line in lines]
+    assert results["accuracy"] == pytest.approx(np.mean(right)) and len(lines) == 13
+
+
+def test_recordings_elsewhere_and_json(run, words, tmp_path, capsys):
+    moved = shutil.copytree(words, tmp_path / "moved")
+    shutil.rmtree(moved / "test" / "high")
+    arguments = ["keyword", str(run), "--json", "--output", str(tmp_path / "out"), f"data.folder={moved}"]
+    assert command.main(arguments) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == results_of(tmp_path / "out") and printed["words"]["high"]["clips"] == 0
+
+
+def test_accuracy_under_a_time_shift(run, tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = ["keyword", str(run), "--shift-ms", "-200", "-50", "0", "--output", str(out)]
+    assert command.main(arguments) == 0
+    assert re.search(r"shift in ms +accuracy\n-200 .*\n-50 .*\n\+0 ", capsys.readouterr().out)
+    results = results_of(out)
+    assert results["accuracy_by_shift"]["0"] == pytest.approx(results["accuracy"])
+    # Clips of 200 ms that are 200 ms earlier are digital silence, for which the model has one answer.
+    shares = [word["clips"] / results["clips"] for word in results["words"].values()]
+    assert any(results["accuracy_by_shift"]["-200"] == pytest.approx(share) for share in shares)
+
+
+def test_a_shift_moves_samples_and_zeros_come_in():
+    samples = np.array([[1, 2, 3, 4]], np.int16)
+    expected = {0: [1, 2, 3, 4], 1: [0, 1, 2, 3], -1: [2, 3, 4, 0], 4: [0] * 4, -9: [0] * 4}
+    assert {shift: shifted(samples, shift)[0].tolist() for shift in expected} == expected
+
+
+HANZI = {"低": ("low", "di1"), "高": ("high", "gao1")}
+
+
+def _manifest(path: Path, words: Path, hanzi: dict[str, tuple[str, str]]) -> Path:
+    rows = [
+        Utterance(label, words / "test" / word / "gina_nohash_0.wav", 0.2, "gina", (pinyin,), label)
+        for label, (word, pinyin) in hanzi.items()
+    ]
+    write_manifest(path, rows)
+    return path
+
+
+def test_a_list_of_ones_own_is_heard(words, tmp_path):
+    run = write_keyword_run(tmp_path / "run", words, ("_silence_", "低", "高"))
+    manifest = _manifest(tmp_path / "mine.tsv", words, HANZI)
+    arguments = ["keyword", str(run), "--manifest", str(manifest), "--output", str(tmp_path / "out")]
+    assert command.main(arguments) == 0
+    results = results_of(tmp_path / "out")
+    assert results["split"] == "mine" and results["words"]["低"]["clips"] == 1
+    assert results["words"]["_silence_"]["clips"] == 0 and results["clips"] == 2
+    strange = _manifest(tmp_path / "strange.tsv", words, {**HANZI, "北": ("high", "bei3")})
+    with pytest.raises(CorpusError, match=r"no label for 北.*it knows _silence_, 低, 高"):
+        command.main([*arguments[:2], "--manifest", str(strange)])
+
+
+def test_a_list_is_scored_as_it_is(words, tmp_path):
+    """No silence is added, whatever the run's config asks for, and no listed clip is left out."""
+    run = write_keyword_run(tmp_path / "run", words, ("_silence_", "_unknown_", "低"))
+    listed = [("low", ("di1",), "低"), *3 * [("high", (), "")], *3 * [("high", ("gao1",), "高")]]
+    rows = [
+        Utterance(f"{number}", words / "test" / word / f"gina_nohash_{number % 3}.wav", 0.2, "gina", *text)
+        for number, (word, *text) in enumerate(listed)
+    ]
+    write_manifest(tmp_path / "mine.tsv", rows)
+    arguments = ["keyword", str(run), "--manifest", str(tmp_path / "mine.tsv")]
+    for share in ("0", "2"):
+        out = tmp_path / share
+        extra = ["--output", str(out), f"data.silence_share={share}", f"data.unknown_share={share}"]
+        assert command.main([*arguments, *extra]) == 0
+        clips = {label: one["clips"] for label, one in results_of(out)["words"].items()}
+        assert clips == {"_silence_": 3, "_unknown_": 3, "低": 1}
+
+
+def test_listed_silence_needs_its_label(words, tmp_path):
+    run = write_keyword_run(tmp_path / "run", words, ("低", "高"))
+    silence = Utterance("quiet", words / "test" / "low" / "gina_nohash_0.wav", 0.2, "gina", (), "")
+    write_manifest(tmp_path / "mine.tsv", [silence])
+    with pytest.raises(CorpusError, match="no label for _silence_"):
+        command.main(["keyword", str(run), "--manifest", str(tmp_path / "mine.tsv")])
+
+
+def test_a_word_that_a_model_does_not_know_is_unknown_to_it(words, tmp_path):
+    run = write_keyword_run(tmp_path / "run", words, ("_unknown_", "低"))
+    manifest = _manifest(tmp_path / "mine.tsv", words, HANZI)
+    out = tmp_path / "out"
+    assert command.main(["keyword", str(run), "--manifest", str(manifest), "--output", str(out)]) == 0
+    assert results_of(out)["words"]["_unknown_"]["clips"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (["features.mel_bins=10"], ConfigError, "mel_bins: 12 in training, 10 asked for"),
+        (["features.kind=micro"], ConfigError, r"kind: mfcc in training, micro asked for.*mel_bins: 12 in"),
+        (["seed=3"], ConfigError, "'seed=3' can't be changed after the training"),
+        (["data.folder=/nowhere"], CorpusError, "/nowhere"),
+        (["data.foldre=x"], ConfigError, "did you mean"),
+        (["--weights", "last"], RunError, r"holds no last\.weights\.h5"),
+    ],
+)
+def test_what_cannot_be_tested_says_why(run, arguments, error, message):
+    with pytest.raises(error, match=message):
+        command.main(["keyword", str(run), *arguments])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--said", "said.tsv"], "--said is the list of keywords in a --recording"),
+        (["--recording", "a.wav", "--split", "dev", "data.folder=x"], "leave out --split, data.folder=x"),
+        (["--recording", "a.wav", "--weights", "last"], "leave out --weights"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(run, capsys, arguments, message):
+    with pytest.raises(SystemExit):
+        command.main(["keyword", str(run), *arguments])
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("report", [False, True])
+def test_the_output_folder_holds_with_a_recording(run, tmp_path, monkeypatch, capsys, report):
+    """results.json goes into --output; table and picture too, unless there is a --report."""
+    figures = {"missed": 1, "false_alarms": 2}
+    asked = []
+    monkeypatch.setattr(
+        "keywords.long_recordings.recording_results", lambda *arguments: asked.append(arguments) or figures
+    )
+    arguments = ["keyword", str(run), "--recording", "day.flac", "--json", "--output", str(tmp_path / "out")]
+    more = ["--report", str(tmp_path / "report")] if report else []
+    assert command.main([*arguments, *more]) == 0
+    assert results_of(tmp_path / "out") == json.loads(capsys.readouterr().out) == figures
+    folder = tmp_path / ("report" if report else "out")
+    assert asked == [(run / "export", Path("day.flac"), None, folder)]
+    assert not (run / "test" / "day").exists()
+
+
+def test_matplotlib_is_not_imported_for_nothing():
+    """The command's imports alone draw no picture, and matplotlib takes half a second to import."""
+    program = "import runpy, sys; runpy.run_path('test.py'); sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
+
+
+def test_an_option_that_is_none_is_refused(run, capsys):
+    for arguments in (["keyword", str(run), "--beam", "3"], ["speech", str(run), "data.folder=x"]):
+        with pytest.raises(SystemExit):
+            command.main(arguments)
+        assert "unrecognized arguments" in capsys.readouterr().err

@@ -1,0 +1,257 @@
+"""Listening: a model that knows two tones hears them in files, pipes and a microphone, at their times."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+
+from bundle.export.build import export_bundle
+from bundle.export.source import Clips, ExportSource
+from bundle.variants import Format, Precision, State, Variant
+from keywords import listening
+from keywords.long_recordings import recording_results
+from streaming.keyword.detection import DetectionConfig
+from tests.support.scripts import load_script
+from utils.audio.reading import SAMPLE_RATE, write_wav
+from utils.errors import AudioError, BundleError
+from utils.features.keyword import KeywordFeatureConfig, features_hash, keyword_features
+
+listen = load_script("listen.py")
+FEATURES = KeywordFeatureConfig(mel_bins=10, coefficients=0)
+TELEPHONE = KeywordFeatureConfig(mel_bins=10, coefficients=0, sample_rate=8000)
+LABELS = ("_silence_", "high", "low")
+CLIP_SECONDS = 0.5
+TONES = {"high": 3000.0, "low": 500.0}
+SAID = (("low", 1.0, 1.6), ("high", 3.0, 3.6), ("low", 5.5, 6.1))
+
+
+def tone(hertz: float, samples: int, rate: int) -> np.ndarray:
+    return 0.3 * np.sin(2 * np.pi * hertz * np.arange(samples) / rate).astype(np.float32)
+
+
+def recording(rate: int = SAMPLE_RATE) -> np.ndarray:
+    """Eight seconds with three words in faint noise."""
+    samples = 0.001 * np.random.default_rng(0).standard_normal(8 * rate).astype(np.float32)
+    for word, start, end in SAID:
+        begins, ends = round(start * rate), round(end * rate)
+        samples[begins:ends] += tone(TONES[word], ends - begins, rate)
+    return samples
+
+
+def knowing_model(settings: KeywordFeatureConfig) -> tuple[keras.Model, Clips]:
+    """A network that was never trained: least squares of the three sounds' mean features."""
+    rng, length = np.random.default_rng(1), round(CLIP_SECONDS * settings.sample_rate)
+    noise = 0.001 * rng.standard_normal((30, length)).astype(np.float32)
+    references = np.arange(30, dtype=np.int32) % 3
+    for row, label in enumerate(references):
+        noise[row] += tone(TONES[LABELS[label]], length, settings.sample_rate) if label else 0
+    features = keyword_features(noise, settings)
+    means = np.concatenate([features.mean(axis=1), np.ones((30, 1))], axis=1)
+    weights = np.linalg.lstsq(means, 12 * np.eye(3)[references], rcond=None)[0]
+    inputs = keras.Input(features.shape[1:], name="features")
+    x = layers.GlobalAveragePooling1D(name="clip")(inputs)
+    model = keras.Model(inputs, layers.Dense(3, name="logits")(x), name="knowing")
+    model.get_layer("logits").set_weights([weights[:-1].astype(np.float32), weights[-1].astype(np.float32)])
+    return model, Clips(features, references)
+
+
+def write_bundle(folder: Path, settings: KeywordFeatureConfig) -> Path:
+    model, clips = knowing_model(settings)
+    source = ExportSource(
+        kind="keyword",
+        model=model,
+        features=asdict(settings),
+        features_hash=features_hash(settings),
+        labels=LABELS,
+        decoding=asdict(DetectionConfig(smoothing_ms=100, threshold=0.9, refractory_ms=800)),
+        config_hash="0",
+        frame_seconds=0.02,
+        calibration=clips,
+        tests=clips,
+        golden=Clips(clips.inputs[:4], clips.references[:4]),
+    )
+    made = [Variant(Format.LITERT, state, Precision.FLOAT) for state in (State.EXTERNAL, State.NON_STREAM)]
+    assert not any(one.problems for one in export_bundle(source, made, folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bundle(tmp_path_factory.mktemp("bundle") / "export", FEATURES)
+
+
+@pytest.fixture(scope="module")
+def telephone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bundle(tmp_path_factory.mktemp("telephone") / "export", TELEPHONE)
+
+
+@pytest.fixture(scope="module")
+def wav(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sound") / "three.wav"
+    write_wav(path, recording())
+    return path
+
+
+def check_lines(lines: list[str]) -> None:
+    """The three words, each while it is said or while it still fills the window."""
+    assert [line.split("\t")[1] for line in lines] == [word for word, _, _ in SAID]
+    for line, (_, start, end) in zip(lines, SAID, strict=True):
+        assert start < float(line.split("\t")[0]) < end + 0.5
+
+
+def test_a_file(bundle: Path, wav: Path, capsys: pytest.CaptureFixture[str]):
+    assert listen.main(["--model", str(bundle), str(wav)]) == 0
+    check_lines(capsys.readouterr().out.splitlines())
+
+
+def test_json_and_two_files(bundle: Path, wav: Path, capsys: pytest.CaptureFixture[str]):
+    artefact = bundle / "litert/stream_external_float.tflite"
+    assert listen.main(["--model", str(artefact), "--json", str(wav), str(wav)]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["keyword"] for line in lines] == [word for word, _, _ in SAID] * 2
+    # The second file is a stream of its own: the same times, the same scores.
+    assert lines[:3] == lines[3:] and lines[0]["source"] == str(wav) and 0.9 <= lines[0]["score"] <= 1
+
+
+def test_a_pipe(bundle: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    pcm = (recording() * 32767).astype("<i2").tobytes()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pcm)))
+    assert listen.main(["--model", str(bundle), "-"]) == 0
+    check_lines(capsys.readouterr().out.splitlines())
+
+
+def test_settings_win_over_the_bundles(bundle: Path, wav: Path, capsys: pytest.CaptureFixture[str]):
+    assert listen.main(["--model", str(bundle), "--threshold", "0.9999999", str(wav)]) == 0
+    assert not capsys.readouterr().out
+    assert listen.main(["--model", str(bundle), "--refractory-ms", "4000", str(wav)]) == 0
+    assert [line.split("\t")[1] for line in capsys.readouterr().out.splitlines()] == ["low", "low"]
+
+
+def test_a_pipe_has_the_sample_rate_of_the_model(
+    telephone: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    pcm = (recording(8000) * 32767).astype("<i2").tobytes()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pcm)))
+    assert listen.main(["--model", str(telephone), "-"]) == 0
+    check_lines(capsys.readouterr().out.splitlines())
+
+
+def test_a_pipe_with_a_sound_file_or_text(
+    bundle: Path, wav: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(wav.read_bytes())))
+    assert listen.main(["--model", str(bundle), "--rate", "8000", "-"]) == 0  # the header counts
+    check_lines(capsys.readouterr().out.splitlines())
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"hello, this is text")))
+    with pytest.raises(AudioError, match="this is text, not sound"):
+        listen.main(["--model", str(bundle), "-"])
+
+
+def test_a_bundle_made_before_keeps_its_refractory_time(bundle: Path, tmp_path: Path):
+    old = shutil.copytree(bundle, tmp_path / "old")
+    facts = json.loads((old / "bundle.json").read_text(encoding="utf-8"))
+    facts["decoding"] = {"smoothing_ms": 300.0, "threshold": 0.8, "refractory_ms": 1000.0}
+    facts["format"] = 1  # which had no checksum
+    del facts["checksum"]
+    (old / "bundle.json").write_text(json.dumps(facts), encoding="utf-8")
+    assert listening.open_listener(old).detection.refractory_ms == 1000
+
+
+@pytest.mark.parametrize("rate", [8000, SAMPLE_RATE])
+def test_the_example_gives_the_answers_of_listen(
+    rate: int, bundle: Path, telephone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """At the model's own sample rate: the same keywords, times and scores. Another rate is refused."""
+    example, folder = load_script("examples/stream_keyword.py"), telephone if rate == 8000 else bundle
+    write_wav(tmp_path / "own.wav", recording(rate), rate)
+    assert listen.main(["--model", str(folder), "--json", str(tmp_path / "own.wav")]) == 0
+    expected = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = list(example.keywords(folder, tmp_path / "own.wav"))
+    assert len(found) == len(SAID)
+    assert [(round(seconds, 3), word, round(score, 4)) for seconds, word, score in found] == [
+        (line["seconds"], line["keyword"], line["score"]) for line in expected
+    ]
+    write_wav(tmp_path / "other.wav", recording(24_000 - rate), 24_000 - rate)
+    refusal = rf"other\.wav.*\(1, 2, {24_000 - rate}\); the model takes \(1, 2, {rate}\)"
+    with pytest.raises(SystemExit, match=refusal):
+        list(example.keywords(folder, tmp_path / "other.wav"))
+
+
+class Microphone:
+    """A stand-in for sounddevice: plays a recording into the callback, then is unplugged."""
+
+    PortAudioError = RuntimeError
+
+    def __init__(self, samples: np.ndarray):
+        self.samples = samples
+
+    def InputStream(self, rate: int, size: int, channels: int, dtype: str, callback):
+        assert (rate, channels, dtype) == (SAMPLE_RATE, 1, "float32")
+        for start in range(0, len(self.samples), size):
+            callback(self.samples[start : start + size, None], size, None, None)
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return False
+
+
+def test_a_microphone(bundle: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    microphone = Microphone(recording())
+    monkeypatch.setitem(sys.modules, "sounddevice", microphone)
+    monkeypatch.setattr(listening, "_PATIENCE_SECONDS", 0.2)
+    with pytest.raises(AudioError, match="no sound any more"):
+        listen.main(["--model", str(bundle), "--microphone"])
+    check_lines(capsys.readouterr().out.splitlines())
+
+
+def test_without_a_microphone_it_says_what_is_missing(bundle: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "sounddevice", None)
+    with pytest.raises(AudioError, match="sounddevice") as caught:
+        listen.main(["--model", str(bundle), "--microphone"])
+    assert "libportaudio2" in caught.value.hint
+
+
+def test_what_cannot_listen_says_so(bundle: Path, wav: Path, tmp_path: Path):
+    with pytest.raises(BundleError, match="whole clips"):
+        listening.open_listener(bundle / "litert/non_stream_float.tflite")
+    with pytest.raises(BundleError, match="no such file"):
+        listening.open_listener(tmp_path / "model.tflite")
+    (tmp_path / "model.tflite").write_bytes(b"alone")
+    with pytest.raises(BundleError, match="no bundle"):
+        listening.open_listener(tmp_path / "model.tflite")
+    with pytest.raises(SystemExit):
+        listen.main(["--model", str(bundle)])
+
+
+def test_misses_and_false_alarms_of_a_recording(bundle: Path, wav: Path, tmp_path: Path):
+    said = tmp_path / "said.tsv"
+    rows = [f"{start}\t{end}\t{word}" for word, start, end in SAID[:2]] + ["7.0\t7.5\thigh"]
+    said.write_text("\n".join(["start\tend\tkeyword", *rows, ""]), encoding="utf-8")
+    results = recording_results(bundle, wav, said, tmp_path / "report")
+    # The third word is heard and not in the list; the last one is in the list and not heard.
+    assert (results["said"], results["missed"], results["false_alarms"]) == (3, 1, 1)
+    assert results["false_alarms_per_hour"] == pytest.approx(3600 / 8)
+    table = (tmp_path / "report/trade_off.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(table) == 25 and (tmp_path / "report/trade_off.png").is_file()
+
+
+def test_the_command(bundle: Path, wav: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run = bundle.parent
+    (run / "config.yaml").write_text("task: keyword\n", encoding="utf-8")
+    arguments = ["keyword", str(run), "--recording", str(wav), "--report", str(tmp_path / "report")]
+    assert load_script("test.py").main(arguments) == 0
+    # Without a list of what was said all is false alarm.
+    assert "false alarms    3" in capsys.readouterr().out

@@ -1,0 +1,345 @@
+"""A typed wake word: what is the word and what not, clips, training, a calibrated bundle; kills, mistakes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.intervals.exact_intervals import rate_interval, share_interval
+from analysis.keyword.detections import Spoken
+from analysis.keyword.wake_word_report import woken_by_kind
+from bundle.folder import open_bundle
+from data.synthesis import spoken_commands
+from data.synthesis.wake_word_clips import WakeWordSettings, hour_of_speech, negatives_of, plan_clips
+from data.synthesis.wake_words import (
+    NEAR_KINDS,
+    WakeWord,
+    near_phrases,
+    near_words,
+    parts_of,
+    read_wake_word,
+    sounds_like,
+)
+from keywords import wake_word
+from keywords.backgrounds import hear_halves, recordings_of
+from streaming.keyword.detection import Detection, DetectionConfig
+from tests.support.scripts import load_script
+from utils.audio.reading import SAMPLE_RATE, write_wav
+from utils.errors import AudioError, CorpusError, RunError
+from utils.files import write_json
+from utils.mandarin.syllable_distance import NEAR, phrase_distance
+from utils.run_folder.checksum_files import file_hash
+
+command = load_script("wake_word.py")
+WORD = read_wake_word("你好小明")
+NO_SYNTHESISER = importlib.util.find_spec("espeakng_loader") is None
+synthesised = pytest.mark.skipif(
+    NO_SYNTHESISER, reason="no synthesiser: pip install -r requirements/demo.txt"
+)
+
+
+# ------------------------------------------------------------------ the word, and what isn't it
+
+
+def test_a_word_is_read_with_all_its_forms():
+    assert WORD.syllables == ("ni3", "hao3", "xiao3", "ming2")
+    assert set(WORD.forms) == {(a, b, "xiao3", "ming2") for a in ("ni3", "ni2") for b in ("hao3", "hao2")}
+    assert read_wake_word("重庆").syllables == ("chong2", "qing4")
+    assert read_wake_word("行长", "xíng cháng").syllables == ("xing2", "chang2")
+
+
+@pytest.mark.parametrize(
+    ("hanzi", "pinyin", "message"),
+    [
+        ("hello小明", "", "the wake word 'hello小明' holds other things than hanzi: 'h', 'e', 'l', 'o'"),
+        ("", "", "the wake word is empty"),
+        ("你好小明你好小明", "", "8 syllables, more than 6"),
+        ("你好", "ni3", "1 syllables for '你好'"),
+        ("你好", "ni hao3", "'ni' in the reading 'ni hao3' has no tone"),
+        ("你好", "ni3 hxo3", "is no pinyin"),
+    ],
+)
+def test_what_is_no_word(hanzi, pinyin, message):
+    with pytest.raises(CorpusError, match=message):
+        read_wake_word(hanzi, pinyin)
+
+
+@pytest.mark.parametrize("hanzi", ["你好小明", "小爱同学", "天猫精灵", "老板你好", "不一样", "打开", "好"])
+def test_no_negative_sounds_as_the_word(hanzi):
+    word = read_wake_word(hanzi)
+    near = near_phrases(word)
+    for negative in (*near, *parts_of(word), *near_words(word)):
+        assert not sounds_like(negative.syllables, word), negative
+        assert negative.distance == min(phrase_distance(negative.syllables, form) for form in word.forms) > 0
+    for negative in near:
+        assert negative.kind in NEAR_KINDS and 0 < negative.distance <= NEAR
+        assert len(negative.syllables) == len(word.syllables)
+    assert [one.distance for one in near] == sorted(one.distance for one in near)
+    assert len({one.syllables for one in near}) == len(near) >= 20
+
+
+def test_the_most_confusable_come_first_and_sandhi_is_the_word():
+    near = {one.syllables: one for one in near_phrases(WORD)}
+    first = list(near)[:14]
+    for confusable in ("li3 hao3 xiao3 ming2", "ni3 hao3 xiao3 min2", "ni3 hao4 xiao3 ming2"):
+        assert tuple(confusable.split()) in first
+    assert near["li3", "hao3", "xiao3", "ming2"].kind == "initial"
+    assert near["ni3", "hao3", "xiao3", "min2"].kind == "final"
+    for same in ("ni2 hao3 xiao3 ming2", "ni2 hao2 xiao3 ming2", "ni3 hao2 xiao3 ming2"):
+        assert tuple(same.split()) not in near and sounds_like(same.split(), WORD)
+    assert sounds_like(["wo3", "shuo1", "ni3", "hao3", "xiao3", "ming2", "le5"], WORD)
+    assert not sounds_like(["ni3", "hao3", "xiao3"], WORD)
+    zh = near_phrases(read_wake_word("智能"))
+    assert ("zi4", "neng2") in [one.syllables for one in zh[:12]]
+
+
+def test_parts_repeated_and_swapped():
+    found = {one.hanzi: one.kind for one in parts_of(WORD)}
+    assert found["你好"] == found["小明"] == found["好小明"] == "part"
+    assert found["你好你好"] == "repeated" and found["小明你好"] == found["明小好你"] == "order"
+    assert "你好小明" not in found and parts_of(read_wake_word("好")) == []
+    assert {one.hanzi for one in near_words(WORD)} >= {"只好", "良好"}
+
+
+# ------------------------------------------------------------------ clips
+
+
+def test_voices_and_sentences_of_a_split_are_in_no_other():
+    settings = WakeWordSettings(voices=12, takes=3, sentences=4)
+    plan, negatives = plan_clips(WORD, settings), negatives_of(WORD, 0)
+    voices = [{clip.voice.name for clip in clips} for clips in plan.values()]
+    assert sum(map(len, voices)) == len(set.union(*voices)) == 12
+    said = [
+        {
+            clip.number
+            for clip in clips
+            if clip.label == "_unknown_" and negatives[clip.number].kind == "sentence"
+        }
+        for clips in plan.values()
+    ]
+    assert sum(map(len, said)) == len(set.union(*said))
+    assert not any(sounds_like(one.syllables, WORD) for one in negatives)
+    takes = {(clip.syllables, clip.pauses) for clip in plan["train"] if clip.label == WORD.hanzi}
+    assert takes == {(WORD.forms[0], ()), (WORD.forms[0], (2,)), (WORD.forms[1], ())}
+
+
+def test_what_is_nearest_is_said_in_the_test_alone():
+    """A phrase a tone away, taught as something else, would cost calls; how often it wakes is counted."""
+    plan, negatives = plan_clips(WORD, WakeWordSettings(voices=24)), negatives_of(WORD, 0)
+    nearest = {
+        split: min(negatives[clip.number].distance for clip in clips if clip.label != WORD.hanzi)
+        for split, clips in plan.items()
+    }
+    assert nearest["train"] == nearest["dev"] == 40
+    assert nearest["test"] < 40
+
+
+def test_a_long_recording_is_mostly_ordinary_speech():
+    settings = WakeWordSettings(voices=12, takes=3)
+    said = hour_of_speech(Path("clips"), WORD, settings, plan_clips(WORD, settings)["test"], 3600)
+    counts = {label: sum(one.label == label for one in said) for label in {one.label for one in said}}
+    near = sum(counts.get(kind, 0) for kind in NEAR_KINDS)
+    assert counts["sentence"] == 540 and counts[WORD.hanzi] == 135 and near == 45 and len(said) == 900
+
+
+# ------------------------------------------------------------------ figures
+
+
+def test_exact_intervals():
+    assert rate_interval(0, 1.0) == (0.0, pytest.approx(3.689, abs=1e-3))  # -ln 0.025
+    assert rate_interval(4, 2.0) == (
+        pytest.approx(1.0899 / 2, abs=1e-4),
+        pytest.approx(10.2416 / 2, abs=1e-4),
+    )
+    assert share_interval(0, 10) == (0.0, pytest.approx(1 - 0.025**0.1))
+    assert share_interval(10, 10) == (pytest.approx(0.025**0.1), 1.0)
+
+
+def test_what_woke_it_by_kind():
+    said = [Spoken(0, 1, "你好"), Spoken(5, 6, "tone"), Spoken(9, 10, "tone"), Spoken(14, 15, "sentence")]
+    heard = [Detection(at, "你好", 0.9) for at in (1.1, 6.2, 30.0)]
+    assert woken_by_kind(heard, said, "你好") == {"sentence": (1, 0), "tone": (2, 1), "between": (1 - 1, 1)}
+
+
+class Deaf:
+    """Counts the samples that it is fed; a call an answer, of 0.1 s."""
+
+    call_seconds = 0.1
+
+    def __init__(self):
+        self.fed: list[int] = []
+
+    def reset(self):
+        self.fed.append(0)
+
+    def feed(self, samples):
+        self.fed[-1] += len(samples)
+        return np.zeros((1, 2))
+
+
+def test_the_halves_of_a_background_share_no_sound(tmp_path):
+    for name, seconds in (("long", 90), ("short_1", 10), ("short_2", 20)):
+        write_wav(tmp_path / f"{name}.wav", np.zeros(seconds * 1000, np.float32), 1000)
+    listener = wake_word.Listener(Deaf(), ("_unknown_", "你好"), DetectionConfig.for_clip(1000), 1.0, 1000)
+    first, second = hear_halves(listener, recordings_of([tmp_path]))
+    assert (first.seconds, second.seconds) == (45 + 10, 45 + 20) and listener.stream.fed == [55_000, 65_000]
+    assert first.probabilities.shape == (550, 2)
+
+
+# ------------------------------------------------------------------ the command
+
+TINY = (
+    *("--voices", "6", "--takes", "3", "--near", "3", "--parts", "2", "--words", "1", "--sentences", "2"),
+    *("--steps", "12", "--hours", "0.02", "--workers", "2"),
+)
+NARROW = (
+    *("features.mel_bins=16", "model.first_filters=8", "model.channels=[8]", "model.strides=[[2,2]]"),
+    *("data.context_ms=100", "training.batch_clips=24", "model.dropout=0"),
+)
+
+
+@pytest.fixture(scope="module")
+def background(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("background")
+    noise = np.random.default_rng(1).standard_normal(62 * SAMPLE_RATE).astype(np.float32)
+    write_wav(folder / "kitchen.wav", 0.05 * noise)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, background) -> tuple[Path, list[str]]:
+    """A whole run, killed once in each stage before."""
+    output = tmp_path_factory.mktemp("wake") / "xiao_ming"
+    words = ["小明小明", "--output", str(output), *TINY, "--background", str(background), *NARROW]
+    words += ["--alarms-per-hour", "150"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spoken_commands, "_NOISE_SECONDS", 3)
+        for stage in ("generate", "_train", "_export", "_stream", "_calibrate"):
+            with pytest.MonkeyPatch.context() as kill:
+                kill.setattr(wake_word, stage, _killed_at_the_end(getattr(wake_word, stage)))
+                with pytest.raises(KeyboardInterrupt):
+                    command.main(words)
+            assert not (output / "export").exists() or stage == "_calibrate"
+        (output / "report.json").unlink()
+        assert command.main(words) == 0
+    return output, words
+
+
+def _killed_at_the_end(stage):
+    def killed(*arguments):
+        stage(*arguments)
+        raise KeyboardInterrupt
+
+    return killed
+
+
+@synthesised
+def test_the_command_leaves_a_bundle_with_its_threshold_and_a_report(made, capsys):
+    output, _ = made
+    bundle, report = open_bundle(output / "export"), json.loads((output / "report.json").read_text("utf-8"))
+    bundle.check()
+    assert bundle.labels == ("_silence_", "_unknown_", "小明小明")
+    assert bundle.decoding["threshold"] == report["chosen"]["threshold"] == report["calibrated"]["threshold"]
+    assert report["calibrated"]["false_alarms_per_hour"] <= 150
+    assert report["calibration_hours"] == pytest.approx(31 / 3600) == report["hours"]
+    text = (output / "report.md").read_text(encoding="utf-8")
+    for fact in (
+        "# 小明小明 (xiao3 ming2 xiao3 ming2)",
+        "recall",
+        "the user's recordings",
+        "python listen.py",
+    ):
+        assert fact in text
+    assert "can't show 150" in text, "half a minute shows no rate"
+    names = {path.name for path in output.iterdir()}
+    assert names >= {"clips", "run", "streams", "export", "trade_off", "report.md", "report.json"}
+    assert "uncalibrated" not in names and not [name for name in names if name.startswith(".")]
+    assert {"trade_off.tsv", "trade_off.png"} <= {path.name for path in (output / "trade_off").iterdir()}
+    assert "xiao3 ming2" in (output / "clips" / "negatives.tsv").read_text(encoding="utf-8")
+
+
+@synthesised
+def test_a_finished_word_is_left_alone_and_another_rate_only_calibrates(made, capsys):
+    output, words = made
+    before = {path: path.stat().st_mtime_ns for path in output.rglob("*") if path.is_file()}
+    assert command.main(words) == 0
+    changed = {path.name for path, time in before.items() if path.stat().st_mtime_ns != time}
+    assert changed <= {"stages.json"} and "listen: python listen.py" in capsys.readouterr().out
+    assert command.main([*words, "--alarms-per-hour", "1000"]) == 0
+    changed = {path.name for path, time in before.items() if path.stat().st_mtime_ns != time}
+    assert {"report.json", "bundle.json", "trade_off.tsv"} <= changed
+    assert not changed & {"stream_external_float.tflite", "best.weights.h5", "corpus.json", "stream.flac"}
+
+
+@synthesised
+def test_another_recipe_for_a_finished_word_is_refused(made, tmp_path):
+    _, words = made
+    recipe = tmp_path / "recipe.yaml"
+    text = command.RECIPE.read_text(encoding="utf-8")
+    recipe.write_text(text.replace("0.006", "0.005"), encoding="utf-8")
+    for more, difference in (
+        (["model.dropout=0.25"], r"model\.dropout: 0\.0 there, 0\.25 asked"),
+        (["--config", str(recipe)], r"optimiser\.learning_rate: 0\.006 there, 0\.005 asked"),
+        (["--steps", "14"], r"training\.evaluation_steps: 12 there, 14 asked"),
+    ):
+        with pytest.raises(RunError, match=difference) as caught:
+            command.main([*words, *more])
+        assert "--output" in caught.value.hint
+
+
+def test_a_bundle_of_a_deleted_run_is_exported_anew(tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "best.weights.h5").write_bytes(b"first")
+    (tmp_path / "export").mkdir()
+    record = {"weights": file_hash(tmp_path / "run" / "best.weights.h5")}
+    write_json(tmp_path / "exported.json", record)
+    assert wake_word._export(tmp_path) == tmp_path / "export"
+    (tmp_path / "run" / "best.weights.h5").write_bytes(b"trained anew")
+    monkeypatch.setattr("bundle.export.keyword_source.keyword_source", _interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        wake_word._export(tmp_path)
+    assert not (tmp_path / "export").exists()
+
+
+def _interrupt(*arguments, **options):
+    raise KeyboardInterrupt
+
+
+@synthesised
+def test_too_few_alarms_are_told_with_what_can_be_reached(made, monkeypatch):
+    output, words = made
+    monkeypatch.setattr("keywords.calibration.THRESHOLDS", (0.0,))
+    with pytest.raises(CorpusError, match=r"no threshold keeps to 0\.5 false alarms an hour: at 0 there are"):
+        command.main([*words, "--alarms-per-hour", "0.5"])
+    assert open_bundle(output / "export").decoding["threshold"] > 0.01
+
+
+@synthesised
+def test_another_word_in_the_same_folder_is_refused(made):
+    _, words = made
+    with pytest.raises(CorpusError, match="other settings"):
+        command.main(["你好", *words[1:]])
+
+
+def test_mistakes_are_told_before_anything_is_made(tmp_path, capsys):
+    output = ["--output", str(tmp_path / "none")]
+    with pytest.raises(AudioError, match="no such folder of background recordings"):
+        command.main(["你好小明", *output, "--background", str(tmp_path / "absent")])
+    (tmp_path / "broken.wav").write_bytes(b"RIFF")
+    with pytest.raises(AudioError, match=r"broken\.wav"):
+        command.main(["你好小明", *output, "--background", str(tmp_path)])
+    with pytest.raises(CorpusError, match="'小mig' holds other things than hanzi: 'm', 'i', 'g'"):
+        command.main(["小mig", *output])
+    assert not (tmp_path / "none").exists()
+
+
+def test_one_syllable_is_warned_of(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(command, "make_wake_word", lambda request: ["told"])
+    assert command.main(["好", "--output", str(tmp_path)]) == 0
+    found = capsys.readouterr()
+    assert "one syllable" in found.err and "told" in found.out
+    assert isinstance(WORD, WakeWord)

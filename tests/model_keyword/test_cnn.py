@@ -1,0 +1,131 @@
+"""The CNN of the specification, shape by shape, and what is said of settings that don't fit."""
+
+import dataclasses
+
+import pytest
+
+from model_keyword.models.cnn import CnnConfig
+from model_keyword.registry import MODELS, build_keyword_model
+from utils.config import build_config
+from utils.errors import ConfigError
+from utils.features.keyword import KeywordFeatureConfig
+
+MFCC = KeywordFeatureConfig()
+SECOND = 16000
+SHAPES_AND_COUNTS = {
+    "conv_1": ((47, 18, 64), 640),
+    "conv_2": ((43, 16, 64), 61_504),
+    "conv_3": ((35, 14, 64), 61_504),
+    "conv_4": ((31, 12, 64), 61_504),
+    "conv_5": ((23, 11, 128), 82_048),
+    "conv_6": ((19, 11, 64), 41_024),
+    "conv_7": ((1, 11, 128), 82_048),
+    "dense_1": ((128,), 180_352),
+    "dense_2": ((256,), 33_024),
+    "logits": ((14,), 3_598),
+}
+
+
+def build(labels=14, **settings):
+    return build_keyword_model(CnnConfig(**settings), MFCC, SECOND, labels)
+
+
+def test_the_ten_output_shapes_and_607246_parameters():
+    model = build()
+    found = {
+        layer.name: (layer.output.shape[1:], layer.count_params()) for layer in model.layers if layer.weights
+    }
+    assert found == SHAPES_AND_COUNTS
+    assert model.get_layer("clip").output.shape == (None, 1408)
+    assert model.input.shape == (None, 49, 20)
+    assert model.count_params() == 607_246
+
+
+def test_the_papers_606_k_are_for_twelve_labels():
+    assert build(labels=12).count_params() == 606_732
+
+
+def test_the_first_dense_layer_is_linear_and_the_second_bends():
+    model = build()
+    assert [model.get_layer(name).activation.__name__ for name in ("dense_1", "dense_2", "logits")] == [
+        "linear",
+        "relu",
+        "linear",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"kernels": ((3, 3), (5, 3), (5, 3), (5, 3), (5, 2), (5, 1), (11, 1))},
+            r"layer conv_7: a kernel of 11 x 1 with dilation 2 x 1 doesn't fit into its input of 19 frames x "
+            r"11 features, the largest that fits with dilation 2 x 1 is 10 x 11",
+        ),
+        (
+            {"kernels": ((3, 3), (5, 3), (5, 3), (5, 14), (5, 2), (5, 1), (10, 1))},
+            r"layer conv_5: a kernel of 5 x 2 with dilation 2 x 1 doesn't fit into its input of 31 frames x "
+            r"1 features, the largest that fits with dilation 2 x 1 is 16 x 1",
+        ),
+        (
+            {"kernels": ((50, 3), *CnnConfig().kernels[1:])},
+            r"layer conv_1: a kernel of 50 x 3 doesn't fit into its input of 49 frames x 20 features",
+        ),
+        ({"filters": (64,) * 6}, r"unequal length: model\.filters 6, model\.kernels 7, model\.dilations 7"),
+        ({"units": (128,)}, r"unequal length: model\.units 1, model\.unit_activations 2"),
+        ({"filters": 64}, r"model\.filters is 64, a list with an entry a layer"),
+        (
+            {"filters": (64, 0) + (64,) * 5},
+            r"model\.filters\[1\] \(layer 2\) is 0, a whole number of at least 1",
+        ),
+        ({"kernels": (3,) * 7}, r"model\.kernels\[0\] \(layer 1\) is 3, \[frames, features\]"),
+        (
+            {"kernels": ((3, 3, 3), *CnnConfig().kernels[1:])},
+            r"model\.kernels\[0\] \(layer 1\) is \(3, 3, 3\)",
+        ),
+        (
+            {"dilations": ((1, 0), *CnnConfig().dilations[1:])},
+            r"model\.dilations\[0\] \(layer 1\) is \(1, 0\)",
+        ),
+        (
+            {"activations": ("rellu",) * 7},
+            r"model\.activations\[0\] \(layer 1\) is 'rellu', one of linear, relu",
+        ),
+        ({"dropout": 1.0}, r"model\.dropout is 1\.0, at least 0 and below 1"),
+        ({"padding": "full"}, r"model\.padding is 'full', causal, same or valid"),
+        (
+            {"strides": ((1, 1), (1, 1), (2, 1)) + ((1, 1),) * 4},
+            r"layer conv_3: a stride of 2 x 1 together with a dilation of 2 x 1, one of the two must be 1",
+        ),
+    ],
+)
+def test_a_setting_that_does_not_fit_is_named(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        build(**settings)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"kernels": "(3,3),(5,3)"}, r"'model\.kernels' must be a list, not '\(3,3\),\(5,3\)'"),
+        ({"kernels": [[3, 3], [5]]}, r"'model\.kernels\[1\]' must have 2 entries, not 1"),
+        ({"filters": [64, "many"]}, r"'model\.filters\[1\]' must be a whole number, not 'many'"),
+        ({"filter": [64]}, r"unknown key 'model\.filter', config, did you mean 'model\.filters'"),
+        ({"filters": [8, 8]}, r"unequal length: model\.filters 2, model\.kernels 7"),
+    ],
+)
+def test_a_malformed_config_is_named(values, message):
+    holder = dataclasses.make_dataclass("Holder", [("model", object, None)], frozen=True)
+    variants = {"model": {name: entry.config for name, entry in MODELS.items()}}
+    with pytest.raises(ConfigError, match=message):
+        build_config(holder, {"model": {"name": "cnn", **values}}, variants)
+
+
+def test_a_clip_without_a_frame_is_refused():
+    with pytest.raises(ConfigError, match="a clip of 600 samples is shorter than one window of 40 ms"):
+        build_keyword_model(CnnConfig(), MFCC, 600, 14)
+
+
+def test_causal_padding_keeps_the_frames_and_takes_any_kernel():
+    model = build(padding="causal", kernels=((60, 3), *CnnConfig().kernels[1:]))
+    assert model.get_layer("conv_7").output.shape == (None, 49, 20, 128)

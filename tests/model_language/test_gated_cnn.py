@@ -1,0 +1,535 @@
+"""The context network: NumPy as Keras, candidates and what is confused, rows made worse, a tiny language."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from data.text.pinyin_pair_rows import PairRows
+from data.text.pinyin_pair_shards import prepare_pairs
+from model_language.converters.explain import GuidedConverter
+from model_language.converters.gated import ContextConverter
+from model_language.networks.candidates import ContextTables, build_tables, toneless_tokens
+from model_language.networks.gated_cnn import ContextConfig, RowsConfig, build_context, context_weights
+from model_language.networks.gated_cnn_file import load_weights_file, save_weights_file
+from model_language.networks.gated_cnn_numpy import ContextNetwork
+from model_language.registry import load_converter
+from model_language.search.user_words import UserWord, UserWords
+from model_language.vocabulary.lexicon import UNREADABLE, Lexicon
+from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from tests.support.scripts import ROOT
+from training.run import train_from_config
+from training.tasks.gated import ContextTask, evaluated, reading_matrix, text_rows
+from training.tasks.gated_rows import CONFUSED, MISHEARD_SHARES, RowBatches
+from utils.errors import ConfigError, RunError
+from utils.mandarin.confusion_statistics import shipped_noise
+from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
+from utils.run_folder.run import RunFolder
+from utils.vocabulary import language_vocabulary
+
+READINGS = {
+    "shi4": "是事市式", "shi2": "时十石", "shi1": "师诗", "shi5": "匙", "si4": "四寺", "ma1": "妈",
+    "ma3": "马码", "ma5": "吗", "de5": "的地得", "di4": "地第弟", "de2": "得德", "hua1": "花",
+    "ta1": "他她它",
+}  # fmt: skip
+COUNTS = {
+    "shi4": (90, 40, 20, 10), "shi2": (30, 20, 5), "shi1": (8, 4), "si4": (25, 3), "ma1": (9,), "ma3": (7, 2),
+    "ma5": (50,), "de5": (400, 60, 40), "di4": (30, 20, 10), "de2": (12, 6), "hua1": (15,),
+    "ta1": (70, 50, 20),
+}  # fmt: skip
+LINES = ("数学公式", "办理公事", "发动攻势", "他的公事", "跑得快", "慢慢地走")
+
+
+@pytest.fixture(scope="module")
+def symbols() -> Symbols:
+    lexicon = Lexicon(READINGS)
+    return Symbols(
+        language_vocabulary([*READINGS, "huar1", "rua1"]), language_vocabulary(lexicon.hanzi), lexicon
+    )
+
+
+@pytest.fixture(scope="module")
+def counts(symbols) -> np.ndarray:
+    table = np.zeros((len(symbols.pinyin), len(symbols.hanzi)))
+    for syllable, times in COUNTS.items():
+        for character, count in zip(READINGS[syllable], times, strict=True):
+            table[symbols.pinyin.index(syllable), symbols.hanzi.index(character)] = count
+    return table
+
+
+@pytest.fixture(scope="module")
+def tables(symbols, counts) -> ContextTables:
+    return build_tables(symbols, csr_array(counts), choices=6)
+
+
+@pytest.fixture(scope="module")
+def model(symbols, tables):
+    """With weights of such sizes that every part of the network matters."""
+    model = build_context(ContextConfig(width=12, dilations=(1, 2, 4), choices=6), tables, len(symbols.hanzi))
+    random = np.random.default_rng(0)
+    for weight in model.trainable_weights:
+        weight.assign(weight.value + 0.4 * random.standard_normal(weight.shape))
+    return model
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("context") / "text.txt"
+    random = np.random.default_rng(0)
+    path.write_text("\n".join(random.choice(LINES, 400)) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def shards(text):
+    return prepare_pairs([text], text.parent / "cache", workers=1)
+
+
+def hanzi_of(symbols: Symbols, row: np.ndarray) -> str:
+    return "".join(symbols.hanzi.tokens[number] for number in row if number)
+
+
+def token(symbols: Symbols, syllable: str) -> int:
+    if syllable in symbols.pinyin:
+        return symbols.pinyin.index(syllable)
+    return len(symbols.pinyin) + toneless_tokens(symbols).index(syllable)
+
+
+# --- the network ----------------------------------------------------------------------------------------
+
+
+def log_probs(model, syllables: np.ndarray, tables: ContextTables) -> np.ndarray:
+    logits = np.asarray(keras.ops.convert_to_numpy(model({"syllables": np.asarray(syllables)})), np.float64)
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    found = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    return np.where(tables.candidates[syllables] > PAD_ID, found, -np.inf)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 17])
+def test_numpy_is_keras(model, tables, length):
+    """Also of rows shorter than the dilations, and with pauses in the middle of a row."""
+    random = np.random.default_rng(length)
+    syllables = random.integers(1, len(tables.bases), (4, length)).astype(np.int32)
+    syllables[1, length // 2 :] = PAD_ID
+    syllables[2, length // 3] = PAD_ID
+    found = ContextNetwork(context_weights(model, tables)).log_probs(syllables, rare=False)
+    np.testing.assert_allclose(found, log_probs(model, syllables, tables), atol=1e-4)
+    assert np.exp(found[3]).sum(axis=-1) == pytest.approx(np.ones(length), abs=1e-5)
+
+
+def test_padding_has_no_influence(model, tables):
+    row = np.array([[3, 5, 7, 4]], np.int32)
+    alone = log_probs(model, row, tables)
+    longer = log_probs(model, np.pad(row, ((0, 1), (0, 9))), tables)
+    np.testing.assert_allclose(longer[:1, :4], alone, atol=1e-5)
+
+
+def test_a_position_sees_as_far_as_the_dilations_add_up(model, tables):
+    row = np.full((1, 20), 4, np.int32)
+    row[0, :] = np.random.default_rng(0).integers(3, len(tables.bases), 20)
+    other = row.copy()
+    other[0, 19] = row[0, 19] % 5 + 3
+    assert other[0, 19] != row[0, 19]
+    one, two = (log_probs(model, syllables, tables) for syllables in (row, other))
+    changed = [not np.allclose(a, b, atol=1e-6) for a, b in zip(one[0], two[0], strict=True)]
+    assert not any(changed[: 19 - 7]) and changed[19 - 7] and changed[19]
+
+
+def test_a_saved_model_is_the_same(model, tables, tmp_path):
+    model.save(tmp_path / "model.keras")
+    loaded, row = keras.models.load_model(tmp_path / "model.keras"), np.array([[3, 5, 0, 4]])
+    np.testing.assert_array_equal(loaded({"syllables": row}), model({"syllables": row}))
+
+
+def test_the_size_is_that_of_its_parts(model, tables, symbols):
+    width, tokens, bases = 12, len(tables.bases), len(toneless_tokens(symbols)) + 1
+    layer = 3 * width * 2 * width + 2 * width + 2 * width
+    expected = (tokens + bases + len(symbols.hanzi)) * width + 3 * layer + 2 * width + tokens * 6
+    assert model.count_params() == expected
+
+
+def test_the_weights_file_is_small_and_nearly_the_same(model, tables, tmp_path):
+    weights, row = context_weights(model, tables), np.array([[3, 5, 7, 4]])
+    save_weights_file(tmp_path / "network.npz", weights)
+    loaded = load_weights_file(tmp_path / "network.npz")
+    assert loaded.rated == weights.rated
+    for name in ("embeddings", "kernels", "hanzi"):
+        exact = getattr(weights, name)
+        step = np.abs(exact).max(axis=-1, keepdims=True) / 127
+        assert (np.abs(getattr(loaded, name) - exact) <= 0.51 * step + 1e-7).all()
+    np.testing.assert_array_equal(loaded.candidates, weights.candidates)
+    np.testing.assert_allclose(
+        ContextNetwork(loaded).log_probs(row), ContextNetwork(weights).log_probs(row), atol=0.15
+    )
+
+
+def test_a_damaged_weights_file_is_told(model, tables, tmp_path):
+    path = tmp_path / "network.npz"
+    with pytest.raises(RunError, match=r"can't be read"):
+        load_weights_file(path)
+    save_weights_file(path, context_weights(model, tables))
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(RunError, match=r"can't be read"):
+        load_weights_file(path)
+    path.write_bytes(content)
+    with np.load(path) as saved:
+        arrays = {**saved, "norms": saved["norms"][:3]}
+    np.savez(path, **arrays)
+    with pytest.raises(RunError, match="don't belong together"):
+        load_weights_file(path)
+
+
+# --- candidates -----------------------------------------------------------------------------------------
+
+
+def test_two_thirds_of_the_candidates_are_read_so_the_most_frequent_first(symbols, tables):
+    row = tables.candidates[token(symbols, "shi4")]
+    assert hanzi_of(symbols, row[:4]) == "是事市式"
+    assert len(hanzi_of(symbols, row)) == 6
+
+
+def test_the_others_are_what_is_most_often_misheard_as_it(symbols, counts, tables):
+    """count · P(heard | said): by brute force over all pairs."""
+    channel = shipped_noise().matrix(list(COUNTS))
+    heard = full_inventory().index("shi4")
+    weights: dict[str, float] = {}
+    for row, (said, times) in enumerate(COUNTS.items()):
+        for character, count in zip(READINGS[said], times, strict=True):
+            weights[character] = weights.get(character, 0.0) + count * channel[row, heard]
+    others = sorted((c for c in weights if c not in READINGS["shi4"]), key=lambda c: -weights[c])
+    assert hanzi_of(symbols, tables.candidates[token(symbols, "shi4")][4:]) == "".join(others[:2])
+
+
+def test_priors_are_logs_of_counts(symbols, tables):
+    row = tables.priors[token(symbols, "shi4")]
+    assert row[0] == 0 and np.isfinite(row).all()
+    assert row[1] == pytest.approx(np.log(40.1 / 90.1), abs=0.1)  # mistaken for shi4 are a few as well
+    bare = tables.priors[token(symbols, "shi")]
+    assert bare[2] - bare[0] == pytest.approx(np.log(30.1 / 90.1), rel=1e-5)
+
+
+def test_toneless_syllables_become_the_most_frequent_of_all_tones(symbols, tables):
+    row = token(symbols, "shi")
+    assert hanzi_of(symbols, tables.candidates[row]) == "是事时十市式"
+    assert set(hanzi_of(symbols, tables.rare[row])) == set("石师诗匙")
+
+
+def test_toneless_tokens_come_after_the_others_sorted(symbols, tables):
+    bare = toneless_tokens(symbols)
+    assert bare == sorted({name[:-1] for name in symbols.pinyin.tokens[2:]})
+    assert len(tables.bases) == len(symbols.pinyin) + len(bare)
+    for name in ("shi4", "shi2", "shi"):
+        assert tables.toneless[token(symbols, name)] == token(symbols, "shi")
+        assert tables.bases[token(symbols, name)] == bare.index("shi")
+    assert tables.toneless[PAD_ID] == PAD_ID and tables.toneless[UNKNOWN_ID] == UNKNOWN_ID
+
+
+def test_every_syllable_becomes_something_and_padding_nothing(symbols, tables):
+    assert not tables.candidates[PAD_ID].any()
+    assert (tables.candidates[1:, 0] > PAD_ID).all()
+    assert tables.candidates[UNKNOWN_ID].tolist() == [UNKNOWN_ID, 0, 0, 0, 0, 0]
+    assert hanzi_of(symbols, tables.candidates[token(symbols, "huar1")][:1]) == "花"  # erhua, uncounted
+    assert hanzi_of(symbols, tables.candidates[token(symbols, "shi5")][:1]) == "匙"  # uncounted
+
+
+def test_rated_and_rare_are_all_that_a_syllable_may_become_once_each(symbols, tables):
+    for number in range(2, len(symbols.pinyin)):
+        row = [*tables.candidates[number], *tables.rare[number]]
+        found = [one for one in row if one > UNKNOWN_ID]
+        assert len(found) == len(set(found))
+        assert set(symbols.candidates[number]) - {PAD_ID, UNKNOWN_ID} <= set(found)
+
+
+def test_confusions_are_drawn_as_often_as_they_happen(symbols, tables):
+    drawn = tables.confusions[token(symbols, "shi4")]
+    assert token(symbols, "shi4") not in drawn and PAD_ID not in drawn
+    row = shipped_noise().matrix(["shi4"])[0]
+    there = [full_inventory().index(name) for name in symbols.pinyin.tokens if name in full_inventory()]
+    share = row[full_inventory().index("shi2")] / row[there].sum()
+    assert np.mean(drawn == token(symbols, "shi2")) == pytest.approx(share, abs=1 / len(drawn))
+    assert not tables.confusions[[PAD_ID, UNKNOWN_ID]].any()
+
+
+def test_tables_are_kept(tables, tmp_path):
+    tables.save(tmp_path / "context.npz")
+    loaded = ContextTables.load(tmp_path / "context.npz")
+    np.testing.assert_array_equal(loaded.candidates, tables.candidates)
+    np.testing.assert_array_equal(loaded.priors, tables.priors)
+    (tmp_path / "context.npz").write_bytes(b"PK")
+    with pytest.raises(RunError, match="candidates are no use"):
+        ContextTables.load(tmp_path / "context.npz")
+
+
+# --- the converter --------------------------------------------------------------------------------------
+
+
+def test_the_converter_keeps_to_what_syllables_may_become(model, tables, symbols):
+    converter = ContextConverter(ContextNetwork(context_weights(model, tables)), symbols)
+    sentences = [["shi4", "ma", "de5"], [], ["rua1", "???", "huar1"], ["shi"] * 40]
+    texts = converter.convert(sentences)
+    assert list(map(len, texts)) == [3, 0, 3, 40]
+    assert texts[2][1] == UNREADABLE and set(texts[3]) <= set("是事时十市式石师诗匙")
+    (best, *_, last) = converter.n_best(sentences[0], 5)
+    assert best.hanzi == texts[0] and best.score > last.score
+    assert converter.scores([sentences[0]], [best.hanzi]) == pytest.approx([best.score], abs=1e-4)
+    assert converter.scores([sentences[0]], ["花花花"]) < [best.score]
+
+
+# --- rows -----------------------------------------------------------------------------------------------
+
+
+def syllable_rows(shards, length: int) -> PairRows:
+    """Rows of places and code points themselves."""
+    return PairRows(shards.parts, length, np.arange(4000, dtype=np.int32), np.arange(1 << 16, dtype=np.int32))
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_rows_hold_every_position_once(shards, offset):
+    rows = syllable_rows(shards, 7)
+    syllables, hanzi = rows.cut(np.arange(len(rows)), offset)
+    (part,) = shards.parts
+    flat = hanzi.ravel()[offset:]
+    np.testing.assert_array_equal(flat[: len(part)], part.characters)
+    np.testing.assert_array_equal(syllables.ravel()[offset:][: len(part)], part.syllables)
+    assert not flat[len(part) :].any() and not hanzi.ravel()[:offset].any()
+
+
+def test_rows_of_several_texts_dont_run_into_each_other(text, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("跑得快\n", encoding="utf-8")
+    shards = prepare_pairs([other, text], tmp_path / "cache", workers=1)
+    rows = syllable_rows(shards, 6)
+    _, hanzi = rows.cut(np.array([2, 0, 1]), 0)
+    assert "".join(map(chr, hanzi[1])) == "跑得快\n\0\0"
+    np.testing.assert_array_equal(hanzi[[2, 0]].ravel(), shards.parts[1].characters[:12])
+    one, two = (part.stem.name for part in shards.parts)
+    assert rows.names(np.array([2, 0]), 0) == [f"{two}:6", f"{one}:0"]
+
+
+@pytest.fixture(scope="module")
+def world(shards):
+    """A vocabulary of the syllables and hanzi of ``text``."""
+    found = list(shards.count_readings().named())
+    readings = {"di4": "地", "de2": "得", "de5": ""} | dict.fromkeys((s for s, _, _ in found), "")
+    for syllable, character, _ in found:
+        readings[syllable] += character
+    symbols = Symbols(
+        language_vocabulary(full_inventory()),
+        language_vocabulary({c for _, c, _ in found}),
+        Lexicon(readings),
+    )
+    counts = reading_matrix(shards.count_readings(), symbols, particles=0.4)
+    return symbols, build_tables(symbols, counts, choices=6)
+
+
+CLEAN = RowsConfig(joined=0.0, particles=0.0, toneless=0.0, mixed=0.0, confused=0.0)
+
+
+def batches(world, shards, config: RowsConfig, size: int = 64, length: int = 8, seed: int = 1) -> RowBatches:
+    symbols, tables = world
+    return RowBatches(text_rows(shards, symbols, length), tables, symbols, config, size, seed)
+
+
+def test_batches_are_a_function_of_seed_and_number(world, shards):
+    config = RowsConfig()
+    one, two, other = (batches(world, shards, config, size=9, seed=seed) for seed in (1, 1, 2))
+    undisturbed = [one.batch(number) for number in range(40)]  # more than once through the text
+    for number in (39, 5, 26):
+        resumed = two.batch(number)
+        assert resumed.ids == undisturbed[number].ids
+        np.testing.assert_array_equal(resumed.syllables, undisturbed[number].syllables)
+        np.testing.assert_array_equal(resumed.choices, undisturbed[number].choices)
+    assert other.batch(5).ids != undisturbed[5].ids
+
+
+def test_a_pass_has_every_row_once(world, shards):
+    found = batches(world, shards, CLEAN, size=10)
+    number_of_rows = len(text_rows(shards, world[0], 8))
+    ids = [name for number in range(number_of_rows // 10) for name in found.batch(number).ids]
+    assert len(set(ids)) >= len(ids) - 1  # the first two rows may both begin at 0
+
+
+def test_shares_of_a_batch_are_its_rows(world, shards):
+    found = batches(world, shards, RowsConfig())
+    whole, parts = found.batch(3), [found.batch(3, (index, 2)) for index in range(2)]
+    assert whole.ids == parts[0].ids
+    np.testing.assert_array_equal(whole.syllables[1::2], parts[1].syllables)
+    np.testing.assert_array_equal(whole.choices[::2], parts[0].choices)
+
+
+def test_clean_rows_are_the_text_and_choices_its_hanzi(world, shards):
+    symbols, tables = world
+    batch = batches(world, shards, CLEAN).batch(0)
+    hanzi = np.take_along_axis(
+        tables.candidates[batch.syllables], np.maximum(batch.choices - 1, 0)[..., None], axis=-1
+    )[..., 0]
+    there = batch.syllables != PAD_ID
+    assert (batch.choices[there] > 0).all() and not batch.choices[~there].any()
+    lines = set(LINES)
+    for row in np.where(there, hanzi, PAD_ID):
+        inner = "".join(symbols.hanzi.tokens[one] if one else "\n" for one in row).split("\n")[1:-1]
+        assert set(filter(None, inner)) <= lines
+
+
+def test_a_share_of_the_ends_of_lines_is_dropped(world, shards):
+    clean, joined = (
+        batches(world, shards, RowsConfig(**{**vars(CLEAN), "joined": share}), size=400).batch(0).syllables
+        for share in (0.0, 0.5)
+    )
+    pauses = [((rows[:, :-1] == 0) & (rows[:, 1:] > 0)).sum() for rows in (clean, joined)]
+    assert pauses[1] / pauses[0] == pytest.approx(0.5, abs=0.08)
+    for one, other in zip(clean, joined, strict=True):
+        np.testing.assert_array_equal(one[one > 0], other[other > 0])
+
+
+def test_rows_are_made_worse_at_their_shares(world, shards):
+    symbols, tables = world
+    shares = {"toneless": 0.3, "mixed": 0.2, "confused": 0.25}
+    clean, worse = (
+        batches(world, shards, RowsConfig(**{**vars(CLEAN), **given}), size=4000).batch(0).syllables
+        for given in ({}, shares)
+    )
+    there = clean > 0
+    np.testing.assert_array_equal(there, worse > 0)
+    bare = there & (worse >= len(symbols.pinyin))
+    tones_missing = bare.sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    assert np.mean(tones_missing == 1) == pytest.approx(0.3, abs=0.03)
+    assert np.mean((tones_missing > 0) & (tones_missing < 1)) == pytest.approx(0.2, abs=0.03)
+    misheard = there & (tables.toneless[worse] != tables.toneless[clean])
+    toned = there & (tones_missing == 0)[:, None]  # half of the rows, and a few mixed ones
+    wrong = toned & (worse != clean)
+    assert wrong.sum() / toned.sum() == pytest.approx(0.25 / 0.51 * MISHEARD_SHARES[CONFUSED], rel=0.15)
+    assert not misheard[tones_missing == 1].any()
+    assert misheard.any()
+
+
+def test_particles_are_read_in_full_now_and_then(world, shards):
+    symbols, _ = world
+    batch = batches(world, shards, RowsConfig(**{**vars(CLEAN), "particles": 0.4}), size=4000).batch(0)
+    times = {name: (batch.syllables == symbols.pinyin.index(name)).sum() for name in ("de5", "de2", "di4")}
+    assert times["de2"] > 0 and times["di4"] > 0
+    # A third of the weak syllables in the text are 的.
+    assert (times["de2"] + times["di4"]) / sum(times.values()) == pytest.approx(0.4 * 2 / 3, abs=0.05)
+    assert (batch.choices[batch.syllables > 0] > 0).all()
+
+
+def test_shares_of_rows_are_checked():
+    with pytest.raises(ConfigError, match=r"model\.rows: 0\.5 \+ 0\.4 \+ 0\.2"):
+        RowsConfig(toneless=0.5, mixed=0.4, confused=0.2)
+    with pytest.raises(ConfigError, match=r"model\.rows\.joined is 1\.5"):
+        RowsConfig(joined=1.5)
+
+
+# --- training -------------------------------------------------------------------------------------------
+
+TINY = (
+    "model.name=context",
+    "model.width=16",
+    "model.dilations=[1,2]",
+    "model.choices=8",
+    "model.rows.steps=40",
+    "data.batch_syllables=512",
+    "data.batch_sentences=32",
+    "optimiser.learning_rate=0.03",
+    "training.epochs=2",
+)
+
+
+def arguments(text: Path) -> list[str]:
+    return [*TINY, f"data.train=[{text}]", f"data.dev=[{text}]", f"data.cache={text.parent / 'cache'}"]
+
+
+@pytest.fixture(scope="module")
+def run(text, tmp_path_factory) -> RunFolder:
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
+    train_from_config("language", folder / "recipe.yaml", arguments(text), folder / "run")
+    return RunFolder(folder / "run")
+
+
+def test_a_tiny_language_is_learnt(run):
+    """公式, 公事 and 攻势 sound the same: only the words around them tell."""
+    best = json.loads(run.metrics.read_text(encoding="utf-8"))["best"]
+    assert best["dev_character_error_rate"] == 0 and best["dev_loss"] < 0.1
+    assert best["dev_toneless_error_rate"] < 0.05
+    converter = load_converter(run.path)
+    assert converter.convert([["shu4", "xue2", "gong1", "shi4"], ["fa", "dong", "gong", "shi"]]) == [
+        "数学公式", "发动攻势",
+    ]  # fmt: skip
+
+
+def test_losses_are_the_cross_entropy_of_each_row(world, shards):
+    symbols, tables = world
+    config = ContextConfig(width=8, dilations=(1,), choices=6)
+    model = build_context(config, tables, len(symbols.hanzi))
+    found = batches(world, shards, config.rows, size=5)
+    task = ContextTask(model, tables, symbols, found, steps=3, dev=[])
+    batch = next(task.batches(epoch=2, first_step=1))
+    assert batch.ids == found.batch(4).ids and task.steps(7) == 3
+    losses = np.asarray(keras.ops.convert_to_numpy(task.losses(task.arrays(batch), training=False)))
+    logs = log_probs(model, batch.syllables, tables)
+    expected = np.zeros(batch.choices.shape)
+    for place in zip(*np.nonzero(batch.choices), strict=True):
+        expected[place] = -logs[(*place, batch.choices[place] - 1)]
+    np.testing.assert_allclose(losses, expected.mean(axis=1), rtol=1e-4)
+
+
+def test_the_evaluation_counts_by_hand(model, tables, symbols):
+    converter = ContextConverter(ContextNetwork(context_weights(model, tables)), symbols)
+    sentences = [["shi4", "ma1"], ["hua1"]]
+    text = converter.convert(sentences)
+    counts, loss = evaluated(converter, sentences, [text[0], "龘"])
+    assert (counts.errors, counts.reference) == (1, 3)
+    assert loss == pytest.approx(-converter.scores([sentences[0]], [text[0]])[0] / 2, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("data.limit=3", r"data\.limit isn't for"),
+        ("initialise_from=runs/other", "initialise_from isn't for"),
+        ("data.train=[list.tsv]", "not from lists: list.tsv"),
+        ("data.batch_sentences=600", "are none for 600 rows"),
+    ],
+)
+def test_what_cant_be_done_is_told_before(text, tmp_path, override, message):
+    (tmp_path / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=message):
+        train_from_config(
+            "language", tmp_path / "recipe.yaml", [*arguments(text), override], tmp_path / "run"
+        )
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="pip install -r requirements/backends.txt")
+def test_jax_trains_it_and_tensorflow_goes_on_with_it(text, tmp_path):
+    (tmp_path / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
+    overrides = [*arguments(text), "model.rows.steps=3", "training.epochs=1"]
+    folders = ["--config", str(tmp_path / "recipe.yaml"), "--run", str(tmp_path / "run")]
+    environment = {"KERAS_BACKEND": "jax", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "train.py", "language", *folders, *overrides],
+        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    best = json.loads((tmp_path / "run" / "metrics.json").read_text(encoding="utf-8"))["best"]
+    sentences = text.read_text(encoding="utf-8").split()
+    pinyin = [hanzi_to_pinyin(sentence) for sentence in sentences]
+    counts, loss = evaluated(load_converter(tmp_path / "run"), pinyin, sentences)
+    assert counts.rate == pytest.approx(best["dev_character_error_rate"])
+    assert loss == pytest.approx(best["dev_loss"], rel=1e-4)
+
+
+def test_user_words_guide_it(run):
+    words = UserWords([UserWord("宫", (frozenset({"gong1"}),), 40.0)])
+    guided = GuidedConverter(load_converter(run.path), words)
+    assert guided.convert([["shu4", "xue2", "gong1", "shi4"]]) == ["数学宫式"]

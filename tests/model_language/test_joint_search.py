@@ -1,0 +1,193 @@
+"""The joint search against brute force: all paths of small networks with all hanzi, user words among them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from model_language.converters.explain import GuidedConverter
+from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
+from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
+from model_language.ngram.words import WordUnigram, pack_words
+from model_language.search.grid import Conversion
+from model_language.search.joint import JointSearch, JointWeights
+from model_language.search.user_words import UserWord, UserWords
+from model_language.vocabulary.symbols import build_symbols
+from tests.support.music_pairs import PAIRS
+from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
+
+WEIGHTS = JointWeights(language=0.7, syllables=0.4, bonus=0.9)
+
+
+@pytest.fixture(scope="module")
+def ngram() -> NgramConverter:
+    symbols = build_symbols(PAIRS)
+    return NgramConverter(NgramModel.train(PAIRS, NgramConfig(), symbols), symbols, beam=16)
+
+
+@pytest.fixture(scope="module")
+def rates_words(ngram) -> NgramConverter:
+    """The same, and rates words on top."""
+    uses = {"音乐": 90, "他们": 50, "大门": 9, "去音": 3, "因": 7, "他们去因": 2, "的": 80, "月": 5}
+    found = NgramConverter(ngram.history_model, ngram.symbols, beam=16)
+    found.path_model = WordUnigram(pack_words(uses, ngram.symbols), weight=0.6)
+    return found
+
+
+def network(*slots: dict[str, float]) -> ConfusionNetwork:
+    return ConfusionNetwork(
+        tuple(
+            Slot(tuple(slot), tuple(math.log(p) for p in slot.values()), place)
+            for place, slot in enumerate(slots)
+        )
+    )
+
+
+NETWORKS = [
+    network({"ta1": 0.6, "da1": 0.4}, {"men5": 1.0}, {NOTHING: 0.7, "qu4": 0.3}, {"yin2": 0.5, "yin1": 0.5}),
+    network({"de5": 0.9, NOTHING: 0.1}, {"yin1": 0.6, NOTHING: 0.4}, {"yue4": 0.8, "le4": 0.2}),
+    network({"ta1": 0.5, NOTHING: 0.5}),
+    network(),
+]
+WORDS = UserWords(
+    [
+        UserWord("喆门", (frozenset({"da1"}), frozenset({"men5"})), 3.0),
+        UserWord("因月", (frozenset({"yin1"}), frozenset({"yue"})), 2.5),
+        UserWord("的月", (frozenset({"de5"}), frozenset({"yue4"})), 2.0),
+        UserWord("们音", (frozenset({"men5"}), frozenset({"yin1"})), 1.5),
+    ]
+)
+
+
+def paths_of(net: ConfusionNetwork) -> dict[tuple[str, ...], float]:
+    best: dict[tuple[str, ...], float] = {}
+    for choice in itertools.product(*(zip(s.syllables, s.log_posteriors, strict=True) for s in net.slots)):
+        said = tuple(syllable for syllable, _ in choice if syllable != NOTHING)
+        best[said] = max(best.get(said, -math.inf), sum(log for _, log in choice))
+    return best
+
+
+def brute_force(net: ConfusionNetwork, ngram: NgramConverter, words: UserWords, n: int):
+    """Score of each sequence with its most probable conversions, user words included."""
+    scored = {}
+    for said, acoustic in paths_of(net).items():
+        conversions = GuidedConverter(ngram, words).n_best(said, 60) if said else [_nothing(ngram)]
+        for one in conversions:
+            earned = sum(
+                span.word.weight * len(span.word.hanzi)
+                for span in words.spans(said)
+                if one.hanzi[span.start : span.end] == span.word.hanzi
+            )
+            language = one.score - earned
+            total = acoustic + WEIGHTS.language * language + WEIGHTS.bonus * len(said) + earned
+            scored[said, one.hanzi] = total
+    return sorted(scored.items(), key=lambda item: -item[1])[:n]
+
+
+def _nothing(ngram: NgramConverter) -> Conversion:
+    model = ngram.history_model
+    end = model.log_probs(np.zeros((1, model.history), int), np.zeros((1, 1), int))
+    return Conversion("", float(end[0, 0]))
+
+
+@pytest.mark.parametrize("words", [UserWords(), WORDS], ids=["plain", "words"])
+@pytest.mark.parametrize("net", NETWORKS)
+@pytest.mark.parametrize("model", ["ngram", "rates_words"])
+def test_through_a_network_equals_brute_force(request, model, net, words):
+    ngram = request.getfixturevalue(model)
+    search = JointSearch(GuidedConverter(ngram, words), WEIGHTS, beam=400)
+    (found,) = search.read([net], n=6)
+    expected = brute_force(net, ngram, words, 6)
+    assert [one.score for one in found] == pytest.approx([score for _, score in expected], abs=1e-4)
+    assert (found[0].pinyin, found[0].hanzi) == expected[0][0]
+    (best,) = JointSearch(GuidedConverter(ngram, words), WEIGHTS, beam=60).read([net], n=1)
+    assert (best[0].pinyin, best[0].hanzi) == expected[0][0]
+
+
+def test_the_language_decides_where_the_ear_does_not(ngram):
+    net = network(
+        {"yin1": 0.5, "jin1": 0.5}, {"yue4": 0.4, "yue1": 0.6}, {"hen3": 1.0}, {NOTHING: 0.6, "hao3": 0.4}
+    )
+    ((best,),) = JointSearch(GuidedConverter(ngram, UserWords()), WEIGHTS).read([net])
+    assert (best.pinyin, best.hanzi) == (("yin1", "yue4", "hen3", "hao3"), "音乐很好")
+    assert best.slots == (0, 1, 2, 3)
+
+
+def test_a_heavy_word_is_found_among_improbable_syllables(ngram):
+    words = UserWords([UserWord("喆门", (frozenset({"da1"}), frozenset({"men5"})), 50.0)])
+    net = network({"ta1": 0.99, "da1": 0.01}, {NOTHING: 0.6, "le5": 0.4}, {"men5": 1.0})
+    ((best,),) = JointSearch(GuidedConverter(ngram, words), WEIGHTS).read([net])
+    assert (best.pinyin, best.hanzi) == (("da1", "men5"), "喆门")
+    ((best,),) = JointSearch(GuidedConverter(ngram, words), WEIGHTS).read([NETWORKS[1]])
+    assert "喆" not in best.hanzi
+
+
+class Conditional:
+    """Stands for a network: only the parts that the search asks for, with scores made up of the syllables."""
+
+    grid_part, history_model = "network", None
+
+    def best(self, sentences):
+        return [Conversion("字" * len(one), -float(sum(map(len, one)) % 5)) for one in sentences]
+
+    @property
+    def converter(self):
+        return self
+
+
+def test_sequences_are_converted_and_the_best_sum_wins():
+    for net in NETWORKS:
+        (found,) = JointSearch(Conditional(), WEIGHTS, sequences=1000).read([net], n=5)
+        scored = {
+            said: acoustic
+            + WEIGHTS.language * Conditional().best([said])[0].score
+            + WEIGHTS.bonus * len(said)
+            for said, acoustic in paths_of(net).items()
+        }
+        expected = sorted(scored.values(), reverse=True)[:5]
+        assert [one.score for one in found] == pytest.approx(expected)
+        assert all(scored[one.pinyin] == pytest.approx(one.score) for one in found)
+
+
+class WithHistory(Conditional):
+    """The same with an n-gram model of hanzi inside, which finds sequences worth converting."""
+
+    def __init__(self, ngram: NgramConverter):
+        self.history_model, self.symbols, self.grid = ngram.history_model, ngram.symbols, ngram.grid
+
+
+def test_a_model_of_hanzi_inside_finds_the_sequences_but_counts_once(ngram):
+    for net in NETWORKS:
+        plain, found = (
+            JointSearch(one, WEIGHTS, sequences=2000).read([net], n=5)[0]
+            for one in (Conditional(), WithHistory(ngram))
+        )
+        assert [one.score for one in found] == pytest.approx([one.score for one in plain])
+    (few,) = JointSearch(WithHistory(ngram), WEIGHTS, sequences=1).read([NETWORKS[1]])
+    assert few[0].pinyin == ("de5", "yin1", "yue4")
+
+
+def test_a_model_of_syllables_counts_too():
+    syllables = SyllableNgram.train([pinyin for pinyin, _ in PAIRS], SyllableNgramConfig(order=2))
+    for net in NETWORKS:
+        (found,) = JointSearch(Conditional(), WEIGHTS, syllables, sequences=1000).read([net], n=5)
+        scored = {}
+        for said, acoustic in paths_of(net).items():
+            ids = np.concatenate([[0], syllables.ids(said), [0]])
+            logs = syllables.log_probs(ids[:-1, None], ids[1:, None]).sum()
+            language = WEIGHTS.language * Conditional().best([said])[0].score
+            scored[said] = acoustic + language + WEIGHTS.syllables * logs + WEIGHTS.bonus * len(said)
+        expected = sorted(scored.values(), reverse=True)[:5]
+        assert [one.score for one in found] == pytest.approx(expected, abs=1e-5)
+
+
+def test_confidence_is_the_share_of_all_readings(ngram):
+    net = network({"ta1": 0.5, "wo3": 0.5}, {"men5": 1.0})
+    (found,) = JointSearch(GuidedConverter(ngram, UserWords()), WEIGHTS, beam=400).read([net], n=400)
+    total = sum(math.exp(one.score) for one in found)
+    for place in (0, 1):
+        same = [one for one in found if one.hanzi[place] == found[0].hanzi[place]]
+        assert found[0].confidence[place] == pytest.approx(sum(math.exp(one.score) for one in same) / total)

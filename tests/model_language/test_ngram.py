@@ -1,0 +1,367 @@
+"""Kneser–Ney estimates against hand, a naive reference and the sum to 1; the search against brute force."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from data.text.pinyin_pairs import read_pairs
+from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
+from model_language.ngram.kneser_ney import bits_needed, estimate
+from model_language.registry import load_converter
+from model_language.search.grid import beam_search, length_batches, pad_rows
+from model_language.vocabulary.lexicon import UNREADABLE
+from model_language.vocabulary.symbols import Symbols, build_symbols
+from utils.config import save_yaml, to_plain
+from utils.errors import ConfigError, RunError, TrainingError
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+
+PAIRS = [
+    (("yin1", "yue4", "hen3", "hao3", "ting1"), "音乐很好听"),
+    (("ta1", "hen3", "kuai4", "le4"), "他很快乐"),
+    (("wo3", "men5", "qu4", "ting1", "yin1", "yue4"), "我们去听音乐"),
+    (("wo3", "de5", "yue4", "qi4"), "我的乐器"),
+    (("ta1", "de5", "yin1", "yue4", "hen3", "hao3"), "她的音乐很好"),
+    (("ta1", "men5", "qu4", "yin2", "hang2"), "他们去银行"),
+]
+
+
+@pytest.fixture(scope="module")
+def symbols() -> Symbols:
+    return build_symbols(PAIRS)
+
+
+@pytest.fixture(scope="module")
+def converter(symbols) -> NgramConverter:
+    return NgramConverter(NgramModel.train(PAIRS, NgramConfig(), symbols), symbols, beam=16)
+
+
+def _model(ids: list[int], order: int, size: int) -> NgramModel:
+    return NgramModel(estimate(np.array(ids), order, size), size, np.zeros((1, 1), np.float32))
+
+
+def _random_text(seed: int, sentences: int, size: int) -> list[int]:
+    rng = np.random.default_rng(seed)
+    weights = 1 / np.arange(1, size - 1)
+    text = [0]
+    for _ in range(sentences):
+        text += [
+            int(i) for i in rng.choice(np.arange(2, size), rng.integers(1, 7), p=weights / weights.sum())
+        ] + [0]
+    return text
+
+
+def test_a_bigram_model_worked_by_hand():
+    """Sentences "ab" and "ac" with a = 2, b = 3, c = 4, end = 0, unknown = 1; discounts 1/2, 1, 3/2.
+
+    Distinct predecessors: a 1, b 1, c 1, end 2; discounted 3 · 1/2 + 1 of 5, so 1/2 goes to the uniform 1/5.
+    """
+    model = _model([0, 2, 3, 0, 2, 4, 0], order=2, size=5)
+    unigram = {0: 1 / 5 + 1 / 10, 1: 1 / 10, 2: 1 / 10 + 1 / 10, 3: 1 / 5, 4: 1 / 5}
+    expected = {
+        (0, 2): (2 - 1) / 2 + 1 / 2 * unigram[2],  # both sentences begin with a
+        (2, 3): (1 - 1 / 2) / 2 + 1 / 2 * unigram[3],
+        (3, 0): (1 - 1 / 2) / 1 + 1 / 2 * unigram[0],
+        (3, 2): 1 / 2 * unigram[2],  # "ba" was never seen, "b" was
+        (3, 1): 1 / 2 * unigram[1],
+        (1, 4): unigram[4],  # nothing was seen after an unknown hanzi
+    }
+    for (before, word), probability in expected.items():
+        found = model.log_probs(np.array([[before]]), np.array([[word]]))[0, 0]
+        assert math.exp(found) == pytest.approx(probability, rel=1e-6)
+
+
+def test_an_order_lower_counts_predecessors_not_occurrences():
+    """San Francisco: "d" is frequent, but only ever after "c"; "e" is rarer, and comes after many."""
+    text = [0, *[2, 3, 0] * 20, *[4, 5, 0, 6, 5, 0, 7, 5, 0, 8, 5, 0]]
+    model = _model(text, order=2, size=10)
+    francisco, other = np.exp(model.log_probs(np.array([[9]]), np.array([[3, 5]])))[0]
+    assert other > 2 * francisco
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_probabilities_sum_to_one_over_the_vocabulary(order):
+    size = 40
+    model = _model(_random_text(1, 400, size), order, size)
+    rng = np.random.default_rng(2)
+    histories = rng.integers(1, size, (60, order - 1))
+    histories[:20, 0] = 0  # begins a sentence
+    histories[0] = 0  # before the first hanzi
+    everything = np.tile(np.arange(size), (60, 1))
+    np.testing.assert_allclose(
+        np.exp(model.log_probs(histories, everything).astype(float)).sum(axis=1), 1, rtol=1e-5
+    )
+
+
+def _naive_probability(
+    grams: list[Counter], discounts: list[list[float]], history: tuple, word: int, size: int
+):
+    """Chen and Goodman's recursion, read off the page: p(w | h) = (c − D(c)) / c(h) + γ(h) p(w | h')."""
+    n = len(history) + 1
+    followers = {gram: count for gram, count in grams[n - 1].items() if gram[:-1] == history}
+    lower = 1 / size if n == 1 else _naive_probability(grams, discounts, history[1:], word, size)
+    if not followers:
+        return lower
+    cut = {gram: discounts[n - 1][min(count, 3)] for gram, count in followers.items()}
+    gram, total = (*history, word), sum(followers.values())
+    return (followers.get(gram, 0) - cut.get(gram, 0)) / total + sum(cut.values()) / total * lower
+
+
+def _naive_counts(text: list[int], order: int) -> list[Counter]:
+    raw = [
+        Counter(tuple(text[i : i + n]) for i in range(len(text) - n + 1) if 0 not in text[i + 1 : i + n - 1])
+        for n in range(1, order + 1)
+    ]
+    grams = [raw[-1]]
+    for n in range(order - 1, 0, -1):
+        before = Counter(gram[1:] for gram in set(raw[n]))
+        if n > 1:
+            before |= Counter({gram: count for gram, count in raw[n - 1].items() if gram[0] == 0})
+        grams.insert(0, before)
+    return grams
+
+
+def _naive_discounts(counts: Counter) -> list[float]:
+    n = Counter(counts.values())
+    assert min(n[1], n[2], n[3], n[4]) > 0, "the text is too small to compare on"
+    y = n[1] / (n[1] + 2 * n[2])
+    return [0, 1 - 2 * y * n[2] / n[1], 2 - 3 * y * n[3] / n[2], 3 - 4 * y * n[4] / n[3]]
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_estimates_equal_a_naive_reference(order):
+    size = 300
+    text = _random_text(3, 600, size)
+    model = _model(text, order, size)
+    grams = _naive_counts(text, order)
+    discounts = [_naive_discounts(counts) for counts in grams]
+    rng = np.random.default_rng(4)
+    seen = [gram[:-1] for gram in list(grams[-1])[:20]]
+    histories = [*seen, *map(tuple, rng.integers(1, size, (8, order - 1)).tolist())]
+    for history in histories:
+        words = rng.integers(0, size, 8)
+        found = model.log_probs(np.array([history]), words[None])[0]
+        wanted = [math.log(_naive_probability(grams, discounts, history, int(w), size)) for w in words]
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_bits_needed():
+    assert [bits_needed(size) for size in (1, 2, 3, 8192, 8193)] == [1, 1, 2, 13, 14]
+
+
+def test_text_and_probabilities_of_real_hanzi(symbols):
+    model = NgramModel.train(PAIRS, NgramConfig(), symbols)
+    music, happy, noise = (symbols.hanzi.encode(list(text)) for text in ("音乐", "快乐", "银乐"))
+    scores = [
+        model.log_probs(np.array([[0, ids[0]]]), np.array([[ids[1]]]))[0, 0] for ids in (music, happy, noise)
+    ]
+    assert scores[0] > scores[1] > scores[2]
+    assert model.history == 2 and model.ngrams[0] == len(symbols.hanzi)
+
+
+def test_readings_are_probabilities_of_a_hanzi_s_syllables(symbols):
+    readings = NgramModel.train(PAIRS, NgramConfig(), symbols).readings
+    table = symbols.candidates
+    sums = np.bincount(table.ravel(), np.exp(readings).ravel(), minlength=len(symbols.hanzi))
+    np.testing.assert_allclose(sums[1:], 1, rtol=1e-5)  # every hanzi, <unk> included
+    happy = symbols.hanzi.index("乐")
+
+    def reading(syllable: str) -> float:
+        row = symbols.pinyin.index(syllable)
+        return float(np.exp(readings[row, list(table[row]).index(happy)]))
+
+    assert reading("yue4") == pytest.approx(4.1 / (5 + 0.1 * (table == happy).sum()), rel=1e-5)
+    assert reading("yue4") > reading("le4")
+
+
+def test_conversion_uses_the_context(converter):
+    sentences = [
+        ["wo3", "men5", "hen3", "kuai4", "le4"],
+        ["yin1", "yue4", "hen3", "hao3"],
+        [],
+        ["yue4", "qi4"],
+    ]
+    assert converter.convert(sentences) == ["我们很快乐", "音乐很好", "", "乐器"]
+
+
+def test_unknown_syllables_become_one_mark_each(converter):
+    assert converter.convert([["yin1", "hello", "yue4", "rua3"]]) == [f"音{UNREADABLE}乐{UNREADABLE}"]
+    assert converter.convert([["yin1", "yuer4"]]) == ["音乐"]
+    assert converter.convert([]) == []
+
+
+def test_a_batch_equals_its_sentences_alone(converter, symbols):
+    rng = np.random.default_rng(5)
+    syllables = symbols.lexicon.syllables
+    sentences = [[syllables[i] for i in rng.integers(0, len(syllables), n)] for n in (1, 3, 9, 2, 6)]
+    together = converter.convert(sentences)
+    assert together == [converter.convert([sentence])[0] for sentence in sentences]
+    for sentence, hanzi in zip(sentences, together, strict=True):
+        assert all(h in symbols.lexicon.candidates(s) for s, h in zip(sentence, hanzi, strict=True))
+
+
+def test_a_very_long_sentence(converter):
+    text = converter.convert([["yin1", "yue4"] * 200])[0]
+    assert text == "音乐" * 200
+
+
+def _brute_force(model: NgramModel, candidates: np.ndarray, scores: np.ndarray) -> list[tuple[float, tuple]]:
+    """All sequences of one sentence, candidates (L, K), with their scores, best first."""
+    found = []
+    for choice in itertools.product(*(range(int((row > 0).sum())) for row in candidates)):
+        words = [int(row[k]) for row, k in zip(candidates, choice, strict=True)]
+        padded = [0] * model.history + words + [0]
+        total = sum(float(scores[i, k]) for i, k in enumerate(choice))
+        for i in range(len(words) + 1):
+            past = np.array([padded[i : i + model.history]])
+            total += float(model.log_probs(past, np.array([[padded[i + model.history]]]))[0, 0])
+        found.append((total, tuple(words)))
+    return sorted(found, reverse=True)
+
+
+def test_the_search_is_exact_with_a_wide_beam_and_never_better_than_exact():
+    size = 14
+    model = _model(_random_text(6, 200, size), 3, size)
+    rng = np.random.default_rng(7)
+    lengths = np.array([5, 2, 4])
+    candidates = np.zeros((3, 5, 4), np.int32)
+    scores = np.full((3, 5, 4), -np.inf)
+    for b, length in enumerate(lengths):
+        for place in range(length):
+            count = rng.integers(1, 5)
+            candidates[b, place, :count] = rng.choice(np.arange(1, size), count, replace=False)
+            scores[b, place, :count] = rng.normal(size=count)
+    exact = [_brute_force(model, candidates[b, :n], scores[b, :n]) for b, n in enumerate(lengths)]
+    best, best_scores = beam_search(candidates, scores, lengths, beam=64, model=model)
+    narrow = beam_search(candidates, scores, lengths, beam=1, model=model)[1]
+    many, many_scores = beam_search(candidates, scores, lengths, beam=2000, model=model, recombine=False)
+    for b, length in enumerate(lengths):
+        assert tuple(best[b, 0, :length]) == exact[b][0][1]
+        assert not best[b, 0, length:].any()
+        assert best_scores[b, 0] == pytest.approx(exact[b][0][0], abs=1e-4)
+        assert narrow[b, 0] <= best_scores[b, 0] + 1e-4
+        count = min(len(exact[b]), 10)
+        np.testing.assert_allclose(
+            many_scores[b, :count], [score for score, _ in exact[b][:count]], atol=1e-4
+        )
+        assert {tuple(s[:length]) for s in many[b, :count]} == {words for _, words in exact[b][:count]}
+
+
+def test_n_best_is_sorted_distinct_and_begins_with_the_best(converter):
+    sentence = ["ta1", "de5", "yue4", "qi4"]
+    found = converter.n_best(sentence, 6)
+    assert found[0].hanzi == converter.convert([sentence])[0]
+    assert len({conversion.hanzi for conversion in found}) == 6
+    assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)
+    assert [c.hanzi for c in converter.n_best([], 3)] == [""]
+    assert len(converter.n_best(["yuer4"], 50)) <= 50
+
+
+def test_scores_are_those_of_the_search(converter):
+    sentence = ("ta1", "men5", "de5", "yin1", "yue4", "blorp")
+    found = converter.n_best(sentence, 6)
+    scores = converter.scores([sentence] * len(found), [one.hanzi for one in found])
+    assert len(found) == 6
+    assert scores == pytest.approx([one.score for one in found], abs=1e-5)
+
+
+def test_what_cannot_be_written_has_no_probability(converter):
+    cases = {"他": -np.inf, "他们的": -np.inf, "他乐": -np.inf, "□们": -np.inf, ("他", "X光"): -np.inf}
+    sentences = [("ta1", "men5")] * len(cases)
+    assert dict(zip(cases, converter.scores(sentences, list(cases)), strict=True)) == cases
+    assert np.isfinite(converter.scores([("ta1", "men5"), ()], ["她们", ""])).all()
+    # Without its tone a syllable may become more, but never what another one is read as.
+    scores = converter.scores([("ta1", "men"), ("ta", "men5"), ("ta", "men")], ["他们", "他们", "他乐"])
+    assert np.isfinite(scores[:2]).all() and scores[2] == -np.inf
+    # An unknown syllable is written as unreadable, and as nothing else.
+    scores = converter.scores([("blorp",)] * 3, [UNREADABLE, "他", "鿿"])
+    assert np.isfinite(scores[0]) and scores[1:] == [-np.inf, -np.inf]
+
+
+def test_a_beam_that_is_too_narrow_misses_what_scores_better(symbols):
+    """他 begins more sentences than 她, but only 她的 was ever read: to decide at once is to decide wrong."""
+    model, sentence = NgramModel.train(PAIRS, NgramConfig(), symbols), ("ta1", "de5", "yin1", "yue4")
+    wide, narrow = (NgramConverter(model, symbols, beam) for beam in (8, 1))
+    better, missed = wide.convert([sentence])[0], narrow.convert([sentence])[0]
+    assert (better, missed) == ("她的音乐", "他的音乐")
+    scores = narrow.scores([sentence] * 2, [better, missed])
+    assert scores[0] > scores[1] + 0.1
+    assert scores == wide.scores([sentence] * 2, [better, missed])
+
+
+def test_length_batches_and_padding():
+    lengths = [5, 1, 9, 5, 0, 30]
+    batches = length_batches(lengths, budget=12)
+    assert sorted(int(i) for batch in batches for i in batch) == list(range(6))
+    assert all(len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= 12 for batch in batches)
+    assert length_batches([], 12) == []
+    assert pad_rows([np.array([3, 4, 5]), np.array([6])], multiple=2).tolist() == [[3, 4, 5, 0], [6, 0, 0, 0]]
+
+
+def test_file_round_trip_and_damage(converter, symbols, tmp_path):
+    model = NgramModel.train(PAIRS, NgramConfig(order=2), symbols)
+    path = tmp_path / "ngram.npz"
+    model.save(path)
+    loaded = NgramModel.load(path)
+    histories, words = np.array([[0], [5], [99]]), np.arange(30).reshape(3, 10)
+    np.testing.assert_array_equal(loaded.log_probs(histories, words), model.log_probs(histories, words))
+    path.write_bytes(path.read_bytes()[:1000])
+    for broken in (path, tmp_path / "missing.npz"):
+        with pytest.raises(RunError, match="n-gram model"):
+            NgramModel.load(broken)
+
+
+def test_a_model_of_another_vocabulary_is_refused(symbols):
+    model = NgramModel.train(PAIRS, NgramConfig(), symbols)
+    other = build_symbols([(("huan2",), "嬛")])
+    with pytest.raises(RunError, match="another vocabulary"):
+        NgramConverter(model, other, beam=4)
+
+
+@pytest.mark.parametrize("order", [1, 5])
+def test_impossible_orders(symbols, order):
+    with pytest.raises(ConfigError, match=f"order {order}"):
+        NgramModel.train(PAIRS, NgramConfig(order=order), symbols)
+
+
+def test_no_text(symbols):
+    with pytest.raises(TrainingError, match="no training text"):
+        NgramModel.train([((), "")], NgramConfig(), symbols)
+
+
+def test_a_run_folder_is_all_that_conversion_needs(symbols, tmp_path):
+    run = tmp_path / "run"
+    config = NgramConfig(beam=4)
+    save_yaml(run / "config.yaml", {"task": "language", "model": to_plain(config)})
+    symbols.save(run)
+    NgramModel.train(PAIRS, config, symbols).save(run / NGRAM_FILE)
+    moved = run.rename(tmp_path / "elsewhere")
+    assert load_converter(moved).convert([["yin1", "yue4"]]) == ["音乐"]
+    save_yaml(moved / "config.yaml", {"task": "language", "model": {"name": "ngramm"}})
+    with pytest.raises(ConfigError, match="ngramm"):
+        load_converter(moved)
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data")
+def test_thchs_transcripts():
+    """A trigram model on THCHS-30's 750 sentences alone: a hanzi of 4 wrong on unseen ones."""
+    train = read_pairs([SHARED / "transcripts" / "thchs_train.tsv"]).pairs
+    test = list(dict.fromkeys(read_pairs([SHARED / "transcripts" / "thchs_test.tsv"]).pairs))
+    assert len(test) == 250
+    symbols = build_symbols(train)
+    converter = NgramConverter(NgramModel.train(train, NgramConfig(), symbols), symbols, beam=8)
+    for pairs, most in ((test, 0.27), (list(dict.fromkeys(train))[:100], 0.01)):
+        found = converter.convert([pair.pinyin for pair in pairs])
+        wrong = sum(
+            a != b
+            for pair, text in zip(pairs, found, strict=True)
+            for a, b in zip(pair.hanzi, text, strict=True)
+        )
+        assert wrong / sum(len(pair.hanzi) for pair in pairs) <= most

@@ -1,0 +1,188 @@
+"""Packed n-grams against the model that they were packed from; damaged files; the table of hashes alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model_language.ngram.backoff import BackoffModel
+from model_language.ngram.code_book import LEVELS
+from model_language.ngram.code_table import CodeTable, extended
+from model_language.ngram.kneser_ney import NgramTable, count_ngrams, estimate_counted, occurrences
+from model_language.ngram.packed import PackedNgrams, pack, read_packed, save_packed
+from model_language.ngram.pruning import prune_to
+from tests.support.made_up_text import made_up_text
+from utils.errors import RunError
+
+SIZE, SEEN = 48, 40  # the last ids never occur
+ORDERS = (2, 3, 4)
+
+
+def _stepped(values: np.ndarray) -> np.ndarray:
+    """The values moved to as many different ones as a code book has, evenly apart."""
+    if not len(values):
+        return values
+    low, high = values.min(), values.max()
+    step = (high - low) / (LEVELS - 2)
+    return np.float32(low + step * np.round((values - low) / step))
+
+
+def _with_few_values(tables: list[NgramTable]) -> list[NgramTable]:
+    """Tables that a code book holds without rounding; no distributions any more."""
+    result = []
+    for table in tables:
+        backoffs = table.backoffs.copy()
+        backoffs[backoffs != 0] = _stepped(backoffs[backoffs != 0])
+        result.append(NgramTable(table.keys, _stepped(table.log_probs), backoffs))
+    return result
+
+
+@pytest.fixture(scope="module")
+def estimated() -> dict[int, list[NgramTable]]:
+    """Order → tables, pruned."""
+    text, result = made_up_text(12_000, SEEN, seed=3), {}
+    for order in ORDERS:
+        grams = count_ngrams(text, order, SIZE)
+        tables = estimate_counted(grams)
+        result[order] = prune_to(tables, occurrences(grams), sum(len(t.keys) for t in tables[1:]) * 2 // 3)
+    return result
+
+
+@pytest.fixture(scope="module")
+def arrays(estimated) -> dict[str, np.ndarray]:
+    return pack(estimated[4])
+
+
+def _histories(history: int) -> np.ndarray:
+    """Those of real text, of its beginnings, and such as no text has: (N, history)."""
+    text = made_up_text(3000, SEEN, seed=4)
+    rows = [np.zeros((1, history), np.int32)]
+    for end in range(1, len(text)):
+        row = text[max(end - history, 0) : end].copy()
+        row[: row.nonzero()[0].max(initial=-1) + 1][: np.flatnonzero(row == 0).max(initial=-1) + 1] = 0
+        rows.append(np.pad(row, (history - len(row), 0))[None])
+    drawn = np.random.default_rng(5).integers(1, SIZE, (1000, history), dtype=np.int32)
+    drawn[:300, : history // 2] = 0
+    return np.unique(np.concatenate([*rows, drawn]), axis=0)
+
+
+def _all_words(histories: np.ndarray) -> np.ndarray:
+    return np.tile(np.arange(SIZE, dtype=np.int32), (len(histories), 1))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_with_few_values_it_is_the_model_it_was_packed_from(estimated, order):
+    tables = _with_few_values(estimated[order])
+    packed, model = PackedNgrams(pack(tables)), BackoffModel(tables, SIZE)
+    assert (packed.history, packed.size, packed.ngrams) == (order - 1, SIZE, sum(model.ngrams[1:]))
+    histories = _histories(order - 1)
+    found = packed.log_probs(histories, _all_words(histories))
+    expected = model.log_probs(histories, _all_words(histories))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_rounding_to_a_code_book_costs_little(estimated, order):
+    """Lloyd's levels start evenly apart and only get better."""
+    tables = estimated[order]
+    packed, model = PackedNgrams(pack(tables)), BackoffModel(tables, SIZE)
+    for n, table in enumerate(tables[1:], 2):
+        bits = (SIZE - 1).bit_length()
+        ids = table.keys[:, None] >> bits * np.arange(n)[::-1] & ((1 << bits) - 1)
+        # A history that is longer than the n-gram's context must not be known: id 47 never occurs.
+        histories = np.full((len(ids), order - 1), SIZE - 1)
+        histories[:, order - n :] = ids[:, :-1]
+        wrong = packed.log_probs(histories, ids[:, -1:])[:, 0] - table.log_probs
+        step = np.ptp(table.log_probs) / (LEVELS - 2)
+        assert np.sqrt(np.mean(np.square(wrong))) < step / np.sqrt(12)
+    histories = _histories(order - 1)
+    wrong = packed.log_probs(histories, _all_words(histories)) - model.log_probs(
+        histories, _all_words(histories)
+    )
+    assert np.abs(wrong).max() < 0.3
+    assert np.abs(wrong).mean() < 0.03
+
+
+def test_words_and_histories_may_lie_in_memory_in_any_way(estimated):
+    packed = PackedNgrams(pack(estimated[4]))
+    histories = _histories(3)[::3]
+    words = _all_words(histories)
+    expected = packed.log_probs(histories, words)
+    for changed in (
+        np.asfortranarray(words),
+        np.broadcast_to(np.arange(SIZE), words.shape),
+        words.astype(np.int64),
+    ):
+        np.testing.assert_array_equal(packed.log_probs(np.asfortranarray(histories), changed), expected)
+    some = packed.log_probs(histories, words[:, 5:8])
+    np.testing.assert_array_equal(some, expected[:, 5:8])
+
+
+def test_nothing_asked_is_nothing_answered(arrays):
+    packed = PackedNgrams(arrays)
+    assert packed.log_probs(np.zeros((0, 3), np.int32), np.zeros((0, 8), np.int32)).shape == (0, 8)
+
+
+def test_a_file_holds_all(arrays, tmp_path):
+    path = tmp_path / "ngrams.npz"
+    save_packed(path, arrays)
+    read, packed = read_packed(path), PackedNgrams(arrays)
+    histories = _histories(3)[::5]
+    np.testing.assert_array_equal(
+        read.log_probs(histories, _all_words(histories)), packed.log_probs(histories, _all_words(histories))
+    )
+    np.testing.assert_array_equal(read.unigrams, packed.unigrams)
+    assert [file.name for file in tmp_path.iterdir()] == ["ngrams.npz"]
+
+
+def _damaged(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
+    """One array lost, cut, or with numbers that can't be."""
+    kind, _, array = name.partition(" ")
+    arrays = {key: value.copy() for key, value in arrays.items()}
+    if kind == "lost":
+        del arrays[array]
+    elif kind == "cut":
+        arrays[array] = arrays[array][:-3]
+    else:
+        arrays[array][:] = 255
+    return arrays
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(f"lost {name}" for name in ("unigrams", "books", "weights", "by_rank", "counts_2", "steps_4")),
+        *(f"cut {name}" for name in ("weights_1", "counts_3", "ranks_low_3", "ranks_high_2", "steps_4")),
+        *(f"beyond {name}" for name in ("weights_1", "weights_3", "ranks_low_2", "ranks_high_3", "steps_3")),
+    ],
+)
+def test_a_damaged_file_is_named(arrays, tmp_path, damage):
+    path = tmp_path / "ngrams.npz"
+    save_packed(path, _damaged(arrays, damage))
+    with pytest.raises(RunError, match=r"n-gram model .*ngrams\.npz"):
+        read_packed(path)
+
+
+def test_what_is_no_such_file_is_named(tmp_path):
+    path = tmp_path / "ngrams.npz"
+    for content in (None, b"", b"PK\x03\x04 nothing"):
+        if content is not None:
+            Path(path).write_bytes(content)
+        with pytest.raises(RunError, match=r"ngrams\.npz"):
+            read_packed(path)
+
+
+def test_a_table_of_hashes_finds_what_is_there_and_nothing_else():
+    rng = np.random.default_rng(6)
+    words = np.unique(rng.integers(0, 5000, (60_000, 3)), axis=0)
+    hashes = extended(extended(words[:, 0], words[:, 1]), words[:, 2])
+    values = rng.integers(1, 4096, len(words)).astype(np.uint32)
+    there, absent = np.arange(30_000), np.arange(30_000, len(hashes))
+    table = CodeTable(len(there), [(hashes[part], values[part]) for part in np.array_split(there, 7)])
+    assert len(table) == 30_000
+    np.testing.assert_array_equal(table.find(hashes[there]), values[there])
+    assert not table.find(hashes[absent]).any()
+    assert not CodeTable(0, []).find(hashes[:5]).any()

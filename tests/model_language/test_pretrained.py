@@ -1,0 +1,118 @@
+"""The converter that comes with the project: there, small enough, right on sentences of ours, and robust."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+
+import pytest
+
+from model_language.converters.explain import GuidedConverter
+from model_language.pinyin_to_hanzi import PinyinToHanzi
+from model_language.registry import load_converter
+from model_language.search.user_words import UserWords
+from model_language.vocabulary.symbols import Symbols
+from tests.support.scripts import ROOT
+from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
+from utils.mandarin.pinyin_noise import corrupted
+from utils.metrics import count_errors, total
+from utils.run_folder.run import PRETRAINED
+
+SENTENCES = (
+    "我们明天上午九点在学校门口见面",
+    "这家公司今年的营业收入增长了百分之二十",
+    "请把客厅的灯关掉然后播放一首音乐",
+    "专家认为气候变化对农业生产影响很大",
+    "他从小就喜欢读历史书",
+    "北京到上海的高铁只要四个半小时",
+    "医生建议他多休息少喝酒",
+    "记者昨天从有关部门了解到这一消息",
+)
+
+
+@pytest.fixture(scope="module")
+def to_hanzi() -> PinyinToHanzi:
+    return PinyinToHanzi()
+
+
+def error_rate(to_hanzi: PinyinToHanzi, lines: list[str]) -> float:
+    found = zip(SENTENCES, to_hanzi.convert(lines), strict=True)
+    return total(count_errors(sentence, hanzi) for sentence, hanzi in found).rate
+
+
+def test_the_folder_is_at_most_20_megabytes():
+    assert sum(path.stat().st_size for path in PRETRAINED.rglob("*") if path.is_file()) <= 20_000_000
+    assert "licence" in (PRETRAINED / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_command_of_the_readme_works():
+    done = subprocess.run(
+        [sys.executable, "convert.py"],
+        input="jin1 tian1 tian1 qi4 hen3 hao3\n", cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "今天天气很好\n", "")
+
+
+def test_everyday_sentences_come_out_right(to_hanzi):
+    pinyin = [hanzi_to_pinyin(sentence) for sentence in SENTENCES]
+    assert error_rate(to_hanzi, [" ".join(sentence) for sentence in pinyin]) <= 0.02
+    assert error_rate(to_hanzi, ["".join(s[:-1] + " " for s in sentence) for sentence in pinyin]) <= 0.08
+
+
+def test_a_recognisers_mistakes_are_corrected():
+    """zh for z, a tone, n for ng."""
+    to_hanzi = PinyinToHanzi(recognised=True)
+    assert to_hanzi("wo3 men2 zai4 xue2 xiao4 men2 kou3 jian4 mian4") == "我们在学校门口见面"
+    assert (
+        to_hanzi("zhuan1 jia1 ren4 wei2 qi4 hou3 bian4 hua4 ying2 xiang3 hen3 da4")
+        == "专家认为气候变化影响很大"
+    )
+
+
+def test_any_spelling_is_read(to_hanzi):
+    assert to_hanzi("Jīntiān tiānqì hěn hǎo!") == "今天天气很好!"
+    assert to_hanzi("jintian tianqi henhao") == "今天天气很好"
+
+
+def test_garbage_has_a_defined_answer(to_hanzi):
+    assert to_hanzi.convert(["", "   ", "😀 123 xyzzy", "ni3 hao3 😀"]) == [
+        "",
+        "   ",
+        "😀 123 xyzzy",
+        "你好😀",
+    ]
+    assert len(to_hanzi("shi4 " * 1500)) == 1500
+
+
+def test_the_first_of_several_ways_is_as_good_as_the_only_one():
+    """Many different paths need a wider search than the best one; in it the best one must not get lost."""
+    converter = load_converter(PRETRAINED)
+    long = [hanzi_to_pinyin(a + b) for a, b in itertools.pairwise(SENTENCES)]
+    sentences = [tuple(sentence) for sentence in corrupted(long, 0.25, seed=3)]
+    best = converter.scores(sentences, converter.convert(sentences))
+    guided = GuidedConverter(converter, UserWords())
+    for sentence, score, explained in zip(sentences, best, guided.explain(sentences, 3), strict=True):
+        assert converter.n_best(sentence, 3)[0].score >= score - 1e-3
+        assert explained.n_best[0].score >= score - 1e-3
+
+
+def test_every_typed_syllable_becomes_a_hanzi_that_is_read_so(to_hanzi):
+    lexicon = Symbols.load(PRETRAINED).lexicon
+    typed = [syllable for syllable in full_inventory() if lexicon.nearest(syllable)]
+    assert len(typed) > 2100
+    wrong = {}
+    for syllable, hanzi in zip(typed, to_hanzi.convert(typed), strict=True):
+        erhua = syllable[:-1].endswith("r") and syllable[:-1] != "er"
+        if hanzi[0] not in lexicon.candidates(syllable) or hanzi[1:] != ("儿" if erhua else ""):
+            wrong[syllable] = hanzi
+    assert not wrong
+    assert to_hanzi("ei1") == to_hanzi.explain(["ei1"])[0].text == "诶"
+
+
+def test_a_typed_syllable_that_no_hanzi_is_read_as_stays(to_hanzi):
+    unread = to_hanzi.unread
+    assert to_hanzi.convert(["cei1", "ni3 hao3 cei4, din1"]) == ["cei1", "你好cei4, din1"]
+    assert to_hanzi.unread == unread + 3
+    (found,) = to_hanzi.explain(["ni3 cei hao3"])
+    assert (found.text, [word for word, _ in found.unread]) == ("你cei好", ["cei"])

@@ -1,0 +1,150 @@
+"""Pruned n-gram models: still distributions, closed, graceful; the counts beside them against naive ones."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from model_language.ngram.backoff import BackoffModel
+from model_language.ngram.kneser_ney import (
+    NgramTable,
+    bits_needed,
+    count_ngrams,
+    estimate,
+    estimate_counted,
+    occurrences,
+)
+from model_language.ngram.pruning import prune, prune_to
+from tests.support.made_up_text import made_up_text
+
+SIZE, ORDER = 40, 4
+
+
+@pytest.fixture(scope="module")
+def text() -> np.ndarray:
+    return made_up_text(20_000, SIZE, seed=1)
+
+
+@pytest.fixture(scope="module")
+def model(text) -> tuple[list[NgramTable], list[np.ndarray]]:
+    grams = count_ngrams(text, ORDER, SIZE)
+    return estimate_counted(grams), occurrences(grams)
+
+
+def ids_of(key: int, n: int, size: int) -> tuple[int, ...]:
+    bits = bits_needed(size)
+    return tuple(int(key) >> bits * place & ((1 << bits) - 1) for place in reversed(range(n)))
+
+
+def ngrams_of(tables: list[NgramTable], size: int) -> list[set[tuple[int, ...]]]:
+    return [{ids_of(key, n, size) for key in table.keys} for n, table in enumerate(tables, 1)]
+
+
+def perplexity(tables: list[NgramTable], text: np.ndarray) -> float:
+    """Of text over all its ids and ends, the history as far as it goes back within a sentence."""
+    model = BackoffModel(tables, SIZE)
+    histories = np.zeros((len(text) - 1, model.history), np.int64)
+    for place in range(1, len(text)):
+        history = list(itertools.takewhile(bool, text[place - 1 :: -1]))[: model.history][::-1]
+        histories[place - 1, model.history - len(history) :] = history
+    return math.exp(-model.log_probs(histories, text[1:, None]).mean(dtype=np.float64))
+
+
+def test_occurrences_are_a_naive_count(text, model):
+    tables, counts = model
+    for n, (table, found) in enumerate(zip(tables, counts, strict=True), 1):
+        windows = (tuple(text[i : i + n].tolist()) for i in range(len(text) - n + 1))
+        expected = Counter(window for window in windows if 0 not in window[1:-1])
+        if n == 1:
+            expected[(0,)] -= 1  # the one before the first sentence ends none
+        assert {
+            ids_of(k, n, SIZE): c for k, c in zip(table.keys, found.tolist(), strict=True) if c
+        } == expected
+
+
+def test_counting_and_estimating_apart_give_what_they_give_at_once(text, model):
+    for one, other in zip(estimate(text, ORDER, SIZE), model[0], strict=True):
+        for part in ("keys", "log_probs", "backoffs"):
+            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+
+
+def test_a_threshold_of_0_changes_nothing(model):
+    tables, counts = model
+    for one, other in zip(tables, prune(tables, counts, 0.0), strict=True):
+        for part in ("keys", "log_probs", "backoffs"):
+            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+
+
+@pytest.mark.parametrize("ngrams", [200, 3000])
+def test_a_pruned_model_sums_to_one(model, ngrams):
+    tables = prune_to(*model, ngrams)
+    pruned = BackoffModel(tables, SIZE)
+    rng = np.random.default_rng(0)
+    contexts = [
+        ids_of(key, 3, SIZE) for key in rng.choice(model[0][2].keys, 200)
+    ]  # most of them lost something
+    drawn = rng.integers(2, SIZE, (200, 3))
+    drawn[:50, 0] = drawn[:25, 1] = 0
+    for histories in (np.array([context for context in contexts if context[-1]]), drawn):
+        histories = histories[:, 3 - pruned.history :]
+        logs = pruned.log_probs(histories, np.tile(np.arange(SIZE), (len(histories), 1)))
+        np.testing.assert_allclose(np.exp(logs, dtype=np.float64).sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 4.0, 40.0])
+def test_what_an_ngram_needs_stays_and_nothing_else(model, threshold):
+    """Against the definition, n-gram by n-gram: by its own worth, or needed by one that stays."""
+    tables, counts = model
+    full = [
+        {ids_of(k, n, SIZE): row for k, *row in zip(t.keys, t.log_probs, t.backoffs, c, strict=True)}
+        for n, (t, c) in enumerate(zip(tables, counts, strict=True), 1)
+    ]
+    expected, needed = [], set()
+    for n in range(ORDER, 1, -1):
+        step = {
+            ids: row[0] - full[n - 2][ids[:-1]][1] - full[n - 2][ids[1:]][0]
+            for ids, row in full[n - 1].items()
+        }
+        stay = {ids for ids, size in step.items() if full[n - 1][ids][2] * abs(size) >= threshold} | needed
+        needed = {ids[:-1] for ids in stay} | {ids[1:] for ids in stay}
+        expected.insert(0, stay)
+    pruned = prune(tables, counts, threshold)
+    found = ngrams_of(pruned, SIZE)
+    assert len(found[0]) == SIZE
+    assert [len(ngrams) for ngrams in found[1:]] == [len(stay) for stay in expected if stay]
+    assert found[1:] == [stay for stay in expected if stay]
+    for n, table in enumerate(pruned):
+        assert all(
+            full[n][ids_of(k, n + 1, SIZE)][0] == p for k, p in zip(table.keys, table.log_probs, strict=True)
+        )
+
+
+def test_held_out_text_gets_no_easier_by_pruning(text, model):
+    held_out = made_up_text(4000, SIZE, seed=2)
+    sizes = [sum(len(table.keys) for table in model[0][1:]) >> shift for shift in (0, 2, 3, 4, 6)]
+    found = [perplexity(prune_to(*model, size), held_out) for size in sizes]
+    assert found == sorted(found)
+    assert found[-1] < perplexity(prune(*model, math.inf), held_out)  # of 1-grams alone
+    bigrams = estimate(text, 2, SIZE)
+    chosen = prune_to(*model, len(bigrams[1].keys))
+    assert perplexity(chosen, held_out) < 0.9 * perplexity(bigrams, held_out)  # as many, by their worth
+
+
+@pytest.mark.parametrize("ngrams", [1, 100, 1000, 5000, 10**9])
+def test_as_many_are_left_as_were_asked_for(model, ngrams):
+    tables, counts = model
+    there = sum(len(table.keys) for table in tables[1:])
+    left = sum(len(table.keys) for table in prune_to(tables, counts, ngrams)[1:])
+    assert min(ngrams, there) <= left <= min(1.05 * ngrams + 6, there)  # ties, and what one n-gram needs
+
+
+def test_orders_that_nothing_is_left_of_are_gone(model):
+    assert [len(table.keys) for table in prune(*model, math.inf)] == [SIZE]
+    assert not prune(*model, math.inf)[0].backoffs.any()
+    assert len(prune_to(*model, 3)) < ORDER or sum(len(t.keys) for t in prune_to(*model, 3)[1:]) <= 9
+    with pytest.raises(ValueError, match="0 n-grams"):
+        prune_to(*model, 0)

@@ -1,0 +1,233 @@
+"""User words: the file and its errors, where words are found, and the guided search against brute force."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model_language.converters.explain import NGRAM_PART, WORDS_PART, GuidedConverter
+from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
+from model_language.search.grid import Conversion, Grid
+from model_language.search.user_words import WEIGHT, UserWord, UserWords, read_user_words
+from model_language.vocabulary.symbols import Symbols, build_symbols
+from tests.support.music_pairs import PAIRS
+from utils.errors import CorpusError
+
+
+class Positions:
+    """Stands for a network: every place by itself, with scores from the syllables' ids."""
+
+    history_model, path_model, margin = None, None, None
+    grid_part, beam, batch_syllables = "network", 8, 400
+
+    def __init__(self, symbols: Symbols):
+        self.symbols = symbols
+
+    def narrow(self, grid):
+        return grid
+
+    def grid(self, sentences):
+        lengths = np.array([len(sentence) for sentence in sentences])
+        candidates = np.zeros((len(sentences), lengths.max(), self.symbols.candidates.shape[1]), np.int32)
+        for row, sentence in zip(candidates, sentences, strict=True):
+            row[: len(sentence)] = self.symbols.candidates[self.symbols.encode(sentence)]
+        scores = np.log1p(candidates * 7 % 101) / 3
+        scores -= np.log(np.where(candidates > 0, np.exp(scores), 0).sum(axis=2, keepdims=True) + 1e-9)
+        return Grid(candidates, np.where(candidates > 0, scores, -np.inf), lengths)
+
+    def convert(self, sentences):
+        return [self.n_best(sentence, 1)[0].hanzi for sentence in sentences]
+
+    def n_best(self, sentence, n):
+        grid = self.grid([sentence])
+        best = np.take_along_axis(grid.candidates[0], grid.scores[0].argmax(axis=1)[:, None], 1)[:, 0]
+        return [Conversion(self.symbols.decode(best), float(grid.scores[0].max(axis=1).sum()))]
+
+
+@pytest.fixture(scope="module")
+def symbols() -> Symbols:
+    return build_symbols(PAIRS)
+
+
+@pytest.fixture(scope="module")
+def ngram(symbols) -> NgramConverter:
+    return NgramConverter(NgramModel.train(PAIRS, NgramConfig(), symbols), symbols, beam=16)
+
+
+@pytest.fixture(scope="module", params=["ngram", "positions"])
+def converter(request, symbols, ngram):
+    return ngram if request.param == "ngram" else Positions(symbols)
+
+
+def word(hanzi: str, pinyin: str, weight: float = WEIGHT) -> UserWord:
+    return UserWord(hanzi, tuple(frozenset((one,)) for one in pinyin.split()), weight)
+
+
+def write(folder: Path, text: str | bytes) -> Path:
+    path = folder / "words.txt"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_a_file_is_read(tmp_path):
+    text = "\ufeff# names\n张伟\n喆\tzhe2\t5\r\n\n阴月 yīnyuè  # a moon\n音悦 yin yue 0.5\n重庆 2\n"
+    words = read_user_words(write(tmp_path, text)).words
+    assert [(one.hanzi, one.weight) for one in words] == [
+        ("张伟", WEIGHT),
+        ("喆", 5.0),
+        ("阴月", WEIGHT),
+        ("音悦", 0.5),
+        ("重庆", 2.0),
+    ]
+    assert words[2].readings == (frozenset({"yin1"}), frozenset({"yue4"}))
+    assert words[3].readings == (frozenset({"yin"}), frozenset({"yue"}))
+    assert words[4].readings == (frozenset({"chong2"}), frozenset({"qing4"}))  # a phrase: not zhong4
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("abc", "'abc' is no word in hanzi"),
+        ("张伟 zhang1", "'张伟' has 2 hanzi but 1 syllables"),
+        ("张伟 zhang1 blorp3", "'张伟' can't be read: 'blorp3' is no pinyin"),
+        ("张伟 -2", "'张伟' has the weight -2"),
+        ("张伟 nan", "'张伟' has the weight nan"),
+        ("张伟 1e9", "'张伟' has the weight 1e"),
+        ("\U00030000", "no syllable is known for '\U00030000'"),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_named(tmp_path, line, message):
+    path = write(tmp_path, f"好听\n\n{line}\n")
+    with pytest.raises(CorpusError, match=message) as caught:
+        read_user_words(path)
+    assert caught.value.where == f"{path}, line 3"
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    with pytest.raises(CorpusError, match="UTF-8"):
+        read_user_words(write(tmp_path, "张伟".encode("gbk")))
+    with pytest.raises(CorpusError, match="can't read"):
+        read_user_words(tmp_path / "none.txt")
+
+
+def test_spans_follow_the_syllables():
+    words = UserWords(
+        [word("音月", "yin1 yue4"), word("月", "yue4"), word("阴", "yin"), word("音月", "yin yue")]
+    )
+    found = lambda text: [(s.start, s.word.hanzi) for s in words.spans(text.split())]  # noqa: E731
+    assert found("ta1 yin1 yue4") == [(1, "阴"), (1, "音月"), (1, "音月"), (2, "月")]
+    assert found("yin2 yue4") == [(0, "阴"), (0, "音月"), (1, "月")]
+    assert found("yin yue") == [(0, "阴"), (0, "音月"), (0, "音月"), (1, "月")]
+    assert found("ta1 yin1") == [(1, "阴")]
+    assert found("") == []
+
+
+def test_an_empty_list_changes_nothing(converter):
+    sentences = [list(pinyin) for pinyin, _ in PAIRS] + [[], ["blorp"]]
+    sentences = sentences if isinstance(converter, NgramConverter) else sentences[:-2]
+    guided = GuidedConverter(converter, UserWords())
+    assert guided.convert(sentences) == converter.convert(sentences)
+    assert guided.n_best(sentences[0], 1) == converter.n_best(sentences[0], 1)
+    explained = guided.explain(sentences, n=3)
+    assert [one.n_best[0].hanzi for one in explained] == converter.convert(sentences)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_heavy_word_always_comes_and_only_with_its_syllables(converter, symbols, seed):
+    """The word may hold hanzi that are no candidates there, or that the model has never seen at all."""
+    rng = random.Random(seed)
+    tones = [
+        one for one in symbols.pinyin.tokens if one[-1] in "1234" and one[:-1] in ("yi", "shi", "ma", "li")
+    ]
+    sentences = [[rng.choice(tones) for _ in range(rng.randint(3, 9))] for _ in range(12)]
+    at = rng.randint(0, 1)
+    hanzi = "".join(rng.choice("喆他好亿乐旳𠮷") for _ in range(2))
+    words = UserWords([word(hanzi, " ".join(sentences[0][at : at + 2]), weight=200.0)])
+    plain = converter.convert(sentences)
+    for sentence, before, after in zip(
+        sentences, plain, GuidedConverter(converter, words).convert(sentences), strict=True
+    ):
+        places = [i for i in range(len(sentence) - 1) if sentence[i : i + 2] == sentences[0][at : at + 2]]
+        assert len(after) == len(sentence)
+        if not places:
+            assert after == before
+        assert any(after[i : i + 2] == hanzi for i in places) == bool(places)
+
+
+def test_guided_search_equals_brute_force(ngram, symbols):
+    """All paths through a small lexicon, each with its n-gram score and the weights of the words in it."""
+    sentence = ["ta1", "men5", "de5", "yin1"]
+    words = UserWords(
+        [word("她们", "ta1 men5", 0.7), word("他们得", "ta1 men5 de5", 1.1), word("得喑", "de5 yin1", 1.5)]
+    )
+    choices = [
+        sorted({*symbols.lexicon.candidates(syllable), *extra})
+        for syllable, extra in zip(sentence, ("", "", "得", "喑"), strict=True)
+    ]
+    spans = words.spans(sentence)
+    paths = ["".join(path) for path in itertools.product(*choices)]
+    scored = {}
+    for path, score in zip(paths, ngram.scores([sentence] * len(paths), paths), strict=True):
+        bonus = sum(s.word.weight * len(s.word.hanzi) for s in spans if path[s.start : s.end] == s.word.hanzi)
+        scored[path] = score + bonus
+    expected = sorted(scored, key=scored.get, reverse=True)[:8]
+    found = GuidedConverter(ngram, words).n_best(sentence, 8)
+    assert [one.hanzi for one in found] == expected
+    assert [one.score for one in found] == pytest.approx([scored[path] for path in expected], abs=1e-4)
+    assert GuidedConverter(ngram, words).convert([sentence]) == expected[:1]
+
+
+def test_reasons_add_up(ngram):
+    words = UserWords([word("阴月", "yin1 yue4", 20.0)])
+    sentence = ["ta1", "de5", "yin1", "yue4"]
+    (explained,) = GuidedConverter(ngram, words).explain([sentence], n=3)
+    assert explained.n_best[0].hanzi == "她的阴月"
+    assert [span.word.hanzi for span in explained.fired] == ["阴月"]
+    assert len(explained.n_best) == 3
+    for place, character in enumerate(explained.characters):
+        assert 0 < character.confidence <= 1
+        exchanged = list("她的阴月")
+        exchanged[place] = character.runner_up
+        best, other = ngram.scores([sentence] * 2, ["她的阴月", exchanged])
+        model = sum(value for part, value in character.lead.items() if part != WORDS_PART)
+        assert model == pytest.approx(best - other, abs=1e-4)
+        assert character.lead[WORDS_PART] == (40.0 if place > 1 else 0.0)
+        assert NGRAM_PART in character.lead
+
+
+def test_confidence_of_single_places_is_the_networks_own(symbols):
+    """A network decides each place by itself: its probability there is the confidence."""
+    converter = Positions(symbols)
+    (explained,) = GuidedConverter(converter, UserWords()).explain([["yin1", "yue4"]], n=1)
+    best = np.exp(converter.grid([["yin1", "yue4"]]).scores[0].max(axis=1))
+    for character, probability in zip(explained.characters, best, strict=True):
+        assert character.confidence == pytest.approx(probability, rel=1e-6)
+
+
+def test_syllables_without_tones(ngram):
+    assert ngram.convert([["yin", "yue", "hen3", "hao"], ["ta1", "hen", "kuai", "le"]]) == [
+        "音乐很好",
+        "他很快乐",
+    ]
+    toned = ngram.convert([["yin1", "yue4", "hen3", "hao3"]])
+    mixed = ngram.convert([["yin1", "yue4", "hen3", "hao3"], ["yin", "yue"]])
+    assert mixed == [*toned, "音乐"]
+
+
+def test_ten_thousand_words_are_found_as_fast_as_ten():
+    rng = random.Random(3)
+    syllables = [f"{base}{tone}" for base in ("yi", "shi", "ji", "zhi", "li", "wu", "yu") for tone in "1234"]
+    syllables += [f"{a}{b}{t}" for a in "bpmdtnlgkh" for b in ("an", "ang", "ao", "ai") for t in "1234"]
+    many = UserWords(
+        [
+            word("".join(rng.choices("喆他好亿乐", k=3)), " ".join(rng.choices(syllables, k=3)))
+            for _ in range(10_000)
+        ]
+    )
+    looked_at = sum(len(group) for group in many._by_beginning.values()) / len(many._by_beginning)
+    assert len(many) > 9_900
+    assert looked_at < 10  # words for a place, of those that begin alike

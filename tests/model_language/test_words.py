@@ -1,0 +1,118 @@
+"""Words and how often they are used: packed and found again, and the best division against all divisions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from model_language.ngram.words import LONGEST, WordUnigram, pack_words, read_words, save_words
+from model_language.vocabulary.lexicon import Lexicon
+from model_language.vocabulary.symbols import PAD_ID, Symbols, language_vocabulary
+from utils.errors import RunError
+
+USES = {
+    "天": 400, "气": 200, "今": 30, "明": 60, "好": 500, "很": 450, "今天": 300, "天气": 90, "明天": 250,
+    "天气预报": 12, "好天气": 3, "很好": 0, "预报": 20, "天天": 8, "预": 1, "报": 70, "今天天气很好啊": 9,
+    "外人": 50,
+}  # fmt: skip
+HANZI = sorted(set("今明天气很好预报也"))
+
+
+@pytest.fixture(scope="module")
+def symbols() -> Symbols:
+    lexicon = Lexicon({"a1": HANZI})
+    return Symbols(language_vocabulary(lexicon.syllables), language_vocabulary(HANZI), lexicon)
+
+
+@pytest.fixture(scope="module")
+def words(symbols) -> WordUnigram:
+    return WordUnigram(pack_words(USES, symbols))
+
+
+def log_probability(word: str) -> float:
+    """As :func:`pack_words` says it: all words within the vocabulary, and every hanzi."""
+    kept = {one: times for one, times in USES.items() if len(one) <= LONGEST and set(one) <= set(HANZI)}
+    kept |= {hanzi: USES.get(hanzi, 0) for hanzi in HANZI}
+    # <pad> and <unk> have a share too, as never used.
+    total = sum((times + 0.5) ** 0.9 for times in kept.values()) + 2 * 0.5**0.9
+    return float(np.log((kept[word] + 0.5) ** 0.9 / total)) if word in kept else -np.inf
+
+
+def best_division(text: str) -> float:
+    scores = []
+    for cuts in itertools.product((False, True), repeat=len(text) - 1):
+        ends = [place + 1 for place, cut in enumerate(cuts) if cut] + [len(text)]
+        parts = [text[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+        scores.append(sum(log_probability(part) for part in parts))
+    return max(scores)
+
+
+def encoded(symbols: Symbols, texts: list[str]) -> np.ndarray:
+    result = np.zeros((len(texts), max(map(len, texts))), np.int64)
+    for row, text in zip(result, texts, strict=True):
+        row[: len(text)] = symbols.encode_hanzi(text)
+    return result
+
+
+def test_a_path_is_worth_its_best_division(symbols, words):
+    texts = ["今天天气很好", "天气预报", "好天气预报也好", "也", "明天天天天气", "今", "很好天气预报天气预"]
+    worth = words.worth(encoded(symbols, texts))
+    # Hanzi are kept in half precision; there are fewer words than levels, so these are exact.
+    assert worth == pytest.approx([best_division(text) for text in texts], abs=0.02)
+
+
+def test_what_a_hanzi_gains_is_asked_of_many_paths_at_once(symbols, words):
+    past = encoded(symbols, ["今天天", "也也天"])
+    state = words.begin(2)
+    for place in range(3):
+        gained = words.gains(np.pad(past[:, :place], ((0, 0), (3, 0))), state, np.arange(2), past[:, place])
+        state = words.follow(state, gained)
+    after = np.array([symbols.hanzi.index(one) for one in "气好气"])
+    found = words.gains(past, state, np.array([0, 0, 1]), after)
+    one = words.worth(encoded(symbols, ["今天天气", "今天天好", "也也天气"]))
+    before = words.worth(encoded(symbols, ["今天天", "也也天"]))
+    assert found == pytest.approx(one - before[[0, 0, 1]], abs=1e-5)
+    assert words.gains(past, state, np.arange(2), np.full(2, PAD_ID)).tolist() == [0.0, 0.0]
+
+
+def test_words_that_are_not_there_are_not_found(symbols, words):
+    rare = words.worth(encoded(symbols, ["□天", "气今"]))
+    alone = {hanzi: log_probability(hanzi) for hanzi in HANZI}
+    assert rare[0] == pytest.approx(min(alone.values()) + alone["天"], abs=0.02)
+    assert rare[1] == pytest.approx(alone["气"] + alone["今"], abs=0.02)
+
+
+def test_a_weight_scales_all(symbols, words):
+    half = WordUnigram(pack_words(USES, symbols), weight=0.5)
+    text = encoded(symbols, ["今天天气很好", "好天气预报也"])
+    assert half.worth(text) == pytest.approx(0.5 * words.worth(text), abs=1e-4)
+
+
+def test_a_random_dictionary_comes_back_as_it_was():
+    rng = np.random.default_rng(0)
+    hanzi = [chr(0x4E00 + number) for number in range(300)]
+    lexicon = Lexicon({"a1": hanzi})
+    symbols = Symbols(language_vocabulary(lexicon.syllables), language_vocabulary(hanzi), lexicon)
+    uses = {"".join(rng.choice(hanzi, n)): int(n * 100) for n in rng.integers(2, LONGEST + 1, 4000)}
+    model = WordUnigram(pack_words(uses, symbols))
+    text = encoded(symbols, list(uses))
+    # A word of one frequency a length is worth more than its hanzi, which are never used.
+    total = sum((times + 0.5) ** 0.9 for times in uses.values()) + 302 * 0.5**0.9
+    expected = [np.log((times + 0.5) ** 0.9 / total) for times in uses.values()]
+    assert model.worth(text) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("planted", ["missing", "short", "code"])
+def test_a_damaged_file_is_named(symbols, tmp_path, planted):
+    path = tmp_path / "words.npz"
+    arrays = pack_words(USES, symbols)
+    if planted == "short":
+        arrays["codes_3"] = arrays["codes_3"][:-1]
+    if planted == "code":
+        arrays["codes_2"] = arrays["codes_2"] + np.uint8(64)
+    if planted != "missing":
+        save_words(path, arrays)
+    with pytest.raises(RunError, match="words"):
+        read_words(path, 1.0)

@@ -1,0 +1,123 @@
+"""The compact model: geometry, padding, gradients, saving."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+
+from model_speech.models.compact import CompactConfig, build_compact
+from model_speech.registry import MODELS
+from tests.support.acoustic_models import (
+    assert_padding_has_no_influence,
+    assert_survives_keras_files,
+    assert_weights_round_trip,
+)
+from utils.backend.model_cost import multiply_accumulates
+from utils.errors import ConfigError
+
+SMALL = CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5, gate=8)
+
+
+def test_is_registered_by_name():
+    assert MODELS["compact"].config is CompactConfig
+    assert CompactConfig().name == "compact"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"width": 0}, r"model\.width is 0, at least 1"),
+        ({"blocks": -1}, r"model\.blocks is -1, at least 0"),
+        ({"kernel": 0}, r"model\.kernel is 0, at least 1"),
+        ({"gate": -1}, r"model\.gate is -1, at least 0"),
+        ({"front_filters": (16, 0)}, r"model\.front_filters is \(16, 0\), at least 1"),
+        ({"dropout": 1.5}, r"model\.dropout is 1\.5, at least 0 and below 1"),
+        ({"dropout": -0.1}, r"model\.dropout is -0\.1, at least 0 and below 1"),
+    ],
+)
+def test_an_impossible_setting_is_named(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        CompactConfig(**settings)
+
+
+def test_an_even_kernel_and_no_block_at_all_are_possible():
+    for config in (
+        CompactConfig(width=4, blocks=1, kernel=4),
+        CompactConfig(front_filters=(), width=4, blocks=0),
+        CompactConfig(front_filters=(4,), width=4, blocks=1, gate=0),
+    ):
+        assert build_compact(config, feature_bins=6, classes=5).output.shape == (None, None, 5)
+
+
+@pytest.mark.parametrize(("filters", "stride"), [((4,), 4), ((4, 4), 8)])
+def test_the_time_stride_follows_from_the_front(filters, stride):
+    config = CompactConfig(front_filters=filters, width=16, blocks=1, kernel=3)
+    model = build_compact(config, feature_bins=6, classes=5)
+    assert config.time_stride == stride
+    for frames in (1, stride, stride + 1, 5 * stride):
+        batch = {"features": np.zeros((1, frames, 6), np.float32), "lengths": np.array([frames], np.int32)}
+        assert model(batch).shape == (1, -(-frames // stride), 5)
+
+
+def test_a_gate_hears_the_whole_utterance_and_no_gate_only_its_surroundings():
+    rng = np.random.default_rng(0)
+    frames = rng.normal(size=(1, 240, 6)).astype(np.float32)
+    other = frames.copy()
+    other[:, 160:] = rng.normal(size=(1, 80, 6))
+    for gate, far_away_matters in ((8, True), (0, False)):
+        model = build_compact(dataclasses.replace(SMALL, gate=gate), 6, 5)
+        first, second = (
+            model({"features": x, "lengths": np.array([240], np.int32)}) for x in (frames, other)
+        )
+        assert (np.abs(first[0, 0] - second[0, 0]).max() > 1e-6) == far_away_matters
+
+
+def test_the_default_is_small_and_cheap():
+    model = build_compact(CompactConfig(), feature_bins=80, classes=1700)
+    assert model.count_params() < 3_000_000
+    assert multiply_accumulates(model, 800) / 8 < 0.93e9 / 30  # a second of audio, against the DFCNN's
+
+
+@pytest.mark.parametrize(("filters", "stride"), [((4,), 4), ((4, 4), 8)])
+def test_padding_has_no_influence(filters, stride):
+    config = CompactConfig(front_filters=filters, width=16, blocks=2, kernel=5)
+    assert_padding_has_no_influence(build_compact(config, 6, 5), stride, 6)
+
+
+def test_every_weight_gets_a_gradient_that_padding_leaves_alone():
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(0)
+    model = build_compact(dataclasses.replace(SMALL, dropout=0.0), 6, 5)
+    features = np.random.default_rng(0).normal(size=(2, 24, 6)).astype(np.float32)
+    lengths = np.array([24, 10], np.int32)
+
+    def gradients(padding):
+        padded = np.pad(features, ((0, 0), (0, padding), (0, 0)), constant_values=3.0)
+        with tf.GradientTape() as tape:
+            logits = model({"features": padded, "lengths": lengths}, training=True)
+            loss = tf.reduce_sum(logits[0, :3] ** 2) + tf.reduce_sum(logits[1, :2] ** 2)
+        return tape.gradient(loss, model.trainable_variables)
+
+    for tight, wide, variable in zip(gradients(0), gradients(16), model.trainable_variables, strict=True):
+        assert np.abs(tight).max() > 0, variable.path
+        np.testing.assert_allclose(wide, tight, rtol=1e-3, atol=1e-3, err_msg=variable.path)
+
+
+def test_bfloat16_compute_gives_float32_logits():
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model = build_compact(SMALL, 6, 5)
+        assert model.layers[-1].kernel.dtype == "float32"
+        logits = model({"features": np.ones((1, 16, 6), np.float32), "lengths": np.array([16], np.int32)})
+    finally:
+        keras.config.set_dtype_policy(policy)
+    assert logits.dtype == "float32"
+    assert np.isfinite(logits).all()
+
+
+def test_saving_and_loading(tmp_path):
+    assert_weights_round_trip(lambda: build_compact(SMALL, 6, 5), tmp_path)
+    assert_survives_keras_files(build_compact(SMALL, 6, 5), tmp_path)

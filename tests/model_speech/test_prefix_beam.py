@@ -1,0 +1,264 @@
+"""Greedy and beam decoding against enumeration, a plain reference, TensorFlow's decoder, and each other."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from model_speech.ctc import prefix_beam
+from model_speech.ctc.alignment import align
+from model_speech.ctc.prefix_beam import Hypothesis, beam_search, greedy_decode
+
+
+def log_softmax(logits):
+    shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def collapse(path, blank):
+    return tuple(c for c, _ in itertools.groupby(path) if c != blank)
+
+
+def random_logits(seed, batch=3, time=8, classes=5, spread=2.0):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, time + 1, batch)
+    lengths[0] = time
+    return rng.normal(0.0, spread, (batch, time, classes)).astype(np.float32), lengths
+
+
+def certain(path, classes, margin=9.0):
+    """Logits (1, T, C) that are sure of a path."""
+    return margin * np.eye(classes, dtype=np.float32)[list(path)][None]
+
+
+def label_probabilities(logits, blank):
+    """Log-probability of every label sequence, by enumeration of the paths."""
+    scores = log_softmax(logits)
+    totals = {}
+    for path in itertools.product(range(logits.shape[-1]), repeat=len(logits)):
+        labels, score = collapse(path, blank), sum(scores[t, c] for t, c in enumerate(path))
+        totals[labels] = np.logaddexp(totals.get(labels, -np.inf), score)
+    return totals
+
+
+def plain_beam_search(logits, blank, beam):
+    """The textbook's prefix beam search, dictionaries and all."""
+    scores = log_softmax(logits)
+    beams = {(): (0.0, -np.inf)}  # prefix → log-probability of ending in the blank, in the last token
+    for frame in scores:
+        after = {}
+
+        def add(prefix, place, score, after=after):
+            pair = list(after.get(prefix, (-np.inf, -np.inf)))
+            pair[place] = np.logaddexp(pair[place], score)
+            after[prefix] = tuple(pair)
+
+        for prefix, (in_blank, in_token) in beams.items():
+            total = np.logaddexp(in_blank, in_token)
+            add(prefix, 0, total + frame[blank])
+            if prefix:
+                add(prefix, 1, in_token + frame[prefix[-1]])
+            for token in set(range(len(frame))) - {blank}:
+                add((*prefix, token), 1, (in_blank if prefix[-1:] == (token,) else total) + frame[token])
+        best = sorted(after, key=lambda prefix: -np.logaddexp(*after[prefix]))[:beam]
+        beams = {prefix: after[prefix] for prefix in best}
+    return [(prefix, np.logaddexp(*pair)) for prefix, pair in beams.items()]
+
+
+def test_greedy_merges_repeats_drops_blanks_and_gives_the_peak():
+    logits = certain([2, 0, 0, 2, 0, 1, 1, 2], classes=3)
+    logits[0, 2, 0] += 5.0  # the first token is surest in its second frame
+    (hypothesis,) = greedy_decode(logits, np.array([8]), blank=2)
+    assert hypothesis.tokens == (0, 0, 1)
+    assert hypothesis.frames == (2, 4, 5)
+    assert hypothesis.score == pytest.approx(0.0, abs=1e-2)
+
+
+def test_greedy_score_is_that_of_the_best_path():
+    logits, lengths = random_logits(0)
+    scores = log_softmax(logits)
+    for row, hypothesis in enumerate(greedy_decode(logits, lengths, blank=4)):
+        path = logits[row, : lengths[row]].argmax(axis=-1)
+        assert hypothesis.tokens == collapse(path, 4)
+        assert hypothesis.score == pytest.approx(scores[row, np.arange(len(path)), path].sum(), abs=1e-4)
+
+
+@pytest.mark.parametrize("decode", [greedy_decode, lambda *args: [best for (best,) in beam_search(*args)]])
+def test_no_frames_give_the_empty_reading(decode):
+    nothing = Hypothesis((), 0.0, ())
+    assert decode(np.zeros((1, 0, 4), np.float32), np.array([0]), 3) == [nothing]
+    assert decode(np.zeros((0, 5, 4), np.float32), np.zeros(0, int), 3) == []
+    assert decode(certain([0, 1], 4), np.array([0]), 3) == [nothing]
+
+
+@pytest.mark.parametrize(("seed", "time", "classes"), [(0, 4, 3), (1, 5, 3), (2, 3, 4), (3, 6, 2)])
+def test_a_beam_that_holds_everything_gives_exact_label_probabilities(seed, time, classes):
+    logits, lengths = random_logits(seed, batch=2, time=time, classes=classes)
+    found = beam_search(logits, lengths, classes - 1, beam=300, n_best=300)
+    for row, hypotheses in enumerate(found):
+        expected = label_probabilities(logits[row, : lengths[row]], classes - 1)
+        assert {h.tokens for h in hypotheses} == set(expected)
+        for hypothesis in hypotheses:
+            assert hypothesis.score == pytest.approx(expected[hypothesis.tokens], abs=1e-4)
+
+
+@pytest.mark.parametrize("beam", [1, 2, 5])
+def test_equals_a_plain_prefix_beam_search(beam):
+    for seed in range(5):
+        logits, lengths = random_logits(seed, time=15)
+        for row, hypotheses in enumerate(beam_search(logits, lengths, 4, beam=beam, n_best=beam)):
+            expected = plain_beam_search(logits[row, : lengths[row]], 4, beam)
+            assert [h.tokens for h in hypotheses] == [prefix for prefix, _ in expected]
+            np.testing.assert_allclose([h.score for h in hypotheses], [s for _, s in expected], atol=1e-4)
+
+
+def tensorflows(logits, lengths, beam, n_best):
+    """TensorFlow's own decoder: for each utterance a list of (tokens, score)."""
+    import tensorflow as tf
+
+    paths, scores = tf.nn.ctc_beam_search_decoder(
+        logits.transpose(1, 0, 2), lengths.astype(np.int32), beam_width=beam, top_paths=n_best
+    )
+    tokens = [tf.sparse.to_dense(path, default_value=-1).numpy() for path in paths]
+    return [
+        [(tuple(t[row][t[row] >= 0].tolist()), float(scores[row, n])) for n, t in enumerate(tokens)]
+        for row in range(len(logits))
+    ]
+
+
+def test_equals_tensorflows_decoder_where_no_beam_prunes():
+    logits, lengths = random_logits(11, batch=20, time=6, classes=4, spread=1.5)
+    lengths = np.maximum(lengths, 3)
+    found = beam_search(logits, lengths, 3, beam=300, n_best=3)
+    for hypotheses, expected in zip(found, tensorflows(logits, lengths, 300, 3), strict=True):
+        assert [h.tokens for h in hypotheses] == [tokens for tokens, _ in expected]
+        np.testing.assert_allclose([h.score for h in hypotheses], [score for _, score in expected], atol=1e-4)
+
+
+def test_beam_of_ten_is_at_least_as_good_as_tensorflows():
+    # TensorFlow's forgets the extensions of a prefix that another pushes out within the same frame; ours,
+    # like the textbook's, doesn't, so that its second and third are often likelier.
+    rng = np.random.default_rng(1)
+    path = np.where(rng.random((20, 25)) < 0.6, 29, rng.integers(0, 29, (20, 25)))
+    logits = (5.0 * np.eye(30)[path] + rng.normal(size=(20, 25, 30))).astype(np.float32)
+    lengths = rng.integers(5, 26, 20)
+    found = beam_search(logits, lengths, 29, beam=10, n_best=3)
+    for hypotheses, theirs in zip(found, tensorflows(logits, lengths, 10, 3), strict=True):
+        assert hypotheses[0].tokens == theirs[0][0]
+        assert all(h.score > score - 0.02 for h, (_, score) in zip(hypotheses, theirs, strict=True))
+
+
+def test_beam_finds_a_likelier_sequence_than_greedy():
+    # Two frames: blank .6, a .4. The best path is __ (.36), the best sequence is a (.16 + .24 + .24).
+    logits = np.log(np.array([[[0.4, 0.6], [0.4, 0.6]]], np.float32))
+    assert greedy_decode(logits, np.array([2]), 1)[0].tokens == ()
+    ((best,),) = beam_search(logits, np.array([2]), 1)
+    assert best.tokens == (0,)
+    assert np.exp(best.score) == pytest.approx(0.64)
+
+
+def test_equals_greedy_where_the_model_is_sure():
+    rng = np.random.default_rng(5)
+    paths = rng.integers(0, 6, (4, 30))
+    logits = np.concatenate([certain(path, 6) for path in paths]) + rng.normal(size=(4, 30, 6)).astype(
+        np.float32
+    )
+    lengths = np.array([30, 21, 30, 7])
+    for greedy, (best,) in zip(
+        greedy_decode(logits, lengths, 5), beam_search(logits, lengths, 5), strict=True
+    ):
+        assert best.tokens == greedy.tokens
+        assert best.frames == greedy.frames
+        assert best.score == pytest.approx(greedy.score, abs=1e-2)
+
+
+def test_n_best_is_distinct_sorted_and_timed():
+    logits, lengths = random_logits(21, batch=5, time=12)
+    for length, hypotheses in zip(lengths, beam_search(logits, lengths, 4, n_best=10), strict=True):
+        assert len({h.tokens for h in hypotheses}) == len(hypotheses) <= 10
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+        for hypothesis in hypotheses:
+            assert len(hypothesis.frames) == len(hypothesis.tokens)
+            assert list(hypothesis.frames) == sorted(set(hypothesis.frames))
+            assert all(0 <= frame < length for frame in hypothesis.frames)
+
+
+def test_a_batch_decodes_as_its_utterances_alone():
+    logits, lengths = random_logits(31, batch=6, time=14)
+    logits[np.arange(14) >= lengths[:, None]] = 99.0  # padding must not matter
+    together = beam_search(logits, lengths, 4, n_best=4)
+    for row, hypotheses in enumerate(together):
+        (alone,) = beam_search(logits[row : row + 1, : lengths[row]], lengths[row : row + 1], 4, n_best=4)
+        assert [h.tokens for h in alone] == [h.tokens for h in hypotheses]
+        np.testing.assert_allclose([h.score for h in alone], [h.score for h in hypotheses], atol=1e-6)
+
+
+def test_unlikely_classes_can_be_left_out():
+    logits, lengths = random_logits(41, batch=4, time=20, classes=300, spread=4.0)
+    every = beam_search(logits, lengths, 299, candidates=299)
+    some = beam_search(logits, lengths, 299, candidates=20)
+    assert [h.tokens for (h,) in some] == [h.tokens for (h,) in every]
+
+
+def trained_like(seed: int, batch: int, time: int, classes: int) -> np.ndarray:
+    """Logits with the peaks of a trained model: mostly the blank, now and then some classes that compete."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0.0, 1.0, (batch, time, classes)).astype(np.float32)
+    logits[..., -1] += 9.0
+    for row, frame in zip(*np.nonzero(rng.random((batch, time)) < 0.3), strict=True):
+        logits[row, frame, rng.integers(0, classes, 6)] += rng.uniform(4.0, 10.0, 6)
+    return logits
+
+
+@pytest.mark.parametrize("beam", [2, 10])
+def test_what_is_left_out_changes_nothing(monkeypatch, beam):
+    """Classes that can't reach the beam, and those below the least probability."""
+    logits, lengths = trained_like(7, batch=12, time=40, classes=400), np.arange(40, 28, -1)
+    some = beam_search(logits, lengths, 399, beam=beam, n_best=beam)
+    monkeypatch.setattr(prefix_beam, "_reaching", lambda least, entering: entering.shape[1])
+    exact = beam_search(logits, lengths, 399, beam=beam, n_best=beam)
+    assert [[h.tokens for h in row] for row in some] == [[h.tokens for h in row] for row in exact]
+    monkeypatch.setattr(prefix_beam, "LEAST_PROBABILITY", 1e-30)
+    every = beam_search(logits, lengths, 399, beam=beam, n_best=beam, candidates=399)
+    assert [row[0].tokens for row in some] == [row[0].tokens for row in every]
+    np.testing.assert_allclose([row[0].score for row in some], [row[0].score for row in every], atol=1e-3)
+
+
+def test_few_classes_are_looked_at_in_the_blanks_frames():
+    logits = trained_like(8, batch=4, time=50, classes=400)
+    scores = log_softmax(logits).astype(np.float32)
+    classes, entering = prefix_beam._candidates(scores, 399, 40)
+    assert classes.shape == entering.shape == (4, 50, 40)
+    np.testing.assert_array_equal(np.sort(-entering, axis=-1), -entering)
+    found = np.isfinite(entering)
+    np.testing.assert_array_equal(np.take_along_axis(scores, classes, axis=-1)[found], entering[found])
+    likely = (scores[..., :399] > np.log(prefix_beam.LEAST_PROBABILITY)).sum(axis=-1)
+    np.testing.assert_array_equal(found.sum(axis=-1), np.minimum(likely, 40))
+    assert not (classes[found] == 399).any()
+
+
+def test_impossible_classes_are_never_chosen():
+    logits = np.zeros((1, 3, 4), np.float32)
+    logits[..., [0, 1]] = -np.inf
+    (hypotheses,) = beam_search(logits, np.array([3]), 3, n_best=10)
+    assert {h.tokens for h in hypotheses} == {(), (2,), (2, 2)}
+
+
+def test_alignment_is_the_likeliest_path_of_the_sequence():
+    logits, lengths = random_logits(51, batch=3, time=6, classes=3)
+    scores = log_softmax(logits)
+    sequences = [(0, 1), (1,), ()]
+    aligned = align(scores, lengths, np.arange(3), sequences, blank=2)
+    for row, (tokens, frames) in enumerate(zip(sequences, aligned, strict=True)):
+        paths = [
+            path
+            for path in itertools.product(range(3), repeat=int(lengths[row]))
+            if collapse(path, 2) == tokens
+        ]
+        best = max(paths, key=lambda path: sum(scores[row, t, c] for t, c in enumerate(path)))
+        assert tuple(best[frame] for frame in frames) == tokens
+
+
+def test_alignment_refuses_what_does_not_fit():
+    with pytest.raises(ValueError, match="sequence 1 of 2 tokens can't be aligned with 2 frames"):
+        align(np.zeros((1, 2, 3)), np.array([2]), np.array([0, 0]), [(0, 1), (0, 0)], blank=2)

@@ -1,0 +1,57 @@
+"""model_speech/ctc/scoring.py: scores are those of all alignments, and those that the beam search finds."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from model_speech.ctc.prefix_beam import beam_search
+from model_speech.ctc.scoring import sequence_score
+from model_speech.ctc.shallow_fusion import Fusion
+
+BLANK = 3
+
+
+class Bigrams:
+    """A language model of three tokens: any table will do."""
+
+    history = 1
+
+    def log_probs(self, histories, words):
+        table = np.log(np.random.default_rng(0).dirichlet(np.ones(4), size=4))
+        return table[histories[:, 0]][np.arange(len(words))[:, None], words]
+
+
+FUSION = Fusion(Bigrams(), np.array([1, 2, 3, -1]), weight=0.7, bonus=0.4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_score_is_the_sum_over_all_paths(seed):
+    logits = np.random.default_rng(seed).normal(0, 2, (6, 4)).astype(np.float32)
+    log_probabilities = logits - np.log(np.exp(logits.astype(float)).sum(axis=1, keepdims=True))
+    totals = {}
+    for path in itertools.product(range(4), repeat=6):
+        tokens = tuple(token for token, _ in itertools.groupby(path) if token != BLANK)
+        score = sum(log_probabilities[time, token] for time, token in enumerate(path))
+        totals[tokens] = np.logaddexp(totals.get(tokens, -np.inf), score)
+    for tokens, score in totals.items():
+        assert sequence_score(logits, tokens, BLANK) == pytest.approx(score)
+
+
+@pytest.mark.parametrize("fusion", [None, FUSION], ids=["alone", "fused"])
+def test_score_is_the_searches(fusion):
+    logits = np.random.default_rng(7).normal(0, 2, (1, 7, 4)).astype(np.float32)
+    (found,) = beam_search(logits, np.array([7]), BLANK, beam=200, n_best=20, candidates=4, fusion=fusion)
+    assert len(found) == 20
+    for hypothesis in found:
+        score = sequence_score(logits[0], hypothesis.tokens, BLANK, fusion)
+        assert score == pytest.approx(hypothesis.score, abs=1e-4)
+
+
+def test_what_does_not_fit_has_no_probability():
+    logits = np.zeros((3, 4), np.float32)
+    assert sequence_score(logits, (0, 0, 0), BLANK) == -np.inf
+    assert sequence_score(logits, (0, 1, 2), BLANK) == pytest.approx(-3 * np.log(4))
+    assert sequence_score(logits, (), BLANK) == pytest.approx(-3 * np.log(4))

@@ -1,0 +1,212 @@
+"""Syllable n-grams and their fusion into the beam search, against enumeration and a plain reference."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from model_language.ngram.syllables import (
+    SYLLABLES_FILE,
+    SyllableNgram,
+    SyllableNgramConfig,
+    load_syllable_ngram,
+)
+from model_language.registry import load_converter
+from model_speech.ctc.prefix_beam import beam_search
+from model_speech.ctc.shallow_fusion import Fusion
+from recognition.recognizer import load_fusion
+from tests.model_speech.test_prefix_beam import label_probabilities, log_softmax, random_logits
+from training.run import train_from_config
+from utils.errors import ConfigError, CorpusError, RunError, TrainingError
+from utils.vocabulary import BLANK, SPACE, Vocabulary
+
+SENTENCES = [tuple(line.split()) for line in ("ni3 hao3", "ni3 hao3 ma5", "wo3 hao3", "wo3 men5 hao3 ma5")]
+SPEECH = Vocabulary(("hao3", "ma5", "ni3", SPACE, BLANK))
+
+
+@pytest.fixture(scope="module")
+def ngram() -> SyllableNgram:
+    return SyllableNgram.train(SENTENCES, SyllableNgramConfig(order=3))
+
+
+@pytest.fixture
+def run(ngram, tmp_path):
+    """A finished run of the model above."""
+    (tmp_path / "config.yaml").write_text("task: language\nmodel: {name: syllable_ngram, order: 3}\n")
+    ngram.vocabulary.save(tmp_path / "vocabulary" / "pinyin.txt")
+    ngram.save(tmp_path / SYLLABLES_FILE)
+    return tmp_path
+
+
+def fusion_of(ngram: SyllableNgram, weight: float, bonus: float) -> Fusion:
+    ids = ngram.ids(SPEECH.tokens)
+    ids[3:] = -1
+    return Fusion(ngram, ids, weight, bonus)
+
+
+def sentence_log_prob(ngram: SyllableNgram, syllables: list[str]) -> float:
+    """log P of a sentence with its end, token by token."""
+    ids = [0] * ngram.history + [*ngram.ids(syllables).tolist(), 0]
+    return sum(
+        float(ngram.log_probs(np.array([ids[place - ngram.history : place]]), np.array([[ids[place]]]))[0, 0])
+        for place in range(ngram.history, len(ids))
+    )
+
+
+def spoken(tokens: tuple[int, ...]) -> list[str]:
+    return [token for token in SPEECH.decode(tokens) if token != SPACE]
+
+
+def test_an_ngram_of_syllables_is_a_distribution(ngram):
+    histories = np.array([[0, 0], [0, *ngram.ids(["ni3"])], ngram.ids(["hao3", "ma5"])])
+    everything = np.tile(np.arange(ngram.size), (3, 1))
+    np.testing.assert_allclose(np.exp(ngram.log_probs(histories, everything)).sum(axis=1), 1.0, rtol=1e-4)
+
+
+def test_a_perplexity_of_nothing_says_so(ngram):
+    for sentences in ([], [()]):
+        with pytest.raises(CorpusError, match="no sentence to compute a perplexity from"):
+            ngram.perplexity(sentences)
+
+
+def test_perplexity_is_that_of_the_sentences_one_by_one(ngram):
+    tested = [["ni3", "hao3"], [], ["wo3", "ma5", "ma5"], ["hao3"]]
+    logs = [sentence_log_prob(ngram, sentence) for sentence in tested if sentence]
+    assert ngram.perplexity(tested) == pytest.approx(np.exp(-sum(logs) / (2 + 3 + 1 + 3)), rel=1e-4)
+    assert ngram.perplexity(SENTENCES) < 20 < ngram.perplexity([["huang2", "long2"]])
+
+
+@pytest.mark.parametrize(("weight", "bonus"), [(0.0, 0.0), (0.7, 0.0), (0.5, 1.5), (1.0, -1.0)])
+def test_a_beam_that_holds_everything_gives_the_formula(ngram, weight, bonus):
+    logits, lengths = random_logits(3, batch=2, time=4, spread=1.0)
+    found = beam_search(logits, lengths, 4, beam=700, n_best=700, fusion=fusion_of(ngram, weight, bonus))
+    for row, hypotheses in enumerate(found):
+        acoustic = label_probabilities(logits[row, : lengths[row]], 4)
+        expected = {
+            tokens: score + weight * sentence_log_prob(ngram, spoken(tokens)) + bonus * len(spoken(tokens))
+            for tokens, score in acoustic.items()
+        }
+        assert {h.tokens for h in hypotheses} == set(expected)
+        for hypothesis in hypotheses:
+            assert hypothesis.score == pytest.approx(expected[hypothesis.tokens], abs=1e-3)
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+
+
+def plain_fused_search(logits, blank, beam, ngram, weight, bonus):
+    """The textbook's prefix beam search with a language model, dictionaries and all: (tokens, score)."""
+    frames = log_softmax(logits)
+
+    def language(tokens, end):
+        ids = [0] * ngram.history + ngram.ids(spoken(tokens)).tolist() + ([0] if end else [])
+        gains = [
+            weight
+            * float(ngram.log_probs(np.array([ids[n - ngram.history : n]]), np.array([[ids[n]]]))[0, 0])
+            for n in range(ngram.history, len(ids))
+        ]
+        return sum(gains) + bonus * len(spoken(tokens))
+
+    beams = {(): (0.0, -np.inf)}
+    for frame in frames:
+        after = {}
+
+        def add(prefix, place, score, after=after):
+            pair = list(after.get(prefix, (-np.inf, -np.inf)))
+            pair[place] = np.logaddexp(pair[place], score)
+            after[prefix] = tuple(pair)
+
+        for prefix, (in_blank, in_token) in beams.items():
+            total = np.logaddexp(in_blank, in_token)
+            add(prefix, 0, total + frame[blank])
+            if prefix:
+                add(prefix, 1, in_token + frame[prefix[-1]])
+            for token in set(range(len(frame))) - {blank}:
+                add((*prefix, token), 1, (in_blank if prefix[-1:] == (token,) else total) + frame[token])
+        best = sorted(after, key=lambda p, after=after: -np.logaddexp(*after[p]) - language(p, False))
+        beams = {prefix: after[prefix] for prefix in best[:beam]}
+    scores = {prefix: np.logaddexp(*pair) + language(prefix, True) for prefix, pair in beams.items()}
+    return max(scores.items(), key=lambda item: item[1])
+
+
+@pytest.mark.parametrize(("beam", "weight", "bonus"), [(1, 0.5, 1.0), (3, 0.8, 2.0), (5, 0.5, -0.5)])
+def test_equals_a_plain_fused_search(ngram, beam, weight, bonus):
+    fusion = fusion_of(ngram, weight, bonus)
+    for seed in range(4):
+        logits, lengths = random_logits(seed, batch=2, time=10)
+        for row, (best,) in enumerate(beam_search(logits, lengths, 4, beam=beam, fusion=fusion)):
+            tokens, score = plain_fused_search(logits[row, : lengths[row]], 4, beam, ngram, weight, bonus)
+            assert best.tokens == tokens
+            assert best.score == pytest.approx(score, abs=1e-3)
+
+
+def test_the_language_model_decides_where_the_sound_does_not(ngram):
+    # ni3, then hao3 and ma5 alike: only ni3 hao3 is in the text.
+    logits = np.full((1, 4, 5), -9.0, np.float32)
+    logits[0, [0, 1, 2, 3], [2, 4, 0, 4]] = 0.0
+    logits[0, 2, 1] = 0.1
+    ((alone,),) = (beam_search(logits, np.array([4]), 4),)
+    ((fused,),) = (beam_search(logits, np.array([4]), 4, fusion=fusion_of(ngram, 0.5, 2.0)),)
+    assert (spoken(alone[0].tokens), spoken(fused[0].tokens)) == (["ni3", "ma5"], ["ni3", "hao3"])
+
+
+def test_spaces_are_neither_scored_nor_remembered(ngram):
+    fusion = fusion_of(ngram, 0.5, 2.0)
+    history = fusion.remember(np.zeros((1, 1, 2), int), np.array([[2]]))
+    assert history.tolist() == [[[0, ngram.ids(["ni3"])[0]]]]
+    assert fusion.remember(history, np.array([[3]])).tolist() == history.tolist()
+    assert fusion.remember(history, np.array([[-1]])).tolist() == history.tolist()
+    assert fusion.gains(history[0], np.array([3])).tolist() == [0.0]
+
+
+def test_a_run_is_loaded_for_any_acoustic_vocabulary(ngram, run):
+    fusion = load_fusion(run, Vocabulary(("zzz9", "ni3", SPACE, BLANK)), 0.3, 1.0)
+    assert fusion.ids.tolist() == [1, ngram.ids(["ni3"])[0], -1, -1]
+    words = np.arange(ngram.size)[None]
+    np.testing.assert_array_equal(
+        fusion.model.log_probs(np.zeros((1, 2), int), words), ngram.log_probs(np.zeros((1, 2), int), words)
+    )
+
+
+def test_a_run_of_another_kind_is_refused(run, language_run):
+    with pytest.raises(RunError, match="a run of 'ngram', not of 'syllable_ngram'"):
+        load_syllable_ngram(language_run)
+    with pytest.raises(RunError, match="writes no hanzi"):
+        load_converter(run)
+
+
+def test_damage_is_named(run):
+    (run / SYLLABLES_FILE).write_bytes((run / SYLLABLES_FILE).read_bytes()[:500])
+    with pytest.raises(RunError, match=r"can't read the n-gram model .*syllables\.npz"):
+        load_syllable_ngram(run)
+    (run / SYLLABLES_FILE).unlink()
+    with pytest.raises(RunError, match="can't read the n-gram model"):
+        load_syllable_ngram(run)
+
+
+def test_another_vocabulary_is_noticed(run):
+    Vocabulary(("<pad>", "<unk>", "ni3")).save(run / "vocabulary" / "pinyin.txt")
+    with pytest.raises(RunError, match="don't belong together"):
+        load_syllable_ngram(run)
+
+
+def test_impossible_settings_are_refused():
+    with pytest.raises(ConfigError, match="order 6 is not possible"):
+        SyllableNgram.train(SENTENCES, SyllableNgramConfig(order=6))
+    with pytest.raises(TrainingError, match="no training text"):
+        SyllableNgram.train([()], SyllableNgramConfig())
+
+
+def test_train_py_makes_such_a_run(tmp_path):
+    (tmp_path / "text.txt").write_text("你好\n你好吗\n我们好\n" * 3, encoding="utf-8")
+    text, cache = tmp_path / "text.txt", tmp_path / "cache"
+    config = tmp_path / "syllables.yaml"
+    config.write_text("model: {name: syllable_ngram, order: 2}\n")
+    lists = [f"data.train=[{text}]", f"data.dev=[{text}]", f"data.cache={cache}"]
+    best = train_from_config("language", config, lists, tmp_path / "run")
+    model = load_syllable_ngram(tmp_path / "run")
+    assert model.history == 1
+    assert best["dev_perplexity"] == pytest.approx(
+        model.perplexity([["ni3", "hao3"], ["ni3", "hao3", "ma5"], ["wo3", "men5", "hao3"]]), rel=1e-5
+    )
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["best"] == best

@@ -1,0 +1,640 @@
+"""doctor.py: each planted fault is found, and nothing but it; clean data and real speech raise no alarm."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import soundfile
+
+import doctor
+from data.manifest import COLUMNS
+from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
+from model_language.registry import MODELS as LANGUAGE_MODELS
+from model_speech.models.compact import CompactConfig
+from preflight import machine
+from preflight.checks import cache
+from preflight.listings import read_listing
+from tests.support.damage import damage_file
+from tests.support.tiny_corpus import SYLLABLES
+from training.loop import TrainingConfig
+from training.tasks.speech import SpeechConfig, SpeechDataConfig
+from utils.audio.reading import write_wav
+from utils.config import save_yaml, to_plain
+from utils.features.speech import FeatureConfig
+from utils.files import write_text
+from utils.run_folder import checksums
+from utils.run_folder.run import PRETRAINED, start_run
+
+RATE, SECONDS = 16_000, 2.0
+ERROR, WARNING = "error", "warning"
+SIZES = {"train": 12, "dev": 4, "test": 4}
+SHARED = Path(__file__).parents[3] / "shared" / "data" / "audio"
+
+
+@dataclass
+class Corpus:
+    """A corpus whose lines and files a test may spoil before it is written."""
+
+    folder: Path
+    lists: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+
+    def row(self, split: str, number: int = 1) -> dict[str, str]:
+        return self.lists[split][number]
+
+    def audio(self, split: str, number: int = 1) -> Path:
+        return self.folder / self.row(split, number)["audio"]
+
+    def write(self) -> None:
+        for split, rows in self.lists.items():
+            lines = ["\t".join(COLUMNS), *("\t".join(row.values()) for row in rows)]
+            write_text(self.folder / f"{split}.tsv", "\n".join(lines) + "\n")
+
+
+def voice(seed: int, seconds: float = SECONDS) -> np.ndarray:
+    """Low-pitched noise in five bursts, at the level of read speech."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(round(seconds * RATE)) / RATE
+    noise = np.convolve(rng.standard_normal(len(time)), np.hanning(32) / 3, mode="same")
+    return 0.05 * noise * (0.1 + np.sin(2.5 * np.pi * time) ** 2)
+
+
+def text_of(syllables: str) -> str:
+    return "".join(SYLLABLES[syllable] for syllable in syllables.split())
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """Three splits without a common speaker, sentence or recording."""
+    corpus = Corpus(tmp_path_factory.mktemp("pristine"))
+    rng, names, seen = np.random.default_rng(3), list(SYLLABLES), set()
+    for split, size in SIZES.items():
+        corpus.lists[split] = []
+        while len(corpus.lists[split]) < size:
+            syllables = " ".join(rng.choice(names, 6))
+            if syllables in seen:
+                continue
+            seen.add(syllables)
+            number = len(seen)
+            row = (f"U{number:02}", f"wav/U{number:02}.wav", f"{SECONDS}", f"{split}{number % 2}", syllables)
+            corpus.lists[split].append(dict(zip(COLUMNS, (*row, text_of(syllables)), strict=True)))
+            write_wav(corpus.folder / row[1], voice(number))
+    corpus.write()
+    return corpus
+
+
+@pytest.fixture
+def corpus(pristine: Corpus, tmp_path: Path) -> Corpus:
+    folder = shutil.copytree(pristine.folder, tmp_path / "corpus")
+    return Corpus(folder, {split: [dict(row) for row in rows] for split, rows in pristine.lists.items()})
+
+
+def findings(capsys, *arguments: object) -> list[dict[str, str]]:
+    """What the command finds; its exit code says whether there are errors."""
+    code = doctor.main([*map(str, arguments), "--json", "--workers", "1"])
+    report = json.loads(capsys.readouterr().out)
+    assert code == (1 if report["errors"] else 0)
+    assert report["errors"] + report["warnings"] == len(report["findings"])
+    return report["findings"]
+
+
+def names(found: list[dict[str, str]]) -> list[tuple[str, str]]:
+    return sorted({(one["severity"], one["check"]) for one in found})
+
+
+# --- manifests and splits ---------------------------------------------------------------------------------
+
+
+def _set(split: str, **values: str) -> Callable[[Corpus], None]:
+    return lambda corpus: corpus.row(split).update(values)
+
+
+def _copy(source: str, target: str, *columns: str) -> Callable[[Corpus], None]:
+    """The values of one line of ``source`` in the same line of ``target``."""
+
+    def plant(corpus: Corpus) -> None:
+        first = corpus.row(source, 0) if source == target else corpus.row(source)
+        corpus.row(target).update({column: first[column] for column in columns})
+
+    return plant
+
+
+def _length(seconds: float, syllables: int) -> Callable[[Corpus], None]:
+    def plant(corpus: Corpus) -> None:
+        pinyin = " ".join((list(SYLLABLES) * 20)[:syllables])
+        corpus.row("train").update(seconds=f"{seconds}", pinyin=pinyin, hanzi=text_of(pinyin))
+        write_wav(corpus.audio("train"), voice(99, seconds))
+
+    return plant
+
+
+def _dev_of_train_sentences(corpus: Corpus) -> None:
+    for row, learnt in zip(corpus.lists["dev"], corpus.lists["train"], strict=False):
+        row.update(pinyin=learnt["pinyin"], hanzi=learnt["hanzi"])
+
+
+def _test_of_train(corpus: Corpus) -> None:
+    for row, learnt in zip(corpus.lists["test"], corpus.lists["train"], strict=False):
+        row.update(pinyin=learnt["pinyin"], hanzi=learnt["hanzi"], speaker=learnt["speaker"])
+
+
+TEXT_FAULTS = {
+    "one field too many": (_set("train", hanzi="妈\t妈"), [(ERROR, "misshapen-line")]),
+    "no number of seconds": (_set("train", seconds="two"), [(ERROR, "impossible-seconds")]),
+    "negative seconds": (_set("dev", seconds="-2"), [(ERROR, "impossible-seconds")]),
+    "no syllable": (_set("train", pinyin="zhong9 ma1", hanzi="中妈"), [(ERROR, "unknown-syllable")]),
+    "a rare syllable": (_set("train", pinyin="mar1 ma1", hanzi="妈妈"), [(WARNING, "rare-syllable")]),
+    "a hanzi too many": (_set("train", pinyin="ma1 ma1", hanzi="妈妈妈"), [(ERROR, "unequal-length")]),
+    "a letter": (_set("train", pinyin="ma1 ei1", hanzi="妈A"), [(WARNING, "not-hanzi")]),
+    "no text": (_set("train", pinyin="", hanzi=""), [(WARNING, "empty-text")]),
+    "an id twice": (_copy("train", "train", "id"), [(ERROR, "repeated-id")]),
+    "a recording twice": (
+        _copy("train", "train", "audio", "pinyin", "hanzi"),
+        [(WARNING, "repeated-recording")],
+    ),
+    "a recording with two texts": (_copy("train", "train", "audio"), [(ERROR, "repeated-recording")]),
+    "a missing recording": (lambda c: c.audio("train").unlink(), [(ERROR, "missing-recording")]),
+    "a text of twice the length": (_length(2.0, 25), [(WARNING, "speech-rate")]),
+    "a text of a third of the length": (_length(12.0, 4), [(WARNING, "speech-rate")]),
+    "a snippet": (_length(0.15, 1), [(WARNING, "unusual-length")]),
+    "a whole talk": (_length(41.0, 30), [(WARNING, "unusual-length")]),
+    "another syllable's hanzi": (
+        _set("train", pinyin="ma1 shi4", hanzi="妈好"),
+        [(WARNING, "hanzi-reading")],
+    ),
+    "another tone": (_set("train", pinyin="ma1 wo1", hanzi="妈我"), [(WARNING, "hanzi-reading")]),
+    "an id of another list": (_copy("train", "dev", "id"), [(ERROR, "id-of-another")]),
+    "a test recording in train": (_copy("train", "test", "audio"), [(ERROR, "shared-recording")]),
+    "a dev recording in train": (_copy("train", "dev", "audio"), [(WARNING, "shared-recording")]),
+    "all dev sentences in train": (_dev_of_train_sentences, [(WARNING, "shared-sentence")]),
+    "a test speaker in train": (_copy("train", "test", "speaker"), [(WARNING, "shared-speaker")]),
+    "test sentences by the same speakers in train": (
+        _test_of_train,
+        [(ERROR, "known-test"), (WARNING, "shared-sentence"), (WARNING, "shared-speaker")],
+    ),
+    "test syllables that train lacks": (
+        _set("test", pinyin="zhong1 guo2", hanzi="中国"),
+        [(WARNING, "unheard-syllable")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("plant", "expected"), TEXT_FAULTS.values(), ids=TEXT_FAULTS)
+def test_a_fault_of_the_texts_is_found_and_nothing_else(corpus, capsys, plant, expected):
+    plant(corpus)
+    corpus.write()
+    assert names(findings(capsys, corpus.folder)) == expected
+
+
+# --- recordings -------------------------------------------------------------------------------------------
+
+
+def _sound(samples: np.ndarray, rate: int = RATE, **format: str) -> Callable[[Corpus], None]:
+    return lambda corpus: soundfile.write(corpus.audio("train"), samples, rate, **format)
+
+
+def _bytes(change: Callable[[bytes], bytes]) -> Callable[[Corpus], None]:
+    return lambda corpus: corpus.audio("train").write_bytes(change(corpus.audio("train").read_bytes()))
+
+
+def _same_sound(split: str, *columns: str) -> Callable[[Corpus], None]:
+    """The sound of train's first recording under another name, with these of its columns."""
+
+    def plant(corpus: Corpus) -> None:
+        shutil.copy(corpus.audio("train", 0), corpus.audio(split))
+        corpus.row(split).update({column: corpus.row("train", 0)[column] for column in columns})
+
+    return plant
+
+
+_VOICE = voice(7)
+_GATED = np.where(np.arange(len(_VOICE)) < 0.7 * len(_VOICE), 0.0, _VOICE)
+_UPSAMPLED = voice(7, SECONDS * 44_100 / RATE)
+AUDIO_FAULTS = {
+    "an empty file": (_bytes(lambda _: b""), [(ERROR, "unreadable-recording")]),
+    "a truncated file": (_bytes(lambda content: content[:30_000]), [(ERROR, "unreadable-recording")]),
+    "a text named .wav": (_bytes(lambda _: b"not found"), [(ERROR, "unreadable-recording")]),
+    "NaN samples": (
+        _sound(np.where(_VOICE > 0.1, np.nan, _VOICE), subtype="FLOAT"),
+        [(ERROR, "unreadable-recording")],
+    ),
+    "a wrong length": (_set("train", seconds="2.6"), [(ERROR, "wrong-seconds")]),
+    "8 kHz": (_sound(_VOICE[: len(_VOICE) // 2], 8_000), [(WARNING, "low-rate")]),
+    "44.1 kHz among 16": (_sound(_UPSAMPLED, 44_100), [(WARNING, "unlike-rate")]),
+    "clipping": (_sound(np.clip(20 * _VOICE, -1, 1)), [(WARNING, "clipping")]),
+    "clipping made quieter": (_sound(np.clip(_VOICE, -0.05, 0.05)), [(WARNING, "clipping")]),
+    "near silence": (_sound(_VOICE / 1000), [(WARNING, "silence")]),
+    "mostly zeros": (_sound(_GATED), [(WARNING, "digital-zero")]),
+    "nothing but zeros": (_sound(0 * _VOICE), [(WARNING, "digital-zero")]),
+    "an offset": (_sound(_VOICE + 0.1), [(WARNING, "dc-offset")]),
+    "a dead channel": (_sound(np.stack([_VOICE, 0 * _VOICE], axis=1)), [(WARNING, "dead-channel")]),
+    "a copied recording": (_same_sound("train", "pinyin", "hanzi"), [(WARNING, "same-sound")]),
+    "a copy with another text": (_same_sound("train"), [(ERROR, "same-sound")]),
+    "a copy in test": (_same_sound("test"), [(ERROR, "same-sound-in-splits")]),
+}
+
+
+@pytest.mark.parametrize(("plant", "expected"), AUDIO_FAULTS.values(), ids=AUDIO_FAULTS)
+def test_a_fault_of_a_recording_is_found_and_nothing_else(corpus, capsys, plant, expected):
+    plant(corpus)
+    corpus.write()
+    found = findings(capsys, corpus.folder)
+    assert names(found) == expected
+    assert [one["item"] for one in found] == [f"line 3 ({corpus.row(_split_of(found))['id']})"]
+
+
+def _split_of(found: list[dict[str, str]]) -> str:
+    return Path(found[0]["where"]).stem
+
+
+# --- clean data -------------------------------------------------------------------------------------------
+
+
+def test_clean_data_is_clean(pristine, capsys):
+    assert findings(capsys, pristine.folder) == []
+    assert findings(capsys, pristine.folder / "wav") == []
+    assert findings(capsys, *sorted((pristine.folder / "wav").iterdir())) == []
+
+
+def test_a_list_of_everything_beside_the_splits_is_no_leak(corpus, capsys):
+    corpus.lists["all"] = [row for rows in corpus.lists.values() for row in rows]
+    corpus.write()
+    assert findings(capsys, corpus.folder) == []
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared recordings are not beside the checkout")
+def test_of_real_recordings_only_true_things_are_said(capsys):
+    """Each of these was looked at: letters and brackets in AISHELL's texts, one speaker's clipped microphone,
+    another one's recordings that are there twice under two names.
+    """
+    aishell, words = SHARED / "aishell1_two_speakers", SHARED / "words_one_speaker_mp3"
+    texts = [(ERROR, "unequal-length"), (ERROR, "unknown-syllable"), (WARNING, "not-hanzi")]
+    splits = [(WARNING, "shared-speaker"), (WARNING, "unheard-syllable")]
+    assert names(findings(capsys, aishell, "--no-audio")) == texts + splits
+    assert names(findings(capsys, aishell / "test_same_speaker.tsv")) == texts
+    assert names(findings(capsys, SHARED / "dspspeech20", "--no-audio")) == []
+    spoken = findings(capsys, SHARED / "dspspeech20" / "test.tsv", SHARED / "dspspeech20" / "dev.tsv")
+    assert names(spoken) == [(WARNING, "clipping"), (WARNING, "same-sound")]
+    clipped = [one["item"] for one in spoken if one["check"] == "clipping"]
+    assert len(clipped) == 40 and all("(s00_" in item for item in clipped)
+    for folder in (words, SHARED / "noise", SHARED / "rooms"):
+        assert findings(capsys, folder) == []
+
+
+# --- recipes ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recipe(corpus: Corpus) -> list[str]:
+    """The command line that checks a recipe of the corpus."""
+    path = corpus.folder / "recipe.yaml"
+    lists = "".join(f"  {split}: [{corpus.folder / split}.tsv]\n" for split in SIZES)
+    write_text(path, f"features: {{bins: 16}}\ndata:\n  cache: {corpus.folder / 'cache'}\n{lists}")
+    return ["--config", str(path), "model.name=compact", "model.width=8", "model.blocks=1"]
+
+
+def _prepared(corpus: Corpus) -> Path:
+    """The recipe's features, computed; the folder of the shards."""
+    from data.features.cache import prepare_features
+    from data.manifest import read_manifest
+    from utils.features.speech import FeatureConfig
+
+    utterances = [one for split in ("train", "dev") for one in read_manifest(corpus.folder / f"{split}.tsv")]
+    prepare_features(utterances, FeatureConfig(bins=16), corpus.folder / "cache", workers=1)
+    return next((corpus.folder / "cache").iterdir())
+
+
+def test_a_clean_recipe_is_clean_before_and_after_its_features_are_made(corpus, recipe, capsys):
+    assert findings(capsys, *recipe) == []
+    _prepared(corpus)
+    assert findings(capsys, *recipe, "--no-audio") == []
+
+
+def test_targets_that_ctc_cannot_align_are_found(corpus, recipe, capsys):
+    """16 equal syllables need 31 frames of 80 ms; 2 s have 25. One of 12 is more than may be skipped."""
+    corpus.row("train").update(pinyin=" ".join(["ma1"] * 16), hanzi="妈" * 16)
+    corpus.write()
+    found = findings(capsys, *recipe)
+    assert names(found) == [(ERROR, "target-too-long")]
+    assert found[0]["detail"] == "31 output frames needed, 25 there"
+
+
+def test_damaged_and_outdated_features_are_found(corpus, recipe, capsys):
+    shards = _prepared(corpus)
+    write_wav(corpus.audio("train"), voice(1234))
+    found = findings(capsys, *recipe)
+    assert names(found) == [(WARNING, "outdated-features")] and found[0]["detail"] == "1 of 16"
+    shard = next(path for path in sorted(shards.glob("*.npy")) if "index" not in path.name)
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:-2000])
+    assert (WARNING, "damaged-shard") in names(findings(capsys, *recipe, "--no-audio"))
+    shard.write_bytes(whole[:5000] + bytes([255 - whole[5000]]) + whole[5001:])
+    found = findings(capsys, *recipe)
+    assert [one["item"] for one in found if one["check"] == "damaged-shard"] == [shard.name]
+
+
+def test_a_full_disk_is_told_before_the_features_are_made(recipe, capsys, monkeypatch):
+    usage = shutil.disk_usage("/")
+    monkeypatch.setattr(cache.shutil, "disk_usage", lambda _: usage._replace(free=50_000))
+    assert names(findings(capsys, *recipe)) == [(ERROR, "disk-space")]
+
+
+# --- before a training ------------------------------------------------------------------------------------
+
+
+def test_train_py_looks_first_and_is_quiet_on_clean_data(corpus, recipe, caplog, monkeypatch):
+    from preflight.recipes import look_before_training, read_recipe
+    from utils.errors import TrainingError
+
+    config = read_recipe(Path(recipe[1]), recipe[2:])
+    monkeypatch.setattr(logging.getLogger("train"), "propagate", True)
+    look_before_training(config)
+    assert caplog.messages == []
+    _dev_of_train_sentences(corpus)
+    corpus.write()
+    look_before_training(config)
+    assert [message.startswith("warning") for message in caplog.messages] == [True]
+    corpus.row("test")["audio"] = corpus.row("train")["audio"]
+    corpus.write()
+    with pytest.raises(TrainingError, match=r"1 error.* in the data would waste .*--no-checks"):
+        look_before_training(config)
+    assert "a recording that the train list has too" in caplog.text
+
+
+# --- runs -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sound_run(tmp_path_factory: pytest.TempPathFactory, pristine: Corpus) -> Path:
+    """A run as a training leaves it."""
+    from tests.support.tiny_runs import write_speech_run
+    from utils.run_folder.run import RunFolder
+
+    run = RunFolder(write_speech_run(tmp_path_factory.mktemp("sound") / "run", pristine.folder / "train.tsv"))
+    shutil.copy(run.best_weights, run.last_weights)
+    run.checkpoint.parent.mkdir()
+    np.savez(run.checkpoint, model_0000=np.ones(3, np.float32), state=np.asarray('{"epoch": 4}'))
+    _write_history(run.path, losses=(50, 20, 10), errors=(0.9, 0.5, 0.3))
+    write_text(run.metrics, "{}")
+    checksums.accept(run.path)
+    return run.path
+
+
+def _write_history(run: Path, losses: tuple[float, ...], errors: tuple[float, ...]) -> None:
+    with (run / "history.csv").open("w", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["epoch", "step", "train_loss", "dev_syllable_error_rate"])
+        for epoch, (loss, error) in enumerate(zip(losses, errors, strict=True), 1):
+            writer.writerow([epoch, 500 * epoch, loss, error])
+
+
+def _tokens(change: Callable[[list[str]], list[str]]) -> Callable[[Path], None]:
+    def plant(run: Path) -> None:
+        path = run / "vocabulary" / "acoustic.txt"
+        tokens = path.read_text(encoding="utf-8").split("\n")[:-1]
+        write_text(path, "\n".join(change(tokens)) + "\n")
+
+    return plant
+
+
+def _nan_weights(run: Path) -> None:
+    import h5py
+
+    with h5py.File(run / "best.weights.h5", "r+") as file:
+        arrays: list[h5py.Dataset] = []
+        file.visititems(lambda _, item: arrays.append(item) if isinstance(item, h5py.Dataset) else None)
+        arrays[-1][...] = np.nan
+
+
+def _cut(name: str) -> Callable[[Path], None]:
+    return lambda run: (run / name).write_bytes((run / name).read_bytes()[:200])
+
+
+def _nan_checkpoint(run: Path) -> None:
+    np.savez(run / "checkpoint" / "state.npz", model_0000=np.full(3, np.nan), state=np.asarray("{}"))
+
+
+def _config(old: str, new: str) -> Callable[[Path], None]:
+    def plant(run: Path) -> None:
+        path = run / "config.yaml"
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        write_text(path, text.replace(old, new))
+
+    return plant
+
+
+def _history(
+    losses: tuple[float, ...], errors: tuple[float, ...] = (0.9, 0.5, 0.3)
+) -> Callable[[Path], None]:
+    return lambda run: _write_history(run, losses, errors)
+
+
+RUN_FAULTS = {
+    "no weights": (lambda run: (run / "best.weights.h5").unlink(), [(ERROR, "missing-part")]),
+    "no vocabulary": (lambda run: (run / "vocabulary/acoustic.txt").unlink(), [(ERROR, "missing-part")]),
+    "a config that is no YAML": (_config("task:", "task: {"), [(ERROR, "unreadable-config")]),
+    "a key of other code": (_config("task:", "old: 1\ntask:"), [(WARNING, "unknown-config")]),
+    "cut-off weights": (_cut("best.weights.h5"), [(ERROR, "damaged-weights")]),
+    "NaN weights": (_nan_weights, [(ERROR, "not-finite")]),
+    "a cut-off checkpoint": (_cut("checkpoint/state.npz"), [(ERROR, "damaged-checkpoint")]),
+    "a NaN checkpoint": (_nan_checkpoint, [(ERROR, "damaged-checkpoint")]),
+    "a shuffled vocabulary": (
+        _tokens(lambda tokens: [tokens[1], tokens[0], *tokens[2:]]),
+        [(ERROR, "odd-vocabulary")],
+    ),
+    "a vocabulary of another size": (
+        _tokens(lambda tokens: [*sorted([*tokens[:-2], "mar1"]), *tokens[-2:]]),
+        [(ERROR, "unfit-weights")],
+    ),
+    "another model's width": (_config("width: 8", "width: 16"), [(ERROR, "unfit-weights")]),
+    "a loss that stays": (_history((50, 49.9, 49.8)), [(ERROR, "loss-not-falling")]),
+    "a loss that is NaN": (_history((50, 20, float("nan"))), [(ERROR, "loss-not-falling")]),
+    "nothing but blanks": (_history((50, 40, 35), (1.0, 1.0, 0.995)), [(ERROR, "collapsed")]),
+}
+
+
+@pytest.mark.parametrize(("plant", "expected"), RUN_FAULTS.values(), ids=RUN_FAULTS)
+def test_a_fault_of_a_run_is_found_and_nothing_else(sound_run, tmp_path, capsys, plant, expected):
+    run = shutil.copytree(sound_run, tmp_path / "run")
+    plant(run)
+    checksums.accept(run)  # a fault that the training wrote itself
+    assert names(findings(capsys, run)) == expected
+
+
+def test_a_fault_that_the_training_did_not_write_is_found_first(sound_run, tmp_path, capsys):
+    run = shutil.copytree(sound_run, tmp_path / "run")
+    damage_file(run / "vocabulary" / "acoustic.txt", "swap", np.random.default_rng(0))
+    assert (ERROR, "changed-file") in names(findings(capsys, run))
+
+
+def test_a_sound_run_is_sound_and_manifests_are_held_against_it(sound_run, corpus, capsys):
+    assert findings(capsys, sound_run, corpus.folder) == []
+    corpus.row("test").update(pinyin="mar1 " * 4, hanzi="妈妈妈妈")
+    corpus.write()
+    found = findings(capsys, sound_run, corpus.folder / "test.tsv")
+    assert names(found) == [(ERROR, "not-in-vocabulary"), (WARNING, "rare-syllable")]
+
+
+def test_a_vocabulary_that_the_manifests_do_not_give_is_found(sound_run, corpus, tmp_path, capsys):
+    run = shutil.copytree(sound_run, tmp_path / "run")
+    corpus.row("train").update(pinyin="mar1 ma1", hanzi="妈妈")
+    corpus.write()
+    config = (run / "config.yaml").read_text(encoding="utf-8")
+    own = next(line.strip(" -") for line in config.splitlines() if "train.tsv" in line)
+    write_text(run / "config.yaml", config.replace(own, str(corpus.folder / "train.tsv")))
+    assert names(findings(capsys, run)) == [(WARNING, "foreign-vocabulary")]
+
+
+_SYMBOLS = {f"vocabulary/{name}" for name in ("pinyin.txt", "hanzi.txt", "lexicon.tsv")}
+PARTS = {
+    "compact": ("speech", {}, {"vocabulary/acoustic.txt", "best.weights.h5"}),
+    "ds_cnn": ("keyword", {}, {"labels.txt", "best.weights.h5"}),
+    "transformer": ("language", {}, {*_SYMBOLS, "best.weights.h5"}),
+    "published_transformer": ("language", {}, {*_SYMBOLS, "best.weights.h5"}),
+    "cbhg": ("language", {}, {*_SYMBOLS, "best.weights.h5"}),
+    "context": ("language", {}, {*_SYMBOLS, "best.weights.h5", "vocabulary/context.npz"}),
+    "ngram": ("language", {}, {*_SYMBOLS, "ngram.npz"}),
+    "syllable_ngram": ("language", {}, {"vocabulary/pinyin.txt", "syllables.npz"}),
+    "fused": ("language", {"words": 0.3}, {*_SYMBOLS, "network.npz", "ngrams.npz", "heard.npz", "words.npz"}),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_each_kind_of_run_is_examined_by_its_own_parts(name, tmp_path, capsys):
+    task, settings, parts = PARTS[name]
+    save_yaml(tmp_path / "config.yaml", {"task": task, "model": {"name": name, **settings}})
+    write_text(tmp_path / "metrics.json", "{}")
+    found = [each for each in findings(capsys, tmp_path) if each["check"] == "missing-part"]
+    assert {each["item"] for each in found} == parts
+
+
+def test_every_language_model_has_such_a_test():
+    assert {name for name, (task, _, _) in PARTS.items() if task == "language"} == set(LANGUAGE_MODELS)
+
+
+def test_runs_without_a_network_of_their_own_are_sound(tmp_path, capsys):
+    assert findings(capsys, PRETRAINED) == []
+    config = SyllableNgramConfig(order=2)
+    model = SyllableNgram.train([("ni3", "hao3"), ("wo3", "hao3")], config)
+    run = start_run(tmp_path / "syllables", {"task": "language", "model": to_plain(config)})
+    model.vocabulary.save(run.vocabulary("pinyin.txt"))
+    model.save(run.path / "syllables.npz")
+    assert findings(capsys, run.path) == []
+    _cut("syllables.npz")(run.path)
+    assert (ERROR, "changed-file") in names(findings(capsys, run.path))
+
+
+# --- ten utterances by heart ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rate", "expected"), [("0.02", []), ("0", [(ERROR, "overfit-ten")])])
+def test_the_overfit_gate_tells_a_recipe_that_learns_from_one_that_cannot(
+    tiny_manifest, tmp_path, capsys, monkeypatch, rate, expected
+):
+    from preflight import overfit
+
+    monkeypatch.setattr(overfit, "STEPS", 150 if float(rate) else 20)
+    write_text(tmp_path / "recipe.yaml", f"data: {{train: [{tiny_manifest}], dev: [{tiny_manifest}]}}\n")
+    small = ["model.name=compact", "model.width=24", "model.blocks=1", "features.bins=16", "--no-audio"]
+    small += [f"optimiser.learning_rate={rate}", f"data.cache={tmp_path}", "--overfit"]
+    found = findings(capsys, "--config", tmp_path / "recipe.yaml", *small)
+    assert [pair for pair in names(found) if pair[1] != "shared-recording"] == expected
+
+
+# --- the machine ------------------------------------------------------------------------------------------
+
+
+def machine_recipe(folder: Path, manifest: Path) -> list[object]:
+    write_text(folder / "recipe.yaml", f"data: {{train: [{manifest}], dev: [{manifest}]}}\n")
+    small = ["model.name=compact", "model.width=8", "model.blocks=1", "features.bins=16", "training.epochs=3"]
+    return ["--config", folder / "recipe.yaml", *small, f"data.cache={folder}", "--no-audio", "--machine"]
+
+
+def test_the_machine_is_described_and_a_training_forecast(tiny_manifest, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(machine, "no_gpu_messages", lambda: ("failed call to cuInit",))
+    doctor.main(list(map(str, machine_recipe(tmp_path, tiny_manifest))))
+    shown = dict(re.split(r"  +", line, maxsplit=1) for line in capsys.readouterr().out.splitlines()[:10])
+    assert shown["computes on"] == "CPU" and shown["why no GPU"] == "failed call to cuInit"
+    assert shown["backend"].startswith(keras.backend.backend()) and shown["XLA"].startswith("works")
+    assert re.fullmatch(r"\S+ s on average", shown["training step"])
+    assert re.match(r"\S+ hours: 3 epochs of 1 steps, \d s of evaluation an epoch", shown["forecast"])
+
+
+def test_a_forecast_adds_up(tiny_manifest):
+    config = SpeechConfig(
+        features=FeatureConfig(bins=16),
+        data=SpeechDataConfig(train=("a", "b"), weights=(3.0, 1.0), batch_utterances=4),
+        model=CompactConfig(width=8, blocks=1),
+        training=TrainingConfig(epochs=5),
+    )
+    listings = [replace(read_listing(tiny_manifest), role=role) for role in ("train", "train", "dev")]
+    result = machine.forecast(config, listings)
+    assert (result.epochs, result.steps) == (5, 2 * 16 // 4)  # two passes on average
+    assert result.step_seconds > 0 and result.evaluation_seconds > 0
+    epoch = result.steps * result.step_seconds + result.evaluation_seconds
+    assert result.hours == pytest.approx(5 * epoch / 3600)
+
+
+def test_what_a_machine_lacks_is_a_finding(tiny_manifest, tmp_path, capsys, monkeypatch):
+    def fails(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(machine, "no_gpu_messages", tuple)
+    monkeypatch.setattr(machine, "unused_gpu_reason", lambda: "tensorflow uses none of this machine's GPUs")
+    monkeypatch.setattr(machine, "_xla_trial", fails)
+    monkeypatch.setattr(machine, "forecast", fails)
+    found = findings(capsys, *machine_recipe(tmp_path, tiny_manifest))
+    of_machine = [(each["severity"], each["check"], each["detail"]) for each in found][-3:]
+    assert [pair[:2] for pair in of_machine] == [
+        (WARNING, "unused-gpu"),
+        (WARNING, "xla-fails"),
+        (ERROR, "step-fails"),
+    ]
+    assert "data.batch_frames=6000" in of_machine[2][2]
+
+
+# --- the report -------------------------------------------------------------------------------------------
+
+
+def test_equal_findings_are_one_line_with_a_count_and_three_examples(corpus, capsys):
+    for row in corpus.lists["train"][:5]:
+        row["hanzi"] += "妈"
+    corpus.write()
+    assert doctor.main([str(corpus.folder), "--no-audio"]) == 1
+    first, total = capsys.readouterr().out.splitlines()
+    assert first.startswith(
+        f"error    {corpus.folder / 'train.tsv'}  syllables and hanzi differ in number, 5 times"
+    )
+    assert first.count("; ") == 3 and first.endswith("or take the line out  [unequal-length]")
+    assert total == "5 errors"
+    assert doctor.main([str(corpus.folder), "--no-audio", "--all"]) == 1
+    assert len(capsys.readouterr().out.splitlines()) == 6
+
+
+def test_each_check_is_listed_with_a_line(capsys):
+    assert doctor.main(["--list"]) == 0
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    planted = [*TEXT_FAULTS.values(), *AUDIO_FAULTS.values(), *RUN_FAULTS.values()]
+    listed = {name for name, _ in lines}
+    assert len(listed) == len(lines)
+    assert {check for _, expected in planted for _, check in expected} <= listed
+    assert all(len(text) > 20 for _, text in lines)
+
+
+@pytest.mark.parametrize("arguments", [["nowhere"], ["seed=3"], ["{tmp}"], ["--overfit", "{manifest}"]])
+def test_a_wrong_command_line_is_told(arguments, tmp_path, pristine):
+    from utils.errors import UserError
+
+    with pytest.raises(UserError):
+        doctor.main([word.format(tmp=tmp_path, manifest=pristine.folder / "train.tsv") for word in arguments])

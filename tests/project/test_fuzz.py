@@ -1,0 +1,456 @@
+"""Mutated recordings, lists, corpora, configs and runs → values or one of our errors, and nothing else.
+
+No other exception, no warning of NumPy, no hang, no memory without bounds. Each case has a generator of its
+own, [size of the target, case], so one that fails can be repeated alone. Every second mutation of a file hits
+its header. 680 cases by default, 27,200 with ``--nightly``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import lzma
+import resource
+import signal
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+import keras
+import numpy as np
+import psutil
+import pytest
+import soundfile
+import yaml
+
+from data.corpora import aishell1, common_voice, kaldi, magicdata, manifest_lists, primewords, stcmds, thchs30
+from data.corpora.tools.preparation import prepare
+from data.features.augment import AugmentConfig
+from data.features.keys import feature_keys
+from data.features.shards import read_features, read_index, write_shard
+from data.manifest import read_manifest, read_transcripts
+from data.text.pinyin_pairs import pairs_from_text
+from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
+from model_language.ngram.syllables import load_syllable_ngram
+from model_language.registry import load_converter
+from model_language.vocabulary.lexicon import Lexicon
+from model_language.vocabulary.symbols import build_symbols
+from preflight.checks.audio_measurements import measure
+from preflight.examine import examine_texts
+from preflight.findings import format_findings
+from preflight.listings import read_listing
+from preflight.recipes import examine_run, recipe_of_run
+from tests.support.corpus_files import wav, write
+from tests.support.mutations import mutate_bytes, mutate_text
+from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from training.run import RECIPES
+from utils.audio.reading import read_audio, seconds_and_rate
+from utils.config import load_config, to_plain
+from utils.errors import UserError
+from utils.features.speech import FeatureConfig, extract_features
+from utils.run_folder.run import RunFolder, start_run
+from utils.vocabulary import Vocabulary
+
+ROOT = Path(__file__).parents[2]
+TIMES_NIGHTLY = 40
+CPU_SECONDS = 10  # for one case; the usual is some ms
+MORE_MEMORY = 1 << 30  # bytes
+SMALL, NO_COPIES = FeatureConfig(bins=16), AugmentConfig(copies=0)
+
+
+def mutated_text(content: bytes, rng: np.random.Generator) -> bytes:
+    return mutate_text(content.decode(), rng)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is mutated, and who must bear it.
+
+    Attributes:
+        cases: by default.
+        name: of the file that is mutated, in a folder of the target's own.
+        read: is given the file; what it gives, as text, tells how many cases differ.
+        seeds: sound contents.
+        mutate: (content, generator) → mutated content.
+        around: other files of the folder, which stay sound.
+    """
+
+    cases: int
+    name: str
+    read: Callable[[Path], object]
+    seeds: Sequence[bytes]
+    mutate: Callable[[bytes, np.random.Generator], bytes] = mutated_text
+    around: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@contextmanager
+def bounds() -> Iterator[None]:
+    """Warnings become errors; more CPU time or memory than a case may take becomes one as well."""
+
+    def too_long(number: int, frame: object) -> None:
+        raise AssertionError(f"more than {CPU_SECONDS} s")
+
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    most = psutil.Process().memory_info().vms + MORE_MEMORY
+    handler = signal.signal(signal.SIGPROF, too_long)
+    resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+    try:
+        with (
+            warnings.catch_warnings(action="error"),
+            np.errstate(divide="raise", over="raise", invalid="raise"),
+        ):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        resource.setrlimit(resource.RLIMIT_AS, before)
+        signal.signal(signal.SIGPROF, handler)
+
+
+def bear(target: Target, folder: Path, times: int) -> None:
+    """Give the target all its mutated files; each must give a value or one of our errors."""
+    for name, content in {**target.around, target.name: b""}.items():
+        write(folder / name, content)
+    path = folder / target.name
+    path.write_bytes(target.seeds[0])
+    outcomes = {str(target.read(path))}
+    with bounds():
+        for case in range(target.cases * times):
+            rng = np.random.default_rng([target.cases, case])
+            content = target.mutate(target.seeds[rng.integers(len(target.seeds))], rng)
+            path.write_bytes(content)
+            signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+            try:
+                outcomes.add(str(target.read(path)))
+            except UserError as error:
+                outcomes.add(f"{error.what} {error.hint}")
+            except BaseException as error:
+                kept = folder.parent / f"case_{case}_{path.name}"
+                kept.write_bytes(content)
+                error.add_note(f"case {case} of {target.read.__name__}, {kept}")
+                raise
+    assert len(outcomes) > 1, "all is as with the sound file: these are no mutations"
+
+
+# Recordings
+
+
+def recordings() -> list[bytes]:
+    """A short sound in what corpora and people have: WAV in its forms, FLAC, OGG, MP3, AIFF and others."""
+    rng, contents = np.random.default_rng(0), []
+    for form, subtype, rate, channels in (
+        *(("WAV", kind, 16_000, 1) for kind in ("PCM_16", "PCM_24", "FLOAT", "DOUBLE", "ULAW", "MS_ADPCM")),
+        *(("WAV", "PCM_U8", 8_000, 2), ("WAVEX", "PCM_16", 44_100, 2), ("RF64", "PCM_16", 16_000, 1)),
+        *(("FLAC", "PCM_16", 16_000, 1), ("FLAC", "PCM_24", 48_000, 2), ("AIFF", "PCM_16", 16_000, 1)),
+        *(("OGG", "VORBIS", 16_000, 1), ("OGG", "OPUS", 48_000, 2), ("MP3", "MPEG_LAYER_III", 22_050, 1)),
+        *(("AU", "PCM_16", 16_000, 1), ("CAF", "PCM_16", 16_000, 1), ("W64", "PCM_16", 16_000, 1)),
+    ):
+        samples = 0.3 * np.sin(np.arange(rate // 10)[:, None] * 0.2) + 0.01 * rng.normal(
+            size=(rate // 10, channels)
+        )
+        file = io.BytesIO()
+        soundfile.write(file, samples, rate, format=form, subtype=subtype)
+        contents.append(file.getvalue())
+    return contents
+
+
+RECORDINGS = recordings()
+
+
+def hear(path: Path) -> None:
+    seconds, _ = seconds_and_rate(path)
+    assert 0 < seconds < 1e9
+    assert measure(str(path)).seconds >= 0
+    samples = read_audio(path)
+    assert samples.ndim == 1 and np.isfinite(samples).all() and np.abs(samples).max() <= 1.0
+    assert np.isfinite(extract_features(samples[:160_000], SMALL)).all()
+
+
+# Lists
+
+MANIFEST = (
+    "id\taudio\tseconds\tspeaker\tpinyin\thanzi\tspoken_pinyin\n"
+    "a1\twav/a1.wav\t1.250\tS1\tni3 hao3\t你好\tni2 hao3\n"
+    "a2\twav/a2.wav\t0.500\tS1\tma1\t妈\t\n"
+    "b1\t../b/b1.wav\t12\tS2\tlü4 se4 huar1\t绿色花\t\n"
+).encode()
+TRANSCRIPTS = "a1\tni3 hao3\t你好\nb2\tlv4 se4\t绿色\nc3\tzhong1 guo2 ren2\t中国人\n".encode()
+
+
+def look_at_list(path: Path) -> None:
+    with suppress(UserError):
+        examine_texts([read_listing(path)])
+    utterances = read_manifest(path)
+    keys, _ = feature_keys(utterances, SMALL, NO_COPIES, seed=0)
+    assert len(keys) == len(utterances)
+    for utterance in utterances:
+        with suppress(UserError):
+            read_audio(utterance.audio)
+
+
+def read_texts(path: Path) -> None:
+    pairs = pairs_from_text(path).pairs
+    assert all(len(pair.pinyin) == len(pair.hanzi) for pair in pairs)
+
+
+def mutated_xz(content: bytes, rng: np.random.Generator) -> bytes:
+    if rng.random() < 0.5:
+        return lzma.compress(mutate_text(lzma.decompress(content).decode(), rng))
+    return mutate_bytes(content, rng)
+
+
+# Corpora: one file is mutated, the others are sound
+
+WAV = wav()
+TRN = "绿 是 阳春\nlv4 shi4 yang2 chun1\nl v4 sh ix4 ii iang2 ch un1\n".encode()
+SET1 = [{"id": f"{n}", "file": f"{n:08x}-c450.wav", "user_id": f"{n}", "text": "你 好"} for n in range(3)]
+COMMON_VOICE = "client_id\tpath\tsentence\tup_votes\n" + "".join(
+    f"anna{n}\tclip_{n}.mp3\t“海珊”号，是一艘船。\t2\n" for n in range(3)
+)
+SCP, TEXT = b"a wav/a.wav\nb wav/b.wav\nc wav/a.wav\n", "a 他 跑 得 很快\nb 我 去 银 行\nc 再见\n".encode()
+SEGMENT_TEXT = "a-1 你好\na-2 再见\nb-1 你好\n".encode()
+SEGMENTS = b"a-1 a 0.00 0.04\na-2 a 0.05 -1\nb-1 b 0.01 0.09\n"
+KALDI = {"data/wav/a.wav": WAV, "data/wav/b.wav": WAV, "data/wav.scp": SCP, "data/text": TEXT}
+AISHELL = "".join(f"BAC009S0002W012{n} 而 对 楼市 成交\n" for n in range(3)).encode()
+ST = "ST-CMDS-20170001_1-OS"
+
+
+def prepared(module: ModuleType) -> Callable[[Path], object]:
+    """What prepares the corpus whose file is given; its folder is ``root`` among the parents."""
+
+    def read(path: Path) -> object:
+        root = next(parent for parent in path.parents if parent.name == "root")
+        output = root.with_name("output")
+        corpus = module.corpus_into(output) if module is kaldi else module.CORPUS
+        summary = prepare(corpus, root, output, workers=1)
+        speakers = {u.speaker for split in summary["splits"] for u in read_manifest(output / f"{split}.tsv")}
+        return summary["rejected"], summary["notes"], sorted(speakers)
+
+    return read
+
+
+def corpus(
+    module: ModuleType, name: str, content: bytes, around: Mapping[str, bytes], cases: int = 12
+) -> Target:
+    sound = {f"root/{other}": data for other, data in around.items()}
+    return Target(cases, f"root/{name}", prepared(module), [content], around=sound)
+
+
+CORPORA = {
+    "thchs30": corpus(
+        thchs30,
+        "data/A11_0.wav.trn",
+        TRN,
+        {
+            "data/A11_0.wav": WAV,
+            "train/A11_0.wav": b"../data/A11_0.wav",
+            "train/A11_0.wav.trn": b"../data/A11_0.wav.trn",
+            "data/A11_1.wav": WAV,
+            "data/A11_1.wav.trn": TRN,
+            "train/A11_1.wav": b"../data/A11_1.wav",
+        },
+    ),
+    "thchs30 pointer": corpus(
+        thchs30,
+        "train/A11_0.wav.trn",
+        b"../data/A11_0.wav.trn",
+        {"data/A11_0.wav": WAV, "data/A11_0.wav.trn": TRN},
+    ),
+    "aishell1": corpus(
+        aishell1,
+        "transcript/aishell_transcript_v0.8.txt",
+        AISHELL,
+        {f"wav/train/S0002/BAC009S0002W012{n}.wav": WAV for n in range(3)},
+    ),
+    "stcmds": corpus(
+        stcmds,
+        f"{ST}/20170001P00001A0001.txt",
+        "刚才电脑卡着了".encode(),
+        {f"{ST}/20170001P00001A0001.wav": WAV},
+    ),
+    "primewords": corpus(
+        primewords,
+        "set1_transcript.json",
+        json.dumps(SET1, ensure_ascii=False).encode(),
+        {f"audio_files/0/{one['file']}": WAV for one in SET1},
+    ),
+    "magicdata": corpus(
+        magicdata,
+        "train/TRANS.txt",
+        "UtteranceID\tSpeakerID\tTranscription\n38_5716_1.wav\t38_5716\t[FIL]天气寒冷，保暖哦！\n".encode(),
+        {"train/38_5716/38_5716_1.wav": WAV},
+    ),
+    "common_voice": corpus(
+        common_voice,
+        "train.tsv",
+        COMMON_VOICE.encode(),
+        {
+            "dev.tsv": COMMON_VOICE.encode(),
+            "test.tsv": COMMON_VOICE.encode(),
+            "clips/clip_0.mp3": RECORDINGS[-4],
+        },
+    ),
+    "kaldi wav.scp": corpus(kaldi, "data/wav.scp", SCP, KALDI),
+    "kaldi text": corpus(kaldi, "data/text", TEXT, KALDI),
+    "kaldi segments": corpus(kaldi, "data/segments", SEGMENTS, {**KALDI, "data/text": SEGMENT_TEXT}),
+    "kaldi utt2spk": corpus(kaldi, "data/utt2spk", b"a s1\nb s2\n", KALDI, cases=8),
+    "listed": corpus(manifest_lists, "train.tsv", MANIFEST, {"wav/a1.wav": WAV}),
+}
+
+LISTS = {
+    "manifest": Target(80, "train.tsv", look_at_list, [MANIFEST], around={"wav/a1.wav": WAV}),
+    "transcripts": Target(30, "list.tsv", read_transcripts, [TRANSCRIPTS]),
+    "text": Target(10, "text.txt", read_texts, ["你好\n绿色的花\n第 3 行\n".encode()]),
+    "compressed text": Target(
+        10, "text.txt.xz", read_texts, [lzma.compress("你好\n绿色\n".encode())], mutated_xz
+    ),
+}
+
+
+# Settings and runs
+
+
+def recipes(task: str) -> list[bytes]:
+    return [path.read_bytes() for path in sorted((ROOT / "configs" / task).glob("*.yaml"))]
+
+
+def read_recipe(path: Path) -> None:
+    task = path.parent.name
+    schema, variants, _ = RECIPES[task]
+    to_plain(load_config(schema, path, [f"task={task}"], variants))
+    read_overrides(path.read_text(encoding="utf-8", errors="surrogateescape"), schema, variants)
+
+
+def read_overrides(text: str, schema: type, variants: object) -> None:
+    """Lines of the recipe as a user would give them to train.py."""
+    for line in text.splitlines()[:5]:
+        with suppress(UserError):
+            load_config(schema, None, [line.replace(": ", "=", 1)], variants)
+
+
+def read_run(path: Path) -> None:
+    run = RunFolder(path.parent)
+    for use in (
+        lambda: start_run(run.path, {"task": "speech"}),
+        lambda: run.manifests("train"),
+        lambda: load_converter(run.path),
+        lambda: load_syllable_ngram(run.path),
+    ):
+        with suppress(UserError):
+            use()
+    format_findings(examine_run(run))
+    recipe_of_run(run)
+
+
+RUN_CONFIG = yaml.safe_dump(
+    {
+        "task": "speech",
+        "seed": 1,
+        "features": {"kind": "filter_bank", "bins": 16, "hop_ms": 10.0},
+        "data": {"train": ["a.tsv"], "weights": [0.5], "dev": ["b.tsv"], "batch_frames": 12000},
+        "model": {"name": "compact", "width": 8, "front_filters": [16, 32]},
+        "optimiser": {"learning_rate": 1.0e-3},
+        "training": {"epochs": 2, "precision": "float32", "profile": "10-20"},
+        "environment": {"python": "3.11.7", "packages": {"keras": "3.15.0"}},
+    }
+).encode()
+
+SETTINGS = {
+    "speech recipe": Target(30, "speech/recipe.yaml", read_recipe, recipes("speech")),
+    "language recipe": Target(30, "language/recipe.yaml", read_recipe, recipes("language")),
+    "config of a run": Target(40, "config.yaml", read_run, [RUN_CONFIG]),
+    "vocabulary": Target(20, "acoustic.txt", Vocabulary.load, [b"a1\na2\nzhong1\n \n_\n"]),
+    "lexicon": Target(10, "lexicon.tsv", Lexicon.load, ["ni3\t你拟\nhao3\t好\n".encode()]),
+}
+
+# What our own programs have written, made when it is asked for
+
+
+def contents(write_into: Callable[[Path], object]) -> dict[str, bytes]:
+    """The files that a call writes into a folder, by the ends of their names."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_into(Path(folder))
+        return {path.name.partition(".")[2]: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+KEYS = (b"a" * 20, b"b" * 20)
+
+
+def features(damaged: str) -> Target:
+    def keep(folder: Path) -> None:
+        values = [np.full((frames, 16), 0.5, np.float16) for frames in (3, 5)]
+        write_shard(folder, KEYS, values)
+
+    def read(path: Path) -> list[object]:
+        for name, content in around.items():  # an index that doesn't fit has been removed
+            write(path.with_name(name), content)
+        shards, places = read_index(path.parent, 16)
+        found: list[object] = [len(shards)]
+        for place in places:
+            offset, frames, expected = (int(place[key]) for key in ("offset", "frames", "sum"))
+            with suppress(UserError):
+                found.append(read_features(str(shards[place["shard"]]), offset, frames, 16, expected).shape)
+        return found
+
+    files = contents(keep)
+    stem = hashlib.blake2b(b"".join(KEYS), digest_size=8).hexdigest()  # the name that the reader expects
+    around = {f"{stem}.{end}": content for end, content in files.items() if end != damaged}
+    return Target(30, f"{stem}.{damaged}", read, [files[damaged]], mutate_bytes)
+
+
+def checkpoint() -> Target:
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
+    optimizer = keras.optimizers.Adam()
+    optimizer.build(model.trainable_variables)
+    files = contents(lambda folder: save_checkpoint(folder / "a.npz", model, optimizer, TrainingState()))
+    return Target(
+        10, "state.npz", lambda path: load_checkpoint(path, model, optimizer), [files["npz"]], mutate_bytes
+    )
+
+
+def ngram() -> Target:
+    pairs = [(("ni3", "hao3"), "你好"), (("lv4", "se4"), "绿色")]
+    symbols, config = build_symbols(pairs), NgramConfig(order=2)
+    files = contents(lambda folder: NgramModel.train(pairs, config, symbols).save(folder / "a.npz"))
+
+    def read(path: Path) -> str:
+        converter = NgramConverter(NgramModel.load(path), symbols, beam=2)
+        return "".join(converter.convert([("ni3", "hao3")]))
+
+    return Target(10, "ngram.npz", read, [files["npz"]], mutate_bytes)
+
+
+WRITTEN = {
+    "index of features": lambda: features("index.npy"),
+    "features": lambda: features("npy"),
+    "checkpoint": checkpoint,
+    "n-gram": ngram,
+}
+
+TARGETS = {
+    "recordings": Target(200, "sound", hear, RECORDINGS, partial(mutate_bytes, donors=RECORDINGS)),
+    **LISTS,
+    **CORPORA,
+    **SETTINGS,
+}
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", TARGETS)
+def test_mutations_give_values_or_our_errors(name, tmp_path, nightly):
+    bear(TARGETS[name], tmp_path / "files", TIMES_NIGHTLY if nightly else 1)
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", WRITTEN)
+def test_damaged_files_of_our_own_are_told(name, tmp_path, nightly):
+    bear(WRITTEN[name](), tmp_path / "files", TIMES_NIGHTLY if nightly else 1)
+
+
+def test_there_are_20000_cases_in_the_nightly_size():
+    assert sum(target.cases for target in TARGETS.values()) * TIMES_NIGHTLY >= 20_000

@@ -1,0 +1,187 @@
+"""prepare, train, test, transcribe killed at random moments → the same command ends as if nothing had been.
+
+Moments are of two kinds: a share of the time that the command takes, and the nth change that it makes to its
+files (before a file is opened for writing, renamed, removed …), so that what lies between two changes is met
+however short it is. After each kill no file is half-written. 7 kills by default, 90 with ``--nightly``.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from data.manifest import read_manifest
+from tests.support.corpus_files import write
+from tests.support.fork_server import Ended, ForkServer
+from tests.support.tiny_commands import (
+    TinyRuns,
+    bytes_of,
+    check_run_is_whole,
+    run_content,
+    temporary_files,
+    without_timing,
+)
+from tests.support.tiny_corpus import write_tiny_corpus
+from utils.run_folder.run import RunFolder
+
+SEED = 20
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that writes into a folder of its own, and what is expected of that folder.
+
+    Attributes:
+        name: one of the server's commands.
+        arguments: given the folder that it writes to.
+        content: of the folder: what must be the same as if nothing had happened.
+        check: raises unless each file of the folder is whole, whether the command came to its end or not.
+    """
+
+    name: str
+    arguments: Callable[[Path], list[object]]
+    content: Callable[[Path], dict[str, object]]
+    check: Callable[[Path], None]
+
+
+def moments(undisturbed: Ended, by_time: int, by_change: int) -> list[dict[str, float]]:
+    """Random moments, one in each stretch of a command's time and of its changes."""
+    rng = np.random.default_rng(SEED)
+    by_change = min(by_change, undisturbed.changes)
+    times = (np.arange(by_time) + rng.random(by_time)) / max(by_time, 1) * undisturbed.seconds
+    changes = (np.arange(by_change) + rng.random(by_change)) / max(by_change, 1) * undisturbed.changes
+    return [*({"after": float(time)} for time in times), *({"at_change": 1 + int(one)} for one in changes)]
+
+
+def killed_and_resumed(
+    server: ForkServer,
+    command: Command,
+    folder: Path,
+    times: tuple[int, int],
+    whole: tuple[Path, Ended] | None = None,
+) -> None:
+    """Undisturbed once (``whole``, if that is done); then for each moment: killed there, started again.
+
+    Args:
+        times: kills by time, kills by change.
+    """
+    folder.mkdir(exist_ok=True)
+    if whole is None:
+        whole = folder / "whole", server.run(command.name, *command.arguments(folder / "whole"))
+    place, undisturbed = whole
+    assert undisturbed.code == 0, undisturbed.output
+    expected = command.content(place)
+    killed = 0
+    for number, moment in enumerate(moments(undisturbed, *times)):
+        place = folder / f"killed_{number}"
+        first = server.run(command.name, *command.arguments(place), **moment)
+        assert first.code in (0, -9), f"{moment}: {first.output}"
+        killed += first.code == -9
+        command.check(place)
+        again = server.run(command.name, *command.arguments(place))
+        assert again.code == 0, f"{moment}: {again.output}"
+        assert command.content(place) == expected, moment
+        assert temporary_files(place) == [], moment
+        shutil.rmtree(place)
+    # One that is to be killed after some time may have come to its end before.
+    assert killed >= min(times[1], undisturbed.changes) + times[0] // 2
+
+
+def part_of(whole: Path) -> Callable[[Path], None]:
+    """What checks that all files of a folder are those of another one."""
+
+    def check(place: Path) -> None:
+        assert bytes_of(place).items() <= bytes_of(whole).items()
+
+    return check
+
+
+@pytest.fixture(scope="module")
+def data_folder(commands: ForkServer) -> Path:
+    """A data folder of Kaldi with segments: manifests are written, and recordings."""
+    root = commands.folder / "kaldi"
+    utterances = read_manifest(write_tiny_corpus(root, utterances=8))
+    for split, chosen in (("train", utterances[:6]), ("dev", utterances[6:])):
+        write(root / split / "wav.scp", "".join(f"{u.id} {u.audio}\n" for u in chosen))
+        write(root / split / "segments", "".join(f"{u.id}-1 {u.id} 0.0 0.5\n" for u in chosen))
+        write(root / split / "text", "".join(f"{u.id}-1 你好\n" for u in chosen))
+    return root
+
+
+def test_prepare(commands, data_folder, nightly):
+    folder = commands.folder / "prepared"
+    command = Command(
+        "prepare kaldi",
+        lambda place: ["prepare", data_folder, "--output", place, "--workers", 1],
+        bytes_of,
+        part_of(folder / "whole"),
+    )
+    killed_and_resumed(commands, command, folder, (10, 40) if nightly else (1, 2))
+
+
+@pytest.mark.timeout(3600)
+def test_train(commands, tiny_runs: TinyRuns, nightly):
+    command = Command(
+        "train",
+        lambda place: tiny_runs.training(place / "run", place / "features"),
+        lambda place: run_content(RunFolder(place / "run")),
+        lambda place: check_run_is_whole(RunFolder(place / "run")),
+    )
+    (commands.folder / "trained").mkdir()
+    (commands.folder / "trained" / "run").symlink_to(tiny_runs.speech)
+    whole = commands.folder / "trained", tiny_runs.trained
+    killed_and_resumed(commands, command, commands.folder / "runs", (8, 10) if nightly else (1, 1), whole)
+
+
+# A file is opened, renamed into place, and its temporary name removed; four epochs write the history.
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("change", [3 * 3 + 2, 3 * 3 + 3], ids=["before its last row", "after its last row"])
+def test_the_history_is_whole_after_a_kill_at_the_end_of_the_last_epoch(commands, tiny_runs, change):
+    place = commands.folder / f"history_{change}"
+    arguments = tiny_runs.training(place, commands.folder / "features")
+    killed = commands.run("train", *arguments, at_change=change, of=RunFolder(place).history.name)
+    assert killed.code == -9, killed.output
+    again = commands.run("train", *arguments)
+    assert again.code == 0, again.output
+    assert run_content(RunFolder(place)) == run_content(RunFolder(tiny_runs.speech))
+
+
+def results_of(place: Path) -> dict[str, object]:
+    results = json.loads((place / "results.json").read_text(encoding="utf-8"))
+    return {**without_timing(results), "hypotheses": (place / "hypotheses.tsv").read_bytes()}
+
+
+def check_results(place: Path) -> None:
+    """Where there are results, the hypotheses are those that they were counted from."""
+    if (place / "results.json").exists():
+        results = results_of(place)
+        assert results["utterances"] == results["hypotheses"].count(b"\n") - 1
+
+
+@pytest.mark.timeout(3600)
+def test_test(commands, tiny_runs: TinyRuns, nightly):
+    command = Command(
+        "test",
+        lambda place: ["pipeline", tiny_runs.speech, tiny_runs.language, "--output", place],
+        results_of,
+        check_results,
+    )
+    killed_and_resumed(commands, command, commands.folder / "results", (6, 5) if nightly else (0, 1))
+
+
+@pytest.mark.timeout(3600)
+def test_transcribe(commands, tiny_runs: TinyRuns, nightly):
+    folder, recordings = commands.folder / "transcripts", tiny_runs.utterances[0].audio.parent
+    command = Command(
+        "transcribe",
+        lambda place: [recordings, *tiny_runs.both, "--format", "srt", "--output", place],
+        bytes_of,
+        part_of(folder / "whole"),
+    )
+    killed_and_resumed(commands, command, folder, (3, 8) if nightly else (0, 1))

@@ -1,0 +1,266 @@
+"""The architecture, held on the syntax trees: who may import whom, and how a module looks."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from training.run import RECIPES
+from utils.config import load_config
+
+ROOT = Path(__file__).parents[2]
+# The rooms from the lowest tier up. A module imports from its own room and from lower tiers only; rooms of
+# the same tier do not know each other. Scripts are above all rooms.
+TIERS = (
+    ("utils",),
+    ("data", "model_keyword", "model_language", "model_speech"),
+    ("analysis", "streaming"),
+    ("bundle", "recognition", "training"),
+    ("keywords", "preflight"),
+)
+PACKAGES = tuple(room for tier in TIERS for room in tier)
+TIER_OF = {room: number for number, tier in enumerate(TIERS) for room in tier}
+MOST_MODULES = 14  # of a folder, __init__.py apart
+CATALOGUES = {"data/corpora", "model_keyword/models", "model_language/networks", "model_speech/models"}
+MODULES = sorted(
+    path
+    for folder in (ROOT, *(ROOT / name for name in PACKAGES))
+    for path in (folder.glob("*.py") if folder == ROOT else folder.rglob("*.py"))
+)
+SCRIPTS = {path.stem for path in MODULES if path.parent == ROOT}
+FRAMEWORKS = {"keras", "tensorflow", "jax", "torch"}
+# Imports inside a function. Scripts may (utils/backend/quiet.py says why: --help answers without loading
+# TensorFlow); elsewhere only what is optional: the synthesiser, the backend that KERAS_BACKEND names, and
+# networks where an n-gram model will do.
+LATE_IMPORTS = {
+    "utils/backend/quiet.py": {"keras", "tensorflow"},
+    "data/synthesis/espeak.py": {"espeakng_loader"},
+    "training/backends/step.py": {"tensorflow", "jax", "torch"},
+    "training/profiling.py": {"tensorflow"},
+    "utils/backend/devices.py": {"keras", "tensorflow", "jax", "torch"},
+    "utils/run_folder/lock.py": {"fcntl"},
+    "preflight/machine.py": {"tensorflow", "jax"},
+    "model_language/pinyin_to_hanzi.py": {"model_language"},
+    "keywords/wake_word.py": {"bundle", "training"},  # as a script: a wrong word is told at once
+    "utils/mandarin/pypinyin_data.py": {"pypinyin"},
+    "utils/run_folder/checksums.py": {"fcntl"},
+}
+ENTRIES = {"__name__ == '__main__'", "TYPE_CHECKING"}
+LONGEST = 400
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def part(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(node: ast.AST) -> set[str]:
+    """First names of all modules imported anywhere inside ``node``."""
+    found = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in inner.names}
+        elif isinstance(inner, ast.ImportFrom):
+            assert inner.level == 0, f"line {inner.lineno}: relative import, write the whole name"
+            found.add((inner.module or "").partition(".")[0])
+    return found
+
+
+PATHS = {name(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in MODULES}
+
+
+def functions(node: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [inner for inner in ast.walk(node) if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def public_definitions(module: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
+    """Functions and classes of the module, and methods of its classes, but for names with an underscore."""
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name[0] != "_"]
+    return [
+        node
+        for owner in (module, *classes)
+        for node in owner.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_"
+    ]
+
+
+def test_there_is_something_to_look_at():
+    assert {part(path) for path in MODULES} >= {*PACKAGES, "train"}
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Names of our modules that ``path`` imports anywhere, also for type checking only."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (names & PATHS.keys()) | {node.module}
+    return found & PATHS.keys()
+
+
+def room_of(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def test_imports_go_downward():
+    """Tier by tier, in all sub-folders, without exceptions."""
+    offences = []
+    for path in MODULES:
+        room = part(path)
+        for module in imported_modules(path):
+            other = room_of(module)
+            if other in SCRIPTS:
+                offences.append(f"{name(path)} imports the script {module}")
+            elif room not in SCRIPTS and room != other and TIER_OF[room] <= TIER_OF[other]:
+                offences.append(f"{name(path)} imports {module}")
+        offences += [
+            f"{name(path)} imports {module}" for module in imports(tree(path)) & {"tests", "benchmarks"}
+        ]
+    assert not offences
+
+
+def test_no_module_imports_itself_through_others():
+    waiting = {name: imported_modules(path) - {name} for name, path in PATHS.items()}
+    while free := [module for module, others in waiting.items() if not others & waiting.keys()]:
+        for module in free:
+            del waiting[module]
+    assert not waiting, "these modules, and what imports them, form a circle"
+
+
+def test_folders_stay_small():
+    """A folder that is a catalogue, with one corpus or one network a file, may hold more."""
+    sizes = Counter(path.parent for path in MODULES if path.name != "__init__.py" and path.parent != ROOT)
+    crowded = {name(folder): size for folder, size in sizes.items() if size > MOST_MODULES}
+    assert crowded.keys() <= CATALOGUES, crowded
+
+
+def test_every_folder_says_what_it_is_for():
+    """Three to ten lines: what comes in, what goes out, in which order to read the files."""
+    folders = {path.parent for path in MODULES if path.parent != ROOT}
+    lengths = {}
+    for folder in folders:
+        text = ast.get_docstring(tree(folder / "__init__.py")) or ""
+        order = re.search(r"Read\s``|to\sread\sfirst|the\sshortest", text)
+        lengths[name(folder)] = len(text.splitlines()) * bool(order)
+    assert not {folder: lines for folder, lines in lengths.items() if not 3 <= lines <= 10}
+
+
+def test_no_module_shadows_the_standard_library():
+    """At the top, where Python looks first; ``test.py`` is a name that the users chose."""
+    tops = {*PACKAGES, *SCRIPTS, *(folder.name for folder in ROOT.iterdir() if folder.is_dir())}
+    assert tops & sys.stdlib_module_names <= {"test"}
+
+
+def test_data_and_analysis_know_no_models_and_models_no_single_backend():
+    frameworks = {"data": FRAMEWORKS, "analysis": FRAMEWORKS}
+    frameworks |= dict.fromkeys(("model_speech", "model_language"), FRAMEWORKS - {"keras"})
+    offences = [
+        f"{name(path)} imports {module}"
+        for path in MODULES
+        for module in imports(tree(path)) & frameworks.get(part(path), set())
+    ]
+    assert not offences
+
+
+def test_imports_are_at_the_top():
+    offences = [
+        f"{name(path)}:{function.lineno} imports {module}"
+        for path in MODULES
+        if part(path) not in SCRIPTS
+        for function in functions(tree(path))
+        for module in imports(function) - LATE_IMPORTS.get(name(path), set())
+    ]
+    assert not offences
+
+
+def test_what_is_imported_at_the_top_is_required():
+    """An import at the top of a module fails for everybody whose environment lacks the package."""
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    required = {re.split(r"[<>=]", line)[0].lower() for line in lines if line and line[0] != "#"}
+    distributions = packages_distributions()
+    offences = [
+        f"{name(path)} imports {module}"
+        for path in MODULES
+        for node in tree(path).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for module in imports(node) & (set(distributions) - {"jax", "torch"})  # a step_*.py of each backend
+        if not required & {each.lower().replace("_", "-") for each in distributions[module]}
+    ]
+    assert not offences
+
+
+def test_nothing_happens_at_import():
+    """Module level: docstring, imports, definitions, constants, and the call of main in a script."""
+    harmless = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
+    offences = []
+    for path in MODULES:
+        for node in tree(path).body:
+            is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            is_entry = isinstance(node, ast.If) and ast.unparse(node.test) in ENTRIES
+            if not (isinstance(node, harmless) or is_text or is_entry):
+                offences.append(f"{name(path)}:{node.lineno} runs at import: {ast.unparse(node)[:60]}")
+    assert not offences
+
+
+def test_modules_stay_short():
+    lengths = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    assert not {module: lines for module, lines in lengths.items() if lines > LONGEST}
+
+
+def test_what_is_public_says_what_it_does():
+    offences = []
+    for path in filter(lambda path: path.read_text(encoding="utf-8").strip(), MODULES):
+        if not ast.get_docstring(tree(path)):
+            offences.append(f"{name(path)} doesn't say its place in the flow")
+        offences += [
+            f"{name(path)}:{node.lineno} {node.name} has no docstring"
+            for node in public_definitions(tree(path))
+            if not ast.get_docstring(node)
+        ]
+    assert not offences
+
+
+def test_no_place_of_one_machine_is_written_down():
+    place = re.compile(r"(?<![\w.])(/work|/root|/home)\b|shared/data")
+    offences = [
+        f"{name(path)}:{number} names {found[0]}"
+        for path in MODULES
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (found := place.search(line))
+    ]
+    assert not offences
+
+
+def test_every_python_folder_is_known_here():
+    folders = [path for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    with_code = {folder.name for folder in folders if next(folder.rglob("*.py"), None)}
+    assert with_code <= {*PACKAGES, "tests", "benchmarks", "examples"}
+
+
+CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=name)
+def test_every_recipe_loads_and_begins_with_its_command(path):
+    first_lines = path.read_text(encoding="utf-8").partition("\n\n")[0]
+    assert re.search(rf"python train\.py (\w+) --config {name(path)}|python -m benchmarks\.\w+", first_lines)
+    task = next(task for task in RECIPES if task in name(path))
+    schema, variants, _ = RECIPES[task]
+    load_config(schema, path, variants=variants)

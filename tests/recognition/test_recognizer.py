@@ -1,0 +1,457 @@
+"""recognition/recognizer.py, model_speech/acoustic_model.py, decoder.py: the same words however they are
+cut and batched."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from concurrent.futures import BrokenExecutor, Future
+from contextlib import nullcontext
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import recognition.recognizer as recognizer_module
+from data.manifest import read_manifest
+from model_speech.acoustic_model import AcousticModel, load_acoustic_model
+from model_speech.ctc.prefix_beam import Hypothesis
+from model_speech.registry import MODELS
+from recognition.recognizer import Recognizer, load_converter, load_joint_search, syllable_times
+from recognition.voice_activity import Stretch
+from utils.audio.reading import write_wav
+from utils.backend.weights import save_weights
+from utils.errors import AudioError, ConfigError, RunError, VocabularyError
+from utils.features.speech import FeatureConfig, extract_features
+from utils.files import write_text
+from utils.hypotheses.recognition import Ending, Segment
+from utils.run_folder import checksums
+from utils.run_folder.run import RunFolder
+from utils.vocabulary import BLANK, SPACE, Vocabulary
+
+RATE = 16_000
+NOISE = np.random.default_rng(0).normal(0, 0.1, 5 * RATE).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def acoustic(speech_run: Path) -> AcousticModel:
+    return load_acoustic_model(speech_run)
+
+
+class Scripted:
+    """An acoustic model that 'hears' what the samples say: each 0.1 s of a constant level is a token.
+
+    Level k / 100 is the token before the k-th (0 the blank, the last one); the next best guess is the
+    token after it.
+    """
+
+    vocabulary = Vocabulary(("ma1", "ni3", "hao3", "wo3", SPACE, BLANK))
+    features = FeatureConfig(kind="spectrogram", frame_ms=100.0, hop_ms=100.0, bins=1, normalise="none")
+    frame_seconds = 0.1
+
+    def __init__(self):
+        self.batches: list[int] = []
+
+    def logits(self, features):
+        self.batches.append(len(features))
+        lengths = np.array([len(one) for one in features], dtype=np.int32)
+        logits = np.zeros((len(features), lengths.max(), len(self.vocabulary)), np.float32)
+        for row, one in zip(logits, features, strict=True):
+            # |FFT| at 0 Hz of 1600 samples at level k / 100 under a Hamming window: its sum is 0.54 x 1600.
+            level = np.expm1(one[:, 0].astype(float)) / (32768.0 * 0.54 * 1600)
+            tokens = np.rint(level * 100).astype(int) - 1
+            row[np.arange(len(one)), tokens] = 10.0
+            row[np.arange(len(one)), (tokens + 1) % 4] = 5.0
+        return logits, lengths
+
+
+class Echo:
+    """A converter that writes the first letter of each syllable, and counts how often it is asked."""
+
+    calls = 0
+
+    def convert(self, sentences):
+        self.calls += 1
+        return ["".join(syllable[0] for syllable in sentence) for sentence in sentences]
+
+
+def _speak(text: str) -> np.ndarray:
+    """Samples for :class:`Scripted`: 0.1 s a token; '-' is the space, '.' the blank."""
+    names = {".": 0, "m": 1, "n": 2, "h": 3, "w": 4, "-": 5}
+    return np.repeat([names[letter] / 100 for letter in text], 1600).astype(np.float32)
+
+
+def test_scripted_recognition():
+    (heard,) = Recognizer(Scripted(), Echo()).recognise([("one", _speak(".m.n-h.."))])
+    assert heard.pinyin == ("ma1", "ni3", "hao3")
+    assert heard.hanzi == "mnh"
+    assert heard.seconds == pytest.approx(0.8)
+    assert heard.times == (
+        pytest.approx((0.0, 0.25)),
+        pytest.approx((0.25, 0.45)),
+        pytest.approx((0.45, 0.8)),
+    )
+    assert (heard.n_best[0].pinyin, heard.n_best[0].score) == (heard.pinyin, heard.score)
+
+
+def test_without_a_second_stage_there_are_no_hanzi():
+    (heard,) = Recognizer(Scripted()).recognise([("one", _speak("m.m"))])
+    assert (heard.pinyin, heard.hanzi) == (("ma1", "ma1"), "")
+
+
+def test_many_recordings_share_batches_and_keep_their_order():
+    acoustic, converter = Scripted(), Echo()
+    texts = ["m.n", "h", "w.h.n.m", ".", "n"] * 8
+    heard = list(Recognizer(acoustic, converter).recognise((str(i), _speak(t)) for i, t in enumerate(texts)))
+    assert [one.id for one in heard] == [str(i) for i in range(40)]
+    assert ["".join(one.hanzi) for one in heard] == [t.replace(".", "") for t in texts]
+    assert (len(acoustic.batches), converter.calls) == (1, 1)
+
+
+def test_output_does_not_depend_on_windows_and_batches(monkeypatch):
+    sources = [(str(i), _speak("m.n.h-w."[: i % 8 + 1] * (i % 3 + 1))) for i in range(30)]
+    at_once = list(Recognizer(Scripted(), Echo()).recognise(sources))
+    monkeypatch.setattr(recognizer_module, "LONGEST_PIECE", 100.0)
+    monkeypatch.setattr(recognizer_module, "WINDOW_SECONDS", 3.0)
+    monkeypatch.setattr(recognizer_module, "BATCH_FRAMES", 20)
+    acoustic = Scripted()
+    assert list(Recognizer(acoustic, Echo()).recognise(sources)) == at_once
+    assert len(acoustic.batches) > 10
+    assert max(acoustic.batches) > 1
+
+
+def test_silence_gives_an_empty_recognition():
+    (heard,) = Recognizer(Scripted(), Echo()).recognise([("one", _speak("...."))])
+    assert (heard.pinyin, heard.hanzi, heard.times) == ((), "", ())
+
+
+def test_n_best():
+    (heard,) = Recognizer(Scripted(), Echo(), beam=8, n_best=3).recognise([("one", _speak("m.h"))])
+    assert heard.n_best[0].pinyin == ("ma1", "hao3")
+    assert len({one.pinyin for one in heard.n_best}) == 3
+    scores = [one.score for one in heard.n_best]
+    assert scores == sorted(scores, reverse=True)
+    assert all(one.hanzi == "".join(s[0] for s in one.pinyin) for one in heard.n_best)
+
+
+def test_n_best_without_spaces_has_no_twins():
+    recognizer = Recognizer(Scripted(), beam=4, n_best=4)
+    hypotheses = [Hypothesis((0, 4, 1), -1.0, (0, 1, 2)), Hypothesis((0, 1), -2.0, (0, 2))]
+    piece = type("Piece", (), {"start": 0.0, "seconds": 1.0})
+    (reading,) = recognizer._readings(piece, hypotheses)
+    assert (reading.pinyin, reading.score) == (("ma1", "ni3"), -1.0)
+
+
+def _every_ten_seconds(blocks, rate, longest):
+    """Stands in for the voice activity: this file's 'speech' is none."""
+    samples = np.concatenate(list(blocks))
+    for start in range(0, len(samples), 10 * rate):
+        yield Stretch(start, samples[start : start + 10 * rate])
+
+
+def test_n_best_of_a_long_recording_combines_its_pieces(monkeypatch):
+    monkeypatch.setattr(recognizer_module, "whole_or_stretches", _every_ten_seconds)
+    text = "m.h." * 40 + "." * 20 + "n.w." * 40  # 34 s
+    (heard,) = Recognizer(Scripted(), Echo(), beam=4, n_best=4).recognise([("long", _speak(text))])
+    assert heard.hanzi == text.replace(".", "")
+    assert heard.seconds == pytest.approx(34.0)
+    assert len(heard.n_best) == 4
+    assert len({one.pinyin for one in heard.n_best}) == 4
+    starts = [start for start, _ in heard.times]
+    assert starts == sorted(starts)
+    assert heard.times[-1][0] > 33.0
+    assert heard.times[0] == pytest.approx((0.0, 0.15))
+
+
+def test_more_readings_than_beam_is_refused():
+    with pytest.raises(ConfigError, match="3 readings from a beam of 2"):
+        Recognizer(Scripted(), beam=2, n_best=3)
+
+
+def test_a_bad_file_is_raised_or_reported(tmp_path: Path):
+    bad = tmp_path / "bad.wav"
+    bad.write_text("no audio")
+    sources = [("good", _speak("m")), ("bad", bad), ("none", np.zeros(0, np.float32)), ("last", _speak("n"))]
+    with pytest.raises(AudioError, match=r"bad\.wav"):
+        list(Recognizer(Scripted()).recognise(sources))
+    reported = []
+    heard = list(
+        Recognizer(Scripted()).recognise(sources, on_error=lambda name, error: reported.append(name))
+    )
+    assert [one.id for one in heard] == ["good", "last"]
+    assert reported == ["bad", "none"]
+
+
+def test_syllable_times_meet_half_way_and_stay_near():
+    assert syllable_times([], 0.1, 1.0) == []
+    assert syllable_times([4], 0.1, 1.0) == [pytest.approx((0.2, 0.7))]
+    times = syllable_times([0, 1, 9], 0.1, 0.93)
+    assert times == [pytest.approx((0.0, 0.1)), pytest.approx((0.1, 0.4)), pytest.approx((0.68, 0.93))]
+
+
+def test_segments_have_times_in_the_recording_and_an_ending(monkeypatch):
+    monkeypatch.setattr(recognizer_module, "whole_or_stretches", _every_ten_seconds)
+    sources = [("long", _speak("m" + "." * 199 + "h..")), ("short", _speak("n"))]
+    found = [(name, list(events)) for name, events in Recognizer(Scripted(), Echo()).segments(sources)]
+    assert [name for name, _ in found] == ["long", "short"]
+    *segments, ending = found[0][1]
+    assert [(one.start, pytest.approx(one.end), one.best.hanzi) for one in segments] == [
+        (0, 10, "m"),
+        (10, 20, ""),
+        (20, 20.3, "h"),
+    ]
+    assert segments[2].times == (pytest.approx((20.0, 20.3)),)
+    assert ending == Ending(pytest.approx(20.3))
+
+
+def test_segments_come_before_the_recording_has_ended(monkeypatch):
+    read = []
+
+    def blocks():
+        for second in range(60):
+            read.append(second)
+            yield _speak("m.n.h.w.m.")
+
+    def as_they_come(blocks, rate, longest):
+        yield from (Stretch(n * rate, block) for n, block in enumerate(blocks))
+
+    monkeypatch.setattr(recognizer_module, "whole_or_stretches", as_they_come)
+    recognizer = Recognizer(Scripted(), Echo(), window_seconds=0)
+    ((_, events),) = itertools.islice(recognizer.segments([("live", blocks())]), 1)
+    assert next(events).best.hanzi == "mnhwm"
+    assert len(read) == 1
+    assert sum(isinstance(event, Segment) for event in events) == 59
+
+
+def test_what_breaks_off_ends_with_its_error():
+    def blocks():
+        yield _speak("m.n.")
+        raise AudioError("cut off", where="talk")
+
+    sources = [("a", blocks()), ("b", _speak("h"))]
+    events, others = (list(events) for _, events in Recognizer(Scripted()).segments(sources))
+    assert [event.error.what for event in events] == ["cut off"]
+    assert [one.best.pinyin for one in others[:-1]] == [("hao3",)]
+
+
+def test_worker_processes_decode_the_same():
+    sources = [(str(i), _speak("m.n.h-w."[: i % 8 + 1] * (i % 3 + 1))) for i in range(12)]
+    here = list(Recognizer(Scripted(), Echo(), beam=3, n_best=2).recognise(sources))
+    assert list(Recognizer(Scripted(), Echo(), beam=3, n_best=2, workers=1).recognise(sources)) == here
+
+
+def test_a_process_that_dies_is_told(monkeypatch):
+    def died(decoder, workers):
+        future = Future()
+        future.set_exception(BrokenExecutor("killed"))
+        return nullcontext(lambda logits, lengths: future)
+
+    monkeypatch.setattr(recognizer_module, "decoding", died)
+    with pytest.raises(RunError, match=r"a decoding process died.*fewer --workers"):
+        list(Recognizer(Scripted(), workers=1).recognise([("one", _speak("m"))]))
+
+
+def test_logits_do_not_depend_on_the_batch(acoustic: AcousticModel):
+    clips = [extract_features(NOISE[: int(s * RATE)], acoustic.features) for s in (0.3, 1.0, 2.7)]
+    together, lengths = acoustic.logits(clips)
+    assert lengths.tolist() == [-(-len(clip) // acoustic.time_stride) for clip in clips]
+    for row, length, clip in zip(together, lengths, clips, strict=True):
+        alone, (same,) = acoustic.logits([clip])
+        assert same == length
+        np.testing.assert_allclose(row[:length], alone[0, :length], atol=1e-4)
+
+
+def test_model_recognises_files_and_samples_alike(speech_run, language_run, tmp_path, acoustic):
+    converter = load_converter(language_run)
+    write_wav(tmp_path / "noise.wav", NOISE)
+    recognizer = Recognizer(acoustic, converter)
+    samples = np.round(NOISE * 32768).astype(np.float32) / 32768
+    file, array = recognizer.recognise([("a", tmp_path / "noise.wav"), ("b", samples)])
+    assert (file.pinyin, file.hanzi, file.times) == (array.pinyin, array.hanzi, array.times)
+    assert len(file.hanzi) == len(file.pinyin) == len(file.times)
+    assert all(0 <= start < end <= file.seconds for start, end in file.times)
+    assert acoustic.frame_seconds == 0.08
+
+
+def test_beam_of_one_prefix_reads_like_greedy(acoustic: AcousticModel, tiny_manifest: Path):
+    sources = [(one.id, one.audio) for one in read_manifest(tiny_manifest)]
+    greedy = [one.pinyin for one in Recognizer(acoustic).recognise(sources)]
+    beam = list(Recognizer(acoustic, beam=4, n_best=4).recognise(sources))
+    assert len(greedy) == len(beam) == 8
+    assert all(1 <= len(one.n_best) <= 4 for one in beam)
+
+
+def _copy(run: Path, folder: Path) -> RunFolder:
+    shutil.copytree(run, folder)
+    return RunFolder(folder)
+
+
+def test_a_moved_run_works(speech_run, tmp_path, acoustic):
+    moved = load_acoustic_model(_copy(speech_run, tmp_path / "elsewhere").path)
+    features = [extract_features(NOISE, acoustic.features)]
+    np.testing.assert_array_equal(moved.logits(features)[0], acoustic.logits(features)[0])
+
+
+@pytest.mark.parametrize("missing", ["config.yaml", "best.weights.h5"])
+def test_a_missing_part_is_named(speech_run, tmp_path, missing):
+    run = _copy(speech_run, tmp_path / "run")
+    (run.path / missing).unlink()
+    with pytest.raises(RunError, match=missing):
+        load_acoustic_model(run.path)
+
+
+def test_a_missing_vocabulary_is_named(speech_run, tmp_path):
+    run = _copy(speech_run, tmp_path / "run")
+    run.vocabulary("acoustic.txt").unlink()
+    with pytest.raises(RunError, match=r"vocabulary/acoustic\.txt"):
+        load_acoustic_model(run.path)
+
+
+def test_last_weights_are_asked_for_by_name(speech_run, tmp_path):
+    run = _copy(speech_run, tmp_path / "run")
+    with pytest.raises(RunError, match=r"last\.weights\.h5"):
+        load_acoustic_model(run.path, weights="last")
+    shutil.copy(run.best_weights, run.last_weights)
+    checksums.accept(run.path)
+    assert load_acoustic_model(run.path, weights="last").time_stride == 8
+
+
+def test_a_damaged_weights_file_is_named(speech_run, tmp_path):
+    run = _copy(speech_run, tmp_path / "run")
+    run.best_weights.write_bytes(run.best_weights.read_bytes()[:1000])
+    with pytest.raises(RunError, match=r"not the file that was written.*best\.weights\.h5"):
+        load_acoustic_model(run.path)
+    checksums.accept(run.path)
+    with pytest.raises(RunError, match=r"damaged.*best\.weights\.h5"):
+        load_acoustic_model(run.path)
+
+
+def test_a_language_run_is_no_acoustic_model(language_run):
+    with pytest.raises(RunError, match="task 'language'"):
+        load_acoustic_model(language_run)
+
+
+def test_a_config_without_a_section_is_refused(speech_run, tmp_path):
+    run = _copy(speech_run, tmp_path / "run")
+    write_text(run.config_file, "task: speech\n")
+    with pytest.raises(RunError, match="no section 'features'"):
+        load_acoustic_model(run.path)
+
+
+def test_an_unknown_model_is_refused(speech_run, tmp_path):
+    run = _copy(speech_run, tmp_path / "run")
+    write_text(run.config_file, run.config_file.read_text().replace("name: compact", "name: compost"))
+    with pytest.raises(RunError, match="unknown model 'compost'"):
+        load_acoustic_model(run.path)
+
+
+@pytest.fixture
+def small_run(speech_run: Path, tmp_path: Path) -> RunFolder:
+    """A run trained on ten utterances with the vocabulary of these alone, as the old projects made them."""
+    run = _copy(speech_run, tmp_path / "small")
+    vocabulary = Vocabulary((*(f"{s}{t}" for s in ("ma", "ni", "hao") for t in "1234"), SPACE, BLANK))
+    vocabulary.save(run.vocabulary("acoustic.txt"))
+    config = MODELS["compact"].config(width=8, blocks=1)
+    model = MODELS["compact"].build(config, 16, len(vocabulary))
+    for path in (run.best_weights, run.kept_weights / "step_000400_accuracy_0.5000.weights.h5"):
+        save_weights(model, path)
+    return run
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_weights_of_another_vocabulary_are_explained_by_name(speech_run, small_run, kept):
+    assert len(load_acoustic_model(small_run.path).vocabulary) == 14
+    weights = next(small_run.kept_weights.iterdir()) if kept else small_run.best_weights
+    with pytest.raises(RunError) as caught:
+        load_acoustic_model(speech_run, weights=str(weights))
+    message = str(caught.value)
+    size = len(Vocabulary.load(RunFolder(speech_run).vocabulary("acoustic.txt")))
+    assert f"the model has {size} classes, the weights have 14" in message
+    assert "only in the model" in message and "inspect_model.py transfer" in message
+
+
+def test_weights_without_their_vocabulary_are_explained_by_size(speech_run, small_run, tmp_path):
+    stray = tmp_path / "stray.weights.h5"
+    shutil.copy(small_run.best_weights, stray)
+    with pytest.raises(
+        RunError, match=r"(?s)weights have 14 classes, the model has \d+.*inspect_model.py transfer"
+    ):
+        load_acoustic_model(speech_run, weights=str(stray))
+
+
+def test_weights_of_another_model_are_refused(speech_run, tmp_path):
+    stray = tmp_path / "stray.weights.h5"
+    shutil.copy(RunFolder(speech_run).best_weights, stray)
+    with h5py.File(stray, "a") as file:
+        names: list[str] = []
+        file.visit(names.append)
+        kernel = next(name for name in names if getattr(file[name], "ndim", 0) == 3)
+        del file[kernel]
+        file[kernel] = np.zeros((3, 3, 3))
+    with pytest.raises(RunError, match="another model than config"):
+        load_acoustic_model(speech_run, weights=str(stray))
+
+
+def test_a_missing_weights_path_is_named(speech_run, tmp_path):
+    with pytest.raises(RunError, match=r"no such weights file.*none\.weights\.h5"):
+        load_acoustic_model(speech_run, weights=str(tmp_path / "none.weights.h5"))
+
+
+def test_a_broken_vocabulary_is_reported(speech_run, tmp_path):
+    run = _copy(speech_run, tmp_path / "run")
+    write_text(run.vocabulary("acoustic.txt"), "ma1\nma1\n")
+    with pytest.raises(VocabularyError, match="twice"):
+        load_acoustic_model(run.path)
+
+
+def test_inspection_of_what_is_heard(acoustic):
+    found = Recognizer(Scripted()).inspect(_speak(".m.n-h.."))
+    assert found.frame_seconds == 0.1
+    assert [found.classes[i] for i in found.posteriors.argmax(axis=1)] == [
+        *("_", "ma1", "_", "ni3", " ", "hao3", "_", "_")
+    ]
+    real = Recognizer(acoustic).inspect(NOISE)
+    assert real.posteriors.shape == (np.ceil(5 / real.frame_seconds), len(real.classes))
+    np.testing.assert_allclose(real.posteriors.sum(axis=1), 1, rtol=1e-5)
+    assert (real.classes[-1], real.posteriors.dtype) == (BLANK, np.float32)
+    assert Recognizer(acoustic).inspect(np.zeros(21 * RATE, np.float32)) is None
+
+
+def test_scores_sum_over_what_the_search_left_out(acoustic):
+    samples = NOISE[: 2 * RATE]
+    recognizer = Recognizer(acoustic, beam=4, n_best=4)
+    (found,) = recognizer.recognise([("noise", samples)])
+    scores = recognizer.scores(samples, [one.pinyin for one in found.n_best])
+    # Of a model that is sure of nothing, a narrow beam follows only part of the alignments.
+    assert all(whole >= one.score for whole, one in zip(scores, found.n_best, strict=True))
+    assert recognizer.scores(samples, [["no such syllable"]]) == [-np.inf]
+    assert recognizer.scores(np.zeros(21 * RATE, np.float32), [["ma1"]]) is None
+    # What a joint search looks for is no matter of syllables alone.
+    assert Recognizer(acoustic, Echo(), joint=object()).scores(samples, [["ma1"]]) is None
+
+
+def test_a_joint_search_gives_what_the_cascade_gives_where_all_is_sure(language_run):
+    """The scripted model leaves no doubt (e^5 to 1): with little say of the language both write the same."""
+    converter = load_converter(language_run)
+    plain = Recognizer(Scripted(), converter)
+    joint = Recognizer(
+        Scripted(),
+        converter,
+        joint=load_joint_search(converter, language=0.01, bonus=0.0),
+    )
+    sources = [("a", _speak("n.h.w")), ("b", _speak(".")), ("c", _speak("m.m.h.n.w.h"))]
+    for one, other in zip(plain.recognise(sources), joint.recognise(sources), strict=True):
+        assert (one.pinyin, one.hanzi, one.times) == (other.pinyin, other.hanzi, other.times)
+        assert len(other.n_best[0].confidence) == len(other.hanzi)
+        assert all(0 < share <= 1 for share in other.n_best[0].confidence)
+
+
+def test_user_words_reach_the_joint_search_and_the_cascade(language_run, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("妮郝 ni3hao3 99\n", encoding="utf-8")
+    converter = load_converter(language_run, words)
+    joint = load_joint_search(converter, language=0.1)
+    for recognizer in (Recognizer(Scripted(), converter), Recognizer(Scripted(), converter, joint=joint)):
+        (found,) = recognizer.recognise([("a", _speak("w.n.h"))])
+        assert found.hanzi == "我妮郝"

@@ -1,0 +1,191 @@
+"""What can't stream is named, with what to use instead, and all of it at once."""
+
+import re
+
+import keras
+import pytest
+from keras import layers
+
+from streaming.conversion.convert import to_mode
+from streaming.conversion.modes import Mode
+from streaming.conversion.streamability import check_streamable, require_streamable, stream_facts
+from utils.errors import ConfigError
+
+FRAMES, BINS = 12, 4
+
+
+class Unknown(keras.layers.Layer):
+    def call(self, x):
+        return x[:, ::-1]
+
+
+def residual_of_strides(x):
+    y = layers.Conv1D(BINS, 2, strides=2)(x)
+    return layers.Add(name="bad")([layers.Cropping1D((0, 6))(x), y])
+
+
+# name → (layers on (B, 12, 4), what is wrong, what to use instead); the layer's name is "bad"
+OBSTACLES = {
+    "bidirectional": (
+        lambda x: layers.Bidirectional(layers.GRU(2), name="bad")(x),
+        "is bidirectional", "in one direction",
+    ),
+    "same_padding": (
+        lambda x: layers.Conv1D(2, 4, padding="same", name="bad")(x),
+        "looks 2 frames ahead", r"causal padding in time, or look_ahead=True",
+    ),
+    "padding_on_the_right": (
+        lambda x: layers.ZeroPadding1D((1, 3), name="bad")(x),
+        "looks 3 frames ahead", "causal padding",
+    ),
+    "same_padding_with_stride": (
+        lambda x: layers.Conv1D(2, 3, padding="same", strides=2, name="bad")(x),
+        "strides over time with padding 'same'", "padding before it, then 'valid'",
+    ),
+    "same_pooling": (
+        lambda x: layers.MaxPooling1D(2, padding="same", name="bad")(x),
+        "pools over time with padding 'same'", "padding='valid'",
+    ),
+    "bias_on_padding": (
+        lambda x: layers.Conv1D(2, 3)(layers.Dense(3, name="bad")(layers.ZeroPadding1D((2, 0))(x))),
+        "meets 2 frames of padding", "pad directly before the convolution",
+    ),
+    "recurrent_on_padding": (
+        lambda x: layers.GRU(3, name="bad")(layers.ZeroPadding1D((2, 0))(x)),
+        "meets 2 frames of padding", "pad directly before the convolution",
+    ),
+    "padding_at_the_end": (
+        lambda x: layers.ZeroPadding1D((1, 0))(x),
+        "begins with padding", "no padding at the end",
+    ),
+    "unknown": (
+        lambda x: Unknown(name="bad")(x),
+        r"a type that isn't known to stream \(Unknown\)", "frame_wise = True",
+    ),
+    "operation": (
+        lambda x: layers.Conv1D(2, 2)(x + keras.ops.flip(x, 1)),
+        r"an operation outside of any layer \(Flip\)", "a layer",
+    ),
+    "strides": (residual_of_strides, r"unequal strides \(1, 2\)", "the same strides"),
+    "lengths": (
+        lambda x: layers.Add(name="bad")([x, layers.Conv1D(BINS, FRAMES)(x)]),
+        "unequal length", "Cropping1D",
+    ),
+    "joined_in_time": (
+        lambda x: layers.Concatenate(axis=1, name="bad")([x, x]),
+        r"along time \(axis 1\)", "axis=-1",
+    ),
+    "normalised_over_time": (
+        lambda x: layers.LayerNormalization(axis=(1, 2), name="bad")(x),
+        r"works along time \(axis 1\)", "the last",
+    ),
+    "batch_normalised_over_time": (
+        lambda x: layers.BatchNormalization(axis=1, name="bad")(x),
+        r"works along time \(axis 1\)", "the last",
+    ),
+    "softmax_over_time": (
+        lambda x: layers.Softmax(axis=-2, name="bad")(x),
+        r"works along time \(axis 1\)", "the last",
+    ),
+    "slope_a_frame": (
+        lambda x: layers.PReLU(name="bad")(x),
+        "a slope for each frame", r"shared_axes=\[1\]",
+    ),
+    "backwards": (
+        lambda x: layers.GRU(2, go_backwards=True, name="bad")(x),
+        "go_backwards=True", "go_backwards=False",
+    ),
+    "stateful": (
+        lambda x: layers.LSTM(2, return_state=True, name="bad")(x)[0],
+        "return_state=True", "return_state=False",
+    ),
+    "channels_first": (
+        lambda x: layers.GlobalAveragePooling1D(data_format="channels_first", name="bad")(x),
+        "channels first", "channels_last",
+    ),
+}  # fmt: skip
+
+
+def model_with(make) -> keras.Model:
+    inputs = keras.Input((FRAMES, BINS))
+    return keras.Model(inputs, make(inputs), name="model")
+
+
+@pytest.mark.parametrize("case", OBSTACLES)
+def test_an_obstacle_has_a_name_a_reason_and_a_way_round(case):
+    make, what, instead = OBSTACLES[case]
+    model = model_with(make)
+    obstacle = check_streamable(model)[0]
+    assert re.search(what, obstacle.what) and re.search(instead, obstacle.instead), obstacle
+    if any(layer.name == "bad" for layer in model.layers):
+        assert obstacle.layer == "bad"
+
+
+def test_all_obstacles_are_named_at_once_and_by_each_way_in():
+    def make(x):
+        x = layers.Conv1D(BINS, 3, padding="same", strides=2, name="strided")(x)
+        x = layers.Conv1D(BINS, 3, padding="same", name="ahead")(x)
+        x = layers.Add(name="sum")([x, layers.BatchNormalization(name="norm")(x)])  # nothing wrong with it
+        return layers.Bidirectional(layers.LSTM(2), name="both_ways")(x)
+
+    model = model_with(make)
+    assert [obstacle.layer for obstacle in check_streamable(model)] == ["strided", "ahead", "both_ways"]
+    for enter in (require_streamable, stream_facts, lambda model: to_mode(model, Mode("stream_internal"))):
+        with pytest.raises(ConfigError, match=r"model 'model'|can't stream") as error:
+            enter(model)
+        for part in (
+            "'strided'",
+            "'ahead' pads time on the right",
+            "'both_ways' is bidirectional",
+            "instead: ",
+        ):
+            assert part in str(error.value)
+
+
+def test_what_streams_has_no_obstacle():
+    assert (
+        check_streamable(model_with(lambda x: layers.Flatten()(layers.Conv1D(2, 3, padding="causal")(x))))
+        == []
+    )
+
+
+def test_look_ahead_is_no_obstacle_where_it_is_wished_for_but_for_answers_on_the_whole_clip():
+    per_frame = model_with(lambda x: layers.Conv1D(2, 4, padding="same")(x))
+    assert check_streamable(per_frame, look_ahead=True) == []
+    for ending in (layers.GlobalMaxPooling1D, lambda name: layers.GRU(2, name=name)):
+        model = model_with(
+            lambda x, ending=ending: ending(name="end")(layers.Conv1D(2, 4, padding="same")(x))
+        )
+        (obstacle,) = check_streamable(model, look_ahead=True)
+        assert (obstacle.layer, "padding at the clip's end" in obstacle.what) == ("end", True)
+
+
+def test_samples_cannot_go_through_a_dense_layer_before_they_are_frames():
+    inputs = keras.Input((FRAMES,))
+    (obstacle,) = check_streamable(keras.Model(inputs, layers.Dense(3, name="bad")(inputs)))
+    assert (obstacle.layer, obstacle.what) == ("bad", "works along time (axis 1)")
+
+
+def test_a_window_over_the_whole_clip_needs_a_clip_of_known_length():
+    inputs = keras.Input((None, BINS))
+    (obstacle,) = check_streamable(keras.Model(inputs, layers.GlobalAveragePooling1D(name="mean")(inputs)))
+    assert obstacle.layer == "mean" and "no fixed length" in obstacle.what
+
+
+def test_a_model_of_several_ends_is_refused():
+    first, second = keras.Input((FRAMES, BINS)), keras.Input((FRAMES, BINS))
+    x = layers.Add()([first, second])
+    assert [o.layer for o in check_streamable(keras.Model([first, second], [x, layers.Dense(2)(x)]))] == [
+        "input",
+        "output",
+    ]
+
+
+def test_a_model_without_a_graph_is_refused():
+    class Opaque(keras.Model):
+        def call(self, x):
+            return x
+
+    for model in (Opaque(name="opaque"), keras.Sequential([layers.Dense(2)], name="opaque")):
+        with pytest.raises(ConfigError, match="'opaque' is no functional model"):
+            check_streamable(model)

@@ -1,0 +1,462 @@
+"""The acoustic model on a stream: features, logits and pinyin of chunks are those of the whole recording."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bundle.export.build import export_bundle
+from bundle.export.speech_source import speech_source
+from bundle.folder import open_bundle
+from bundle.variants import Format, Precision, State, Variant
+from model_speech.acoustic_model import AcousticModel
+from model_speech.causal import CausalModel, load_causal_model
+from model_speech.ctc.decoder import Decoder
+from model_speech.ctc.greedy import GreedyStream
+from model_speech.ctc.prefix_beam import greedy_decode
+from model_speech.models.compact_streaming import (
+    CompactStreamingConfig,
+    build_compact_streaming,
+    causal_network,
+)
+from model_speech.registry import MODELS
+from streaming.conversion.convert import to_mode
+from streaming.conversion.modes import Mode
+from streaming.conversion.runner import KerasStream
+from streaming.conversion.streamability import check_streamable, stream_facts
+from streaming.speech.recognizer import StreamRecognizer
+from streaming.speech.stream import LogitStream, SpeechStream, keras_stream
+from streaming.speech.utterances import LONGEST_SECONDS, Syllable, UtteranceDecoder
+from tests.support.acoustic_models import (
+    assert_padding_has_no_influence,
+    assert_survives_keras_files,
+    assert_weights_round_trip,
+)
+from tests.support.tiny_runs import save_speech_run, write_language_run
+from transcribe import main
+from utils.audio.reading import pcm_blocks, read_audio, write_wav
+from utils.errors import AudioError, ConfigError, UserError
+from utils.features.running_normalisation import USUAL_LEVEL, RunningNormalisation
+from utils.features.speech import FeatureConfig, extract_features, feature_bins
+from utils.features.stream import FeatureStream
+from utils.hypotheses.recognition import Ending, Segment
+from utils.vocabulary import Vocabulary
+
+STREAMABLE = {
+    "filter_bank": FeatureConfig(bins=16, normalise="running"),
+    "filter_bank_none": FeatureConfig(bins=16, normalise="none", frame_ms=50, window="hamming"),
+    "spectrogram": FeatureConfig("spectrogram", bins=20, normalise="none"),
+}
+SMALL = CompactStreamingConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5, look_ahead=16)
+TOKENS = ("ma1", "ma2", "ma3", "ma4", " ", "_")
+
+
+def sound(samples: int, seed: int = 0) -> np.ndarray:
+    """Noise whose loudness goes up and down, silent now and then."""
+    rng = np.random.default_rng(seed)
+    loudness = np.maximum(np.sin(np.arange(samples) / 3000.0 + seed), 0.0)
+    return np.clip(rng.normal(size=samples) * 0.2 * loudness, -1, 1).astype(np.float32)
+
+
+def in_chunks(samples: np.ndarray, longest: int, seed: int = 0):
+    """The same samples in chunks of up to ``longest``, some of them empty."""
+    rng = np.random.default_rng(seed)
+    while len(samples):
+        size = int(rng.integers(0, longest + 1))
+        yield samples[:size]
+        samples = samples[size:]
+
+
+def tiny_acoustic(config: CompactStreamingConfig = SMALL, seed: int = 0) -> AcousticModel:
+    """Random weights, random statistics: as wild as no training makes it."""
+    features = STREAMABLE["filter_bank"]
+    keras.utils.set_random_seed(seed)
+    model = build_compact_streaming(config, feature_bins(features), len(TOKENS))
+    rng = np.random.default_rng(seed)
+    for weight in model.weights:
+        if "norm" in weight.path:
+            weight.assign(rng.uniform(0.5, 1.5, weight.shape))
+    return AcousticModel(model, features, Vocabulary(TOKENS), config.time_stride)
+
+
+def causal(acoustic: AcousticModel, config: CompactStreamingConfig = SMALL) -> CausalModel:
+    network = causal_network(acoustic.model, config)
+    return CausalModel(
+        network, acoustic.features, acoustic.vocabulary, acoustic.time_stride, config.look_ahead
+    )
+
+
+@pytest.fixture(scope="module")
+def acoustic():
+    return tiny_acoustic()
+
+
+@pytest.fixture(scope="module")
+def streams(acoustic):
+    """One streamed network for each chunk, made once."""
+    model = causal(acoustic)
+    return model, {chunk: keras_stream(model, chunk) for chunk in (8, 24)}
+
+
+def test_the_compiled_network_refuses_chunks_of_another_shape(streams):
+    model, runners = streams
+    bins = feature_bins(model.features)
+    for shape in ((1, 16, bins), (2, 8, bins), (1, 8, bins + 1)):
+        with pytest.raises(ValueError, match=r"a chunk of shape .*, not \(1, 8, 16\)"):
+            runners[8].step(np.zeros(shape, np.float32))
+
+
+def test_the_network_with_external_states_gives_the_same_rows(streams):
+    model, runners = streams
+    external = KerasStream(to_mode(model.network, Mode.STREAM_EXTERNAL_STATE_INFERENCE, 8))
+    runners[8].reset()
+    for seed in range(4):
+        chunk = np.random.default_rng(seed).normal(size=(1, 8, 16)).astype(np.float32)
+        np.testing.assert_allclose(external.step(chunk), runners[8].step(chunk), atol=1e-5)
+    runners[8].reset()
+
+
+# Features
+
+
+@pytest.mark.parametrize("name", STREAMABLE)
+@pytest.mark.parametrize("samples", [1, 200, 400, 401, 560, 561, 900, 30_000])
+def test_features_of_any_chunks_are_those_of_the_whole(name, samples):
+    config, whole = STREAMABLE[name], sound(samples, seed=samples)
+    stream = FeatureStream(config)
+    for seed in (0, 1):  # the second time after a flush: nothing may be left of the first
+        frames = [stream.feed(chunk) for chunk in in_chunks(whole, 2500 if seed else 90, seed)]
+        frames.append(stream.flush())
+        np.testing.assert_array_equal(np.concatenate(frames), extract_features(whole, config))
+
+
+def test_frames_come_as_soon_as_their_samples_are_there():
+    stream = FeatureStream(STREAMABLE["filter_bank"])
+    assert [len(stream.feed(np.ones(n, np.float32))) for n in (399, 1, 159, 1, 320)] == [0, 1, 0, 1, 2]
+
+
+def test_a_stream_without_a_sample_has_no_frame():
+    assert FeatureStream(STREAMABLE["filter_bank"]).flush().shape == (0, 16)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (FeatureConfig(), r"normalise is 'utterance'.*features\.normalise=running"),
+        (FeatureConfig("mfcc", normalise="none"), r"kind is 'mfcc'.*features\.kind=filter_bank"),
+        (FeatureConfig(normalise="none", hop_ms=30), r"hop_ms is longer than frame_ms"),
+    ],
+)
+def test_what_can_not_stream_is_refused_with_what_to_change(config, message):
+    with pytest.raises(ConfigError, match=message):
+        FeatureStream(config)
+
+
+def test_running_normalisation_is_for_mel_energies():
+    with pytest.raises(ConfigError, match=r"'running' is for log mel energies, features\.kind is 'mfcc'"):
+        FeatureConfig("mfcc", normalise="running")
+
+
+def test_running_normalisation_takes_loudness_away_in_time():
+    config, whole = STREAMABLE["filter_bank"], np.tile(sound(16_000), 40)
+    loud, faint = extract_features(whole, config), extract_features(0.1 * whole, config)
+    difference = np.abs(loud - faint).mean(axis=1)
+    assert difference[5:20].mean() > 2.0  # log(100) = 4.6 at first, some of it gone already
+    assert np.median(difference[-500:]) < 0.1  # silence, 40 % of it, is no fainter than silence
+
+
+def test_running_mean_against_its_definition():
+    rng = np.random.default_rng(0)
+    frames = rng.normal(USUAL_LEVEL, 2.0, (60, 3))
+    frames[20:30] = 0.0  # a pause: 30 dB below, it enters no mean
+    keep, total, weight, expected = np.exp(-0.01 / 5.0), np.full(3, 50 * USUAL_LEVEL), 50.0, []
+    for i, frame in enumerate(frames):
+        if not 20 <= i < 30:
+            total, weight = keep * total + frame, keep * weight + 1.0
+        expected.append(frame - total / weight)
+    normalise = RunningNormalisation(3, 0.01)
+    np.testing.assert_allclose(np.concatenate([normalise(frames[:7]), normalise(frames[7:])]), expected)
+
+
+# The model
+
+
+def test_is_registered_by_name():
+    entry = MODELS["compact_streaming"]
+    assert entry.config is CompactStreamingConfig
+    assert entry.causal is causal_network
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"look_ahead": 12}, r"look_ahead is 12.*time stride 8: 8 or 16"),
+        ({"look_ahead": -8}, r"look_ahead is -8, at least 0"),
+        ({"kernel": 0}, r"kernel is 0, at least 1"),
+        ({"dropout": 1.0}, r"dropout is 1"),
+    ],
+)
+def test_an_impossible_setting_is_named(values, message):
+    with pytest.raises(ConfigError, match=message):
+        CompactStreamingConfig(**values)
+
+
+def test_padding_has_no_influence(acoustic):
+    assert_padding_has_no_influence(acoustic.model, 8, 16)
+
+
+def test_an_output_hears_its_look_ahead_and_nothing_beyond(acoustic):
+    rng = np.random.default_rng(0)
+    frames = rng.normal(size=(1, 120, 16)).astype(np.float32)
+    batch = {"features": frames, "lengths": np.array([120], np.int32)}
+    before = acoustic.model(batch).numpy()
+    for changed in (39, 40):  # output 2 is of the frames 16 to 23, and hears 16 more: up to 39
+        other = frames.copy()
+        other[:, changed:] += 1.0
+        after = acoustic.model({**batch, "features": other}).numpy()
+        assert (np.abs(after - before)[0, 2].max() > 1e-6) == (changed == 39)
+        np.testing.assert_array_equal(after[0, :2], before[0, :2])
+
+
+def test_saving_and_loading(tmp_path):
+    def build():
+        return build_compact_streaming(SMALL, 6, 5)
+
+    assert_weights_round_trip(build, tmp_path)
+    assert_survives_keras_files(build(), tmp_path)
+
+
+@pytest.mark.parametrize("frames", [1, 8, 45])
+def test_the_causal_network_is_the_trained_model(acoustic, frames):
+    model = causal(acoustic)
+    features = np.random.default_rng(frames).normal(size=(1, frames, 16)).astype(np.float32)
+    expected = acoustic.model({"features": features, "lengths": np.array([frames], np.int32)})
+    end = -frames % 8 + model.look_ahead
+    late = model.network(np.pad(features, ((0, 0), (0, end), (0, 0)))).numpy()
+    np.testing.assert_allclose(late[:, model.delay :], expected, atol=1e-5)
+
+
+def test_the_network_streams_without_delay_of_its_own(streams):
+    model, _ = streams
+    assert not check_streamable(model.network)
+    facts = stream_facts(model.network)
+    assert (facts.step, facts.stride, facts.delay) == (8, 8, 0)
+    assert model.look_ahead_seconds == pytest.approx(0.16 + 0.015)  # 16 frames, and what the last is longer
+
+
+# Streams of logits and syllables
+
+
+@pytest.mark.parametrize("chunk", [8, 24])
+@pytest.mark.parametrize("samples", [300, 5_000, 40_321])
+def test_logits_of_any_chunks_are_those_of_the_whole(acoustic, streams, chunk, samples):
+    model, networks = streams
+    whole = sound(samples, seed=samples)
+    (expected,), (rows,) = acoustic.logits([extract_features(whole, acoustic.features)])
+    stream = LogitStream(model, networks[chunk], chunk)
+    for seed in (0, 1):
+        got = [stream.feed(one) for one in in_chunks(whole, 6000 if seed else 700, seed)]
+        got = np.concatenate([*got, stream.flush()])
+        assert got.shape == (rows, len(TOKENS))
+        np.testing.assert_allclose(got, expected[:rows], atol=1e-4)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_pinyin_and_times_are_those_of_the_whole(acoustic, streams, beam):
+    model, networks = streams
+    stream = SpeechStream(model, networks[24], 24, Decoder(len(TOKENS) - 1, beam))
+    for seed in range(3):
+        whole = sound(60_000 + 777 * seed, seed)
+        logits, lengths = acoustic.logits([extract_features(whole, acoustic.features)])
+        (expected,) = greedy_decode(logits, lengths, len(TOKENS) - 1)
+        events = [event for one in in_chunks(whole, 9000, seed) for event in stream.feed(one)]
+        events += stream.flush()
+        heard = [event for event in events if isinstance(event, Syllable)]
+        spoken = [(t, f) for t, f in zip(expected.tokens, expected.frames, strict=True) if TOKENS[t] != " "]
+        assert [one.pinyin for one in heard] == [TOKENS[token] for token, _ in spoken]
+        assert [one.seconds for one in heard] == pytest.approx([(row + 0.5) * 0.08 for _, row in spoken])
+        assert heard, "the test shows nothing if nothing is heard"
+        segments = [event for event in events if isinstance(event, Segment)]
+        if beam == 1:
+            assert [p for one in segments for p in one.best.pinyin] == [one.pinyin for one in heard]
+        assert all(0 <= one.start < one.end for one in segments)
+
+
+def test_a_chunk_that_does_not_suit_the_stride_is_refused(streams):
+    model, networks = streams
+    with pytest.raises(ConfigError, match=r"a chunk of 12 feature frames.*time stride: 8 frames, 80 ms"):
+        LogitStream(model, networks[8], 12)
+
+
+# Tokens and utterances
+
+
+def rows_of(classes: list[int], certainty: float = 5.0) -> np.ndarray:
+    rows = np.zeros((len(classes), len(TOKENS)), np.float32)
+    rows[np.arange(len(classes)), classes] = certainty
+    return rows
+
+
+@given(
+    st.lists(st.integers(0, 3), max_size=60).map(lambda runs: [c for c in runs for _ in range(1 + c % 3)]),
+    st.integers(1, 7),
+    st.integers(0, 99),
+)
+@settings(max_examples=100, deadline=None)
+def test_tokens_of_any_chunks_are_those_of_the_greedy_decoder(classes, size, seed):
+    logits = rows_of(classes) + np.random.default_rng(seed).normal(size=(len(classes), len(TOKENS)))
+    stream, got = GreedyStream(blank=3), []
+    for start in range(0, len(logits), size):
+        got += stream.feed(logits[start : start + size])
+    got += stream.flush()
+    (expected,) = greedy_decode(logits[None], np.array([len(logits)]), blank=3)
+    assert got == list(zip(expected.tokens, expected.frames, strict=True))
+
+
+def utterances(classes: list[int]) -> list[Syllable | Segment]:
+    decoder = UtteranceDecoder(Vocabulary(TOKENS), Decoder(blank=5), row_seconds=0.08)
+    return decoder.feed(rows_of(classes)) + decoder.flush()
+
+
+def test_a_pause_ends_an_utterance_and_a_short_one_does_not():
+    blank, short, long = 5, [5] * 9, [5] * 10
+    events = utterances([blank] * 50 + [0, 0, *short, 1, 4, 2, *long, *long, 3])
+    shown = [event.pinyin if isinstance(event, Syllable) else event.best.pinyin for event in events]
+    assert shown == ["ma1", "ma2", "ma3", ("ma1", "ma2", "ma3"), "ma4", ("ma4",)]
+    first, second = (event for event in events if isinstance(event, Segment))
+    # Three blanks before, three after: 0.24 s.
+    assert (first.start, first.end) == pytest.approx((47 * 0.08, (64 + 3) * 0.08))
+    assert second.end == pytest.approx(85 * 0.08)
+    middles = [sum(times) / 2 for times in first.times]
+    assert middles[1] == pytest.approx(61.5 * 0.08, abs=0.15)
+
+
+def test_speech_without_a_pause_is_cut_between_syllables():
+    classes = [0, 5, 1, 1, 5] * 300
+    longest = round(LONGEST_SECONDS / 0.08)
+    events = utterances(classes)
+    segments = [event for event in events if isinstance(event, Segment)]
+    assert len(segments) == len(classes) // longest
+    assert all(segment.end - segment.start < LONGEST_SECONDS + 1 for segment in segments)
+    together = [one for segment in segments for one in segment.best.pinyin]
+    assert together == [event.pinyin for event in events if isinstance(event, Syllable)]
+    assert together == ["ma1", "ma2"] * 300
+
+
+def test_an_endless_syllable_does_not_fill_the_memory():
+    decoder = UtteranceDecoder(Vocabulary(TOKENS), Decoder(blank=5), row_seconds=0.08)
+    segments = decoder.feed(rows_of([2] * 1200))
+    assert [round(one.end - one.start) for one in segments if isinstance(one, Segment)] == [40, 40]
+
+
+# Runs
+
+
+def test_a_run_is_loaded_for_streams(tmp_path, acoustic):
+    save_speech_run(tmp_path, acoustic, SMALL)
+    model = load_causal_model(tmp_path)
+    features = np.random.default_rng(0).normal(size=(1, 16, 16)).astype(np.float32)
+    np.testing.assert_allclose(model.network(features), causal(acoustic).network(features), atol=1e-6)
+    assert (model.time_stride, model.look_ahead, model.delay) == (8, 16, 2)
+    assert model.vocabulary == acoustic.vocabulary
+
+
+@pytest.mark.parametrize(
+    ("name", "settings_", "message"),
+    [
+        ("compact", {"width": 8, "blocks": 1, "gate": 4}, r"normalise is 'utterance'.*layer 'conv2d.*'same'"),
+        ("gru_ctc", {"width": 8, "recurrent": 1}, r"layer 'reverse_frames.*bidirectional"),
+    ],
+    ids=["compact", "gru_ctc"],
+)
+def test_what_can_not_stream_is_named_with_what_to_use(tmp_path, name, settings_, message):
+    entry = MODELS[name]
+    config, features = entry.config(**settings_), FeatureConfig(bins=16)
+    model = entry.build(config, 16, len(TOKENS))
+    acoustic = AcousticModel(model, features, Vocabulary(TOKENS), config.time_stride)
+    save_speech_run(tmp_path, acoustic, config)
+    expected = rf"(?s)'{name}' can't go along.*{message}.*model\.name=compact_streaming"
+    with pytest.raises(ConfigError, match=expected):
+        load_causal_model(tmp_path)
+
+
+def test_the_export_of_a_run_proves_itself(tmp_path, acoustic):
+    """Utterances of any length, rows of CTC: what is counted and compared is one call of 8 s, or a chunk."""
+    source = speech_source(save_speech_run(tmp_path / "run", acoustic, SMALL))
+    states = (State.NON_STREAM, State.EXTERNAL)
+    made = export_bundle(
+        source, [Variant(Format.LITERT, one, Precision.FLOAT) for one in states], tmp_path / "export"
+    )
+    assert [one.problems for one in made] == [[], []]
+    bundle = open_bundle(tmp_path / "export")
+    assert (bundle.facts["kind"], bundle.labels) == ("speech", TOKENS)
+    whole, chunk = json.loads((tmp_path / "export/export.json").read_text())["multiply_accumulates"].values()
+    assert 95 * chunk < whole < 105 * chunk  # 800 frames and the look-ahead, 8 a chunk
+
+
+def test_raw_sound_comes_in_blocks_as_short_as_asked_for():
+    integers = np.arange(1000, dtype="<i2")
+    blocks = list(pcm_blocks(io.BytesIO(integers.tobytes()), 8000, 8000, seconds=0.05))
+    assert [len(block) for block in blocks] == [400, 400, 200]
+    np.testing.assert_array_equal(np.concatenate(blocks) * 32768, integers)
+
+
+# The command line
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory, acoustic):
+    """A recording and two runs, as arguments of transcribe.py."""
+    folder = tmp_path_factory.mktemp("transcribe")
+    run = save_speech_run(folder / "speech", acoustic, SMALL)
+    language = write_language_run(folder / "language", folder / "manifest.tsv")
+    write_wav(folder / "a.wav", sound(50_000))
+    return [str(folder / "a.wav"), "--speech", str(run), "--language", str(language), "--stream"]
+
+
+def test_transcribe_goes_along_with_the_sound(command, acoustic, capsys):
+    code = main([*command, "--format", "json", "--chunk", "240"])
+    out, err = capsys.readouterr()
+    shown = json.loads(out)
+    logits, lengths = acoustic.logits([extract_features(read_audio(command[0]), acoustic.features)])
+    (expected,) = greedy_decode(logits, lengths, len(TOKENS) - 1)
+    pinyin = " ".join(TOKENS[token] for token in expected.tokens if TOKENS[token] != " ")
+    assert code == 0
+    assert shown["pinyin"] == pinyin
+    assert len(shown["hanzi"]) == len(pinyin.split())
+    assert shown["seconds"] == pytest.approx(3.125)
+    *heard, speed = err.strip().splitlines()
+    assert " ".join(" ".join(heard).split()) == pinyin
+    assert re.fullmatch(
+        r"3\.1 s of sound heard in .* s, looking ahead 175 ms, real-time factor \d\.\d{3}", speed
+    )
+
+
+def test_what_stream_can_not_do_is_refused(command):
+    with pytest.raises(UserError, match="leave --joint out"):
+        main([*command, "--joint"])
+    with pytest.raises(ConfigError, match=r"a chunk of 10 feature frames.*8 frames, 80 ms"):
+        main([*command, "--chunk", "100"])
+
+
+def test_a_recording_that_ends_early_is_heard_so_far(acoustic, streams):
+    def broken():
+        yield sound(20_000)
+        raise AudioError("cut off", where="a.wav")
+
+    model, networks = streams
+    recognizer = StreamRecognizer(SpeechStream(model, networks[8], 8))
+    ((name, events),) = ((name, list(events)) for name, events in recognizer.segments([("a", broken())]))
+    assert name == "a"
+    assert isinstance(events[-1], Ending)
+    assert (events[-1].seconds, events[-1].error.what) == (1.25, "cut off")
+    assert any(isinstance(event, Segment) for event in events)
+    ((_, [ending]),) = ((name, list(events)) for name, events in recognizer.segments([("b", iter([]))]))
+    assert "no samples" in str(ending.error)

@@ -1,0 +1,139 @@
+"""One fresh interpreter on the backend that KERAS_BACKEND names: jobs as JSON lines in, their files out.
+
+Several jobs share an interpreter, because loading a backend takes seconds. Commands are called as a shell
+calls them, so whatever they need is loaded through the product's own path.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.scripts import load_script
+from utils.errors import ConfigError
+
+
+def main() -> None:
+    other = os.environ["KERAS_BACKEND"] != "tensorflow"
+    if other:
+        importlib.metadata.version = _version_without_tensorflow
+    for line in sys.stdin:
+        job = json.loads(line)
+        JOBS[job.pop("do")](**job)
+    # None is how Python notes a module that can't be imported: nobody could, and nobody had done so before.
+    assert not other or sys.modules["tensorflow"] is None
+
+
+def command(script: str, arguments: list[str]) -> None:
+    """A command that must succeed."""
+    assert load_script(script).main(arguments) == 0
+
+
+def refused(arguments: list[str], message: str) -> None:
+    """``train.py`` that must not begin, and say why."""
+    with pytest.raises(ConfigError, match=message):
+        load_script("train.py").main(arguments)
+
+
+def broken_off(arguments: list[str], step: int) -> None:
+    """``train.py`` that is asked to stop, as by Ctrl-C, while it does ``step``."""
+    train = load_script("train.py")
+    from training.history import HistoryWriter
+
+    intact = HistoryWriter.train_scalar
+
+    def train_scalar(writer, name, value, number):
+        intact(writer, name, value, number)
+        if number == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    HistoryWriter.train_scalar = train_scalar
+    try:
+        train.main(arguments)
+    except KeyboardInterrupt:
+        return
+    finally:
+        HistoryWriter.train_scalar = intact
+    raise AssertionError("the training wasn't broken off")
+
+
+def copied_at_first_checkpoint(arguments: list[str], run: str, copy: str) -> None:
+    """``train.py``; when its first checkpoint is there, the run folder is copied for others to go on from."""
+    train = load_script("train.py")
+    from training import loop
+
+    intact = loop.save_checkpoint
+
+    def save_checkpoint(*given):
+        intact(*given)
+        if not Path(copy).exists():
+            shutil.copytree(run, copy)
+
+    loop.save_checkpoint = save_checkpoint
+    try:
+        assert train.main(arguments) == 0
+    finally:
+        loop.save_checkpoint = intact
+
+
+def tests_of_the_loop(names: list[str]) -> None:
+    """Tests of ``tests/training/test_loop.py`` on this backend: its model takes no time to compile."""
+    assert (
+        pytest.main(["-q", "-p", "no:cacheprovider", "tests/training/test_loop.py", "-k", " or ".join(names)])
+        == 0
+    )
+
+
+def acoustic_logits(run: str, output: str) -> None:
+    """Logits of three utterances of unlike lengths, (3, T, classes) with zeros beyond each one's end."""
+    from model_speech.acoustic_model import load_acoustic_model
+    from utils.features.speech import feature_bins
+
+    acoustic = load_acoustic_model(run)
+    rng = np.random.default_rng(0)
+    features = [
+        rng.normal(size=(n, feature_bins(acoustic.features))).astype("float32") for n in (150, 90, 31)
+    ]
+    logits, lengths = acoustic.logits(features)
+    logits[np.arange(logits.shape[1]) >= lengths[:, None]] = 0
+    np.save(output, logits[:, : lengths.max()])
+
+
+def conversion(run: str, output: str) -> None:
+    """The five best ways to write a sentence, with their scores, as JSON."""
+    from model_language.registry import load_converter
+
+    found = load_converter(run).n_best(["wo3", "shi4", "ni3"], 5)
+    Path(output).write_text(json.dumps([[one.hanzi, one.score] for one in found]), encoding="utf-8")
+
+
+def _version_without_tensorflow(name: str) -> str:
+    """As on a machine that hasn't got it."""
+    if name == "tensorflow":
+        raise importlib.metadata.PackageNotFoundError(name)
+    return importlib.metadata.distribution(name).version
+
+
+JOBS = {
+    job.__name__: job
+    for job in (
+        command,
+        refused,
+        copied_at_first_checkpoint,
+        broken_off,
+        tests_of_the_loop,
+        acoustic_logits,
+        conversion,
+    )
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Sentences with the readings of their polyphones (polyphones.tsv) in, how many a reading gets right out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from utils.mandarin.pinyin import hanzi_to_pinyin
+
+LIST = Path(__file__).with_name("polyphones.tsv")
+TUNED, UNSEEN = "tune", "score"
+
+
+class Sentence(NamedTuple):
+    """A sentence, its part of the list, and for some of its characters the accepted readings."""
+
+    part: str
+    text: str
+    readings: dict[int, frozenset[str]]
+
+
+@cache
+def read_sentences() -> tuple[Sentence, ...]:
+    """All sentences of the list."""
+    lines = LIST.read_text(encoding="utf-8").splitlines()
+    return tuple(_sentence(*line.split("\t")) for line in lines if not line.startswith("#"))
+
+
+def _sentence(part: str, marked: str) -> Sentence:
+    text, readings = "", {}
+    for character, accepted in re.findall(r"(.)(?:\{([^}]*)\})?", marked):
+        if accepted:
+            readings[len(text)] = frozenset(accepted.split("|"))
+        text += character
+    return Sentence(part, text, readings)
+
+
+def accuracy(part: str, read: Callable[[str], Sequence[str]] = hanzi_to_pinyin) -> tuple[int, int]:
+    """Characters of a part of the list that ``read`` gets right, and all of them."""
+    right = count = 0
+    for one in read_sentences():
+        if one.part == part:
+            syllables = read(one.text)
+            count += len(one.readings)
+            right += sum(syllables[place] in accepted for place, accepted in one.readings.items())
+    return right, count

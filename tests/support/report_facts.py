@@ -1,0 +1,142 @@
+"""Facts of small imagined tests, with every kind of error, for what shows them; no model, no recording."""
+
+from __future__ import annotations
+
+import base64
+import io
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import soundfile
+
+from analysis.inputs.text_files import Problem
+from analysis.inputs.training_texts import Training
+from analysis.intervals.comparison import Change
+from analysis.page.evidence import Evidence
+from analysis.results.collect import SystemOutput, gather_facts
+from analysis.results.results import Facts, Normalisation
+from analysis.results.utterance_results import HANZI, LEVELS, SYLLABLES, Outcome
+from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
+from utils.hypotheses.recognition import Alternative
+
+NASTY = '</script><b id="x">&amp;\'"<!--'  # in an id, a speaker, a text: must stay text
+RATE = 16_000
+
+
+def with_readings(outcome: Outcome, readings: int, rng: random.Random) -> Outcome:
+    """Readings that differ from the output in a syllable each, the truth among them, and even times."""
+    found = [Alternative(outcome.pinyin, str(outcome.hanzi), -1.0)]
+    found.append(Alternative(outcome.reference_pinyin, str(outcome.reference_hanzi), -1.5))
+    while len(found) < readings:
+        at = rng.randrange(len(outcome.pinyin))
+        pinyin = (*outcome.pinyin[:at], "de5", *outcome.pinyin[at + 1 :])
+        hanzi = f"{outcome.hanzi[:at]}的{outcome.hanzi[at + 1 :]}"
+        found.append(Alternative(pinyin, hanzi, -2.0 - len(found)))
+    step = outcome.seconds / max(len(outcome.pinyin), 1)
+    times = tuple((step * n, step * (n + 1)) for n in range(len(outcome.pinyin)))
+    return replace(outcome, n_best=tuple(found[:readings]), times=times)
+
+
+def imagined_outcomes(
+    utterances: int, speakers: int = 12, share: float = 0.2, readings: int = 5, seed: int = 0
+) -> list[Outcome]:
+    """Outcomes with all kinds of errors."""
+    gold = gold_outcomes(utterances, speakers, seed)
+    rng = random.Random(seed)
+    outcomes, _ = inject(gold, list(INJECTORS), share, seed)
+    return [with_readings(one, readings, rng) for one in outcomes]
+
+
+def training_of(outcomes: Sequence[Outcome]) -> dict[str, Training]:
+    """As if half of the sentences had been trained on."""
+    known = outcomes[::2]
+    syllables: dict[str, int] = {}
+    for one in known:
+        for syllable in one.reference_pinyin:
+            syllables[syllable] = syllables.get(syllable, 0) + 1
+    sentences = frozenset(str(one.reference_hanzi) for one in known)
+    return dict.fromkeys((SYLLABLES, HANZI), Training(syllables=syllables, sentences=sentences))
+
+
+def one_system(utterances: int = 80) -> Facts:
+    """A test of a pipeline; two utterances hold what would break a careless page."""
+    outcomes = imagined_outcomes(utterances)
+    nasty = Outcome(NASTY, NASTY, 2.0, ("ni3", "hao3"), ("ni3",), ("你", "</script>"), ("你",), ("你", "好"))
+    outcomes = [
+        *outcomes,
+        nasty,
+        replace(nasty, id=f"{NASTY}2", hanzi=("</p>", "&lt;"), pinyin=("ni3", "a1")),
+    ]
+    settings = {
+        "split": "test",
+        "manifests": ["a.tsv", "<b>.tsv"],
+        "beam": 10,
+        "audio_seconds": 300.0,
+        "real_time_factor": 0.02,
+        "seen_in_training": {"speech": None, "language": 3},
+    }
+    return gather_facts(
+        [SystemOutput("pipeline", outcomes)],
+        LEVELS,
+        "pipeline",
+        "pipeline on test",
+        training_of(outcomes),
+        settings,
+    )
+
+
+def stage_alone(name: str) -> Facts:
+    """Of ``speech`` or ``language`` alone; or of both, when all is ``right`` or the output ``silent``."""
+    outcomes = imagined_outcomes(12)
+    nothing = {"n_best": (), "times": (), "snr": None, "speaker": "", "seconds": 0.0}
+    if name == "speech":
+        changed = [replace(one, reference_hanzi="", hanzi="", gold_hanzi="") for one in outcomes]
+        return gather_facts([SystemOutput(name, changed)], (SYLLABLES,), name, name)
+    if name == "language":
+        changed = [
+            replace(one, pinyin=one.reference_pinyin, hanzi=one.gold_hanzi, **nothing) for one in outcomes
+        ]
+        return gather_facts([SystemOutput(name, changed)], (HANZI,), name, name)
+    if name == "right":
+        changed = [
+            replace(
+                one, pinyin=one.reference_pinyin, hanzi=one.reference_hanzi, gold_hanzi=one.reference_hanzi
+            )
+            for one in outcomes
+        ]
+    else:
+        changed = [replace(one, pinyin=(), hanzi="", **nothing) for one in outcomes]
+    return gather_facts([SystemOutput(name, changed)], LEVELS, "pipeline", name)
+
+
+def two_systems(utterances: int = 60) -> Facts:
+    """Files of two systems, of which the second is better; with problems and normalisation."""
+    outcomes, others = imagined_outcomes(utterances, share=0.4), imagined_outcomes(utterances, share=0.1)
+    facts = gather_facts(
+        [SystemOutput("a/text", outcomes), SystemOutput(f"b {NASTY}", others)],
+        LEVELS,
+        "files",
+        f"two against {NASTY}",
+        problems=[Problem(f"a {NASTY}", "ids that come twice", 2, (NASTY,), "the first counts")],
+        normalisation=[Normalisation("width", True, {f"a {NASTY}": 3}, {"a/text": 12, "b": None})],
+    )
+    extra = Change(NASTY, (1, 0), "<i>你</i>", ("你</dd>", "<i>你</i>"))
+    compared = tuple(replace(one, better=(*one.better, extra)) for one in facts.comparisons)
+    return replace(facts, comparisons=compared)
+
+
+def evidence_of(id: str, seconds: float = 0.4) -> Evidence:
+    """A short tone, and a picture of one pixel."""
+    sound = io.BytesIO()
+    tone = 0.1 * np.sin(np.arange(round(seconds * RATE)) * 2 * np.pi * 440 / RATE)
+    soundfile.write(sound, tone, RATE, format="MP3")
+    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    return Evidence(
+        id=id,
+        sound=f"data:audio/mpeg;base64,{base64.b64encode(sound.getvalue()).decode('ascii')}",
+        picture=f"data:image/png;base64,{pixel}",
+        seconds=seconds,
+        tracks=(("spectrogram", "a tone"), ("posteriors", NASTY)),
+    )

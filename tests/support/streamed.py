@@ -1,0 +1,92 @@
+"""Runs a plain model on a clip and its stream on the same clip, chunk by chunk, and compares them."""
+
+from __future__ import annotations
+
+import math
+
+import keras
+import numpy as np
+
+from streaming.conversion.convert import to_mode
+from streaming.conversion.modes import Mode
+from streaming.conversion.runner import KerasStream, Runner
+from streaming.conversion.streamability import StreamFacts, stream_facts
+from streaming.conversion.timing import round_up
+
+INTERNAL, EXTERNAL = Mode.STREAM_INTERNAL_STATE_INFERENCE, Mode.STREAM_EXTERNAL_STATE_INFERENCE
+STREAMS = (INTERNAL, EXTERNAL)
+TOLERANCE = 1e-5
+
+
+def with_random_weights(model: keras.Model, seed: int = 0) -> keras.Model:
+    """Biases and statistics of their own in all layers: fresh ones (0 and 1) would hide errors."""
+    rng = np.random.default_rng(seed)
+    for variable in model.weights:
+        if "variance" in variable.path or "gamma" in variable.path:
+            values = rng.uniform(0.5, 1.5, variable.shape)
+        else:
+            fan_in = math.prod(variable.shape[:-1]) if len(variable.shape) > 1 else 4
+            values = rng.normal(size=variable.shape) / math.sqrt(fan_in)
+        variable.assign(values.astype(np.float32))
+    return model
+
+
+def model_of(inputs, outputs, seed: int = 0) -> keras.Model:
+    """A functional model with random weights."""
+    return with_random_weights(keras.Model(inputs, outputs), seed)
+
+
+def noise(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def run(stream: Runner, frames: np.ndarray, chunk: int) -> list[np.ndarray]:
+    """Outputs for (1, frames, …), ``chunk`` frames a call; no part of a chunk at the end."""
+    last = frames.shape[1] // chunk * chunk
+    return [stream.step(frames[:, start : start + chunk]) for start in range(0, last, chunk)]
+
+
+def difference(
+    stream: Runner, clip: np.ndarray, expected: np.ndarray, facts: StreamFacts, lost: int
+) -> float:
+    """Largest difference on all that both have; the stream goes on with noise behind the clip.
+
+    Args:
+        clip: (1, frames, …).
+        expected: (1, …), the plain model's answer.
+        lost: output frames at the clip's end that depend on look-ahead.
+    """
+    chunk = stream.chunk_shape[1]
+    end = facts.window if facts.delay is None else (expected.shape[1] + facts.delay) * facts.stride
+    end = round_up(end, chunk)
+    more = noise((1, max(0, end - clip.shape[1]), *clip.shape[2:]), seed=9)
+    outputs = run(stream, np.concatenate([clip, more], axis=1)[:, :end], chunk)
+    if facts.delay is None:
+        return np.abs(outputs[-1] - expected).max()
+    heard = np.concatenate(outputs, axis=1)[:, facts.delay :]
+    length = expected.shape[1] - lost
+    assert length > 0
+    return np.abs(heard[:, :length] - expected[:, :length]).max()
+
+
+def assert_streams(
+    model: keras.Model, *calls: tuple[Mode, int], look_ahead: bool = False, lost: int = 0
+) -> StreamFacts:
+    """The stream equals the plain model on two clips, with a reset between them.
+
+    Args:
+        model: plain.
+        calls: how to stream: the mode, and frames a call.
+        look_ahead: is allowed.
+        lost: output frames at the clip's end that depend on it.
+    """
+    facts = stream_facts(model, look_ahead)
+    clips = noise((2, *model.inputs[0].shape[1:]), seed=1)
+    expected = keras.ops.convert_to_numpy(model(clips, training=False))
+    for mode, frames_per_call in calls:
+        stream = KerasStream(to_mode(model, mode, frames_per_call, look_ahead))
+        for clip, wanted in zip(clips, expected, strict=True):
+            stream.reset()
+            worst = difference(stream, clip[None], wanted[None], facts, lost)
+            assert worst <= TOLERANCE, (mode, frames_per_call)
+    return facts

@@ -1,0 +1,235 @@
+"""One recipe on TensorFlow, JAX and PyTorch: the same losses, the same outputs, resumed as if undisturbed.
+
+JAX and PyTorch have an interpreter each, in which TensorFlow is out of reach. All go on from the first
+checkpoint that TensorFlow wrote: the same weights, whatever generator drew them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+from tests.support.backend_jobs import JOBS, acoustic_logits
+from tests.support.tiny_corpus import SYLLABLES, write_tiny_corpus
+from utils.backend.prediction import rounded_up
+from utils.run_folder.run import RunFolder
+
+ROOT = Path(__file__).parents[2]
+INSTALL = "pip install -r requirements/backends.txt"
+# One test waits for all trainings of a backend: half a minute of a processor, and of a busy one minutes.
+pytestmark = pytest.mark.timeout(900)
+STEPS, BROKEN_OFF_AT = 30, 11
+COMMON = ("model.blocks=1", "model.dropout=0", "training.epochs=15", "optimiser.learning_rate=0.003")
+RECIPES = {
+    "speech": (
+        *COMMON,
+        "model.name=compact",
+        "model.width=8",
+        "model.front_filters=[4]",
+        "features.bins=16",
+        "data.workers=1",
+        "data.batch_utterances=9",
+        "training.checkpoint_steps=1",
+    ),
+    "language": (
+        *COMMON,
+        "model.name=transformer",
+        "model.width=16",
+        "model.heads=2",
+        "data.batch_sentences=9",
+        "training.checkpoint_steps=1",
+    ),
+}
+# What a resumed run could forget: dropout's generators, the optimiser's moments, the scale of the loss.
+TESTS_OF_THE_LOOP = (
+    "test_a_resumed_run_sees_each_utterance_once_and_ends_the_same",
+    "test_half_precision_scales_its_loss_and_resumes",
+)
+# What needs TensorFlow says so.
+REFUSED = {
+    "jax": ("training.profile=1-2", "training.profile works on TensorFlow only, not on 'jax'"),
+    "torch": ("training.xla=true", "training.xla=true needs another Keras backend than 'torch'"),
+}
+# Quick to compile rather than to run.
+ENVIRONMENT = {
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The runs of all backends in one folder: ``start`` and ``tensorflow``, ``jax``, ``torch``."""
+
+    folder: Path
+    sources: dict[str, Path]  # what each task learns from
+
+    def train(self, task: str, run: Path, *overrides: str) -> list[str]:
+        """The arguments of ``train.py``."""
+        source = self.sources[task]
+        lists = (f"data.train=[{source}]", f"data.dev=[{source}]", f"data.cache={self.folder / 'cache'}")
+        config = str(self.folder / f"{task}.yaml")
+        return [task, "--config", config, "--run", str(run), *RECIPES[task], *lists, *overrides]
+
+    def first_training(self, task: str) -> dict:
+        """TensorFlow's, which leaves a copy of its folder as it is at the first checkpoint."""
+        run, copy = self.folder / "tensorflow" / task, self.folder / "start" / task
+        arguments = self.train(task, run)
+        return {
+            "do": "copied_at_first_checkpoint",
+            "arguments": arguments,
+            "run": str(run),
+            "copy": str(copy),
+        }
+
+    def further_training(self, task: str, backend: str) -> dict:
+        """Goes on from the copy, or from where it was broken off."""
+        run = self.folder / backend / task
+        if not run.exists():
+            shutil.copytree(self.folder / "start" / task, run)
+        return {"do": "command", "script": "train.py", "arguments": self.train(task, run)}
+
+    def use(self, backend: str) -> list[dict]:
+        """TensorFlow's runs tested, transcribed with and looked into; and the backend's own logits."""
+        folder = self.folder / backend
+        speech, language = (str(self.folder / "tensorflow" / task) for task in RECIPES)
+        audio = map(str, sorted((self.folder / "corpus" / "wav").glob("*.wav"))[:2])
+        tested = ["--manifest", str(self.sources["speech"]), "--limit", "6", "--output", str(folder / "test")]
+        read = ["--speech", speech, "--language", language, "--output", str(folder / "transcripts")]
+        own = {"run": str(folder / "speech"), "output": str(folder / "own.npy")}
+        return [
+            {"do": "acoustic_logits", "run": speech, "output": str(folder / "tensorflow.npy")},
+            {"do": "acoustic_logits", **own},
+            {"do": "conversion", "run": language, "output": str(folder / "conversion.json")},
+            {"do": "command", "script": "test.py", "arguments": ["pipeline", speech, language, *tested]},
+            {"do": "command", "script": "transcribe.py", "arguments": [*audio, *read]},
+        ]
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory) -> Trials:
+    folder = tmp_path_factory.mktemp("backends")
+    rng = np.random.default_rng(0)
+    sentences = ["".join(rng.choice(list(SYLLABLES.values()), 9 + i % 2)) for i in range(18)]
+    (folder / "text.txt").write_text("\n".join(sentences), encoding="utf-8")
+    for task in RECIPES:
+        (folder / f"{task}.yaml").write_text(f"task: {task}\n", encoding="utf-8")
+    manifest = write_tiny_corpus(folder / "corpus", utterances=18, longest=11)
+    return Trials(folder, {"speech": manifest, "language": folder / "text.txt"})
+
+
+@pytest.fixture(scope="module")
+def tensorflow(trials: Trials) -> Path:
+    """The folder of TensorFlow's results."""
+    for job in (*map(trials.first_training, RECIPES), *trials.use("tensorflow")):
+        JOBS[job.pop("do")](**job)
+    return trials.folder / "tensorflow"
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.skipif(not there, reason=f"{name} isn't installed: {INSTALL}"))
+        for name, there in ((name, importlib.util.find_spec(name)) for name in ("jax", "torch"))
+    ],
+)
+def other(request, trials: Trials, tensorflow: Path) -> Path:
+    """The folder of another backend's results."""
+    speech, language = (trials.further_training(task, request.param) for task in RECIPES)
+    broken_off = {"do": "broken_off", "arguments": speech["arguments"], "step": BROKEN_OFF_AT}
+    loop = {"do": "tests_of_the_loop", "names": TESTS_OF_THE_LOOP}
+    override, message = REFUSED[request.param]
+    arguments = trials.train("language", trials.folder / request.param / "refused", override)
+    refused = {"do": "refused", "arguments": arguments, "message": message}
+    jobs = [broken_off, speech, language, refused, *trials.use(request.param), loop]
+    compiled = {"JAX_COMPILATION_CACHE_DIR": str(trials.folder / "compiled")}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.backend_jobs"],
+        cwd=ROOT,
+        env={**os.environ, **ENVIRONMENT, **compiled, "KERAS_BACKEND": request.param},
+        input="\n".join(map(json.dumps, jobs)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return trials.folder / request.param
+
+
+def losses(run: Path) -> dict[int, float]:
+    """The loss of each step, from TensorBoard's logs."""
+    found = {}
+    for path in (run / "logs" / "train").glob("events*"):
+        for event in EventFileLoader(str(path)).Load():
+            for value in event.summary.value:
+                if value.tag == "loss":
+                    assert event.step not in found, "a step was done twice"
+                    found[event.step] = float(value.tensor.float_val[0])
+    return found
+
+
+@pytest.mark.parametrize("task", RECIPES)
+def test_the_loss_curve_is_tensorflows(tensorflow, other, task):
+    """Though speech training was broken off and resumed; JAX pads batch, frames and labels of these sizes."""
+    expected, found = losses(tensorflow / task), losses(other / task)
+    assert sorted(expected) == sorted(found) == list(range(1, STEPS + 1))
+    for step in expected:
+        assert found[step] == pytest.approx(expected[step], rel=1e-4), f"step {step}"
+    assert expected[STEPS] < 0.9 * expected[1], "there must be something to learn"
+
+
+@pytest.mark.parametrize("task", RECIPES)
+def test_the_trained_weights_are_tensorflows(tensorflow, other, task):
+    one, two = (np.load(RunFolder(folder / task).checkpoint) for folder in (tensorflow, other))
+    assert one.files == two.files
+    for name in one.files:
+        if name.startswith("model") and one[name].dtype == np.float32:
+            np.testing.assert_allclose(two[name], one[name], atol=1e-3, err_msg=name)
+
+
+def test_a_run_of_tensorflow_gives_the_same_elsewhere(tensorflow, other):
+    """Logits, n-best lists, and what the commands write."""
+    one, two = (np.load(folder / "tensorflow.npy") for folder in (tensorflow, other))
+    np.testing.assert_allclose(two, one, atol=1e-4)
+    one, two = (json.loads((folder / "conversion.json").read_text("utf-8")) for folder in (tensorflow, other))
+    assert [hanzi for hanzi, _ in two] == [hanzi for hanzi, _ in one]
+    np.testing.assert_allclose([score for _, score in two], [score for _, score in one], atol=1e-4)
+    for path in (tensorflow / "test" / "hypotheses.tsv", *(tensorflow / "transcripts").iterdir()):
+        assert (other / path.relative_to(tensorflow)).read_text("utf-8") == path.read_text("utf-8")
+
+
+def test_a_run_of_another_backend_gives_the_same_on_tensorflow(other, tmp_path):
+    acoustic_logits(str(other / "speech"), str(tmp_path / "logits.npy"))
+    np.testing.assert_allclose(np.load(tmp_path / "logits.npy"), np.load(other / "own.npy"), atol=1e-4)
+
+
+def test_sizes_are_rounded_up_to_four_an_octave():
+    sizes = [0, 1, 8, 9, 10, 11, 17, 272, 320, 321]
+    assert [rounded_up(size) for size in sizes] == [0, 1, 8, 10, 10, 12, 20, 320, 320, 384]
+    sizes = np.arange(1, 4097)
+    rounded = np.array([rounded_up(int(size)) for size in sizes])
+    assert (rounded >= sizes).all() and (rounded <= 1.25 * sizes).all()
+    assert len(set(rounded[sizes > 1024])) == 8
+
+
+def test_a_backend_that_is_not_there_is_told_by_name():
+    done = subprocess.run(
+        [sys.executable, "-c", "from utils.backend.quiet import silence_tensorflow; silence_tensorflow()"],
+        cwd=ROOT,
+        env={**os.environ, "KERAS_BACKEND": "tensorflo"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "ConfigError: Keras can't load its backend 'tensorflo'" in done.stderr.splitlines()[-1]

@@ -1,0 +1,331 @@
+"""Several devices and processes: they compute what one would; one that is lost or missing is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+import train
+from model_speech.layers.normalisation import MaskedBatchNormalization, statistics_over_replicas
+from tests.support.spread_task import train_over
+from tests.support.tiny_corpus import write_tiny_corpus
+from training.distributed.cluster import Cluster, call_roll, read_cluster
+from training.distributed.distribution import ALONE, Distribution, distributed, run_path_of
+from utils.errors import ConfigError, TrainingError
+from utils.files import write_text
+from utils.run_folder.run import RunFolder
+
+ROOT = Path(__file__).parents[2]
+WAIT = 600  # seconds, on a busy machine
+
+
+def loss_curve(run: RunFolder) -> np.ndarray:
+    """Loss of each optimiser step, from TensorBoard's files; where a run was resumed, the last one."""
+    losses = {}
+    for path in sorted(run.logs.glob("train/events*"), key=lambda path: path.stat().st_mtime):
+        for event in EventFileLoader(str(path)).Load():
+            for value in event.summary.value:
+                if value.tag == "loss":
+                    losses[event.step] = value.tensor.float_val[0]
+    assert sorted(losses) == list(range(1, len(losses) + 1))
+    return np.array([losses[step] for step in sorted(losses)])
+
+
+def weights(run: RunFolder) -> dict[str, np.ndarray]:
+    with np.load(run.checkpoint) as saved:
+        return {name: saved[name] for name in saved.files if name != "state"}
+
+
+@pytest.mark.timeout(2 * WAIT)
+def test_four_virtual_devices_train_as_one(tmp_path):
+    alone, spread = RunFolder(tmp_path / "alone"), RunFolder(tmp_path / "spread")
+    train_over(ALONE, alone.path)
+    command = [sys.executable, "-m", "tests.support.spread_task", str(spread.path), "4"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=WAIT)
+    assert done.returncode == 0, done.stderr
+    expected, found = loss_curve(alone), loss_curve(spread)
+    assert len(expected) >= 50 and expected[-5:].mean() < expected[:5].mean() / 2
+    np.testing.assert_allclose(found, expected, atol=1e-4, rtol=0)
+    for name, value in weights(alone).items():
+        np.testing.assert_allclose(weights(spread)[name], value, atol=1e-3, err_msg=name)
+    seeds = [int(seed) for seed in done.stdout.split()[-4:]]
+    assert len(set(seeds)) == 4, "all devices would drop the same places"
+
+
+OVERRIDES = (
+    "model.width=8",
+    "model.front_filters=[4]",
+    "model.blocks=1",
+    "model.dropout=0",
+    "optimiser.learning_rate=0.003",
+    "training.epochs=20",
+    "training.checkpoint_steps=5",
+    "training.log_utterances=true",
+    "data.batch_utterances=5",
+    "data.workers=1",
+)
+
+
+@pytest.mark.timeout(4 * WAIT)
+def test_two_processes_train_as_one_and_one_goes_on_when_the_other_is_killed(tmp_path):
+    manifest = write_tiny_corpus(tmp_path / "corpus", utterances=16)
+    config = tmp_path / "tiny.yaml"
+    config.write_text("model: {name: compact}\n", encoding="utf-8")
+    data = [f"data.train=[{manifest}]", f"data.dev=[{manifest}]", f"data.cache={tmp_path / 'features'}"]
+
+    def arguments(run):
+        return ["speech", "--config", str(config), "--no-checks", "--run", str(run.path), *OVERRIDES, *data]
+
+    alone, spread = RunFolder(tmp_path / "alone"), RunFolder(tmp_path / "spread")
+    train.main(arguments(alone))
+    chief, other = _start_workers([*arguments(spread), "--distribute", "multi_worker"], tmp_path)
+    try:
+        _wait_for(lambda: _steps_logged(spread) > 50, chief, other)
+        assert other.poll() is None, "training was over before it could be killed"
+        other.kill()
+        assert chief.wait(timeout=WAIT) == 2, _printed(tmp_path)
+    finally:
+        chief.kill()
+        other.kill()
+    assert re.search(r"error: lost worker 1 \(127\.0\.0\.1:\d+\)", _printed(tmp_path)), _printed(tmp_path)
+    assert not spread.metrics.is_file()
+
+    train.main(arguments(spread))
+    assert "resumed at epoch" in spread.log.read_text(encoding="utf-8")
+    expected = loss_curve(alone)
+    assert len(expected) == 4 * 20
+    np.testing.assert_allclose(loss_curve(spread), expected, rtol=1e-4)
+    seen = Counter()
+    for line in (spread.path / "utterances.tsv").read_text(encoding="utf-8").splitlines():
+        epoch, _, ids = line.split("\t")
+        seen.update((int(epoch), name) for name in ids.split())
+    assert len(seen) == 16 * 20 and set(seen.values()) == {1}
+
+
+def _start_workers(arguments: list[str], folder: Path) -> list[subprocess.Popen]:
+    """Two processes of one cluster on the loopback; what they print goes to ``worker0.txt`` …"""
+    addresses = [f"127.0.0.1:{port}" for port in _free_ports(2)]
+    started = []
+    for index in range(2):
+        cluster = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TF_CONFIG": json.dumps(cluster)}
+        with (folder / f"worker{index}.txt").open("w") as output:
+            started.append(
+                subprocess.Popen(
+                    [sys.executable, "train.py", *arguments],
+                    cwd=ROOT,
+                    env=environment,
+                    stdout=output,
+                    stderr=output,
+                )
+            )
+    return started
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def _wait_for(condition, *processes: subprocess.Popen) -> None:
+    deadline = time.monotonic() + WAIT
+    while not condition() and all(process.poll() is None for process in processes):
+        assert time.monotonic() < deadline, "the workers don't come forward"
+        time.sleep(0.02)
+
+
+def _steps_logged(run: RunFolder) -> int:
+    path = run.path / "utterances.tsv"
+    return len(path.read_bytes().splitlines()) if path.is_file() else 0
+
+
+def _printed(folder: Path) -> str:
+    return "".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("worker?.txt")))
+
+
+def test_statistics_of_two_shares_are_those_of_the_batch():
+    rng = np.random.default_rng(0)
+    frames = rng.standard_normal((5, 6, 2, 3)).astype("float32")
+    valid = np.arange(6)[None, :] < np.array([6, 3, 0, 1, 4])[:, None]
+    whole = MaskedBatchNormalization()
+    expected = ops.convert_to_numpy(whole(frames, valid, training=True))
+    shares = [slice(0, None, 2), slice(1, None, 2)]
+    sums = []
+    for share in shares:  # first each alone, to learn its sums
+        with statistics_over_replicas(lambda values: sums.append(values) or values):
+            MaskedBatchNormalization()(frames[share], valid[share], training=True)
+    for share in shares:
+        layer = MaskedBatchNormalization()
+        with statistics_over_replicas(lambda values: sums[0] + sums[1]):
+            found = layer(frames[share], valid[share], training=True)
+        np.testing.assert_allclose(found, expected[share], atol=1e-5)
+        np.testing.assert_allclose(layer.moving_variance, whole.moving_variance, rtol=1e-6)
+
+
+TWO = {"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index": 1}}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, 'reads TF_CONFIG: it is not set, such as \'{"cluster"'),
+        ("{'cluster'", "it is no JSON"),
+        ("[]", '"cluster" and "task" are its two entries'),
+        ('{"cluster": {"worker": ["a:1"]}}', '"cluster" and "task" are its two entries'),
+        (
+            json.dumps(TWO | {"task": {"type": "worker", "index": 2}}),
+            "the task is 'worker 2', and the cluster",
+        ),
+        (json.dumps(TWO | {"task": {}}), "the task is 'None None', and the cluster has worker 0, worker 1"),
+        (json.dumps(TWO | {"cluster": {"worker": ["a:1"], "ps": ["b:2"]}}), "a cluster of chief and worker"),
+        (json.dumps(TWO | {"cluster": {"worker": "a:1"}}), "each job has a list of addresses"),
+        (json.dumps(TWO | {"cluster": {"worker": ["a", "b:2"]}}), "'a' is no host:port"),
+        (json.dumps(TWO | {"cluster": {"worker": ["a:1", "a:1"]}}), "an address is there twice"),
+        (json.dumps(TWO | {"cluster": {"chief": ["a:1", "b:1"]}}), "one chief only"),
+    ],
+)
+def test_a_wrong_tf_config_is_refused(value, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        read_cluster({} if value is None else {"TF_CONFIG": value})
+
+
+def test_processes_are_counted_as_tensorflow_does():
+    cluster = {"worker": ["b:2", "c:3"], "chief": ["a:1"]}
+    config = json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 0}})
+    found = read_cluster({"TF_CONFIG": config})
+    assert found == Cluster(("chief 0", "worker 0", "worker 1"), ("a:1", "b:2", "c:3"), index=1)
+    assert found.describe(2) == "worker 1 (c:3)"
+
+
+def _local_cluster(index: int, ports: list[int]) -> Cluster:
+    names = tuple(f"worker {number}" for number in range(len(ports)))
+    return Cluster(names, tuple(f"127.0.0.1:{port}" for port in ports), index)
+
+
+def test_the_roll_is_called_until_all_have_come():
+    ports = _free_ports(2)
+    waiting = threading.Thread(target=call_roll, args=(_local_cluster(0, ports), 30.0), daemon=True)
+    waiting.start()
+    time.sleep(0.1)
+    assert waiting.is_alive()
+    with socket.create_server(("", ports[1])):  # as TensorFlow's server would
+        waiting.join(timeout=30)
+    assert not waiting.is_alive()
+
+
+def test_who_does_not_come_is_named():
+    ports = _free_ports(3)
+    missing = rf"no answer from worker 1 \(127\.0\.0\.1:{ports[1]}\) in 0 s"
+    with socket.create_server(("", ports[2])), pytest.raises(TrainingError, match=missing):
+        call_roll(_local_cluster(0, ports), wait_seconds=0.1)
+    with (
+        socket.create_server(("", ports[0])),
+        pytest.raises(ConfigError, match=rf"port {ports[0]} of worker 0 .* can't be opened"),
+    ):
+        call_roll(_local_cluster(0, ports), wait_seconds=0.1)
+
+
+def test_what_cannot_be_distributed_is_refused(monkeypatch):
+    with pytest.raises(ConfigError, match="--virtual-devices 4, above 0, with --distribute mirrored"):
+        distributed(None, 4).__enter__()
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(ConfigError, match="TF_CONFIG: it is not set"):
+        distributed("multi_worker").__enter__()
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ConfigError, match="works on TensorFlow only, not on 'jax'"):
+        distributed("mirrored").__enter__()
+
+
+def test_one_device_is_enough_and_says_so():
+    with distributed("mirrored") as found:
+        if found.strategy is None:  # no machine with several GPUs
+            assert found.describe() == "there is one device: trained as without --distribute"
+            assert found.share == (0, 1) and found.chief
+
+
+def test_a_forgotten_flag_is_noticed(monkeypatch, caplog):
+    monkeypatch.setenv("TF_CONFIG", json.dumps(TWO))
+    monkeypatch.setattr("training.distributed.distribution.log.propagate", True)
+    with distributed(None) as found:
+        assert found is ALONE
+    assert "this process trains alone" in caplog.text
+
+
+def in_two_processes(function) -> list:
+    """What ``function(distribution)`` returns in each of two threads that stand for processes."""
+    meeting, given, results = threading.Barrier(2, timeout=10), {}, {}
+
+    def send(index):
+        def send(data, source):
+            given[index] = data
+            meeting.wait()
+            found = given[source]
+            meeting.wait()  # nobody gives anew before all have taken
+            return found
+
+        return send
+
+    def run(index):
+        results[index] = function(Distribution(index=index, count=2, send=send(index)))
+
+    threads = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=20)
+    return [results[0], results[1]]
+
+
+def test_processes_that_differ_find_out():
+    def compare(distribution):
+        distribution.check_same("vocabulary", ["a", "b"])
+        try:
+            distribution.check_same("config", {"seed": distribution.index})
+        except TrainingError as error:
+            return str(error)
+
+    for message in in_two_processes(compare):
+        assert message.startswith("process 1 has another config than the chief, the same code, command")
+
+
+def test_all_processes_know_what_one_knows():
+    def tell(distribution):
+        figures = distribution.from_chief(lambda: {"dev_loss": 0.1, "from": distribution.index})
+        return figures, distribution.gather([f"u{distribution.index}"] * (distribution.index + 1))
+
+    assert in_two_processes(tell) == [({"dev_loss": 0.1, "from": 0}, ["u0", "u1", "u1"])] * 2
+
+
+def test_the_chiefs_run_is_copied_to_the_others(tmp_path):
+    chief = RunFolder(tmp_path / "chief")
+    write_text(chief.vocabulary("acoustic.txt"), "妈\n")
+    write_text(chief.checkpoint, "step 5")
+    write_text(chief.history, "epoch\n")
+
+    def copy(distribution):
+        with run_path_of(distribution, chief.path) as path:
+            distribution.copy_run(RunFolder(path))
+            names = [each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file()]
+            return path, sorted(names), RunFolder(path).vocabulary("acoustic.txt").read_text(encoding="utf-8")
+
+    (own, _, _), (other, names, text) = in_two_processes(copy)
+    assert own == chief.path and chief.history.is_file()
+    assert names == ["checkpoint/state.npz", "vocabulary/acoustic.txt"] and text == "妈\n"
+    assert other != own and not other.exists()

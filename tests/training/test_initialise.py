@@ -1,0 +1,252 @@
+"""training/initialise.py: a run's weights by layer and token name; frozen layers stay bit for bit."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+
+from model_language.networks.transformer import TransformerConfig, build_transformer
+from model_language.registry import load_network
+from model_language.vocabulary.symbols import build_symbols
+from model_speech.acoustic_model import load_acoustic_model
+from model_speech.layers.normalisation import MaskedBatchNormalization
+from model_speech.vocabulary_transfer import move_tokens
+from tests.support.tiny_corpus import write_tiny_corpus
+from training.initialise import TokenLayer, freeze_layers, named_layers, take_weights
+from training.run import train_from_config
+from utils.config import save_yaml, to_plain
+from utils.errors import ConfigError, RunError
+from utils.run_folder.run import RunFolder
+from utils.vocabulary import BLANK, SPACE, Vocabulary
+
+TOKENS = Vocabulary(("a1", "b1", "c1", "d1", SPACE, BLANK))
+
+
+@pytest.fixture
+def info(caplog: pytest.LogCaptureFixture, monkeypatch) -> None:
+    """The training's log is captured, also after a training that sent it elsewhere."""
+    monkeypatch.setattr(logging.getLogger("train"), "propagate", True)
+    caplog.set_level(logging.INFO, logger="train")
+
+
+NAMES = [
+    *("conv1d", "masked_batch_normalization", "front", "dense", "masked_batch_normalization_1"),
+    *("dense_1", "masked_batch_normalization_2", "logits"),
+]
+
+
+def build(width: int = 8, blocks: int = 2, classes: int = len(TOKENS)) -> keras.Model:
+    """A small model with random weights, statistics of normalisation too: (B, T, 5) → (B, T, classes)."""
+    frames = keras.Input((None, 5))
+    valid = keras.ops.any(frames != 0, axis=-1)  # (B, T)
+    x = MaskedBatchNormalization()(layers.Conv1D(4, 3, padding="same")(frames), valid)
+    x = layers.Dense(width, name="front")(x)
+    for _ in range(blocks):
+        x = layers.ReLU()(MaskedBatchNormalization()(layers.Dense(width)(x), valid))
+    model = keras.Model(frames, layers.Dense(classes, name="logits")(x))
+    rng = np.random.default_rng(classes)
+    model.set_weights([rng.uniform(0.5, 1.5, weight.shape) for weight in model.get_weights()])
+    return model
+
+
+def weights(model: keras.Model) -> dict[str, list[np.ndarray]]:
+    return {name: layer.get_weights() for name, layer in named_layers(model).items()}
+
+
+def assert_equal(one: list[np.ndarray], other: list[np.ndarray]) -> None:
+    for left, right in zip(one, other, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_names_are_those_of_a_first_model_however_many_were_built_before():
+    assert list(named_layers(build())) == list(named_layers(build())) == NAMES
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_a_subset_of_the_tokens_in_another_order(axis):
+    part = Vocabulary((BLANK, "c1", "a1"))
+    full = np.arange(12.0).reshape(6, 2) if axis == 0 else np.arange(12.0).reshape(2, 6)
+    moved = move_tokens(full, TOKENS, np.zeros((3, 2) if axis == 0 else (2, 3)), part, axis)
+    np.testing.assert_array_equal(moved, np.take(full, [5, 2, 0], axis))
+
+
+def test_the_output_layer_is_sliced_to_a_subset_of_classes():
+    part = Vocabulary(("d1", "b1", SPACE, BLANK))
+    source, model = build(), build(classes=len(part))
+    take_weights(model, source, "runs/a", {"logits": TokenLayer(TOKENS, part)})
+    frames = np.ones((1, 7, 5), np.float32)
+    whole, sliced = (keras.ops.convert_to_numpy(one(frames)) for one in (source, model))
+    np.testing.assert_allclose(sliced, whole[..., [3, 1, 4, 5]], rtol=1e-5)
+
+
+def test_tokens_that_are_new_keep_their_initial_values(caplog, info):
+    more = Vocabulary(("b1", "new1", "a1", BLANK))
+    source, model = build(), build(classes=len(more))
+    before = weights(model)["logits"]
+    take_weights(model, source, "runs/a", {"logits": TokenLayer(TOKENS, more)})
+    kernel, bias = weights(model)["logits"]
+    np.testing.assert_array_equal(kernel[:, 1], before[0][:, 1])
+    assert bias[1] == before[1][1]
+    np.testing.assert_array_equal(kernel[:, [0, 2, 3]], weights(source)["logits"][0][:, [1, 0, 5]])
+    assert (
+        "another vocabulary: 3 tokens kept, 3 dropped (c1, d1, ' '), 1 new, untrained (new1)" in caplog.text
+    )
+
+
+def test_layers_that_do_not_fit_are_named_with_the_way_out(caplog, info):
+    source, model = build(), build(width=12)
+    message = r"6 of 8 layers don't fit: layer 'front' has the shapes \[\(4, 8\), \(8,\)\] there"
+    with pytest.raises(ConfigError, match=message) as caught:
+        take_weights(model, source, "runs/a", {"logits": TokenLayer(TOKENS, TOKENS)})
+    assert caught.value.where == "initialise_from=runs/a"
+    excepted = caught.value.hint.partition("initialise_except=[")[2].rstrip("]").split(",")
+    before = weights(model)
+    take_weights(model, source, "runs/a", {}, excepted)
+    for name, arrays in weights(model).items():
+        assert_equal(arrays, (before if name in excepted else weights(source))[name])
+    assert "2 layers taken: conv1d, masked_batch_normalization\n" in caplog.text
+    assert f"at their initial values: {', '.join(excepted)}" in caplog.text
+
+
+def test_a_deeper_model_needs_a_word_and_a_shallower_one_leaves_layers_behind(caplog, info):
+    deep, shallow = build(blocks=3), build()
+    with pytest.raises(ConfigError, match="layer 'dense_2' isn't there"):
+        take_weights(deep, shallow, "runs/a", {})
+    take_weights(deep, shallow, "runs/a", {}, ["dense_2", "masked*_3"])
+    take_weights(shallow, deep, "runs/b", {})
+    assert (
+        "layers of runs/b that this model doesn't have: dense_2, masked_batch_normalization_3" in caplog.text
+    )
+
+
+@pytest.mark.parametrize("excepted", [["*"], ["frnt"]])
+def test_exceptions_that_make_no_sense_are_refused(excepted):
+    message = (
+        "leaves nothing to take" if excepted == ["*"] else r"no layer is called 'frnt', there are: conv1d, "
+    )
+    with pytest.raises(ConfigError, match=message):
+        take_weights(build(), build(), "runs/a", {}, excepted)
+
+
+def test_freezing_by_pattern(caplog, info):
+    model = build()
+    freeze_layers(model, ["conv*", "masked_batch_normalization_[01]", "front"])
+    frozen = [name for name, layer in named_layers(model).items() if not layer.trainable]
+    assert frozen == ["conv1d", "front", "masked_batch_normalization_1"]
+    assert f"frozen: 3 of 8 layers, 136 of {model.count_params()} parameters: conv1d, front" in caplog.text
+    with pytest.raises(ConfigError, match=r"freeze: no layer is called 'conv9\*', there are: conv1d, masked"):
+        freeze_layers(model, ["conv9*"])
+    with pytest.raises(ConfigError, match="freeze leaves nothing to train"):
+        freeze_layers(model, ["*"])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A corpus with a syllable of its own, a text, and a config of each task."""
+    folder = tmp_path_factory.mktemp("initialise")
+    manifest, text = write_tiny_corpus(folder / "corpus", utterances=8), folder / "text.txt"
+    manifest.write_text(manifest.read_text(encoding="utf-8").replace("ma1", "mar1"), encoding="utf-8")
+    text.write_text("我是你\n你好\n不是〇\n" * 4, encoding="utf-8")
+    for name, model, lists, more in (
+        ("speech", "name: compact, width: 8, blocks: 1", manifest, "workers: 1, batch_utterances: 4"),
+        ("language", "name: transformer, width: 16, blocks: 1, heads: 2", text, "batch_sentences: 6"),
+    ):
+        recipe = f"""
+model: {{{model}}}
+data: {{train: [{lists}], dev: [{lists}], cache: {folder / "cache"}, {more}}}
+training: {{epochs: 1, checkpoint_steps: 1}}
+"""
+        (folder / f"{name}.yaml").write_text(recipe, encoding="utf-8")
+    return folder
+
+
+def test_a_speech_run_from_another_with_a_frozen_backbone(folder, speech_run, monkeypatch):
+    """A corpus with a new syllable: the output layer grows by name, and nothing else moves in training."""
+    source_run = RunFolder(shutil.copytree(speech_run, folder / "source"))
+    run, config = RunFolder(folder / "run"), folder / "speech.yaml"
+    backbone = [name for name in named_layers(load_acoustic_model(speech_run).model) if name != "logits"]
+    overrides = [
+        f"initialise_from={source_run.path}",
+        f"freeze=[{','.join(backbone)}]",
+        "features.bins=16",
+    ]
+    saved = interrupt_after_first_checkpoint(monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        train_from_config("speech", config, overrides, run.path)
+    shutil.rmtree(source_run.path)  # what has begun needs it no more
+    train_from_config("speech", config, overrides, run.path)
+    assert len(saved) == 1 and run.metrics.is_file()
+
+    source, new = load_acoustic_model(speech_run), load_acoustic_model(run.path)
+    assert len(new.vocabulary) == len(source.vocabulary) + 1
+    theirs, ours = weights(source.model), weights(new.model)
+    assert [name for name in ours if not all(map(np.array_equal, ours[name], theirs[name]))] == ["logits"]
+    before = theirs["logits"][0][:, source.vocabulary.index("ni3")]
+    after = ours["logits"][0][:, new.vocabulary.index("ni3")]
+    assert 0 < abs(after - before).max() < 0.01  # two steps from where the other run's token was
+    assert run.config()["initialise_from"] == str(source_run.path) and run.config()["freeze"] == backbone
+    log = run.log.read_text(encoding="utf-8")
+    assert log.count("initialised from") == 1 and "1 new, untrained (mar1)" in log
+    assert log.count(f"frozen: {len(ours) - 1} of {len(ours)} layers") == 2
+
+
+def interrupt_after_first_checkpoint(monkeypatch) -> list[int]:
+    """Ctrl-C comes after the first checkpoint; later trainings are left alone."""
+    import training.loop
+
+    saved, original = [], training.loop.save_checkpoint
+
+    def save(*arguments):
+        original(*arguments)
+        if not saved:
+            saved.append(1)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(training.loop, "save_checkpoint", save)
+    return saved
+
+
+def test_a_language_run_from_another(folder):
+    """The text brings a hanzi that is new to the vocabulary; without a learning rate nothing moves."""
+    source, config = RunFolder(folder / "language_one"), TransformerConfig(width=16, blocks=1, heads=2)
+    symbols = build_symbols()
+    model = build_transformer(config, len(symbols.pinyin), len(symbols.hanzi))
+    symbols.save(source.path)
+    model.save_weights(source.best_weights)
+    save_yaml(source.config_file, {"task": "language", "model": to_plain(config)})
+    overrides = [f"initialise_from={source.path}", "freeze=[embedding]", "optimiser.learning_rate=0"]
+    train_from_config("language", folder / "language.yaml", overrides, folder / "language_two")
+    new, after = load_network(folder / "language_two")
+    assert len(after.hanzi) == len(symbols.hanzi) + 1
+    places = [after.hanzi.index(token) for token in symbols.hanzi.tokens]
+    for name, arrays in weights(new).items():
+        kept = [array[..., places] for array in arrays] if name == "logits" else arrays
+        assert_equal(kept, weights(model)[name])
+
+
+@pytest.mark.parametrize(
+    ("model", "overrides", "error", "message"),
+    [
+        ("speech", ["initialise_from=nowhere"], RunError, "no config.yaml, nowhere"),
+        ("speech", ["initialise_from={language}"], RunError, "a run of task 'language', not 'speech'"),
+        ("transformer", ["initialise_from={language}"], RunError, "'ngram' is estimated by counting"),
+        ("ngram", ["freeze=[logits]"], ConfigError, "name=ngram is estimated by counting"),
+    ],
+)
+def test_what_can_not_be_started_from_says_why(
+    folder, language_run, model, overrides, error, message, tmp_path
+):
+    config = folder / "speech.yaml" if model == "speech" else folder / "language.yaml"
+    if model == "ngram":
+        config = tmp_path / "ngram.yaml"
+        config.write_text("model: {name: ngram}\n", encoding="utf-8")
+    task = "speech" if model == "speech" else "language"
+    with pytest.raises(error, match=message):
+        overrides = [override.format(language=language_run) for override in overrides]
+        train_from_config(task, config, overrides, tmp_path / "run")

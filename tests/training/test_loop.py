@@ -1,0 +1,407 @@
+"""The training loop: resumed runs equal undisturbed ones, broken losses stop it, patience ends it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from model_speech.layers.normalisation import MaskedBatchNormalization
+from tests.support.tiny_corpus import write_tiny_corpus
+from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from training.loop import TrainingConfig, log, train
+from training.optimiser import OptimiserConfig, Stage, averaged_weights, make_optimizer
+from training.utterance_log import UtteranceLog
+from utils.errors import ConfigError, RunError, TrainingError
+from utils.run_folder.run import RunFolder, start_run
+from utils.stop_signals import Stopped
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class LineBatch:
+    """Points of a straight line."""
+
+    ids: list[str]
+    x: np.ndarray
+    y: np.ndarray
+
+
+class LineTask:
+    """Learn y = 3 x + noise with dropout in the way: enough to have weights, seeds and an optimum."""
+
+    metric = "dev_loss"
+
+    def __init__(self, poison: str | None = None):
+        keras.utils.set_random_seed(3)
+        self.model = keras.Sequential(
+            [keras.Input((1,)), keras.layers.Dropout(0.2), keras.layers.Dense(1, dtype="float32")]
+        )
+        self.poison = poison
+        self.seen: list[tuple[int, str]] = []
+
+    def steps(self, epoch):
+        return 4
+
+    def batches(self, epoch, first_step):
+        rng = np.random.default_rng(epoch)
+        for number in range(4):
+            x = rng.standard_normal((8, 1)).astype("float32")
+            ids = [f"e{epoch}b{number}u{i}" for i in range(8)]
+            if self.poison in ids:
+                x[ids.index(self.poison)] = np.nan
+            if number >= first_step:
+                self.seen.extend((epoch, name) for name in ids)
+                yield LineBatch(ids, x, 3 * x)
+
+    def arrays(self, batch):
+        return {"x": batch.x, "y": batch.y}
+
+    def losses(self, arrays, training):
+        return ops.square(self.model(arrays["x"], training=training) - arrays["y"])[:, 0]
+
+    def evaluate(self):
+        x = np.linspace(-1, 1, 9, dtype="float32")[:, None]
+        return {"dev_loss": float(np.mean((self.model.predict_on_batch(x) - 3 * x) ** 2))}
+
+
+def run_folder(tmp_path, name="run"):
+    return start_run(tmp_path / name, {"task": "speech"})
+
+
+def test_training_leaves_the_run_folder_of_the_contract(tmp_path):
+    run, task = run_folder(tmp_path), LineTask()
+    best = train(task, run, TrainingConfig(epochs=3), OptimiserConfig(learning_rate=0.1))
+    assert run.best_weights.is_file() and run.last_weights.is_file() and run.checkpoint.is_file()
+    rows = run.history.read_text(encoding="utf-8").splitlines()
+    assert rows[0] == "epoch,step,learning_rate,train_loss,dev_loss,seconds"
+    assert [row.split(",")[:2] for row in rows[1:]] == [["1", "4"], ["2", "8"], ["3", "12"]]
+    assert json.loads(run.metrics.read_text(encoding="utf-8"))["best"] == best
+    assert list((run.logs / "train").glob("events*")) and list((run.logs / "validation").glob("events*"))
+    assert not list(run.path.rglob(".*")), "temporary files are left"
+    assert run.config()["environment"]["computed_on"]["devices"]
+
+
+def test_a_resumed_run_sees_each_utterance_once_and_ends_the_same(tmp_path, monkeypatch):
+    config = TrainingConfig(epochs=3, checkpoint_steps=1)
+    whole = LineTask()
+    train(whole, run_folder(tmp_path, "whole"), config, OptimiserConfig())
+
+    first, second = LineTask(), LineTask()
+    steps_before_kill = 6
+
+    def die_after(original):
+        def arrays(batch):
+            if len(first.seen) > 8 * steps_before_kill:
+                raise RuntimeError("killed")
+            return original(batch)
+
+        return arrays
+
+    monkeypatch.setattr(first, "arrays", die_after(first.arrays))
+    run = run_folder(tmp_path, "broken")
+    with pytest.raises(RuntimeError, match="killed"):
+        train(first, run, config, OptimiserConfig())
+    train(second, run, config, OptimiserConfig())
+    done_before = first.seen[: 8 * steps_before_kill]
+    assert done_before + second.seen == whole.seen
+    for one, other in zip(whole.model.get_weights(), second.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_loss_that_is_not_finite_names_the_utterance(tmp_path):
+    run = run_folder(tmp_path)
+    with pytest.raises(TrainingError, match="e2b1u5 at step 6"):
+        train(LineTask(poison="e2b1u5"), run, TrainingConfig(epochs=3), OptimiserConfig())
+    resumed = load_checkpoint(run.checkpoint, (task := LineTask()).model, _built(task))
+    assert resumed.epoch == 2 and all(np.isfinite(w).all() for w in task.model.get_weights())
+
+
+class NormedTask(LineTask):
+    """As above, with a batch normalisation that spreads one utterance's fault over its whole batch."""
+
+    def __init__(self, poison: str | None = None, value: float = np.nan):
+        super().__init__(poison)
+        self.value = value
+        x = keras.Input((1,))
+        frames = keras.layers.Reshape((1, 1))(x)
+        normed = MaskedBatchNormalization()(frames, ops.ones_like(frames[:, :, 0]) > 0)
+        self.model = keras.Model(x, keras.layers.Dense(1)(keras.layers.Flatten()(normed)))
+
+    def batches(self, epoch, first_step):
+        for batch in super().batches(epoch, first_step):
+            if self.poison in batch.ids:
+                batch.x[batch.ids.index(self.poison)] = self.value
+                batch.y[...] = 0
+            yield batch
+
+
+@pytest.mark.parametrize("value", [np.nan, 1e30], ids=["not finite", "too large"])
+def test_the_culprit_of_a_poisoned_batch_is_found(tmp_path, value):
+    task = NormedTask("e1b2u5", value)
+    with pytest.raises(TrainingError, match=r"not finite for utterances e1b2u5 at step 3, .* look at them"):
+        train(task, run_folder(tmp_path), TrainingConfig(), OptimiserConfig())
+    assert all(np.isfinite(weights).all() for weights in task.model.get_weights())
+
+
+def test_a_training_that_diverges_blames_nobody(tmp_path):
+    wild = OptimiserConfig(learning_rate=1e30, schedule="constant", warmup_fraction=0, clip_norm=0)
+    with pytest.raises(TrainingError, match=r"at step 2, and no single utterance .* lower optimiser\.learn"):
+        train(LineTask(), run_folder(tmp_path), TrainingConfig(), wild)
+
+
+def test_the_utterances_of_each_step_are_logged_once_if_asked(tmp_path):
+    path = tmp_path / "utterances.tsv"
+    with UtteranceLog(path, done=0) as seen:
+        for step in range(1, 5):
+            seen.add(1, step, [f"u{step}", "v"])
+    path.write_text(path.read_text(encoding="utf-8") + "1\t5\tu", encoding="utf-8")  # killed within a line
+    with UtteranceLog(path, done=2) as seen:
+        seen.add(1, 3, ["w"])
+    assert path.read_text(encoding="utf-8") == "1\t1\tu1 v\n1\t2\tu2 v\n1\t3\tw\n"
+    with UtteranceLog(None, done=0) as seen:
+        seen.add(1, 1, ["u"])
+
+
+def test_patience_stops_early(tmp_path):
+    run = run_folder(tmp_path)
+    frozen = OptimiserConfig(learning_rate=0.0, schedule="constant")
+    train(LineTask(), run, TrainingConfig(epochs=20, patience=2), frozen)
+    assert len(run.history.read_text(encoding="utf-8").splitlines()) == 1 + 3
+
+
+def test_the_schedule_warms_up_and_ends_low():
+    config = OptimiserConfig(learning_rate=1.0, warmup_fraction=0.1, final_fraction=0.01)
+    rate = make_optimizer(config, total_steps=100)._learning_rate
+    values = [float(rate(step)) for step in range(101)]
+    assert values[0] == 0 and values[10] == pytest.approx(1.0) and values[100] == pytest.approx(0.01)
+    assert all(a >= b for a, b in itertools.pairwise(values[10:]))
+    constant = make_optimizer(OptimiserConfig(learning_rate=1.0, schedule="constant"), 100)._learning_rate
+    assert float(constant(50)) == pytest.approx(1.0) == float(constant(100))
+    with pytest.raises(ConfigError, match=r"schedule 'linear', one of: cosine"):
+        OptimiserConfig(schedule="linear")
+
+
+STAGES = (Stage(10, 1e-2), Stage(20, 1e-3), Stage(30, 1e-4))
+
+
+def test_stages_change_the_rate_after_their_last_step():
+    rate = make_optimizer(OptimiserConfig(schedule="stages", stages=STAGES), 60)._learning_rate
+    values = [float(rate(step)) for step in (0, 9, 10, 29, 30, 59, 70)]
+    assert values == pytest.approx([1e-2, 1e-2, 1e-3, 1e-3, 1e-4, 1e-4, 1e-4])
+    alone = make_optimizer(OptimiserConfig(schedule="stages", stages=STAGES[:1]), 60)._learning_rate
+    assert [float(alone(step)) for step in (0, 9, 10, 99)] == pytest.approx([1e-2] * 4)
+
+
+def test_an_exponential_decay_goes_from_the_first_rate_to_the_last():
+    staged = OptimiserConfig(schedule="exponential", stages=STAGES)
+    plain = OptimiserConfig(schedule="exponential", learning_rate=1e-2, final_fraction=0.01)
+    decay = -math.log(1e-4 / 1e-2) / 60
+    for config in (staged, plain):
+        rate = make_optimizer(config, total_steps=60)._learning_rate
+        assert [float(rate(step)) for step in (0, 1, 30, 60)] == pytest.approx(
+            [1e-2 * math.exp(-decay * step) for step in (0, 1, 30, 60)]
+        )
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"algorithm": "rmsprop"}, "unknown optimiser.algorithm 'rmsprop', one of: adam, momentum"),
+        ({"schedule": "stages"}, "optimiser.stages is empty, stages: "),
+        ({"stages": STAGES}, "optimiser.stages with optimiser.schedule 'cosine', schedule: exponential or"),
+        ({"schedule": "exponential", "final_fraction": 0.0}, "decay from 0.001 to 0, both rates must be"),
+        ({"average": 1.0}, r"optimiser\.average is 1.0, at least 0 and below 1"),
+    ],
+)
+def test_an_optimiser_that_cannot_be_says_why(values, message):
+    with pytest.raises(ConfigError, match=message):
+        OptimiserConfig(**values)
+
+
+def test_momentum_takes_its_steps(tmp_path):
+    config = OptimiserConfig(algorithm="momentum", learning_rate=0.5, schedule="constant", warmup_fraction=0)
+    optimizer = make_optimizer(dataclasses.replace(config, weight_decay=0.0, clip_norm=0.0), 10)
+    value = keras.Variable(np.zeros(1, "float32"))
+    optimizer.build([value])
+    for _ in range(3):
+        optimizer.apply([ops.ones(1)], [value])
+    assert float(value[0]) == pytest.approx(-0.5 * (1 + 1.9 + 2.71))
+
+
+def test_averages_are_those_of_the_weights_after_each_step():
+    config = OptimiserConfig(algorithm="momentum", momentum=0.0, learning_rate=1.0, schedule="constant")
+    config = dataclasses.replace(config, warmup_fraction=0.0, weight_decay=0.0, clip_norm=0.0, average=0.9)
+    value = keras.Variable(np.zeros(1, "float32"))
+    optimizer = make_optimizer(config, 10)
+    optimizer.build([value])
+    for _ in range(3):
+        optimizer.apply([ops.ones(1)], [value])  # -1, -2, -3
+    with averaged_weights(optimizer, [value]):
+        assert float(value[0]) == pytest.approx(0.9 * (0.9 * -1 + 0.1 * -2) + 0.1 * -3)
+    assert float(value[0]) == -3.0
+
+
+def test_averaged_weights_are_judged_and_kept_and_training_goes_on_with_its_own(tmp_path):
+    run, task = run_folder(tmp_path), LineTask()
+    judged, evaluate = [], task.evaluate
+    task.evaluate = lambda: judged.append(task.model.get_weights()[0]) or evaluate()
+    train(task, run, TrainingConfig(epochs=3), OptimiserConfig(learning_rate=0.1, average=0.9))
+    kept = LineTask().model
+    kept.load_weights(run.last_weights)
+    assert kept.get_weights()[0] == judged[-1] != task.model.get_weights()[0]
+
+
+def test_the_weights_of_the_last_epochs_and_of_the_best_are_kept(tmp_path):
+    run, task = run_folder(tmp_path), LineTask()
+    rates = iter([0.5, 0.1, 0.3, 0.4, 0.2])
+    task.evaluate = lambda: {"dev_loss": next(rates)}
+    train(task, run, TrainingConfig(epochs=5, kept_weights=2), OptimiserConfig())
+    assert sorted(path.name for path in run.kept_weights.iterdir()) == [
+        "step_000008_accuracy_0.9000.weights.h5",
+        "step_000016_accuracy_0.6000.weights.h5",
+        "step_000020_accuracy_0.8000.weights.h5",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("config", "value", "message"),
+    [
+        (TrainingConfig, {"epochs": 0}, r"training\.epochs is 0, at least 1"),
+        (TrainingConfig, {"checkpoint_steps": 0}, r"training\.checkpoint_steps is 0"),
+        (TrainingConfig, {"precision": "float16"}, r"precision 'float16', one of: float32, mixed_float16"),
+        (OptimiserConfig, {"clip_norm": -1.0}, r"optimiser\.clip_norm is -1\.0"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_before_anything_is_computed(config, value, message):
+    with pytest.raises(ConfigError, match=message):
+        config(**value)
+
+
+def test_half_precision_scales_its_loss_and_resumes(tmp_path):
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        run, config = run_folder(tmp_path), OptimiserConfig(learning_rate=0.1)
+        train(LineTask(), run, TrainingConfig(epochs=3), config)
+        again = make_optimizer(config, total_steps=12)
+        again.build((task := LineTask()).model.trainable_variables)
+        assert load_checkpoint(run.checkpoint, task.model, again).step == 12
+        assert float(again.scale_loss(1.0)) > 1
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+
+
+def test_a_damaged_or_foreign_checkpoint_is_refused(tmp_path):
+    task = LineTask()
+    path = tmp_path / "state.npz"
+    save_checkpoint(path, task.model, _built(task), TrainingState(epoch=2))
+    wider = keras.Sequential([keras.Input((1,)), keras.layers.Dropout(0.2), keras.layers.Dense(2)])
+    with pytest.raises(RunError, match="another"):
+        load_checkpoint(path, wider, _built(LineTask()))
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(RunError, match="can't be read"):
+        load_checkpoint(path, task.model, _built(task))
+
+
+def _built(task):
+    optimizer = make_optimizer(OptimiserConfig(), total_steps=12)
+    optimizer.build(task.model.trainable_variables)
+    return optimizer
+
+
+SPEECH_OVERRIDES = (
+    "model.width=16",
+    "model.front_filters=[4]",
+    "model.blocks=1",
+    "training.epochs=8",
+    "training.checkpoint_steps=3",
+    "training.deterministic=true",
+    "training.log_utterances=true",
+    "data.batch_utterances=4",
+    "data.workers=1",
+)
+TRAIN_TWICE = "import sys, train; split = sys.argv.index('--'); train.main(sys.argv[1:split]); "
+TRAIN_TWICE += "train.main(sys.argv[split + 1 :])"
+
+
+def _speech_arguments(tmp_path: Path, manifest: Path, run: Path) -> list[str]:
+    config = tmp_path / "tiny.yaml"
+    config.write_text("model: {name: compact}\n", encoding="utf-8")
+    data = [f"data.train=[{manifest}]", f"data.dev=[{manifest}]", f"data.cache={tmp_path / 'features'}"]
+    return ["speech", "--config", str(config), "--no-checks", "--run", str(run), *SPEECH_OVERRIDES, *data]
+
+
+@pytest.mark.timeout(1200)
+def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
+    """The whole command: killed at a random step; then undisturbed, and started again."""
+    manifest = write_tiny_corpus(tmp_path / "corpus")
+    whole, broken = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "broken")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    arguments = _speech_arguments(tmp_path, manifest, broken.path)
+    victim = subprocess.Popen([sys.executable, "train.py", *arguments], cwd=ROOT, env=environment)
+    steps, deadline = np.random.default_rng().integers(1, 30), time.monotonic() + 600
+    while _steps_logged(broken) < steps and victim.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    victim.kill()
+    assert victim.wait(timeout=60) == -signal.SIGKILL, "training was over before it could be killed"
+
+    both = [*_speech_arguments(tmp_path, manifest, whole.path), "--", *arguments]
+    command = [sys.executable, "-c", TRAIN_TWICE, *both]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "resumed at epoch" in broken.log.read_text(encoding="utf-8")
+    assert _weights(whole) == _weights(broken)
+    assert _history(whole) == _history(broken)
+    assert (whole.path / "utterances.tsv").read_bytes() == (broken.path / "utterances.tsv").read_bytes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_signal_stops_between_two_steps_with_a_checkpoint(tmp_path, monkeypatch, caplog, number):
+    monkeypatch.setattr(log, "propagate", True)
+    caplog.set_level("INFO", log.name)
+    run, task, config = run_folder(tmp_path), LineTask(), TrainingConfig(epochs=3)
+    original = task.arrays
+
+    def arrays(batch):
+        if batch.ids[0] == "e2b1u0":
+            os.kill(os.getpid(), number)
+        return original(batch)
+
+    monkeypatch.setattr(task, "arrays", arrays)
+    with pytest.raises(Stopped) as caught:
+        train(task, run, config, OptimiserConfig())
+    assert caught.value.number == number
+    name = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}[number]
+    assert f"{name}: a checkpoint is written at epoch 2, step 6" in caplog.text
+    second = LineTask()
+    train(second, run, config, OptimiserConfig())
+    assert second.seen[0] == (2, "e2b2u0") and len(task.seen + second.seen) == 3 * 4 * 8
+
+
+def _steps_logged(run: RunFolder) -> int:
+    path = run.path / "utterances.tsv"
+    return len(path.read_bytes().splitlines()) if path.is_file() else 0
+
+
+def _weights(run: RunFolder) -> dict[str, bytes]:
+    with np.load(run.checkpoint) as saved:
+        return {name: saved[name].tobytes() for name in saved.files if name != "state"}
+
+
+def _history(run: RunFolder) -> list[list[str]]:
+    """The rows without the seconds, which are the one thing that may differ."""
+    return [line.split(",")[:-1] for line in run.history.read_text(encoding="utf-8").splitlines()]

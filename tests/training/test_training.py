@@ -1,0 +1,248 @@
+"""train.py's two tasks from config to run folder, and that the folder is all that using it needs."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
+from tensorboard.plugins.hparams import metadata
+
+import transcribe
+from data.features.cache import FeatureCache
+from data.manifest import Utterance, read_manifest, write_manifest
+from model_language.registry import load_converter
+from model_speech.acoustic_model import load_acoustic_model
+from tests.support.scripts import load_script
+from tests.support.tiny_corpus import write_tiny_corpus
+from training.run import train_from_config
+from utils.audio.reading import write_wav
+from utils.errors import ConfigError, RunError, TrainingError, UserError
+from utils.run_folder.run import RunFolder
+
+SMALL = ("model.width=8", "model.blocks=1", "features.bins=16", "data.workers=1", "training.epochs=2")
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> Path:
+    (tmp_path / "tiny.yaml").write_text("model: {name: compact}\n", encoding="utf-8")
+    return tmp_path / "tiny.yaml"
+
+
+@pytest.fixture
+def usual_precision() -> Iterator[None]:
+    """Put the global policy back, whatever a training sets."""
+    yield
+    keras.mixed_precision.set_global_policy("float32")
+
+
+def _lists(manifest: Path) -> list[str]:
+    cache = manifest.parent / "features"
+    return [f"data.train=[{manifest}]", f"data.dev=[{manifest}]", f"data.cache={cache}"]
+
+
+def _hyper_parameters(run: RunFolder) -> dict[str, object]:
+    """What TensorBoard's HParams page reads from the logs."""
+    for path in (run.logs / "validation").glob("events*"):
+        for event in LegacyEventFileLoader(str(path)).Load():
+            for value in event.summary.value:
+                if value.tag == metadata.SESSION_START_INFO_TAG:
+                    info = metadata.parse_session_start_info_plugin_data(value.metadata.plugin_data.content)
+                    return {k: getattr(v, v.WhichOneof("kind")) for k, v in info.hparams.items()}
+    return {}
+
+
+def test_a_speech_run_from_config_to_transcript_without_its_corpus(
+    tmp_path, config_file, usual_precision, language_run, capsys
+):
+    """Mixed precision and XLA; then the run is moved, the corpus deleted, and the run is used."""
+    manifest = write_tiny_corpus(tmp_path / "corpus", utterances=8)
+    overrides = (*SMALL, *_lists(manifest), "training.precision=mixed_bfloat16", "training.xla=true")
+    run = RunFolder(tmp_path / "runs" / "tiny")
+    best = train_from_config("speech", config_file, overrides, run.path)
+
+    log = run.log.read_text(encoding="utf-8")
+    assert re.search(r"epoch 2/2  train_loss \d+\.\d+  dev_loss .* dev_syllable_error_rate .* \d+\.\d s", log)
+    rows = list(csv.DictReader(run.history.open(encoding="utf-8")))
+    assert [float(row["seconds"]) > 0 and np.isfinite(float(row["train_loss"])) for row in rows] == [True] * 2
+    shown = _hyper_parameters(run)
+    assert (shown["model.width"], shown["training.precision"], shown["training.xla"]) == (
+        8,
+        "mixed_bfloat16",
+        True,
+    )
+    assert (shown["model.front_filters"], shown["data.train"]) == ("16,32", str(manifest))
+    assert {path.name for path in run.path.iterdir()} >= {"model_summary.txt", "metrics.json", "config.yaml"}
+
+    before = run.last_weights.read_bytes()
+    assert train_from_config("speech", config_file, overrides, run.path) == best
+    assert run.last_weights.read_bytes() == before
+
+    moved, other = tmp_path / "elsewhere", write_tiny_corpus(tmp_path / "other", utterances=2, seed=5)
+    run.path.rename(moved)
+    shutil.rmtree(manifest.parent)
+    files = [str(one.audio) for one in read_manifest(other)]
+    arguments = ["--speech", str(moved), "--language", str(language_run), "--output", str(tmp_path / "out")]
+    assert transcribe.main([*files, *arguments]) == 0
+    assert len(list((tmp_path / "out").glob("*.txt"))) == 2
+    assert load_script("test.py").main(["speech", str(moved), "--manifest", str(other)]) == 0
+    assert "not known" in capsys.readouterr().out
+
+
+@pytest.fixture
+def hasty(tmp_path: Path) -> Path:
+    """A list of ten recordings: the first has more syllables than output frames, the last an unusual one."""
+    audio = [tmp_path / "wav" / f"{i}.wav" for i in range(10)]
+    for path in audio:
+        write_wav(path, 0.1 * np.random.default_rng(0).normal(size=16_000))
+    texts = [("ma1 ni3 " * 10, "妈你" * 10), *[("ma1 ni3", "妈你")] * 8, ("mar1", "妈")]
+    utterances = [
+        Utterance(path.stem, path, 1.0, "s", tuple(pinyin.split()), hanzi)
+        for path, (pinyin, hanzi) in zip(audio, texts, strict=True)
+    ]
+    write_manifest(tmp_path / "hasty.tsv", utterances)
+    return tmp_path / "hasty.tsv"
+
+
+def test_targets_longer_than_the_output_are_reported_by_utterance(tmp_path, config_file, hasty):
+    with pytest.raises(TrainingError, match=r"1 of 10 utterances have more labels.*skipped\.tsv"):
+        train_from_config("speech", config_file, [*SMALL, *_lists(hasty)], tmp_path / "run")
+    assert (tmp_path / "run" / "skipped.tsv").read_text().startswith("0\t20 output frames needed, 13 there")
+
+
+def test_a_few_of_them_are_left_out_and_a_limit_keeps_the_vocabulary(
+    tmp_path, config_file, hasty, monkeypatch
+):
+    monkeypatch.setattr("training.tasks.speech.SKIPPED_AT_MOST", 0.5)
+    run = RunFolder(tmp_path / "run")
+    overrides = [*SMALL, *_lists(hasty), "training.epochs=1", "data.limit=3"]
+    train_from_config("speech", config_file, overrides, run.path)
+    assert "1 utterances are too short for their labels and skipped" in run.log.read_text(encoding="utf-8")
+    assert re.search(
+        r"1 dev utterances are too short .*the error rate in full\): 0\n", run.log.read_text("utf-8")
+    )
+    assert "2 training and 10 dev utterances" in run.log.read_text(encoding="utf-8")
+    assert "mar1" in load_acoustic_model(run.path).vocabulary
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ((), r"data\.train and data\.dev each need a manifest"),
+        (("data.train=[a.tsv]", "data.dev=[a.tsv]", "data.weights=[1,2]"), "2 entries for 1 manifests"),
+        (("data.train=[a.tsv]", "data.weights=[0]"), r"data\.weights is \(0\.0,\), passes an epoch, above 0"),
+        (("initialise_except=[logits]",), "initialise_except without initialise_from"),
+        (("data.limit=-1",), r"data\.limit is -1, at least 0"),
+        (("model.width=0",), r"model\.width is 0, at least 1"),
+        (("training.epoch=3",), r"did you mean 'training\.epochs'"),
+        (("model.name=compakt",), "did you mean 'compact'"),
+    ],
+)
+def test_a_recipe_that_cannot_be_trained_says_why(tmp_path, config_file, overrides, message):
+    with pytest.raises(ConfigError, match=message):
+        train_from_config("speech", config_file, overrides, tmp_path / "run")
+
+
+def test_a_loss_that_is_not_finite_stops_the_training_and_names_the_utterance(
+    tmp_path, config_file, monkeypatch
+):
+    manifest = write_tiny_corpus(tmp_path / "corpus", utterances=4)
+    poisoned, intact = read_manifest(manifest)[2].id, FeatureCache.features
+    monkeypatch.setattr(
+        FeatureCache,
+        "features",
+        lambda cache, id, copy=0: intact(cache, id, copy) * (np.nan if id == poisoned else 1),
+    )
+    overrides = [*SMALL, *_lists(manifest), "data.batch_utterances=1"]
+    with pytest.raises(TrainingError, match=f"not finite for utterances {poisoned} at step [1-4]"):
+        train_from_config("speech", config_file, overrides, tmp_path / "run")
+    assert not RunFolder(tmp_path / "run").best_weights.exists()
+
+
+LANGUAGE_MODELS = {
+    "transformer": ("model.width=16", "model.blocks=1", "model.heads=2", "training.epochs=2"),
+    "ngram": ("model.order=2",),
+}
+
+
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+def test_a_language_run_from_plain_text_to_hanzi(tmp_path, name):
+    text = tmp_path / "text.txt"
+    text.write_text("我是你\n你好\n不是我\nABC\n" * 4, encoding="utf-8")
+    config = tmp_path / "language.yaml"
+    config.write_text(f"model: {{name: {name}}}\n", encoding="utf-8")
+    lists = (f"data.train=[{text}]", f"data.dev=[{text}]", f"data.cache={tmp_path / 'cache'}")
+    run = RunFolder(tmp_path / "run")
+    best = train_from_config("language", config, [*LANGUAGE_MODELS[name], *lists], run.path)
+    assert 0 <= best["dev_character_error_rate"] <= 1
+    assert "4 lines of" in run.log.read_text(encoding="utf-8")
+    run.path.rename(tmp_path / "moved")
+    for path in (text, config):
+        path.unlink()
+    (hanzi,) = load_converter(tmp_path / "moved").convert([["ni3", "hao3"]])
+    assert len(hanzi) == 2
+
+
+def test_a_language_recipe_without_text_says_so(tmp_path):
+    config = tmp_path / "language.yaml"
+    config.write_text("model: {name: ngram}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"data\.train and data\.dev each need a text"):
+        train_from_config("language", config, [], tmp_path / "run")
+
+
+def test_corpora_are_mixed_by_weight_and_the_run_says_how(tmp_path, config_file):
+    one, two = (write_tiny_corpus(tmp_path / name, utterances=8, seed=seed) for seed, name in enumerate("ab"))
+    two.write_text(two.read_text(encoding="utf-8").replace("T0", "B0"), encoding="utf-8")
+    for audio in (two.parent / "wav").glob("T0*"):
+        audio.rename(audio.with_name(audio.name.replace("T0", "B0")))
+    overrides = [*SMALL, f"data.train=[{one},{two}]", "data.weights=[2,0.25]", f"data.dev=[{one}]"]
+    run = RunFolder(tmp_path / "run")
+    train_from_config("speech", config_file, [*overrides, f"data.cache={tmp_path / 'cache'}"], run.path)
+    assert f"{two}: 8 utterances x 0.25: 2 an epoch" in run.log.read_text(encoding="utf-8")
+    corpora = run.config()["environment"]["corpora"]
+    assert [(c["manifest"], c["weight"], c["utterances"], c["first_epoch"]) for c in corpora] == [
+        (str(one), 2.0, 8, 16),
+        (str(two), 0.25, 8, 2),
+    ]
+
+
+def test_what_fails_before_anything_is_computed_leaves_no_folder(tmp_path, config_file):
+    """A wrong path, put right, would else be "another config"."""
+    corpus, run = write_tiny_corpus(tmp_path / "corpus", utterances=4), RunFolder(tmp_path / "run")
+    wrong = [*SMALL, *_lists(tmp_path / "none.tsv"), "training.epochs=1"]
+    with pytest.raises(UserError, match=r"none\.tsv"):
+        train_from_config("speech", config_file, wrong, run.path)
+    assert not run.path.exists()
+    right = [*SMALL, *_lists(corpus), "training.epochs=1"]
+    train_from_config("speech", config_file, right, run.path)
+    before = sorted(run.path.rglob("*"))
+    run.metrics.unlink()
+    corpus.unlink()
+    with pytest.raises(UserError, match=corpus.name):
+        train_from_config("speech", config_file, right, run.path)
+    assert sorted([*run.path.rglob("*"), run.metrics]) == before
+
+
+def test_a_run_of_another_text_is_not_taken_for_finished(tmp_path):
+    """A text that was made anew, without a test set's sentences say, must not leave the old model in use."""
+    text, config = tmp_path / "text.txt", tmp_path / "ngram.yaml"
+    config.write_text("model: {name: ngram, order: 2}\n", encoding="utf-8")
+    overrides = [f"data.train=[{text}]", f"data.dev=[{text}]", f"data.cache={tmp_path / 'cache'}"]
+
+    def run() -> None:
+        train_from_config("language", config, overrides, tmp_path / "run")
+
+    text.write_text("我们今天去公园\n他说明天再来\n", encoding="utf-8")
+    run()
+    run()  # finished, and left as it is
+    text.write_text("我们今天去公园\n", encoding="utf-8")
+    with pytest.raises(RunError, match=r"trained on another content of .*text\.txt"):
+        run()
+    text.unlink()
+    run()  # a finished run doesn't need its text

@@ -1,0 +1,48 @@
+"""Our use of pypinyin's dictionaries reads as pypinyin does."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from pypinyin import Style, lazy_pinyin
+from pypinyin.constants import PHRASES_DICT
+
+from utils.errors import CorpusError
+from utils.mandarin.hanzi_readings import phrase_readings
+
+PHRASES = sorted(PHRASES_DICT)
+
+
+def mixtures(count: int, seed: int) -> list[str]:
+    """Phrases, beginnings and ends of phrases, and common characters, side by side."""
+    rng = random.Random(seed)
+    texts = []
+    for _ in range(count):
+        parts = []
+        for _ in range(rng.randint(1, 6)):
+            phrase = rng.choice(PHRASES)
+            start, end = sorted(rng.choices(range(len(phrase) + 1), k=2))
+            parts += [rng.choice([phrase, phrase[:end], phrase[start:], rng.choice("的不一了行长地")])]
+        texts.append("".join(parts))
+    return list(filter(None, texts))
+
+
+def test_it_reads_as_pypinyin_does():
+    texts = mixtures(3000, seed=3)
+    assert [phrase_readings(text) for text in texts] == [lazy_pinyin(t, style=Style.TONE) for t in texts]
+
+
+def test_every_phrase_is_read_whole():
+    for phrase in PHRASES[::7]:
+        assert phrase_readings(phrase) == [readings[0] for readings in PHRASES_DICT[phrase]]
+
+
+@pytest.mark.parametrize("text", ["中a文", "中，文", "好\U000323ae", " "])
+def test_what_has_no_reading_is_named(text):
+    with pytest.raises(CorpusError, match="has no Mandarin reading"):
+        phrase_readings(text)
+
+
+def test_no_text_has_no_readings():
+    assert phrase_readings("") == []

@@ -1,0 +1,219 @@
+"""Statistics of an acoustic model's mistakes: counted by hand, and drawn as counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import chain
+
+import numpy as np
+import pytest
+
+from analysis.errors.alignment import align
+from analysis.errors.confusion_statistics import aligned_syllables, main
+from utils.errors import CorpusError
+from utils.mandarin.confusion_statistics import DELETION, INSERTION, PinyinNoise, shipped_noise
+from utils.mandarin.pinyin import full_inventory
+from utils.mandarin.pinyin_noise import corrupted
+from utils.mandarin.substitutions import CHANGES, changed_parts
+from utils.mandarin.syllable_distance import syllable_distance
+
+SENTENCE = "zhong1 guo2 ren2 shuo1 zhong1 wen2 zan4 san1 min2 shan1 shi2 jin1 tian1 tian1 qi4 hen3 hao3 de5"
+TEXT = SENTENCE.split()
+# Said and heard: zh–z thrice, zh–ch once; an–ang thrice, an–a once; tone 2–3 thrice, 2–4 once.
+PLANTED = (
+    *[("zhong1", "zong1")] * 3,
+    ("zhong1", "chong1"),
+    *[("shan1", "shang1")] * 3,
+    ("shan1", "sha1"),
+    *[("shi2", "shi3")] * 3,
+    ("shi2", "shi4"),
+    ("zhang1", "zan1"),
+    *[("de5", None)] * 2,
+    (None, "a5"),
+)
+
+
+@pytest.fixture(scope="module")
+def planted() -> PinyinNoise:
+    """Statistics that were made up, of texts of 1000 times the same sentence."""
+    return PinyinNoise.counted([*((one, one) for one in TEXT), *PLANTED], TEXT * 1000)
+
+
+@pytest.fixture(scope="module")
+def sentences() -> list[list[str]]:
+    """6,000 sentences of 1 to 18 syllables, and an empty one: 57,000 syllables."""
+    return [TEXT[: 1 + number % len(TEXT)] for number in range(6000)] + [[]]
+
+
+def _aligned(said: list[str], heard: list[str]) -> list[tuple[str | None, str | None]]:
+    return [(pair.reference, pair.hypothesis) for pair in align(said, heard, syllable_distance)]
+
+
+def test_counts_by_hand(planted):
+    assert (planted.syllables, planted.deletions, planted.insertions) == (len(TEXT) + 15, 2, 1)
+    assert planted.changes == {"initial": 4, "final": 4, "tone": 4, "initial+final": 1}
+    assert planted.parts["initial"] == {("zh", "z"): 4, ("zh", "ch"): 1}
+    assert planted.parts["final"] == {("an", "ang"): 3, ("an", "a"): 1, ("ang", "an"): 1}
+    assert planted.parts["tone"] == {("2", "3"): 3, ("2", "4"): 1}
+    assert planted.frequencies["zhong1"] == 2002 + 4
+    assert planted.errors == 16
+    assert planted.shares["tone"] == 4 / 16
+    assert sum(planted.shares.values()) == pytest.approx(1)
+
+
+def test_what_is_no_syllable_is_not_counted():
+    noise = PinyinNoise.counted([("ma1", "ma2"), ("[OK]", "ou1"), ("ma1", "[OK]"), (None, "[OK]")])
+    assert (noise.syllables, noise.errors) == (1, 1)
+
+
+@pytest.mark.parametrize("pairs", [[], [("ma1", "ma1")], [(None, "ma1")]])
+def test_nothing_to_count_is_said(pairs):
+    with pytest.raises(CorpusError, match="nothing to count"):
+        PinyinNoise.counted(pairs)
+
+
+def test_saved_statistics_are_the_same(planted, tmp_path):
+    planted.save(tmp_path / "noise.tsv", ["made up"])
+    assert PinyinNoise.load(tmp_path / "noise.tsv") == planted
+    assert (tmp_path / "noise.tsv").read_text().startswith("# made up\n")
+
+
+@pytest.mark.parametrize(
+    "line", ["", "ma1", "tone\t1\t2\tmany", "tone\t1\t2", "changed\tpitch\t-\t1", "speed\t-\t-\t1"]
+)
+def test_a_damaged_table_is_named_with_its_line(planted, tmp_path, line):
+    planted.save(tmp_path / "noise.tsv")
+    with (tmp_path / "noise.tsv").open("a") as file:
+        file.write(f"{line}\n")
+    lines = len((tmp_path / "noise.tsv").read_text().splitlines())
+    with pytest.raises(CorpusError, match=rf"noise.tsv:{lines}"):
+        PinyinNoise.load(tmp_path / "noise.tsv")
+
+
+def test_the_shipped_statistics_are_of_real_mistakes():
+    noise = shipped_noise()
+    assert noise.errors > 500
+    assert noise.substitutions == sum(noise.changes.values())
+    changed = {part: sum(n for c, n in noise.changes.items() if part in c.split("+")) for part in noise.parts}
+    assert {part: sum(counts.values()) for part, counts in noise.parts.items()} == changed
+    assert set(noise.frequencies) <= set(full_inventory())
+    assert noise.shares["tone"] == max(noise.shares.values())
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 1.0])
+def test_so_many_syllables_are_hit(sentences, rate):
+    """The number of hits is binomial: within four standard deviations of what is wanted."""
+    said = [[one] for sentence in sentences for one in sentence]  # so that no alignment is needed
+    heard = corrupted(said, rate, seed=1)
+    hits = sum(one != other for one, other in zip(said, heard, strict=True))
+    assert abs(hits - rate * len(said)) <= 4 * np.sqrt(rate * (1 - rate) * len(said))
+
+
+def test_kinds_of_errors_are_as_often_as_counted(sentences):
+    noise, said = shipped_noise(), [[one] for sentence in sentences for one in sentence]
+    kinds = Counter()
+    for (one,), heard in zip(said, corrupted(said, 1.0, seed=2), strict=True):
+        if len(heard) == 1:
+            kinds[changed_parts(one, heard[0])] += 1
+        else:
+            assert not heard or one in heard
+            kinds[INSERTION if heard else DELETION] += 1
+    total = sum(kinds.values())
+    assert total == len(said) and "" not in kinds
+    for name, share in noise.shares.items():
+        if name in (DELETION, INSERTION):
+            assert abs(kinds[name] - share * total) <= 4 * np.sqrt(share * (1 - share) * total)
+        else:  # the counts of sets of parts are smoothed a little
+            assert kinds[name] / total == pytest.approx(share, abs=0.012)
+    assert set(kinds) <= {*CHANGES, DELETION, INSERTION}
+
+
+def test_counting_what_was_corrupted_gives_the_statistics_back(sentences):
+    noise = shipped_noise()
+    heard = corrupted(sentences, 0.1, seed=3)
+    found = PinyinNoise.counted(chain.from_iterable(map(_aligned, sentences, heard)))
+    assert found.errors / found.syllables == pytest.approx(0.1, rel=0.05)
+    for name, share in noise.shares.items():  # where errors touch, an alignment may read them otherwise
+        assert found.shares[name] == pytest.approx(share, abs=0.015)
+
+
+def test_the_same_seed_gives_the_same_mistakes(sentences):
+    assert corrupted(sentences[:300], 0.2, seed=5) == corrupted(sentences[:300], 0.2, seed=5)
+    assert corrupted(sentences[:300], 0.2, seed=5) != corrupted(sentences[:300], 0.2, seed=6)
+
+
+def test_all_that_is_heard_is_legal_and_mostly_in_use():
+    said = [[one] for one in full_inventory()] + [["banr1"], ["m2"], ["hng5"], ["er2"]]
+    heard = Counter(chain.from_iterable(corrupted(said, 1.0, seed=4)))
+    assert set(heard) <= {*full_inventory(), "banr1"}  # a syllable too much beside it leaves it there
+    substituted = Counter(chain.from_iterable(corrupted([TEXT] * 500, 1.0, seed=4)))
+    in_use = sum(count for one, count in substituted.items() if one in shipped_noise().frequencies)
+    assert in_use > 0.97 * substituted.total()
+
+
+def test_rate_zero_and_nothing_to_hit(sentences):
+    assert corrupted(sentences, 0.0, seed=7) == sentences
+    assert corrupted([], 0.5, seed=7) == []
+    assert corrupted([[], []], 1.0, seed=7) == [[], []]
+
+
+@pytest.mark.parametrize("word", ["zhong", "Zhong1", "zhōng", "xyz1", "_", "好"])
+def test_what_is_not_canonical_is_named(word):
+    with pytest.raises(CorpusError, match=f"'{word}' is no canonical syllable"):
+        corrupted([["ma1", word]], 0.1, seed=1)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan")])
+def test_a_rate_is_a_share(rate):
+    with pytest.raises(ValueError, match="no rate"):
+        corrupted([["ma1"]], rate, seed=1)
+
+
+def test_the_probabilities_of_what_is_heard():
+    said = [*full_inventory(), "banr1"]
+    matrix = shipped_noise().matrix(said)
+    assert matrix.shape == (len(said), len(full_inventory())) and matrix.dtype == np.float32
+    np.testing.assert_allclose(matrix.sum(axis=1, dtype=np.float64), 1.0, atol=1e-5)
+    own = np.arange(len(full_inventory()))
+    assert not matrix[own, own].any()
+    assert (matrix > 0).sum() == len(said) * len(full_inventory()) - len(own)  # what never was may be
+
+
+def test_what_was_planted_comes_first(planted):
+    """The counts decide where they say something, between parts that are as frequent."""
+    names = full_inventory()
+    heard = dict(zip(names, planted.matrix(["zhang3"])[0].tolist(), strict=True))
+    for more, less in (
+        ("zang3", "chang3"),  # counted 4 : 1
+        ("chang3", "sang3"),  # counted, not counted
+        ("zhan3", "zhe3"),
+        ("zhang4", "zhuan2"),  # one part, two
+    ):
+        assert heard[more] > heard[less], (more, less)
+    shi = dict(zip(names, planted.matrix(["shi2"])[0].tolist(), strict=True))
+    assert shi["shi3"] > shi["shi4"] > shi["shi5"]
+    fan = dict(zip(names, planted.matrix(["fan1"])[0].tolist(), strict=True))
+    assert fan["fang1"] > fan["fa1"] > fan["fu1"]  # never counted with this initial
+
+
+def test_the_command_counts_hypotheses(tmp_path, capsys):
+    file = tmp_path / "hypotheses.tsv"
+    header = "id\treference_pinyin\tpinyin\treference_hanzi\thanzi\tsyllable_errors\thanzi_errors"
+    file.write_text(
+        f"{header}\na\tni3 hao3 ma5\tni2 hao3\t\t\t2\t0\nb\t\t\t\t\t0\t0\nc\tma1\tba1 chuang4\t\t\t2\t0\n"
+    )
+    assert list(aligned_syllables(file))[:3] == [("ni3", "ni2"), ("hao3", "hao3"), ("ma5", None)]
+    main([str(file), str(file), "--output", str(tmp_path / "noise.tsv"), "--note", "of nobody"])
+    assert "# of nobody\n" in (tmp_path / "noise.tsv").read_text()
+    assert "8 errors among 8 syllables" in capsys.readouterr().out
+    noise = PinyinNoise.load(tmp_path / "noise.tsv")
+    assert (noise.deletions, noise.insertions) == (2, 2)
+    assert noise.changes == {"initial": 2, "tone": 2}
+    assert noise.parts["initial"] == {("m", "b"): 2}
+
+
+@pytest.mark.parametrize("text", ["", "id text\n", "id\treference_pinyin\tpinyin\n"])
+def test_another_file_is_refused(tmp_path, text):
+    (tmp_path / "other.tsv").write_text(text)
+    with pytest.raises(CorpusError, match=r"hypotheses\.tsv"):
+        list(aligned_syllables(tmp_path / "other.tsv"))

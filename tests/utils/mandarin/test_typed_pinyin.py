@@ -1,0 +1,170 @@
+"""Typed lines against readings by hand: spellings, cutting without spaces, tones, other text, columns."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from utils.errors import CorpusError
+from utils.mandarin.pinyin import full_inventory, normalise_syllable, split_syllable
+from utils.mandarin.typed_pinyin import (
+    Piece,
+    _canonical,
+    _remembered_cut,
+    plain_syllables,
+    read_line,
+    read_syllables,
+)
+
+ONES = [s[:-1] for s in full_inventory() if s.endswith("1") and s[0] not in "mnh" and not s.endswith("r1")]
+
+
+def best(line: str) -> str:
+    """The best reading of each word, other text in brackets."""
+    return " ".join(" ".join(p.readings[0]) if p.readings else f"[{p.text}]" for p in read_line(line))
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("zhong1", "zhong1"),
+        ("zhōng", "zhong1"),
+        ("ZHO\u0304NG guo\u0301", "zhong1 guo2"),  # combining marks
+        ("lv4 nü3 lu:4 nu:3 nǚ lüè", "lv4 nv3 lv4 nv3 nv3 lve4"),
+        ("LÜ4 Nǚ3", "lv4 [Nǚ3]"),  # two tones
+        ("ma5 ma0 tā ma", "ma5 ma5 ta1 ma5"),
+        ("ni3hao3", "ni3 hao3"),
+        ("Wǒmen dōu shì hǎo péngyou", "wo3 men5 dou1 shi4 hao3 peng2 you5"),
+        ("ｎｉ３ ｈａｏ３", "ni3 hao3"),  # full-width
+        ("ni3-hao3", "ni3 hao3"),
+    ],
+)
+def test_spellings(written, read):
+    assert best(written) == read
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("jintiantianqihenhao", "jin tian tian qi hen hao"),
+        ("xian", "xian"),
+        ("xi'an xi’an", "xi an xi an"),
+        ("xi1an1", "xi1 an1"),
+        ("fangan", "fan gan"),
+        ("fang'an", "fang an"),
+        ("tiananmen", "tian an men"),
+        ("yinyue", "yin yue"),
+        ("women", "wo men"),
+        ("nver", "nv er"),
+        ("dier", "di er"),
+        ("zheer", "zhe er"),
+        ("huar", "hua er"),
+        ("huar1 hua1r nar3", "hua1 er5 hua1 er5 na3 er5"),
+        ("huarang", "hua rang"),
+        ("shanghai", "shang hai"),
+        ("zhongguorenminyinhang", "zhong guo ren min yin hang"),
+        ("jin1tian1tian1qi4", "jin1 tian1 tian1 qi4"),
+        ("jīntiāntiānqìhěnhǎo", "jin1 tian1 tian1 qi4 hen3 hao3"),
+        ("ng m er", "ng m er"),
+    ],
+)
+def test_cutting(written, read):
+    assert best(written) == read
+
+
+def test_other_ways_to_cut_are_kept_best_first():
+    (piece,) = read_line("xian")
+    assert piece.readings == (("xian",), ("xi", "an"))
+    (piece,) = read_line("fangan")
+    assert piece.readings[:2] == (("fan", "gan"), ("fang", "an"))
+    assert read_line("xi'an")[0].readings == (("xi", "an"),)
+
+
+def test_a_bare_syllable_is_neutral_only_where_most_have_a_tone():
+    assert best("wo3 de shu1") == "wo3 de5 shu1"
+    assert best("wo de shu1") == "wo de shu1"
+
+
+def test_other_text_stays_and_keeps_its_column():
+    pieces = read_line("ni3 hao3, wo3 ai4 Python 3.11 ban3! 你好 😀")
+    assert [(p.text, p.column) for p in pieces if not p.readings] == [
+        (",", 9),
+        ("Python 3.11", 19),
+        ("! 你好 😀", 35),
+    ]
+    assert pieces[0] == Piece("ni3", 1, (("ni3",),))
+    assert [word for piece in pieces for word in piece.unread] == [("Python", 19)]
+
+
+def test_what_must_be_pinyin_and_is_not_is_named():
+    with pytest.raises(CorpusError, match=r"'zhogn1' is no pinyin, column 5"):
+        read_syllables("ni3 zhogn1")
+    assert read_syllables("ni3hao3 ma") == ("ni3", "hao3", "ma5")
+
+
+@pytest.mark.parametrize("line", ["", "   ", "\t", "123", "zzz", "'", "ni3'", "u:", "zhong6", "a" * 10_000])
+def test_no_line_is_an_error(line):
+    kept = "".join(piece.text for piece in read_line(line))
+    assert "".join(kept.split()) == "".join(line.split())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=40))
+def test_nothing_but_space_is_lost(line):
+    assert "".join("".join(p.text for p in read_line(line)).split()) == "".join(line.split())
+
+
+def test_toned_syllables_written_together_come_back():
+    rng = random.Random(1)
+    for _ in range(300):
+        syllables = [rng.choice(ONES) + rng.choice("12345") for _ in range(rng.randint(1, 8))]
+        assert best("".join(syllables)).split() == syllables
+
+
+def test_apostrophes_by_the_norm_bring_every_sequence_back():
+    rng = random.Random(2)
+    for _ in range(300):
+        syllables = [rng.choice([s for s in ONES if s != "er"]) for _ in range(rng.randint(1, 6))]
+        written = "".join(f"'{s}" if i and s[0] in "aeo" else s for i, s in enumerate(syllables))
+        (piece,) = read_line(written)
+        assert tuple(syllables) in piece.readings
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(full_inventory()), max_size=8))
+def test_plain_lines_are_read_the_same_quickly_and_in_full(words):
+    line = " ".join(words)
+    found = plain_syllables(line)
+    if found is not None:
+        assert found == tuple(words)
+        assert found == tuple(syllable for piece in read_line(line) for syllable in piece.readings[0])
+
+
+@pytest.mark.parametrize(
+    "line", ["", " ", "ni3  hao3", "ni3 hao3 ", "Ni3 hao3", "ni3 hao", "huar1", "ni3,hao3"]
+)
+def test_what_needs_a_closer_look_is_no_plain_line(line):
+    assert plain_syllables(line) is None
+
+
+def test_what_is_remembered_of_typed_words_is_bounded():
+    """A process that converts for weeks: the second half of the words takes no more memory than the first."""
+    _remembered_cut.cache_clear()
+    _canonical.cache_clear()
+    kept, words = _remembered_cut.cache_parameters()["maxsize"], map("{:x}zhongguo".format, itertools.count())
+    for word in itertools.islice(words, kept + 100):
+        read_line(word.translate(str.maketrans("0123456789", "ghijklmnop")))
+    assert _remembered_cut.cache_info().currsize <= kept
+    assert _canonical.cache_info().currsize <= _canonical.cache_parameters()["maxsize"]
+    size = _remembered_cut.cache_info().currsize
+    read_line("zhong" * 40_000)  # not kept: it alone is 200 kB
+    assert _remembered_cut.cache_info().currsize == size
+
+
+def test_all_caches_of_spellings_have_a_limit():
+    for cached in (_remembered_cut, _canonical, normalise_syllable, split_syllable):
+        assert cached.cache_parameters()["maxsize"]

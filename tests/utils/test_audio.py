@@ -1,0 +1,325 @@
+"""Reading: every container, rate and channel count; every kind of damage is named."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.keywords.folders import read_recordings
+from utils.audio import reading
+from utils.audio.reading import (
+    audio_blocks,
+    audio_seconds,
+    pcm_blocks,
+    read_audio,
+    recordings_in,
+    resample,
+    write_wav,
+)
+from utils.errors import AudioError
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "audio"
+RATE = 16_000
+
+
+def tone(seconds: float = 0.5, rate: int = RATE, hertz: float = 440.0) -> np.ndarray:
+    return (0.5 * np.sin(2 * np.pi * hertz * np.arange(int(seconds * rate)) / rate)).astype(np.float32)
+
+
+def correlation(one: np.ndarray, other: np.ndarray) -> float:
+    length = min(len(one), len(other))
+    return float(np.corrcoef(one[:length], other[:length])[0, 1])
+
+
+def put(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("subtype", ["PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE"])
+def test_wav_of_every_sample_width(tmp_path, subtype):
+    soundfile.write(tmp_path / "a.wav", tone(), RATE, subtype=subtype)
+    samples = read_audio(tmp_path / "a.wav")
+    assert samples.dtype == np.float32 and samples.shape == (8000,)
+    np.testing.assert_allclose(samples, tone(), atol=0.01 if subtype == "PCM_U8" else 1e-4)
+
+
+@pytest.mark.parametrize("name", ["FLAC", "AIFF", "CAF", "AU", "W64", "RF64"])
+def test_lossless_containers(tmp_path, name):
+    soundfile.write(tmp_path / "a.audio", tone(), RATE, format=name, subtype="PCM_16")
+    np.testing.assert_allclose(read_audio(tmp_path / "a.audio"), tone(), atol=1e-4)
+    assert audio_seconds(tmp_path / "a.audio") == 0.5
+
+
+@pytest.mark.parametrize(("name", "subtype"), [("OGG", "VORBIS"), ("OGG", "OPUS"), ("MP3", None)])
+def test_lossy_containers(tmp_path, name, subtype):
+    soundfile.write(tmp_path / "a.audio", tone(1.0), RATE, format=name, subtype=subtype)
+    samples = read_audio(tmp_path / "a.audio")
+    assert audio_seconds(tmp_path / "a.audio") == pytest.approx(1.0, abs=0.1)
+    assert correlation(samples, tone(1.0)) > 0.98
+
+
+@pytest.mark.parametrize("rate", [8000, 11_025, 22_050, 44_100, 48_000, 96_000])
+def test_resampling_keeps_the_sound(tmp_path, rate):
+    soundfile.write(tmp_path / "a.wav", tone(1.0, rate), rate)
+    samples = read_audio(tmp_path / "a.wav")
+    assert abs(len(samples) - RATE) <= 1
+    inner = slice(1000, -1000)
+    np.testing.assert_allclose(samples[:RATE][inner], tone(1.0)[: len(samples)][inner], atol=2e-3)
+    assert audio_seconds(tmp_path / "a.wav") == 1.0
+
+
+@pytest.mark.parametrize(("rate", "channels"), [(RATE, 1), (RATE, 2), (8000, 1), (44_100, 2)])
+def test_blocks_side_by_side_are_the_whole(tmp_path, monkeypatch, rate, channels):
+    sound = np.random.default_rng(0).uniform(-0.5, 0.5, (3 * rate + 17, channels)).astype(np.float32)
+    soundfile.write(tmp_path / "a.flac", sound, rate)
+    monkeypatch.setattr(reading, "_BLOCK_FRAMES", 10_000)
+    blocks = list(audio_blocks(tmp_path / "a.flac"))
+    assert len(blocks) >= 4 and max(map(len, blocks)) < 2 * 10_000 * RATE / rate
+    decoded = soundfile.read(tmp_path / "a.flac", dtype="float32", always_2d=True)[0].mean(axis=1)
+    np.testing.assert_array_equal(np.concatenate(blocks), resample(decoded, rate, RATE))
+
+
+def test_damage_deep_in_a_file_is_told_when_reading_gets_there(tmp_path, monkeypatch):
+    soundfile.write(tmp_path / "a.flac", np.random.default_rng(0).normal(size=5 * RATE) * 0.1, RATE)
+    content = (tmp_path / "a.flac").read_bytes()
+    monkeypatch.setattr(reading, "_BLOCK_FRAMES", 10_000)
+    blocks = audio_blocks(put(tmp_path / "b.flac", content[: len(content) // 2]))
+    assert len(next(blocks)) == 10_000
+    with pytest.raises(AudioError, match=r"cut off.*b\.flac"):
+        list(blocks)
+
+
+def test_raw_samples_from_a_pipe():
+    integers = np.array([-32768, -1, 0, 1, 32767] * 9000, "<i2")
+    blocks = list(pcm_blocks(io.BytesIO(integers.tobytes()), RATE))
+    assert [len(block) for block in blocks] == [16_000, 16_000, 13_000]
+    assert (np.concatenate(blocks) * 32768).astype(int).tolist() == integers.tolist()
+    low = np.concatenate(list(pcm_blocks(io.BytesIO(integers.tobytes()), 8000)))
+    assert len(low) == pytest.approx(2 * len(integers), abs=2)
+    for content, message in (
+        (b"", "there are no samples"),
+        (b"\0\0\0", "half a sample at the end, of 3 bytes"),
+    ):
+        with pytest.raises(AudioError, match=f"{message}, standard input"):
+            list(pcm_blocks(io.BytesIO(content), RATE))
+
+
+def test_resampling_leaves_no_alias(tmp_path):
+    soundfile.write(tmp_path / "a.wav", tone(1.0, 48_000, hertz=12_000.0), 48_000)
+    assert np.abs(read_audio(tmp_path / "a.wav")[1000:-1000]).max() < 1e-3
+
+
+@pytest.mark.parametrize("channels", [2, 6])
+def test_channels_become_their_mean(tmp_path, channels):
+    sound = np.random.default_rng(0).uniform(-0.5, 0.5, (2000, channels)).astype(np.float32)
+    soundfile.write(tmp_path / "a.wav", sound, RATE, subtype="FLOAT")
+    np.testing.assert_allclose(read_audio(tmp_path / "a.wav"), sound.mean(axis=1), atol=1e-6)
+
+
+def test_the_content_counts_not_the_name(tmp_path):
+    soundfile.write(tmp_path / "a.flac", tone(), RATE)
+    (tmp_path / "a.flac").rename(tmp_path / "a.wav")
+    np.testing.assert_allclose(read_audio(tmp_path / "a.wav"), tone(), atol=1e-4)
+
+
+def test_float_overshoot_is_clipped(tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.array([0.5, 1.5, -2.0, 0.0]), RATE, subtype="FLOAT")
+    assert read_audio(tmp_path / "a.wav").tolist() == [0.5, 1.0, -1.0, 0.0]
+
+
+def test_written_16_bit_values_come_back_exactly(tmp_path):
+    integers = np.array([-32768, -1, 0, 1, 32767], np.int16)
+    write_wav(tmp_path / "a.wav", integers / np.float32(32768))
+    assert (read_audio(tmp_path / "a.wav") * 32768).astype(int).tolist() == integers.tolist()
+    assert soundfile.info(tmp_path / "a.wav").subtype == "PCM_16"
+    write_wav(tmp_path / "b.wav", np.array([2.0, -2.0]))
+    assert read_audio(tmp_path / "b.wav").tolist() == [32767 / 32768, -1.0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 400), st.sampled_from([8000, 16_000, 22_050, 48_000]), st.integers(1, 3))
+def test_very_short_files_are_read_or_refused(tmp_path_factory, length, rate, channels):
+    path = tmp_path_factory.mktemp("short") / "a.wav"
+    soundfile.write(path, np.full((length, channels), 0.1), rate)
+    try:
+        assert len(read_audio(path)) == pytest.approx(length * RATE / rate, abs=1)
+    except AudioError as error:
+        assert "too short" in str(error) and length * RATE / rate < 1
+
+
+def test_a_folder_without_recordings_is_named(tmp_path):
+    (tmp_path / "readme.txt").write_text("no sound")
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(AudioError, match=f"no recordings in this folder, {folder}"):
+            recordings_in(folder)
+
+
+def test_missing(tmp_path):
+    with pytest.raises(AudioError, match=r"no such audio file, .*none\.wav, check the path$"):
+        read_audio(tmp_path / "none.wav")
+    with pytest.raises(AudioError, match="no such audio file"):
+        audio_seconds(tmp_path)
+
+
+def test_empty(tmp_path):
+    with pytest.raises(AudioError, match=r"empty \(0 bytes\)"):
+        read_audio(put(tmp_path / "a.wav", b""))
+
+
+def test_no_samples(tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.zeros(0), RATE)
+    for read in (read_audio, audio_seconds):
+        with pytest.raises(AudioError, match=r"holds no samples, .*a\.wav"):
+            read(tmp_path / "a.wav")
+
+
+@pytest.mark.parametrize(
+    "content", [b"ni3 hao3 shi4 jie4\n" * 50, b"\x00" * 999, b"RIFF", b"fLaC\x00", b"\xff\xfb"]
+)
+@pytest.mark.parametrize("name", ["a.wav", "a.raw", "a.mp3"])
+def test_not_audio(tmp_path, name, content):
+    for read in (read_audio, audio_seconds):
+        with pytest.raises(AudioError, match=r"audio.*a\.(wav|raw|mp3), "):
+            read(put(tmp_path / name, content))
+
+
+@pytest.mark.parametrize("name", ["WAV", "AIFF", "AU", "W64", "RF64", "CAF", "FLAC", "MP3"])
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.95])
+def test_cut_off(tmp_path, name, share):
+    noise = np.random.default_rng(0).normal(size=RATE) * 0.1
+    soundfile.write(tmp_path / "whole", noise, RATE, format=name)
+    content = (tmp_path / "whole").read_bytes()
+    path = put(tmp_path / "cut.audio", content[: int(len(content) * share)])
+    with pytest.raises(AudioError, match=r"cut off|not readable as audio.*cut\.audio"):
+        read_audio(path)
+
+
+@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
+def test_cut_off_ogg(tmp_path, subtype):
+    noise = np.random.default_rng(0).normal(size=RATE) * 0.1
+    soundfile.write(tmp_path / "whole", noise, RATE, format="OGG", subtype=subtype)
+    content = (tmp_path / "whole").read_bytes()
+    with pytest.raises(AudioError, match=r"holds no samples|not readable as audio"):
+        read_audio(put(tmp_path / "cut.ogg", content[: len(content) // 2]))
+
+
+def test_a_wav_header_shows_the_cut_without_decoding(tmp_path):
+    write_wav(tmp_path / "a.wav", tone())
+    content = (tmp_path / "a.wav").read_bytes()
+    with pytest.raises(AudioError, match="promises 16000 bytes, 15956 are there"):
+        audio_seconds(put(tmp_path / "b.wav", content[:16_000]))
+
+
+@pytest.mark.parametrize("size", [0xFFFFFFFF, 0x7FFFFFFF, 0xFFFFFFFF - 44])
+def test_wav_from_a_pipe_has_no_size_in_its_header(tmp_path, size):
+    write_wav(tmp_path / "a.wav", tone())
+    content = bytearray((tmp_path / "a.wav").read_bytes())
+    content[4:8] = content[40:44] = size.to_bytes(4, "little")
+    assert len(read_audio(put(tmp_path / "b.wav", bytes(content)))) == 8000
+
+
+def test_flac_from_a_pipe_has_no_length_in_its_header(tmp_path):
+    soundfile.write(tmp_path / "a.flac", tone(), RATE)
+    content = bytearray((tmp_path / "a.flac").read_bytes())
+    # STREAMINFO: 36 bits of total samples end at byte 26 (fLaC 4 + block header 4 + 18).
+    content[21] &= 0xF0
+    content[22:26] = bytes(4)
+    path = put(tmp_path / "b.flac", bytes(content))
+    assert len(read_audio(path)) == 8000
+    assert audio_seconds(path) == 0.5
+
+
+def test_a_header_that_lies_about_the_length_does_not_fill_the_memory(tmp_path):
+    soundfile.write(tmp_path / "a.flac", tone(), RATE)
+    content = bytearray((tmp_path / "a.flac").read_bytes())
+    content[21] |= 0x0F
+    content[22:26] = b"\xff" * 4
+    with pytest.raises(AudioError, match="cut off"):
+        read_audio(put(tmp_path / "b.flac", bytes(content)))
+
+
+def test_an_impossible_rate_is_refused(tmp_path):
+    soundfile.write(tmp_path / "a.wav", tone(), 1)
+    with pytest.raises(AudioError, match="sample rate of 1 Hz"):
+        read_audio(tmp_path / "a.wav")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_not_a_number(tmp_path, value):
+    soundfile.write(tmp_path / "a.wav", np.array([0.1, value, 0.2]), RATE, subtype="FLOAT")
+    with pytest.raises(AudioError, match=r"1 samples are NaN or infinite, .*a\.wav"):
+        read_audio(tmp_path / "a.wav")
+
+
+def test_integers_in_a_float_file(tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.array([100.0, -12_345.0]), RATE, subtype="FLOAT")
+    with pytest.raises(AudioError, match=r"float samples up to 12345, .*divide by 32768"):
+        read_audio(tmp_path / "a.wav")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(["WAV", "FLAC", "MP3", "OGG", "AIFF"]))
+def test_random_damage_gives_samples_or_our_error(tmp_path_factory, seed, name):
+    path = tmp_path_factory.mktemp("damage") / "a"
+    soundfile.write(path, tone(0.2), RATE, format=name)
+    rng, content = np.random.default_rng(seed), bytearray(path.read_bytes())
+    for place in rng.integers(0, min(len(content), 300), size=3):
+        content[place] = rng.integers(256)
+    path.write_bytes(bytes(content))
+    try:
+        samples = read_audio(path)
+    except AudioError:
+        return
+    assert samples.ndim == 1 and np.isfinite(samples).all() and np.abs(samples).max() <= 1.0
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/data/audio here")
+@pytest.mark.parametrize(
+    ("pattern", "rate"), [("aishell1_two_speakers/wav/*/*W00?1.flac", RATE), ("words*/mp3/*一*.mp3", 22_050)]
+)
+def test_real_recordings(pattern, rate):
+    paths = sorted(SHARED.glob(pattern))[:10]
+    assert paths
+    for path in paths:
+        assert soundfile.info(path).samplerate == rate
+        assert len(read_audio(path)) / RATE == pytest.approx(audio_seconds(path), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("ending", "container", "subtype"),
+    [("aiff", "AIFF", "PCM_16"), ("w64", "W64", "PCM_16"), ("caf", "CAF", "PCM_16"), ("opus", "OGG", "OPUS")],
+)
+def test_a_folder_gives_what_libsndfile_reads(tmp_path, ending, container, subtype):
+    path = tmp_path / f"a.{ending}"
+    with path.open("wb") as file:
+        soundfile.write(file, 0.1 * np.ones(8_000), 8_000, format=container, subtype=subtype)
+    assert recordings_in(tmp_path) == [path]
+    assert audio_seconds(path) == pytest.approx(1.0, abs=0.01)
+
+
+def test_recordings_of_other_formats_are_named(tmp_path, capsys):
+    put(tmp_path / "talk.m4a", b"ftyp")
+    with pytest.raises(AudioError, match=r"talk\.m4a: convert it, e\.g\. ffmpeg"):
+        recordings_in(tmp_path)
+    write_wav(tmp_path / "a.wav", np.zeros(100, np.float32))
+    for _ in range(2):
+        assert recordings_in(tmp_path) == [tmp_path / "a.wav"]
+    told = capsys.readouterr().err
+    assert told.count("talk.m4a") == 1 and "ffmpeg -i FILE" in told
+
+
+def test_clips_of_other_formats_are_named(tmp_path, capsys):
+    for word in ("yes", "no"):
+        (tmp_path / word).mkdir()
+        write_wav(tmp_path / word / "ann_nohash_0.wav", np.zeros(100, np.float32))
+    put(tmp_path / "yes" / "bob_nohash_0.amr", b"#!AMR")
+    assert len(read_recordings(tmp_path, 10.0, 10.0)) == 2
+    assert "bob_nohash_0.amr" in capsys.readouterr().err

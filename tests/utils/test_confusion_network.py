@@ -1,0 +1,117 @@
+"""Slots against enumeration: every one-token change of a sequence, and every way through a network."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from model_speech.ctc.posteriors import NONE, neighbourhood, token_slots
+from model_speech.ctc.scoring import sequence_score
+from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
+
+BLANK = 3
+
+
+def log_probabilities(seed: int, frames: int) -> np.ndarray:
+    logits = np.random.default_rng(seed).normal(0, 2, (frames, BLANK + 1))
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("tokens", [(), (0,), (0, 1), (0, 0), (0, 1, 0), (1, 1, 2, 2)])
+@pytest.mark.parametrize("frames", [1, 2, 5, 9])
+def test_the_neighbourhood_equals_a_score_of_each_sequence(tokens, frames):
+    """Each sequence scored by itself with all its alignments (which test_scoring holds to enumeration)."""
+    log_probs = log_probabilities(len(tokens) + frames, frames)
+    classes = np.arange(BLANK)
+    found = neighbourhood(log_probs, np.array(tokens, int), classes, BLANK)
+
+    def score(sequence):
+        return sequence_score(log_probs, sequence, BLANK)
+
+    assert found.whole == pytest.approx(score(tokens), abs=1e-9)
+    for place in range(len(tokens)):
+        rest = tokens[:place], tokens[place + 1 :]
+        assert found.deleted[place] == pytest.approx(score(rest[0] + rest[1]), abs=1e-9)
+        expected = [score((*rest[0], one, *rest[1])) for one in classes]
+        np.testing.assert_allclose(found.exchanged[place], expected, atol=1e-9)
+    for place in range(len(tokens) + 1):
+        expected = [score((*tokens[:place], one, *tokens[place:])) for one in classes]
+        np.testing.assert_allclose(found.inserted[place], expected, atol=1e-9)
+
+
+def test_slots_hold_posteriors_best_first():
+    log_probs = log_probabilities(3, 8)
+    slots = token_slots(log_probs, (0, 2), (2, 6), BLANK, least=0.0)
+    assert [slot.frame for slot in slots] == [0, 2, 4, 6, 7]
+    for slot in slots:
+        assert sorted(slot.tokens) == [NONE, 0, 1, 2]
+        assert list(slot.log_posteriors) == sorted(slot.log_posteriors, reverse=True)
+        assert sum(map(math.exp, slot.log_posteriors)) == pytest.approx(1)
+    first = dict(zip(slots[1].tokens, slots[1].log_posteriors, strict=True))
+    there, gone = sequence_score(log_probs, (0, 2), BLANK), sequence_score(log_probs, (2,), BLANK)
+    assert first[0] - first[NONE] == pytest.approx(there - gone)
+
+
+def test_what_is_improbable_is_left_out_and_sure_gaps_too():
+    logits = np.full((5, 4), -20.0)
+    logits[[0, 2, 4], BLANK] = 0
+    logits[1, 0] = logits[3, 1] = 0.0
+    logits[3, 2] = -1.0  # class 2 is the only rival
+    slots = token_slots(logits, (0, 1), (1, 3), BLANK)
+    assert [slot.tokens for slot in slots] == [(0,), (1, 2)]
+    assert slots[1].log_posteriors == pytest.approx(
+        [-math.log(1 + math.exp(-1)), -1 - math.log(1 + math.exp(-1))]
+    )
+
+
+def test_a_silent_class_is_as_good_as_the_blank():
+    log_probs = log_probabilities(4, 6)
+    merged = log_probs.copy()
+    merged[:, BLANK] = np.logaddexp(log_probs[:, BLANK], log_probs[:, 2])
+    merged[:, 2] = -np.inf
+    found = token_slots(log_probs, (0,), (3,), BLANK, silent=(2,))
+    expected = token_slots(np.where(np.isfinite(merged), merged, -1e9), (0,), (3,), BLANK)
+    assert [slot.tokens for slot in found] == [slot.tokens for slot in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.log_posteriors == pytest.approx(other.log_posteriors)
+
+
+def test_no_token_and_long_silence():
+    logits = np.full((700, 4), -30.0)
+    logits[:, BLANK] = 0.0
+    assert token_slots(logits, (), (), BLANK) == []
+    noise = np.zeros((700, 4))  # e^-970 is below the least float64: it must not matter
+    assert all(np.isfinite(slot.log_posteriors).all() for slot in token_slots(noise, (0,), (350,), BLANK))
+
+
+def network(seed: int) -> ConfusionNetwork:
+    rng = np.random.default_rng(seed)
+    slots = []
+    for place in range(5):
+        count = int(rng.integers(1, 4))
+        names = rng.choice(["ma1", "ma2", "hao3", NOTHING], count, replace=False)
+        weights = np.sort(rng.dirichlet(np.ones(count)))[::-1]
+        slots.append(Slot(tuple(map(str, names)), tuple(np.log(weights).tolist()), 3 * place))
+    return ConfusionNetwork(tuple(slots))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_paths_come_in_order_and_all(seed):
+    net = network(seed)
+    best: dict[tuple[str, ...], float] = {}
+    for choice in itertools.product(*(zip(s.syllables, s.log_posteriors, strict=True) for s in net.slots)):
+        said = tuple(syllable for syllable, _ in choice if syllable != NOTHING)
+        best[said] = max(best.get(said, -math.inf), sum(log for _, log in choice))
+    found = list(net.paths())
+    assert [path.score for path in found] == pytest.approx(sorted(best.values(), reverse=True))
+    assert {path.syllables: path.score for path in found} == pytest.approx(best)
+    for path in found:
+        assert all(s in net.slots[at].syllables for s, at in zip(path.syllables, path.slots, strict=True))
+
+
+def test_an_empty_network_has_one_empty_path():
+    (path,) = ConfusionNetwork(()).paths()
+    assert (path.syllables, path.score) == ((), 0)

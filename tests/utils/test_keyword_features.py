@@ -1,0 +1,333 @@
+"""Keyword features: MFCC against the definition, the microcontrollers' against their C code; streams."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.fft
+import scipy.signal
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pymicro_features import MicroFrontend
+
+from utils.audio.reading import read_audio
+from utils.config import build_config, to_plain
+from utils.errors import AudioError, ConfigError
+from utils.features.keyword import (
+    ENERGY_FLOOR,
+    FeatureStream,
+    KeywordFeatureConfig,
+    describe_mismatch,
+    feature_frames,
+    feature_values,
+    features_hash,
+    keyword_features,
+)
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "audio"
+RATE = 16_000
+MFCC = KeywordFeatureConfig()
+MICRO = KeywordFeatureConfig("micro")
+# The reference package moves on by 10 ms, and by nothing else.
+MICRO_10_MS = KeywordFeatureConfig("micro", stride_ms=10)
+CONFIGS = {
+    "mfcc": MFCC,
+    "log_mel": KeywordFeatureConfig(window_ms=25, stride_ms=10, coefficients=0),
+    "odd": KeywordFeatureConfig(sample_rate=11_025, window_ms=31, stride_ms=17, mel_bins=23, coefficients=9),
+    "micro": MICRO,
+    "micro_25_ms": KeywordFeatureConfig("micro", window_ms=25, stride_ms=10, mel_bins=32),
+}
+
+
+def signals() -> dict[str, np.ndarray]:
+    """One second each, rounded to 16 bits as recordings are: float32 in [-1, 1]."""
+    random = np.random.default_rng(0)
+    time = np.arange(RATE) / RATE
+    chirp = 0.3 * np.sin(2 * np.pi * (200 + 2000 * time) * time) * np.hanning(RATE)
+    # Harmonics of a gliding voice under two resonances, with pauses: about as speech is.
+    pitch = np.cumsum(120 + 40 * np.sin(2 * np.pi * 1.5 * time)) / RATE
+    voice = sum(np.sin(2 * np.pi * k * pitch) / (1 + ((k * 120 - 700) / 500) ** 2) for k in range(1, 40))
+    made = {
+        "noise": random.normal(size=RATE) * 0.1,
+        "clipped": random.normal(size=RATE) * 2,
+        "faint": random.normal(size=RATE) * 1e-4,
+        "tone": 0.5 * np.sin(2 * np.pi * 440 * time),
+        "loudest_tone": np.sin(2 * np.pi * 1000 * time),
+        "square": np.where(np.sin(2 * np.pi * 300 * time) >= 0, 1.0, -1.0),
+        "click": np.where(np.arange(RATE) == 7000, -1.0, 0.0),
+        "silence": np.zeros(RATE),
+        "chirp": chirp + random.normal(size=RATE) * 1e-3,
+        "voice": 0.2 * voice * (np.sin(2 * np.pi * 2 * time) > -0.3) + random.normal(size=RATE) * 3e-4,
+    }
+    rounded = {name: np.clip(np.round(x * 32768), -32768, 32767) / 32768 for name, x in made.items()}
+    return {name: x.astype(np.float32) for name, x in rounded.items()}
+
+
+SIGNALS = signals()
+
+
+def mel(hertz: float) -> float:
+    return 2595 * math.log10(1 + hertz / 700)
+
+
+def written_out(samples: np.ndarray, config: KeywordFeatureConfig) -> np.ndarray:
+    """MFCC by definition, a frame and a filter at a time."""
+    window, stride = config.window_samples, config.stride_samples
+    size = 2 ** math.ceil(math.log2(window))
+    low, high = mel(config.lowest_hz), mel(config.highest_hz)
+    corners = [low + (high - low) * i / (config.mel_bins + 1) for i in range(config.mel_bins + 2)]
+    hann = scipy.signal.get_window("hann", window)
+    frames = []
+    for start in range(0, len(samples) - window + 1, stride):
+        spectrum = np.fft.fft(samples[start : start + window].astype(float) * hann, size)
+        logs = []
+        for left, centre, right in zip(corners[:-2], corners[1:-1], corners[2:], strict=True):
+            energy = 0.0
+            for k in range(size // 2 + 1):
+                place = mel(k * config.sample_rate / size)
+                if left < place < right:
+                    rising, falling = (place - left) / (centre - left), (right - place) / (right - centre)
+                    energy += min(rising, falling) * abs(spectrum[k]) ** 2
+            logs.append(math.log(energy + ENERGY_FLOOR))
+        frames.append(
+            scipy.fft.dct(logs, norm="ortho")[: config.coefficients] if config.coefficients else logs
+        )
+    return np.array(frames)
+
+
+@pytest.mark.parametrize("name", ["mfcc", "log_mel", "odd"])
+def test_mfcc_are_those_of_the_definition(name: str):
+    config, samples = CONFIGS[name], SIGNALS["voice"][6000:8000]
+    features = keyword_features(samples, config)
+    assert features.dtype == np.float32
+    np.testing.assert_allclose(features, written_out(samples, config), rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("samples", "frames"), [(0, 0), (639, 0), (640, 1), (959, 1), (960, 2), (16_000, 49), (16_319, 49)]
+)
+def test_only_whole_windows_are_taken(samples: int, frames: int):
+    assert feature_frames(samples, MFCC) == frames
+    if frames:
+        features = keyword_features(SIGNALS["noise"][:samples], MFCC)
+        assert features.shape == (len(SIGNALS["noise"][:samples]) // 320 - 1, 20)
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_a_frame_knows_nothing_of_what_follows(config: KeywordFeatureConfig):
+    samples = SIGNALS["voice"]
+    changed = samples.copy()
+    changed[9000:] = 0.9
+    kept = feature_frames(9000, config)
+    before, after = keyword_features(samples, config), keyword_features(changed, config)
+    np.testing.assert_array_equal(before[:kept], after[:kept])
+    assert not np.array_equal(before[kept:], after[kept:])
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_a_batch_gives_what_each_clip_gives(config: KeywordFeatureConfig):
+    clips = np.stack(
+        [SIGNALS[name] for name in ("noise", "voice", "silence", "tone", "chirp", "click", "faint")]
+    )
+    batch = keyword_features(clips, config)
+    assert batch.shape == (7, feature_frames(RATE, config), feature_values(config))
+    for clip, features in zip(clips, batch, strict=True):
+        np.testing.assert_allclose(keyword_features(clip, config), features, rtol=0, atol=1e-5)
+    assert keyword_features(clips[:0], config).shape == (0, *batch.shape[1:])
+
+
+def test_more_than_one_block_of_frames_is_one_signal():
+    samples = np.concatenate(list(SIGNALS.values()))  # 499 frames
+    features = keyword_features(samples, MFCC)
+    np.testing.assert_allclose(features[250:299], keyword_features(SIGNALS["square"], MFCC), atol=1e-5)
+
+
+def test_twice_the_amplitude_is_four_times_the_energy():
+    log_mel = dataclasses.replace(MFCC, coefficients=0)
+    difference = keyword_features(2 * SIGNALS["noise"], log_mel) - keyword_features(SIGNALS["noise"], log_mel)
+    np.testing.assert_allclose(difference, math.log(4), atol=1e-4)
+    np.testing.assert_allclose(
+        keyword_features(SIGNALS["silence"], log_mel), math.log(ENERGY_FLOOR), rtol=1e-6
+    )
+
+
+def reference_micro(samples: np.ndarray) -> np.ndarray:
+    """What the C code gives, 10 ms at a time: (frames, 40)."""
+    pcm = np.round(samples * 32768).astype("<i2").tobytes()
+    front_end, frames, at = MicroFrontend(), [], 0
+    while at + 320 <= len(pcm):
+        output = front_end.process_samples(pcm[at : at + 320])
+        at += 2 * output.samples_read
+        if output.features:
+            frames.append(output.features)
+    return np.array(frames, np.float32)
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_micro_is_the_c_code_bit_for_bit(name: str):
+    expected = reference_micro(SIGNALS[name])
+    assert expected.shape == (98, 40)
+    np.testing.assert_array_equal(keyword_features(SIGNALS[name], MICRO_10_MS), expected)
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/data/audio here")
+def test_micro_is_the_c_code_on_speech():
+    for path in sorted(SHARED.glob("dspspeech20/*/*.flac"))[::60][:20]:
+        samples = read_audio(path)
+        np.testing.assert_array_equal(keyword_features(samples, MICRO_10_MS), reference_micro(samples))
+
+
+def test_samples_beyond_full_scale_are_clipped_for_micro():
+    loud = SIGNALS["noise"] * 40
+    np.testing.assert_array_equal(
+        keyword_features(loud, MICRO), keyword_features(np.clip(loud, -1, 32767 / 32768), MICRO)
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(sorted(CONFIGS)),
+    st.lists(st.integers(0, 3000), min_size=1, max_size=12),
+    st.sampled_from(["voice", "click", "noise"]),
+)
+def test_a_stream_gives_what_the_whole_gives(name: str, lengths: list[int], signal: str):
+    config, samples = CONFIGS[name], SIGNALS[signal]
+    stream = FeatureStream(config)
+    parts = np.split(samples, np.minimum(np.cumsum(lengths), len(samples)))
+    for _ in range(2):
+        fed = 0
+        frames = []
+        for part in parts:
+            frames.append(stream.feed(part))
+            fed += len(part)
+            assert sum(map(len, frames)) == feature_frames(fed, config)  # as soon as they can be
+        np.testing.assert_allclose(np.concatenate(frames), keyword_features(samples, config), atol=1e-5)
+        stream.reset()
+
+
+def test_raw_features_are_the_samples():
+    raw = KeywordFeatureConfig("raw")
+    clips = np.stack([SIGNALS["noise"], SIGNALS["voice"]]).astype(np.float64)
+    features = keyword_features(clips, raw)
+    assert features.dtype == np.float32
+    np.testing.assert_array_equal(features, clips)
+    np.testing.assert_array_equal(FeatureStream(raw).feed(SIGNALS["noise"][:123]), SIGNALS["noise"][:123])
+    assert (feature_frames(RATE, raw), feature_values(raw)) == (49, 20)  # of the layers inside the model
+
+
+@pytest.mark.parametrize("kind", ["mfcc", "raw", "micro"])
+def test_samples_that_are_no_numbers_are_counted(kind: str):
+    config = KeywordFeatureConfig(kind)
+    clips = np.zeros((3, RATE), np.float32)
+    clips[1, 500], clips[2, :3] = np.nan, np.inf
+    with pytest.raises(
+        AudioError, match="4 of 48000 samples are NaN or infinite, the first is sample 500 of clip 1"
+    ):
+        keyword_features(clips, config)
+    with pytest.raises(AudioError, match="3 of 16000 samples are NaN or infinite, the first is sample 0,"):
+        keyword_features(clips[2], config)
+
+
+def test_a_stream_outlives_samples_that_are_no_numbers():
+    stream = FeatureStream(MFCC)
+    stream.feed(SIGNALS["noise"][:1000])
+    with pytest.raises(AudioError, match="1 of 4 samples"):
+        stream.feed(np.array([0, np.nan, 0, 0], np.float32))
+    rest = stream.feed(SIGNALS["noise"][1000:])
+    np.testing.assert_allclose(rest, keyword_features(SIGNALS["noise"], MFCC)[2:], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["mfcc", "raw", "micro"])
+def test_a_clip_shorter_than_a_window_is_refused_with_both_lengths(kind: str):
+    config = KeywordFeatureConfig(kind, window_ms=30)
+    with pytest.raises(AudioError, match=r"200 samples \(12.5 ms\) .* one window of 480 samples \(30 ms\)"):
+        keyword_features(np.zeros((2, 200), np.float32), config)
+
+
+@pytest.mark.parametrize("samples", [np.zeros(RATE, np.int16), np.zeros((1, 2, RATE)), np.float32(0)])
+def test_other_arrays_are_a_programming_error(samples: np.ndarray):
+    with pytest.raises(ValueError, match="expected"):
+        keyword_features(samples, MFCC)
+    with pytest.raises(ValueError, match="expected"):
+        FeatureStream(MFCC).feed(samples)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"kind": "spectrogram"}, "unknown features.kind 'spectrogram', one of: raw, mfcc, micro"),
+        ({"sample_rate": 0}, "features.sample_rate is 0, above 0"),
+        ({"stride_ms": 0}, "features.stride_ms is 0, at least one sample, 0.0625 ms"),
+        ({"window_ms": 15}, "features.window_ms is 15, at least features.stride_ms, 20"),
+        ({"window_ms": math.nan}, "features.window_ms is nan, a finite number"),
+        ({"highest_hz": math.inf}, "features.highest_hz is inf, a finite number"),
+        ({"mel_bins": 0}, "features.mel_bins is 0, at least 1"),
+        ({"coefficients": 41}, r"features.coefficients is 41, 0 .* to features.mel_bins, 40"),
+        ({"coefficients": -1}, r"features.coefficients is -1, 0 .* to features.mel_bins, 40"),
+        ({"kind": "micro", "coefficients": 10}, "features.coefficients is 10, 0 for the kind micro"),
+        ({"lowest_hz": -1}, "features.lowest_hz is -1, at least 0 and below half the sample rate, 8000"),
+        ({"lowest_hz": 8000}, "features.lowest_hz is 8000, at least 0 and below"),
+        ({"highest_hz": 8001}, "features.highest_hz is 8001, above .*, 20, and at most .*, 8000"),
+        ({"lowest_hz": 300, "highest_hz": 300}, "features.highest_hz is 300, above features.lowest_hz, 300"),
+        ({"window_ms": 20, "mel_bins": 200}, r"features.mel_bins is 200: \d+ of the filters.*31.25 Hz apart"),
+        ({"kind": "micro", "mel_bins": 200}, r"features.mel_bins is 200: \d+ of the filters"),
+    ],
+    ids=str,
+)
+def test_a_setting_out_of_range_is_named_with_its_range(wrong: dict, message: str):
+    with pytest.raises(ConfigError, match=message):
+        KeywordFeatureConfig(**wrong)
+
+
+def test_as_many_filters_as_the_message_says_do_work():
+    with pytest.raises(ConfigError, match="at most") as refused:
+        KeywordFeatureConfig(window_ms=20, mel_bins=200)
+    most = int(str(refused.value).partition("at most ")[2].split()[0])
+    fits = KeywordFeatureConfig(window_ms=20, mel_bins=most, coefficients=0)
+    assert keyword_features(SIGNALS["noise"], fits).min() > math.log(ENERGY_FLOOR) + 1  # no filter is empty
+    with pytest.raises(ConfigError):
+        dataclasses.replace(fits, mel_bins=most + 1)
+
+
+def test_settings_left_out_are_the_usual_of_the_kind():
+    assert (MFCC.window_ms, MFCC.mel_bins, MFCC.coefficients, MFCC.highest_hz) == (40, 40, 20, 7600)
+    assert (MICRO.window_ms, MICRO.mel_bins, MICRO.coefficients, MICRO.lowest_hz) == (30, 40, 0, 125)
+    assert KeywordFeatureConfig(sample_rate=8000).highest_hz == 3800
+    assert dataclasses.asdict(KeywordFeatureConfig("raw")) == {**dataclasses.asdict(MFCC), "kind": "raw"}
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_settings_survive_a_config_file(config: KeywordFeatureConfig):
+    assert build_config(KeywordFeatureConfig, to_plain(config)) == config
+
+
+def test_each_setting_has_a_hash_of_its_own():
+    changes = {
+        "kind": "raw",
+        "sample_rate": 22_050,
+        "window_ms": 30.0,
+        "stride_ms": 10.0,
+        "mel_bins": 32,
+        "coefficients": 10,
+        "lowest_hz": 60.0,
+        "highest_hz": 7000.0,
+    }
+    assert set(changes) == {field.name for field in dataclasses.fields(KeywordFeatureConfig)}
+    hashes = {features_hash(dataclasses.replace(MFCC, **{name: value})) for name, value in changes.items()}
+    assert len({features_hash(MFCC), *hashes}) == 1 + len(changes)
+    assert features_hash(KeywordFeatureConfig(window_ms=40.0, mel_bins=40)) == features_hash(MFCC)
+    assert features_hash(KeywordFeatureConfig(window_ms=40)) == features_hash(MFCC)  # 40 and 40.0 are one
+
+
+def test_a_mismatch_names_every_setting_with_both_values():
+    assert describe_mismatch(MFCC, KeywordFeatureConfig()) == ""
+    asked = KeywordFeatureConfig(coefficients=10, stride_ms=10.0)
+    assert describe_mismatch(MFCC, asked) == (
+        "features.stride_ms: 20.0 in training, 10.0 asked for; "
+        "features.coefficients: 20 in training, 10 asked for"
+    )

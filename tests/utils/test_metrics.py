@@ -1,0 +1,167 @@
+"""utils/metrics.py and analysis/intervals/bootstrap.py: expectations by hand, as fractions; totals against
+jiwer."""
+
+from __future__ import annotations
+
+import difflib
+
+import jiwer
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.intervals.bootstrap import rate_interval
+from utils.metrics import (
+    ErrorCounts,
+    count_errors,
+    count_sentence_errors,
+    count_tone_errors,
+    count_toneless_errors,
+    real_time_factor,
+    total,
+)
+
+SYLLABLES = ["ma1", "ma3", "ni3", "hao3", "hao4", "shi4", "zi5"]
+SENTENCES = st.lists(st.sampled_from(SYLLABLES), max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("reference", "hypothesis", "expected"),
+    [
+        ("ni3 hao3", "ni3 hao3", ErrorCounts(0, 0, 0, 2)),
+        ("ni3 hao3", "ni3 hao4", ErrorCounts(1, 0, 0, 2)),
+        ("ni3 hao3", "ni3", ErrorCounts(0, 0, 1, 2)),
+        ("ni3 hao3", "ni3 ni3 hao3", ErrorCounts(0, 1, 0, 2)),
+        ("ni3 hao3 ma5 wo3", "hao3 ma1 wo3 shi4", ErrorCounts(1, 1, 1, 4)),
+    ],
+)
+def test_edits_by_hand(reference, hypothesis, expected):
+    counts = count_errors(reference.split(), hypothesis.split())
+    assert counts == expected
+    assert (
+        counts.rate
+        == (expected.substitutions + expected.insertions + expected.deletions) / expected.reference
+    )
+
+
+def test_fewest_edits_where_difflib_finds_twice_as_many():
+    assert count_errors(list("aaa"), list("bba")) == ErrorCounts(2, 0, 0, 3)
+    blocks = difflib.SequenceMatcher(None, list("aaa"), list("bba")).get_opcodes()
+    assert sum(max(b - a, d - c) for tag, a, b, c, d in blocks if tag != "equal") == 4
+
+
+def test_hanzi_are_characters_of_a_string():
+    assert count_errors("今天天气好", "今天气很好").errors == 2
+
+
+def test_rates_are_not_capped():
+    assert count_errors(["ni3"], ["ni3", "hao3", "ma5", "wo3"]).rate == 3 / 1
+
+
+@pytest.mark.parametrize(("hypothesis", "rate"), [([], 0.0), (["ma1"], 1.0), (["ma1", "ma1"], 2.0)])
+def test_empty_reference(hypothesis, rate):
+    assert count_errors([], hypothesis).rate == rate
+    assert jiwer.process_words("", " ".join(hypothesis)).wer == rate
+
+
+def test_a_set_weighs_tokens_not_sentences():
+    long = ["ni3", "hao3", "ma5", "wo3"]
+    assert total([count_errors(["ni3"], ["wo3"]), count_errors(long, long)]).rate == 1 / 5
+
+
+def test_an_empty_reference_in_a_set_adds_its_insertions():
+    greeting = ["ni3", "hao3"]
+    assert total([count_errors([], ["ma1"]), count_errors(greeting, greeting)]).rate == 1 / 2
+
+
+def test_total_of_nothing():
+    assert total([]) == ErrorCounts()
+    assert total([]).rate == 0.0
+
+
+def test_toneless_errors_leave_tones_aside():
+    reference, hypothesis = ["ni3", "hao3", "ma5"], ["ni2", "hao4", "ba5"]
+    assert count_errors(reference, hypothesis).rate == 3 / 3
+    assert count_toneless_errors(reference, hypothesis).rate == pytest.approx(1 / 3)
+
+
+def test_tone_errors_among_aligned_equal_bases():
+    # ni and hao are right but for hao's tone; ba for ma is no tone error; wo was missed.
+    counts = count_tone_errors(["ni3", "hao3", "ma5", "wo3"], ["ni3", "hao4", "ba5"])
+    assert counts == ErrorCounts(substitutions=1, reference=2)
+    assert counts.rate == 1 / 2
+
+
+def test_sentence_errors():
+    counts = [count_sentence_errors(["ni3"], ("ni3",)), count_sentence_errors("好", "号")]
+    assert total(counts).rate == 1 / 2
+
+
+def test_real_time_factor():
+    assert real_time_factor(2.0, 8.0) == 1 / 4
+    assert real_time_factor(2.0, 0.0) == 0.0
+
+
+@settings(max_examples=300, deadline=None)
+@given(SENTENCES, SENTENCES)
+def test_counts_equal_jiwer(reference, hypothesis):
+    ours = count_errors(reference, hypothesis)
+    theirs = jiwer.process_words(" ".join(reference), " ".join(hypothesis))
+    assert (ours.substitutions, ours.insertions, ours.deletions) == (
+        theirs.substitutions,
+        theirs.insertions,
+        theirs.deletions,
+    )
+    assert ours.rate == pytest.approx(theirs.wer)
+
+
+def test_total_equals_jiwer_on_a_set():
+    rng = np.random.default_rng(1)
+    texts = [
+        [" ".join(rng.choice(SYLLABLES, size=rng.integers(1, 15))) for _ in range(500)] for _ in range(2)
+    ]
+    counts = total(count_errors(r.split(), h.split()) for r, h in zip(*texts, strict=True))
+    theirs = jiwer.process_words(*texts)
+    assert counts.errors == theirs.substitutions + theirs.insertions + theirs.deletions
+    assert counts.rate == pytest.approx(theirs.wer)
+
+
+def _sentences(rates: list[float], words: int = 100) -> list[ErrorCounts]:
+    return [ErrorCounts(substitutions=round(rate * words), reference=words) for rate in rates]
+
+
+def test_interval_covers_the_rate_and_shrinks_with_data():
+    rng = np.random.default_rng(0)
+    few = rate_interval(_sentences(list(rng.uniform(0, 0.4, 20))))
+    many = rate_interval(_sentences(list(rng.uniform(0, 0.4, 2000))))
+    assert few.low < 0.2 < few.high
+    assert many.low < 0.2 < many.high
+    assert (many.high - many.low) < (few.high - few.low) / 5
+
+
+def test_interval_agrees_with_the_normal_approximation():
+    # 400 sentences of one word, rate 1/4: standard error sqrt(0.25 * 0.75 / 400) = 0.02165.
+    interval = rate_interval(_sentences([1.0] * 100 + [0.0] * 300, words=1), samples=4000)
+    assert interval.low == pytest.approx(0.25 - 1.96 * 0.02165, abs=0.004)
+    assert interval.high == pytest.approx(0.25 + 1.96 * 0.02165, abs=0.004)
+
+
+def test_speakers_are_resampled_whole_where_there_are_five():
+    # Each speaker's utterances are all alike: only the speakers' differences count.
+    counts = _sentences([0.1] * 40 + [0.2] * 40 + [0.3] * 40 + [0.4] * 40 + [0.5] * 40)
+    speakers = [f"S{i // 40}" for i in range(200)]
+    by_speaker = rate_interval(counts, speakers)
+    by_utterance = rate_interval(counts)
+    assert (by_speaker.unit, by_utterance.unit) == ("speaker", "utterance")
+    assert by_speaker.high - by_speaker.low > 3 * (by_utterance.high - by_utterance.low)
+    assert rate_interval(counts, ["a", "b", "c", "d"] * 50).unit == "utterance"
+
+
+def test_interval_is_reproducible_and_without_error_of_zero_width():
+    counts = _sentences([0.1, 0.3, 0.0, 0.7])
+    assert rate_interval(counts, seed=3) == rate_interval(counts, seed=3)
+    assert rate_interval(counts, seed=3) != rate_interval(counts, seed=4)
+    clean = rate_interval(_sentences([0.0] * 10))
+    assert (clean.low, clean.high) == (0.0, 0.0)
+    assert (rate_interval([]).low, rate_interval([]).high) == (0.0, 0.0)

@@ -1,0 +1,89 @@
+"""What is in a pipe is told by its first bytes: raw samples, audio files, text."""
+
+from __future__ import annotations
+
+import io
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from utils.audio.piped import open_pipe
+from utils.audio.reading import read_audio
+from utils.errors import AudioError
+
+RATE = 16_000
+SOUND = np.random.default_rng(3).uniform(-0.5, 0.5, 6000).astype(np.float32)
+PCM = (SOUND * 32767).astype("<i2").tobytes()
+
+
+def samples_of(content: bytes, rate: int | None = RATE) -> np.ndarray:
+    with open_pipe(io.BytesIO(content), rate, RATE) as sound:
+        return read_audio(sound, RATE) if isinstance(sound, Path) else np.concatenate(list(sound))
+
+
+def audio_file(form: str) -> bytes:
+    content = io.BytesIO()
+    soundfile.write(content, SOUND, RATE, format=form)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG", "MP3", "AIFF", "W64", "AU", "CAF", "RF64"])
+@pytest.mark.parametrize("rate", [None, RATE])
+def test_an_audio_file_is_decoded_and_not_heard_as_samples(form: str, rate: int | None, tmp_path: Path):
+    content = audio_file(form)
+    (tmp_path / "file").write_bytes(content)
+    np.testing.assert_array_equal(samples_of(content, rate), read_audio(tmp_path / "file", RATE))
+
+
+@pytest.mark.parametrize("first", [b"", b"\xff\xfb\x90\x64", b"\xff\xff\xff\xff"])
+def test_raw_samples_pass_unchanged_also_where_they_begin_as_an_mp3_frame_does(first: bytes):
+    expected = np.frombuffer(first + PCM, "<i2").astype(np.float32) / 32768
+    np.testing.assert_array_equal(samples_of(first + PCM), expected)
+
+
+class Endless(io.RawIOBase):
+    """A recorder that never stops: a WAV header of unknown length, samples, then silence for ever."""
+
+    def __init__(self, rate: int):
+        header = struct.pack("<4sI4s", b"RIFF", 0xFFFFFFFF, b"WAVE")
+        header += struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, rate, 2 * rate, 2, 16)
+        header += struct.pack("<4sI4s4sI", b"LIST", 4, b"INFO", b"data", 0xFFFFFFFF)
+        self._first = header + PCM
+
+    def read(self, size: int = -1) -> bytes:
+        assert 0 <= size < 100_000, "reading to the end would take for ever"
+        part, self._first = self._first[:size], self._first[size:]
+        return part + bytes(size - len(part))
+
+
+def test_a_live_recorders_wav_is_heard_as_it_comes_at_the_rate_of_its_header():
+    with open_pipe(Endless(8000), 44_100, 8000, seconds=0.1) as blocks:
+        np.testing.assert_array_equal(next(blocks), np.frombuffer(PCM, "<i2")[:800] / np.float32(32768))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030"])
+@pytest.mark.parametrize("text", ["今天天气很好，我们去公园散步。\n" * 300, '{"error": "not found"}\n'])
+def test_text_is_named(text: str, encoding: str):
+    with pytest.raises(
+        AudioError, match=f"this is text, not sound: it begins with .{text[:6]}.*standard input"
+    ):
+        samples_of(text.encode(encoding))
+
+
+@pytest.mark.parametrize(
+    ("content", "rate", "message"),
+    [
+        (b"", RATE, "no samples"),
+        (b"", None, "no samples"),
+        (PCM, None, "no audio file of a known kind.*--rate HZ"),
+        (b"\0\0\0\x18ftypM4A " + PCM, RATE, "not readable as audio"),
+        (audio_file("FLAC")[:2000], RATE, "cut off|not readable"),
+    ],
+    ids=["empty", "empty_file", "unknown", "m4a", "cut_off"],
+)
+def test_what_cannot_be_heard_is_refused(content: bytes, rate: int | None, message: str):
+    with pytest.raises(AudioError, match=message):
+        samples_of(content, rate)

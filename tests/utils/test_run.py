@@ -1,0 +1,56 @@
+"""Run folders: made once, found again, refused with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from utils.errors import RunError
+from utils.files import write_text
+from utils.run_folder.run import config_differences, open_run, start_run
+
+CONFIG = {"task": "speech", "seed": 0, "model": {"name": "compact", "width": 256}}
+
+
+def test_a_new_run_records_config_and_environment(tmp_path):
+    run = start_run(tmp_path / "one", CONFIG)
+    saved = run.config()
+    assert {key: saved[key] for key in CONFIG} == CONFIG
+    assert set(saved["environment"]["packages"]) >= {"keras", "numpy"}
+    assert saved["environment"]["cores"] >= 1
+
+
+def test_the_same_config_finds_the_run_again(tmp_path):
+    first = start_run(tmp_path / "one", CONFIG).config()
+    assert start_run(tmp_path / "one", CONFIG).config() == first
+
+
+def test_another_config_is_refused_by_key(tmp_path):
+    start_run(tmp_path / "one", CONFIG)
+    other = {**CONFIG, "model": {"name": "compact", "width": 320}}
+    with pytest.raises(RunError, match=r"model\.width: 256 there, 320 asked"):
+        start_run(tmp_path / "one", other)
+
+
+def test_differences_leave_the_environment_aside():
+    assert config_differences({**CONFIG, "environment": {"cores": 2}}, CONFIG) == []
+    assert config_differences(CONFIG, {**CONFIG, "seed": 1}) == [("seed", 0, 1)]
+
+
+def test_a_folder_without_config_names_its_neighbours(tmp_path):
+    start_run(tmp_path / "one", CONFIG)
+    with pytest.raises(RunError, match=r"no config\.yaml.*one"):
+        open_run(tmp_path / "two")
+
+
+def test_a_run_of_another_task_is_refused(tmp_path):
+    start_run(tmp_path / "one", CONFIG)
+    with pytest.raises(RunError, match="task 'speech', not 'language'"):
+        open_run(tmp_path / "one", "language")
+
+
+def test_a_damaged_config_says_so(tmp_path):
+    run = start_run(tmp_path / "one", CONFIG)
+    for content, message in (("task: [speech", "damaged"), ("", "empty or no mapping")):
+        write_text(run.config_file, content)
+        with pytest.raises(RunError, match=f"{message}.*copy the run folder again"):
+            open_run(tmp_path / "one")

@@ -1,0 +1,139 @@
+"""analysis/inputs/transcript_files.py: CTM, TRN, subtitles, JSON as references and hypotheses; what is
+refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from analysis.inputs.text_files import read_listing
+from analysis.report import report_files
+from analysis.results.utterance_results import HANZI, SYLLABLES
+from utils.errors import CorpusError
+from utils.hypotheses.recognition import Alternative, Ending, Segment
+from utils.hypotheses.transcript_formats import FORMATS, as_json_line
+
+CTM = """\
+;; of a recogniser
+a1 1 0.90 0.20 天气 0.9
+a1 1 0.10 0.30 今天 0.8
+a1 1 1.20 0.10 <ALT_BEGIN>
+a1 1 1.20 0.10 很
+a1 1 * * <ALT>
+a1 1 1.20 0.10 真
+a1 1 * * <ALT_END>
+a1 1 1.40 0.20 @ 0.1
+a1 1 1.60 0.20 坏
+a2 1 0.00 0.30 我们
+a2 1 0.40 0.30 去
+"""
+REFERENCE = "a1 今天天气很好\na2 我们去银行\n"
+
+
+def write(path: Path, content: str) -> Path:
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def texts(path: Path) -> dict[str, str]:
+    return {name: line.hanzi for name, line in read_listing(path).lines.items()}
+
+
+def rate(reference: Path, hypothesis: Path, name: str = "hanzi error"):
+    facts = report_files(reference, [hypothesis])
+    return next(one for one in facts.systems[0].rates if one.name == name).counts, facts
+
+
+def test_ctm_words_are_joined_by_recording_in_the_order_of_their_times(tmp_path):
+    hypothesis = write(tmp_path / "hyp.ctm", CTM)
+    assert texts(hypothesis) == {"a1": "今天 天气 很 坏", "a2": "我们 去"}
+    counts, facts = rate(write(tmp_path / "ref", REFERENCE), hypothesis)
+    assert (counts.errors, counts.reference) == (1 + 2, 6 + 5)
+    (problem,) = facts.problems
+    assert (problem.what, problem.examples) == ("alternatives beside the first", ("a1",))
+
+
+def test_ctm_of_two_channels_has_a_text_for_each(tmp_path):
+    both = "call A 0.1 0.2 你好\ncall B 0.5 0.2 谢谢\n"
+    assert texts(write(tmp_path / "hyp", both)) == {"call_A": "你好", "call_B": "谢谢"}
+
+
+def test_spoken_digits_are_no_ctm(tmp_path):
+    digits = write(tmp_path / "hyp", "u1 1 2 3 4\nu2 5 6 7 8 9\n")
+    assert texts(digits) == {"u1": "1 2 3 4", "u2": "5 6 7 8 9"}
+
+
+def test_trn_as_reference_and_hypothesis(tmp_path):
+    reference = write(
+        tmp_path / "ref.trn", "今天 天气 很 好 (a1)\n我们 { 去 / 取 { 了 / 过 } / @ } 银行 (a2)\n"
+    )
+    hypothesis = write(tmp_path / "hyp.trn", "今天天气很坏 (a1)\n(a2)\n")
+    assert texts(reference) == {"a1": "今天 天气 很 好", "a2": "我们 去 银行"}
+    counts, _ = rate(reference, hypothesis)
+    assert (counts.errors, counts.deletions, counts.reference) == (1 + 5, 5, 6 + 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "mark"), [("a1.srt", "", ","), ("a1.vtt", "WEBVTT\n\nNOTE x\n\n", ".")]
+)
+def test_subtitles_are_one_recording(tmp_path, name, header, mark):
+    cues = "1\n00:00:00,500 --> 00:00:01,000\n今天<i>天气</i>\n\n2\n00:00:02,000 --> 00:00:03,000\n很好\n7\n"
+    assert texts(write(tmp_path / name, header + cues.replace(",", mark))) == {"a1": "今天天气 很好 7"}
+
+
+EVENTS = [
+    Segment(0.0, 1.0, ((0.1, 0.3), (0.4, 0.6)), (Alternative(("ni3", "hao3"), "你好", -1.0),)),
+    Ending(1.0),
+]
+
+
+@pytest.mark.parametrize("form", ["json", "srt"])
+def test_what_transcribe_writes_is_read(tmp_path, form):
+    """Recordings are named by their paths there, and by their ids in the reference."""
+    path = write(tmp_path / f"u1.{form}", "".join(FORMATS[form].write("clips/u1.wav", EVENTS)))
+    counts, facts = rate(write(tmp_path / "ref", "u1 你号\n"), path)
+    assert (counts.errors, counts.reference) == (1, 2)
+    assert facts.levels == (SYLLABLES, HANZI)
+    system = facts.systems[0]
+    assert system.automatic_pinyin == (form == "srt"), "JSON has the syllables too"
+
+
+def test_json_lines_are_read(tmp_path):
+    lines = "".join("".join(as_json_line(f"clips/{name}.wav", EVENTS)) for name in ("u1", "u2"))
+    counts, facts = rate(write(tmp_path / "ref", "u1 你好\nu2 您好\n"), write(tmp_path / "hyp.jsonl", lines))
+    assert (counts.errors, counts.reference) == (1, 4)
+    (problem,) = facts.problems
+    assert (problem.what, problem.count) == ("ids that are names of files", 2)
+    others = [{"key": "u1", "text": "你好"}, {"key": "u2", "text": "您"}]
+    counts, _ = rate(tmp_path / "ref", write(tmp_path / "other.json", json.dumps(others)))
+    assert (counts.errors, counts.reference) == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "results.json",
+            '{"task": "speech", "split": "test"}',
+            r"results\.json of test\.py.*hypotheses\.tsv",
+        ),
+        ("facts.json", '{"version": 1, "systems": []}', r"facts\.json of a report"),
+        ("x.json", '[{"pinyin": "ni3"}, {"pinyin": "hao3"}]', "object 1 of this JSON has no id"),
+        ("x.json", '{"id": "a"}', "object 1 of this JSON has no text"),
+        ("x.json", '{"id": ', "this is not JSON"),
+        ("x.stm", "a1 1 anna 0.00 1.50 <o,f0> 今天\na1 1 anna 1.5 3.0 天气\n", "an STM file"),
+        ("x.TextGrid", 'File type = "ooTextFile"\n', "a Praat TextGrid"),
+        ("x.txt", "a1 今天\na1 天气\na1 很好\n", "2 of 3 lines have the id of an earlier line"),
+    ],
+)
+def test_what_can_not_be_scored_is_named(tmp_path, name, content, message):
+    with pytest.raises(CorpusError, match=message):
+        report_files(write(tmp_path / "ref", REFERENCE), [write(tmp_path / name, content)])
+
+
+def test_recordings_against_utterances_say_what_is_needed(tmp_path):
+    with pytest.raises(CorpusError, match="no id in common") as caught:
+        report_files(write(tmp_path / "ref", "x1 今天\n"), [write(tmp_path / "hyp.ctm", CTM)])
+    assert "(CTM) has a text for each whole recording" in caught.value.hint

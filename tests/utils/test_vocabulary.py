@@ -1,0 +1,191 @@
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data import vocabularies
+from data.manifest import read_transcripts
+from utils.errors import VocabularyError
+from utils.mandarin.pinyin import full_inventory
+from utils.vocabulary import (
+    BLANK,
+    PAD,
+    SPACE,
+    UNKNOWN,
+    Vocabulary,
+    acoustic_vocabulary,
+    explain_mismatch,
+    language_vocabulary,
+)
+
+TRANSCRIPTS = Path(__file__).parents[2].parent / "shared" / "data" / "transcripts"
+THCHS = ("thchs_train", "thchs_dev", "thchs_test")
+SYLLABLES = st.lists(st.sampled_from([*full_inventory(), "miaor2", "hengr1"]), max_size=30)
+
+
+def first_seen_vocabulary(count: int) -> Vocabulary:
+    """As the reference collected it: by first sight in the first utterances, then blank and space."""
+    seen = list(full_inventory())
+    random.Random(0).shuffle(seen)
+    return Vocabulary((*seen[:count], BLANK, SPACE))
+
+
+def test_space_and_blank_are_there_by_construction_and_blank_is_last():
+    vocabulary = acoustic_vocabulary()
+    assert vocabulary.tokens[-2:] == (SPACE, BLANK)
+    assert vocabulary.blank_index == len(vocabulary) - 1 == len(full_inventory()) + 1
+    assert acoustic_vocabulary([SPACE, BLANK, "a1"]) == vocabulary
+    assert language_vocabulary(["好", "你", PAD, "好"]).tokens == (PAD, UNKNOWN, "你", "好")
+
+
+@given(st.lists(SYLLABLES, max_size=8), st.randoms())
+@settings(max_examples=40, deadline=None)
+def test_vocabulary_does_not_depend_on_order_or_repetition(utterances, generator):
+    vocabulary = acoustic_vocabulary(s for utterance in utterances for s in utterance)
+    shuffled = [*utterances, *utterances[:3]]
+    generator.shuffle(shuffled)
+    assert acoustic_vocabulary(s for utterance in shuffled for s in utterance) == vocabulary
+
+
+@given(SYLLABLES, st.integers(0, 30))
+@settings(max_examples=40, deadline=None)
+def test_vocabulary_does_not_depend_on_how_much_is_read(syllables, count):
+    standard = [s for s in syllables if s in set(full_inventory())]
+    assert acoustic_vocabulary(standard[:count]).hash == acoustic_vocabulary().hash
+
+
+@given(SYLLABLES)
+@settings(max_examples=40, deadline=None)
+def test_encode_decode_round_trip(syllables):
+    vocabulary = acoustic_vocabulary(["miaor2", "hengr1"])
+    ids = vocabulary.encode(syllables)
+    assert ids.dtype == np.int32 and ids.shape == (len(syllables),)
+    assert vocabulary.decode(ids) == syllables
+
+
+def test_save_and_load_keep_the_space_token(tmp_path):
+    vocabulary = acoustic_vocabulary()
+    vocabulary.save(tmp_path / "acoustic.txt")
+    assert Vocabulary.load(tmp_path / "acoustic.txt") == vocabulary
+    assert (tmp_path / "acoustic.txt").read_bytes().endswith(b"\n \n_\n")
+    windows = (tmp_path / "acoustic.txt").read_bytes().replace(b"\n", b"\r\n")
+    (tmp_path / "windows.txt").write_bytes(windows)
+    assert Vocabulary.load(tmp_path / "windows.txt").hash == vocabulary.hash
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a1\n\nb1\n", "line 2"),
+        (b"a1\nb1\na1\n", "'a1' comes twice"),
+        (b"", "line 1"),
+        (b"\xc4\xe3\n", "UTF-8"),
+    ],
+)
+def test_damaged_files_are_refused(tmp_path, content, message):
+    path = tmp_path / "acoustic.txt"
+    path.write_bytes(content)
+    with pytest.raises(VocabularyError, match=message) as error:
+        Vocabulary.load(path)
+    assert str(path) in str(error.value)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(VocabularyError, match="No such file"):
+        Vocabulary.load(tmp_path / "acoustic.txt")
+
+
+def test_unknown_token_names_token_utterance_and_file():
+    with pytest.raises(VocabularyError) as error:
+        acoustic_vocabulary().encode(["ni3", "zong6"], utterance="A11_0", source="train.tsv")
+    assert all(part in str(error.value) for part in ("'zong6'", "A11_0", "train.tsv", "zong4"))
+
+
+def test_blank_can_not_be_a_label():
+    with pytest.raises(VocabularyError, match="can't be a label, utterance A11_0"):
+        acoustic_vocabulary().encode([BLANK], utterance="A11_0")
+
+
+def test_unknown_hanzi_become_unk():
+    vocabulary = language_vocabulary("你好")
+    assert vocabulary.encode_or_unknown("你们好").tolist() == [2, 1, 3]
+    with pytest.raises(VocabularyError, match="no token comes near"):
+        vocabulary.index("们")
+    with pytest.raises(VocabularyError, match="there is no token 4"):
+        vocabulary.decode([4])
+    assert "你" in vocabulary and "们" not in vocabulary
+
+
+def test_classic_failure_1_checkpoint_of_ten_utterances():
+    """``data_length=10``: 230 classes, loaded into the full model: "Shapes … are incompatible"."""
+    full, small = acoustic_vocabulary(), first_seen_vocabulary(228)
+    assert len(small) == 230
+    message = explain_mismatch(full, small)
+    assert f"the model has {len(full)} classes, the weights have 230" in message
+    missing = sorted(set(full.tokens) - set(small.tokens))
+    assert f"only in the model ({len(full) - 230}): {', '.join(missing[:12])}, …" in message
+    assert "only in the weights (0): none" in message
+    assert f"they part at class 0: 'a1' in the model, '{small.tokens[0]}' in the weights" in message
+
+
+def test_mismatch_is_told_in_both_directions():
+    message = explain_mismatch(Vocabulary(("a1", "b1", SPACE)), Vocabulary(("a1", "c1")))
+    assert "only in the model (2): ' ', b1" in message
+    assert "only in the weights (1): c1" in message
+    assert explain_mismatch(Vocabulary(("a1",)), Vocabulary(("a1",))) == "the vocabularies are the same"
+    swapped = explain_mismatch(Vocabulary(("a1", "b1")), Vocabulary(("a1", "b1", "c1")))
+    assert "class 2: '(none)' in the model, 'c1' in the weights" in swapped
+
+
+def test_classic_failure_2_space_in_a_transcript(tmp_path):
+    """``ValueError: ' ' is not in list``: extra spaces vanish on reading, a space token has a class."""
+    path = tmp_path / "list.tsv"
+    path.write_text("A1\t lv4  shi4 \t绿是\n", encoding="utf-8")
+    (text,) = read_transcripts(path)
+    assert acoustic_vocabulary().encode(text.pinyin).shape == (2,)
+    assert acoustic_vocabulary().encode(["lv4", " ", "shi4"])[1] == acoustic_vocabulary().index(SPACE)
+    with pytest.raises(VocabularyError) as error:
+        language_vocabulary(["lv4"]).encode(["lv4", " "], utterance="A1", source=path)
+    assert all(part in str(error.value) for part in ("' '", "utterance A1", str(path), "single spaces"))
+
+
+def write_lists(folder):
+    (folder / "train.tsv").write_text("A1\tlv4 shi4\t绿是\nA2\tlv4 shi4\t绿是\n", encoding="utf-8")
+    (folder / "test.tsv").write_text("B1\tlv4 miaor2\t绿苗\n", encoding="utf-8")
+    return [str(folder / "train.tsv"), str(folder / "test.tsv")]
+
+
+def test_command_prints_sizes_and_overlap_and_writes(tmp_path, capsys):
+    output = tmp_path / "acoustic.txt"
+    assert vocabularies.main([*write_lists(tmp_path), "--output", str(output)]) == 0
+    printed = capsys.readouterr().out
+    assert "overlap" in printed and "3 seen" in printed and "beyond the inventory: miaor2" in printed
+    assert Vocabulary.load(output) == acoustic_vocabulary(["miaor2"])
+
+
+def test_lists_of_one_name_are_told_apart(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        write_lists(tmp_path / name)
+    paths = [tmp_path / name / "train.tsv" for name in ("a", "b")]
+    assert list(vocabularies.read_lists(paths)) == ["a/train", "b/train"]
+
+
+@pytest.mark.shared
+def test_shared_transcripts_in_under_two_seconds(capsys):
+    if not TRANSCRIPTS.is_dir():
+        pytest.skip(f"no transcripts at {TRANSCRIPTS}")
+    start = time.process_time()
+    lists = vocabularies.read_lists([TRANSCRIPTS / f"{name}.tsv" for name in THCHS])
+    vocabulary = vocabularies.build_acoustic_vocabulary(lists)
+    assert time.process_time() - start < 2
+    assert sum(map(len, lists.values())) == 13388
+    assert vocabulary == acoustic_vocabulary()
+    assert vocabularies.main([str(path) for path in sorted(TRANSCRIPTS.glob("*.tsv"))]) == 0
+    printed = capsys.readouterr().out
+    for figure in ("10,000", "893", "2,495", "14,322", "750", "535", "250", "13,724", "1,140 seen"):
+        assert figure in printed

@@ -1,0 +1,63 @@
+"""The train step on JAX: forward, gradient and update as one pure function, compiled for a few batch shapes.
+
+JAX compiles every shape anew, so batches are padded to one of a few
+(:func:`utils.backend.prediction.few_shapes`). The rows that this adds have length 0: they are left out of the
+loss here, and of statistics by the models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+from keras import ops
+
+from utils.backend.prediction import few_shapes
+
+Values = list[jax.Array]
+
+
+def make_step(
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    losses: Callable[[dict[str, Any], bool], Any],
+    xla: bool,
+) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
+    """``arrays → losses (batch,) float32``; see :func:`training.backends.step.make_train_step`.
+
+    ``xla`` makes no difference: JAX has no other compiler.
+    """
+    trainable, others = model.trainable_variables, model.non_trainable_variables
+
+    def scaled_loss(values: Values, other_values: Values, optimizer_values: Values, arrays, rows):
+        variables = [*trainable, *others, *optimizer.variables]
+        mapping = list(zip(variables, [*values, *other_values, *optimizer_values], strict=True))
+        with keras.StatelessScope(state_mapping=mapping) as scope:
+            each = losses(arrays, True)  # (batch,), padding rows included
+            real = ops.where(ops.arange(each.shape[0]) < rows, each, 0.0)
+            scaled = optimizer.scale_loss(ops.sum(real) / ops.cast(rows, real.dtype))
+        # Running statistics and the state of dropout's generators were assigned to within the scope.
+        return scaled, (each, [scope.get_current_value(variable) for variable in others])
+
+    gradient = jax.jit(jax.grad(scaled_loss, has_aux=True))
+    # On its own: it has the same shapes for every batch, and is compiled once.
+    apply = jax.jit(optimizer.stateless_apply)
+
+    def call(arrays: dict[str, np.ndarray]) -> np.ndarray:
+        rows = len(next(iter(arrays.values())))
+        weights, state, optimizer_state = map(_values, (trainable, others, optimizer.variables))
+        gradients, (each, state) = gradient(weights, state, optimizer_state, few_shapes(arrays), rows)
+        weights, optimizer_state = apply(optimizer_state, gradients, weights)
+        new_values = [*weights, *state, *optimizer_state]
+        for variable, value in zip([*trainable, *others, *optimizer.variables], new_values, strict=True):
+            variable.assign(value)
+        return np.asarray(each)[:rows]
+
+    return call
+
+
+def _values(variables: list[keras.Variable]) -> Values:
+    return [variable.value for variable in variables]

@@ -1,0 +1,55 @@
+"""The train step on TensorFlow: forward, gradient and update compiled into one graph for all batch shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+
+def make_step(
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    losses: Callable[[dict[str, Any], bool], Any],
+    xla: bool,
+) -> Callable[[dict[str, np.ndarray]], tf.Tensor]:
+    """``arrays → losses (batch,) float32``; see :func:`training.backends.step.make_train_step`."""
+
+    def step(arrays: dict[str, tf.Tensor]) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            each = losses(arrays, True)  # (batch,)
+            scaled = optimizer.scale_loss(tf.reduce_mean(each))
+        gradients = dense(tape.gradient(scaled, model.trainable_variables))
+        optimizer.apply(gradients, model.trainable_variables)
+        return each
+
+    compiled: dict[str, Callable] = {}
+
+    def call(arrays: dict[str, np.ndarray]) -> tf.Tensor:
+        if "step" not in compiled:
+            options = {"jit_compile": True} if xla else {"input_signature": [any_shapes(arrays)]}
+            # Without AutoGraph: it reads the source again, and fails if that was edited since the start.
+            compiled["step"] = tf.function(step, autograph=False, **options)
+        return compiled["step"]({name: tf.convert_to_tensor(value) for name, value in arrays.items()})
+
+    return call
+
+
+def dense(gradients: list[Any]) -> list[tf.Tensor | None]:
+    """Gradients as tensors; None stays.
+
+    An embedding's come in slices, several for a token that comes more than once. The optimiser must see
+    their sum: Keras takes the norm to clip by, and the squares of AdamW, of each slice for itself.
+    """
+    return [None if each is None else tf.convert_to_tensor(each) for each in gradients]
+
+
+def any_shapes(arrays: dict[str, np.ndarray]) -> dict[str, tf.TensorSpec]:
+    """Only the innermost feature dimension is fixed: one trace serves every batch."""
+    return {
+        name: tf.TensorSpec([None] * min(value.ndim, 2) + list(value.shape[2:]), value.dtype)
+        for name, value in arrays.items()
+    }

@@ -1,0 +1,46 @@
+"""The train step on PyTorch: forward, gradient and update one after another, on the device Keras chose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import torch
+from keras import ops
+
+from utils.errors import ConfigError
+
+
+def make_step(
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    losses: Callable[[dict[str, Any], bool], Any],
+    xla: bool,
+) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
+    """``arrays → losses (batch,) float32``; see :func:`training.backends.step.make_train_step`.
+
+    Raises:
+        ConfigError: XLA is asked for, which PyTorch hasn't got.
+    """
+    if xla:
+        hint = (
+            "set training.xla=false, or KERAS_BACKEND=tensorflow; jax compiles with XLA without being asked"
+        )
+        raise ConfigError("training.xla=true needs another Keras backend than 'torch'", hint=hint)
+
+    def call(arrays: dict[str, np.ndarray]) -> np.ndarray:
+        # A GPU, where Keras finds one, holds the weights: the batch must go there too.
+        each = losses(
+            {name: ops.convert_to_tensor(value) for name, value in arrays.items()}, True
+        )  # (batch,)
+        variables = model.trainable_variables
+        weights = [variable.value for variable in variables]
+        # A weight that the loss doesn't depend on gets None, as on the other backends.
+        gradients = torch.autograd.grad(optimizer.scale_loss(ops.mean(each)), weights, allow_unused=True)
+        with torch.no_grad():
+            optimizer.apply(gradients, variables)
+        return ops.convert_to_numpy(each)
+
+    return call

@@ -1,0 +1,219 @@
+"""How a training is spread over devices and processes: ``--distribute`` in, what the loop calls out.
+
+Every process plans the same batches, reads its share of each, and knows the losses of all of it after the
+step; the first process, the chief, evaluates and writes the run folder. TensorFlow's part is in
+``training/distributed/replicas.py``, the reading of ``TF_CONFIG`` in ``training/distributed/cluster.py``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import logging
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import keras
+import numpy as np
+
+from training.backends.step import Losses, make_train_step
+from training.distributed.cluster import VARIABLE, call_roll, read_cluster
+from utils.errors import ConfigError, TrainingError
+from utils.files import replacing
+from utils.run_folder.run import RunFolder
+
+log = logging.getLogger("train")
+
+KINDS = ("mirrored", "multi_worker")
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Over what a training is spread; as it is made by default: over nothing, one device does it all.
+
+    Whatever has to be the same everywhere goes through the methods here; all processes must call them in the
+    same order.
+
+    Attributes:
+        strategy: TensorFlow's; None for one device in one process.
+        index: which of the processes this is.
+        count: of the processes.
+        send: ``data, source → what process source gave as data``.
+    """
+
+    strategy: Any = None
+    index: int = 0
+    count: int = 1
+    send: Callable[[bytes, int], bytes] = lambda data, source: data
+
+    @property
+    def chief(self) -> bool:
+        """Whether this process writes the run folder."""
+        return self.index == 0
+
+    @property
+    def devices(self) -> int:
+        """Devices of all processes."""
+        return self.strategy.num_replicas_in_sync if self.strategy else 1
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """(index, count): row i of a batch is read by process i % count."""
+        return self.index, self.count
+
+    def describe(self) -> str:
+        """One line for the log."""
+        if self.devices == 1:
+            return "there is one device: trained as without --distribute"
+        return f"process {self.index + 1} of {self.count}, {self.devices} devices in all"
+
+    def build(self, build: Callable[[], keras.Model]) -> keras.Model:
+        """The model that ``build`` makes, on every device."""
+        return build() if self.strategy is None else _replicas().build_replicated(self.strategy, build)
+
+    def optimised(self, model: keras.Model) -> list[Any]:
+        """The variables to build an optimiser on."""
+        if self.strategy is None:
+            return model.trainable_variables
+        return _replicas().first_copies(self.strategy, model.trainable_variables)
+
+    def vary_dropout(self, model: keras.Model) -> None:
+        """Call it when the model has its first values, or those of a checkpoint: see ``replicas.py``."""
+        if self.strategy is not None:
+            _replicas().vary_dropout(self.strategy, model)
+
+    def make_step(
+        self,
+        model: keras.Model,
+        optimizer: keras.optimizers.Optimizer,
+        losses: Losses,
+        xla: bool,
+        stop: list[int],
+    ) -> Callable[[dict[str, np.ndarray], int], np.ndarray]:
+        """``arrays of this process's share, rows of the whole batch → losses (rows,) of the whole batch``.
+
+        See :func:`training.backends.step.make_train_step`. ``stop`` holds the signals that this process has
+        noted; after a step it also holds one if another process has.
+        """
+        if self.strategy is None:
+            step = make_train_step(model, optimizer, losses, xla)
+            return lambda arrays, rows: np.asarray(step(arrays))
+        if xla:
+            log.warning("training.xla is left out: it is for one device")
+        return _replicas().make_replicated_step(self.strategy, self.share, model, optimizer, losses, stop)
+
+    def from_chief(self, figures: Callable[[], dict[str, float]]) -> dict[str, float]:
+        """Have the chief compute something for all."""
+        found = json.dumps(figures()) if self.chief else ""
+        return json.loads(self.send(found.encode(), 0))
+
+    def gather(self, lines: list[str]) -> list[str]:
+        """The lines of all processes, one process after the other."""
+        sent = [self.send(json.dumps(lines).encode(), source) for source in range(self.count)]
+        return [line for text in sent for line in json.loads(text)]
+
+    def check_same(self, what: str, value: object) -> None:
+        """Make sure that all processes have the same.
+
+        Raises:
+            TrainingError: they haven't; ``what`` names it.
+        """
+        if self.count == 1:
+            return
+        sums = self.gather([f"{zlib.crc32(repr(value).encode()):08x}"])
+        other = [index for index, found in enumerate(sums) if found != sums[0]]
+        if other:
+            raise TrainingError(
+                f"process {other[0]} has another {what} than the chief",
+                hint="the same code, command, manifests and recordings must be on all machines",
+            )
+
+    def copy_run(self, run: RunFolder) -> None:
+        """Put the chief's vocabulary, checkpoint and figures into the other processes' run folders."""
+        if self.count == 1:
+            return
+        parts = [
+            *run.path.glob("vocabulary/*"),
+            *run.path.glob("checkpoint/*"),
+            *run.path.glob("metrics.json"),
+        ]
+        content = io.BytesIO()
+        with zipfile.ZipFile(content, "w") as archive:
+            for path in parts if self.chief else ():
+                archive.write(path, path.relative_to(run.path))
+        data = self.send(content.getvalue(), 0)
+        if not self.chief:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                for name in archive.namelist():
+                    with replacing(run.path / name) as temporary:
+                        temporary.write_bytes(archive.read(name))
+
+
+ALONE = Distribution()
+
+
+@contextmanager
+def distributed(kind: str | None, virtual_devices: int = 0) -> Iterator[Distribution]:
+    """Bring up what ``--distribute`` asks for; inside the block the failure of another process is named.
+
+    Args:
+        kind: one of :data:`KINDS`; None for one device.
+        virtual_devices: with ``mirrored``: so many parts of the CPU instead of the GPUs.
+
+    Raises:
+        ConfigError: this can't be had: see the message.
+        TrainingError: a process doesn't come, or has gone.
+    """
+    _check(kind, virtual_devices)
+    if kind is None:
+        yield ALONE
+    elif kind == "mirrored":
+        yield Distribution(_replicas().over_devices(virtual_devices))
+    else:
+        cluster = read_cluster(os.environ)
+        call_roll(cluster)
+        with _replicas().lost_workers_named(cluster):
+            strategy, count = _replicas().over_workers(), len(cluster.names)
+            send = _replicas().make_send(strategy, (cluster.index, count))
+            found = Distribution(strategy, cluster.index, count, send)
+            yield found
+            found.gather([])  # nobody leaves while others still need him
+
+
+@contextmanager
+def run_path_of(distribution: Distribution, path: Path) -> Iterator[Path]:
+    """Where this process keeps its run: ``path`` for the chief, a temporary folder for the others."""
+    if distribution.chief:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="training-worker-") as folder:
+        yield Path(folder) / path.name
+
+
+def _check(kind: str | None, virtual_devices: int) -> None:
+    if virtual_devices < 0 or (virtual_devices and kind != "mirrored"):
+        raise ConfigError(f"--virtual-devices {virtual_devices}", hint="above 0, with --distribute mirrored")
+    if kind is None:
+        if VARIABLE in os.environ:
+            log.warning("%s is set, but not --distribute multi_worker: this process trains alone", VARIABLE)
+        return
+    if kind not in KINDS:
+        raise ConfigError(f"--distribute {kind}", hint=f"one of: {', '.join(KINDS)}")
+    backend = keras.backend.backend()
+    if backend != "tensorflow":
+        what = f"--distribute works on TensorFlow only, not on '{backend}'"
+        raise ConfigError(what, hint="leave it out, or set KERAS_BACKEND=tensorflow")
+
+
+def _replicas() -> ModuleType:
+    """TensorFlow's part; by name, since another backend must not load TensorFlow."""
+    return importlib.import_module("training.distributed.replicas")

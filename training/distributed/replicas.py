@@ -1,0 +1,261 @@
+"""One model on several devices and in several processes: TensorFlow's part of
+``training/distributed/distribution.py``.
+
+Each replica computes the losses and gradients of its share of a batch, their sums over all replicas are what
+one device would have computed, and the first device of each process updates the weights with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from model_speech.layers.normalisation import statistics_over_replicas
+from training.backends.step_tensorflow import any_shapes, dense
+from training.distributed.cluster import Cluster, answers
+from utils.errors import ConfigError, TrainingError
+from utils.stop_signals import STOP_SIGNALS
+
+Losses = Callable[[dict[str, Any], bool], Any]
+
+_WORDS_AT_A_TIME = 1 << 20  # int32 words of a message; 8 MB on their way
+_FAILURES = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.FailedPreconditionError,
+    tf.errors.InternalError,
+)
+
+
+def over_devices(virtual_devices: int) -> tf.distribute.Strategy | None:
+    """All GPUs of this machine, or so many virtual CPU devices; None if that is one device only.
+
+    Raises:
+        ConfigError: TensorFlow was at work before, with other devices.
+    """
+    if virtual_devices:
+        parts = [tf.config.LogicalDeviceConfiguration()] * virtual_devices
+        try:
+            tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], parts)
+        except RuntimeError as error:
+            raise ConfigError(f"virtual devices must be asked for at the start ({error})") from error
+    kind = "CPU" if virtual_devices else "GPU"
+    devices = [device.name for device in tf.config.list_logical_devices(kind)]
+    return tf.distribute.MirroredStrategy(devices) if len(devices) > 1 else None
+
+
+def over_workers() -> tf.distribute.Strategy:
+    """All devices of all processes that TF_CONFIG names; TensorFlow reads it again by itself.
+
+    Raises:
+        ConfigError: TensorFlow can't start its server.
+    """
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except (RuntimeError, tf.errors.UnknownError) as error:
+        raise ConfigError(f"the server of this worker doesn't start ({error})") from error
+
+
+@contextmanager
+def lost_workers_named(cluster: Cluster) -> Iterator[None]:
+    """Turn the failure of a collective operation into an error that names whose process has gone.
+
+    Raises:
+        TrainingError: another process has gone.
+    """
+    try:
+        yield
+    except _FAILURES as error:
+        lost = _lost(str(error), cluster)
+        if not lost:
+            raise
+        raise TrainingError(
+            f"lost {', '.join(lost)}",
+            hint="see what it printed last; the last checkpoint is whole: start the same command again, "
+            "with as many workers as you like",
+        ) from error
+
+
+def build_replicated(strategy: tf.distribute.Strategy, build: Callable[[], keras.Model]) -> keras.Model:
+    """Build a functional model whose variables have a copy on each device."""
+    with strategy.scope():
+        model = build()
+    # The same layers in a model that knows of no strategy: its predict_on_batch then runs on the first
+    # device alone, instead of on all of them with the whole batch each.
+    return keras.Model(model.input, model.output, name=model.name)
+
+
+def first_copies(strategy: tf.distribute.Strategy, variables: list[keras.Variable]) -> list[tf.Variable]:
+    """The copies on this process's first device, which the optimiser updates."""
+    return [_copies(strategy, variable)[0] for variable in variables]
+
+
+def vary_dropout(strategy: tf.distribute.Strategy, model: keras.Model) -> None:
+    """Give each replica but the first other random seeds, lest all drop the same places of their shares."""
+    states = [variable for variable in model.variables if variable.path.endswith("seed_generator_state")]
+
+    def shift() -> None:
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        for state in states:
+            state.assign(state + tf.cast(tf.stack([replica, 0]), state.value.dtype))
+
+    if states:
+        tf.function(lambda: strategy.run(shift), autograph=False)()
+
+
+def make_replicated_step(
+    strategy: tf.distribute.Strategy,
+    share: tuple[int, int],
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    losses: Losses,
+    stop: list[int],
+) -> Callable[[dict[str, np.ndarray], int], np.ndarray]:
+    """Compile ``arrays of this process's share, rows of the whole batch → losses (rows,) of all of it``.
+
+    The gradient is that of the mean over the whole batch. Shares are padded with rows of zeros until each
+    device has as many: a row of zeros must be padding to the model, and have a finite loss.
+
+    Args:
+        strategy: as the model was built with.
+        share: (index, count) of processes: row i of a batch is in share i % count.
+        model: from :func:`build_replicated`.
+        optimizer: built on :func:`first_copies`.
+        losses: of a task.
+        stop: signals noted by this process; what another one has noted is appended.
+    """
+    devices = strategy.num_replicas_in_sync // share[1]
+    replica = _make_replica(share, devices, model, optimizer, losses)
+    copies = [_copies(strategy, variable) for variable in model.trainable_variables]
+    first = [each[0] for each in copies]
+
+    def step(arrays: dict[str, tf.Tensor], here: tf.Tensor, rows: tf.Tensor, stopping: tf.Tensor):
+        gradients, whole = strategy.run(replica, args=(arrays, here, rows, stopping))
+        local = [None if each is None else _first(strategy, each) for each in gradients]
+        optimizer.apply(local, first)
+        for variable, *others in copies:
+            for other in others:
+                other.assign(variable)
+        return _first(strategy, whole)
+
+    compiled: dict[str, Callable] = {}
+
+    def call(arrays: dict[str, np.ndarray], rows: int) -> np.ndarray:
+        here = len(next(iter(arrays.values())))
+        arrays = {name: _whole_multiple(value, devices) for name, value in arrays.items()}
+        if "step" not in compiled:
+            scalars = [tf.TensorSpec([], tf.int32)] * 2
+            stopping = tf.TensorSpec([len(STOP_SIGNALS)], tf.float32)
+            signature = [any_shapes(arrays), *scalars, stopping]
+            compiled["step"] = tf.function(step, autograph=False, input_signature=signature)
+        with tf.device("CPU:0"):  # from here each device gets its part
+            tensors = {name: tf.convert_to_tensor(value) for name, value in arrays.items()}
+            scalars = tf.constant(here), tf.constant(rows)
+            stopping = tf.constant([float(number in stop) for number in STOP_SIGNALS])
+        whole = compiled["step"](tensors, *scalars, stopping).numpy()  # (rows + signals,)
+        if not stop:
+            stop.extend(number for number, noted in zip(STOP_SIGNALS, whole[rows:], strict=True) if noted)
+        return whole[:rows]
+
+    return call
+
+
+def _make_replica(
+    share: tuple[int, int],
+    devices: int,
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    losses: Losses,
+) -> Callable[..., tuple[list[tf.Tensor | None], tf.Tensor]]:
+    """What runs on each of a process's ``devices``.
+
+    Its arguments are the arrays of the process's share, padded; how many rows are ``here`` without padding,
+    and how many ``rows`` the whole batch has; ``stopping``, 1.0 for each of ``STOP_SIGNALS`` that this
+    process has noted, else 0.0. It returns sums over all replicas: the gradients, and the losses of the whole
+    batch with ``stopping`` after them.
+    """
+    index, count = share
+
+    def replica(arrays: dict[str, tf.Tensor], here: tf.Tensor, rows: tf.Tensor, stopping: tf.Tensor):
+        context = tf.distribute.get_replica_context()
+        size = tf.shape(next(iter(arrays.values())))[0] // devices
+        start = (context.replica_id_in_sync_group - index * devices) * size
+        arrays = {name: value[start : start + size] for name, value in arrays.items()}
+        row = start + tf.range(size)  # in this process's share
+
+        def total(values: Any) -> Any:
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
+
+        with tf.GradientTape() as tape, statistics_over_replicas(total):
+            each = losses(arrays, True)  # (size,)
+            each = tf.where(row < here, each, 0.0)
+            scaled = optimizer.scale_loss(tf.reduce_sum(each) / tf.cast(rows, each.dtype))
+            gradients = dense(tape.gradient(scaled, model.trainable_variables))
+        place = tf.where(row < here, row * count + index, 0)  # in the whole batch
+        whole = tf.tensor_scatter_nd_add(tf.zeros([rows]), place[:, None], each)
+        known = [gradient for gradient in gradients if gradient is not None]
+        *known, whole = total([*known, tf.concat([whole, stopping], axis=0)])
+        return [None if gradient is None else known.pop(0) for gradient in gradients], whole
+
+    return replica
+
+
+def make_send(strategy: tf.distribute.Strategy, share: tuple[int, int]) -> Callable[[bytes, int], bytes]:
+    """``data, source → what process source gave as data``; all processes must call it at the same place."""
+    index, count = share
+    first = index * strategy.num_replicas_in_sync // count
+
+    def replica(words: tf.Tensor) -> tf.Tensor:
+        context = tf.distribute.get_replica_context()
+        own = tf.cast(tf.equal(context.replica_id_in_sync_group, first), words.dtype)
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, words * own)
+
+    # Sums of float64 are there on every device, and exact for 32-bit integers.
+    total = tf.function(
+        lambda words: _first(strategy, strategy.run(replica, args=(words,))),
+        autograph=False,
+        input_signature=[tf.TensorSpec([None], tf.float64)],
+    )
+
+    def send(data: bytes, source: int) -> bytes:
+        data = data if index == source else b""  # the sum with nothing but zeros is what the source gave
+        size = int(total(np.array([len(data)], np.float64)).numpy()[0])
+        words = np.zeros(-(-size // 4), np.int32)
+        words.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
+        for start in range(0, len(words), _WORDS_AT_A_TIME):
+            part = slice(start, start + _WORDS_AT_A_TIME)
+            words[part] = total(words[part].astype(np.float64)).numpy()
+        return words.tobytes()[:size]
+
+    return send
+
+
+def _copies(strategy: tf.distribute.Strategy, variable: keras.Variable) -> tuple[tf.Variable, ...]:
+    return strategy.experimental_local_results(variable.value)
+
+
+def _first(strategy: tf.distribute.Strategy, value: Any) -> tf.Tensor:
+    return strategy.experimental_local_results(value)[0]
+
+
+def _whole_multiple(array: np.ndarray, devices: int) -> np.ndarray:
+    """Append rows of zeros: (B, …) → (n · devices, …) with n at least 1."""
+    rows = max(-(-len(array) // devices), 1) * devices
+    return np.pad(array, [(0, rows - len(array)), *[(0, 0)] * (array.ndim - 1)])
+
+
+def _lost(message: str, cluster: Cluster) -> list[str]:
+    """Who has gone: the tasks that the failure names, else those whose address doesn't answer."""
+    named = {f"{job} {index}" for job, index in re.findall(r"/job:(\w+)/replica:\d+/task:(\d+)", message)}
+    others = [index for index in range(len(cluster.names)) if index != cluster.index]
+    lost = [index for index in others if cluster.names[index] in named]
+    lost = lost or [index for index in others if not answers(cluster.addresses[index])]
+    return [cluster.describe(index) for index in lost]

@@ -1,0 +1,103 @@
+"""What ``train.py`` does: config file → checked config → run folder → the task's training."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from training.distributed.distribution import distributed, run_path_of
+from training.history import log_to
+from training.memory import memory_errors_explained
+from training.tasks import keyword, language, language_config, speech
+from training.tasks.training_texts import check_training_texts
+from utils.config import load_config, to_plain
+from utils.errors import RunError, UserError
+from utils.files import remove_left_over
+from utils.run_folder.checksums import verified
+from utils.run_folder.lock import locked
+from utils.run_folder.run import RunFolder, start_run
+
+log = logging.getLogger("train")
+
+RECIPES = {
+    "speech": (speech.SpeechConfig, speech.VARIANTS, speech.train_speech),
+    "language": (language_config.LanguageConfig, language_config.VARIANTS, language.train_language),
+    "keyword": (keyword.KeywordConfig, keyword.VARIANTS, keyword.train_keyword),
+}
+
+
+def train_from_config(
+    task: str,
+    config_file: Path,
+    overrides: Sequence[str],
+    run_path: Path,
+    look: Callable[[Any], None] | None = None,
+    distribute: str | None = None,
+    virtual_devices: int = 0,
+) -> dict[str, float]:
+    """Train the recipe in ``config_file`` into ``run_path``; a finished run is left as it is.
+
+    Args:
+        task: ``speech``, ``language`` or ``keyword``.
+        config_file: the recipe.
+        overrides: ``key=value``, which win over the file's.
+        run_path: the run folder to make, or to go on in.
+        look: is given the config before anything is computed, and raises what speaks against training.
+        distribute: ``mirrored``, ``multi_worker`` or None, see
+        :func:`training.distributed.distribution.distributed`. virtual_devices: with ``mirrored``.
+
+    Returns:
+        The best epoch's figures.
+
+    Raises:
+        UserError: config, data or run folder are not usable; see the message.
+    """
+    schema, variants, train_task = RECIPES[task]
+    config = load_config(schema, config_file, [f"task={task}", *overrides], variants)
+    plain = to_plain(config)
+    with distributed(distribute, virtual_devices) as found, run_path_of(found, run_path) as path:
+        found.check_same("config", plain)
+        began = not path.exists()
+        with locked(RunFolder(path)):
+            run = start_run(path, plain)
+            remove_left_over(run.path)
+            found.copy_run(run)
+            log_to(run.log)
+            if task == "language" and found.chief:
+                check_training_texts(run, config.data.train)
+            if run.metrics.is_file():
+                log.info("this run is finished: %s", run.path)
+                return _best_figures(run)
+            if distribute:
+                log.info("%s: %s", distribute, found.describe())
+            try:
+                if look:
+                    look(config)
+                with memory_errors_explained(task, config):
+                    return train_task(config, run, found)
+            except UserError:
+                if began:
+                    _remove_unused(run)
+                raise
+
+
+def _remove_unused(run: RunFolder) -> None:
+    """Empty a run in which nothing was computed: the same command, put right, is to find its folder free."""
+    summary = run.path / "model_summary.txt"
+    small = {run.config_file, run.checksums, run.log, run.labels, run.lock, summary}
+    small |= set(run.vocabulary("").glob("*"))
+    if small.issuperset(path for path in run.path.rglob("*") if path.is_file()):
+        for path in set(run.path.iterdir()) - {run.lock}:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _best_figures(run: RunFolder) -> dict[str, float]:
+    try:
+        return dict(json.loads(verified(run.metrics).read_text(encoding="utf-8"))["best"])
+    except (ValueError, KeyError, TypeError) as error:
+        hint = "delete it: the same command then writes it again"
+        raise RunError("the figures of the run are damaged", where=run.metrics, hint=hint) from error

@@ -1,0 +1,341 @@
+"""Training of a keyword model: recordings → clips, labels → the task that the loop trains."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from data.features.augment import SpecAugmentConfig
+from data.keywords.augment import KeywordAugmentConfig, load_noises
+from data.keywords.clip_cache import ClipStore, load_clips
+from data.keywords.clips import (
+    KeywordClip,
+    KeywordDataConfig,
+    labels_of,
+    noise_recordings,
+    read_keyword_clips,
+)
+from model_keyword.labels import describe_difference, labels_hash, read_labels, write_labels
+from model_keyword.layers.time_layers import OUTPUT_LAYER
+from model_keyword.loading import LABELS_HASH, load_keyword_model, logits_of, samples_of
+from model_keyword.registry import MODELS, build_keyword_model
+from training.distributed.distribution import ALONE, Distribution
+from training.initialise import TokenLayer, check_initialise, freeze_layers, take_weights
+from training.loop import TrainingConfig, prepare_backend, train
+from training.optimiser import OptimiserConfig
+from training.tasks.keyword_batches import KeywordBatch, KeywordBatches, features_of
+from utils.audio.reading import rates_of_some
+from utils.backend.model_summary import summary_text
+from utils.backend.prediction import prepare_prediction
+from utils.config import at_least, flatten, share, to_plain
+from utils.errors import ConfigError, CorpusError, RunError
+from utils.features.keyword import (
+    KeywordFeatureConfig,
+    describe_mismatch,
+    feature_frames,
+    feature_values,
+)
+from utils.files import write_json, write_text
+from utils.run_folder.run import RunFolder
+from utils.vocabulary import Vocabulary
+
+log = logging.getLogger("train")
+
+# A clip is short: with the masks made for utterances little would be left of a word.
+MASKS = SpecAugmentConfig(frequency_width=5, time_width=10, time_width_ratio=0.2)
+
+
+@dataclass(frozen=True)
+class KeywordTrainingConfig(TrainingConfig):
+    """How long and how to train; what is not here is as for the other tasks.
+
+    Attributes:
+        epochs: evaluations; an "epoch" of history and log is the stretch before one, whatever it has seen of
+            the recordings.
+        evaluation_steps: steps between two evaluations.
+        kept_weights: see :class:`training.loop.TrainingConfig`.
+        batch_clips: clips a step.
+        label_smoothing: this share of a clip's target is spread over all labels (Szegedy et al. 2016,
+            arXiv:1512.00567, section 7).
+    """
+
+    evaluation_steps: int = 400
+    kept_weights: int = 5
+    batch_clips: int = 100
+    label_smoothing: float = 0.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        at_least(self, "training", evaluation_steps=1, batch_clips=1)
+        share(self, "training", "label_smoothing")
+
+
+@dataclass(frozen=True)
+class KeywordConfig:
+    """A recipe of a keyword model.
+
+    Attributes:
+        initialise_from: keyword run whose weights the model starts from, those of the output layer by label;
+            empty: none. It is read once, before the first step.
+        initialise_except: patterns of layers that keep their initial values.
+        freeze: patterns of layers that training leaves as they are.
+        spec_augment: masks over the features of training clips; of the kind ``raw`` there are none.
+        model: the config class of the named model.
+    """
+
+    task: str = "keyword"
+    seed: int = 0
+    initialise_from: str = ""
+    initialise_except: tuple[str, ...] = ()
+    freeze: tuple[str, ...] = ()
+    features: KeywordFeatureConfig = field(default_factory=KeywordFeatureConfig)
+    data: KeywordDataConfig = field(default_factory=KeywordDataConfig)
+    augment: KeywordAugmentConfig = field(default_factory=KeywordAugmentConfig)
+    spec_augment: SpecAugmentConfig = MASKS
+    model: Any = None
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    training: KeywordTrainingConfig = field(default_factory=KeywordTrainingConfig)
+
+    def __post_init__(self):
+        check_initialise(self.initialise_from, self.initialise_except)
+        steps = sum(stage.steps for stage in self.optimiser.stages)
+        needed = -(-steps // self.training.evaluation_steps)
+        if steps and needed != self.training.epochs:
+            what = (
+                f"optimiser.stages have {steps} steps, training.epochs={self.training.epochs} evaluations "
+                f"after {self.training.evaluation_steps} steps each"
+            )
+            raise ConfigError(what, hint=f"training.epochs={needed}")
+
+    @property
+    def total_steps(self) -> int:
+        """Steps of the whole training: those of the stages, if there are any."""
+        stages = sum(stage.steps for stage in self.optimiser.stages)
+        return stages or self.training.epochs * self.training.evaluation_steps
+
+    @property
+    def clip_samples(self) -> int:
+        """Samples of a clip."""
+        return samples_of(self.data.clip_ms, self.features.sample_rate)
+
+    @property
+    def context_samples(self) -> int:
+        """Samples before a clip that the model hears too."""
+        return samples_of(self.data.context_ms, self.features.sample_rate)
+
+
+VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()}}
+
+
+class KeywordTask:
+    """Cross-entropy of each clip's label; evaluation is the best label of every dev clip.
+
+    Args:
+        model: from ``model_keyword``.
+        config: features, steps and label smoothing are read from it.
+        batches: of the training clips.
+        dev: features of the dev clips, as the model takes them.
+        dev_targets: (clips,) int32, places of their labels.
+    """
+
+    metric = "dev_error_rate"
+
+    def __init__(
+        self,
+        model: keras.Model,
+        config: KeywordConfig,
+        batches: KeywordBatches,
+        dev: np.ndarray,
+        dev_targets: np.ndarray,
+    ):
+        self.model = model
+        prepare_prediction(model)
+        self._config, self._batches = config, batches
+        self._dev, self._dev_targets = dev, dev_targets
+
+    def steps(self, epoch: int) -> int:
+        """Steps up to the next evaluation; the last stretch may be a short one."""
+        between = self._config.training.evaluation_steps
+        return min(between, self._config.total_steps - (epoch - 1) * between)
+
+    def batches(self, epoch: int, first_step: int) -> Iterator[KeywordBatch]:
+        """The batches up to the next evaluation, from ``first_step`` on."""
+        before = (epoch - 1) * self._config.training.evaluation_steps
+        return self._batches.between(before + first_step, before + self.steps(epoch))
+
+    def arrays(self, batch: KeywordBatch) -> dict[str, np.ndarray]:
+        """Features (batch, T, F) or samples (batch, S) float32, and targets (batch,) int32."""
+        return {"features": batch.features, "targets": batch.targets}
+
+    def losses(self, arrays: dict[str, Any], training: bool) -> Any:
+        """Cross-entropy of each clip, in nats, (batch,) float32."""
+        features = self._cut(arrays["features"])
+        logits = self.model(features, training=training)
+        smoothing = self._config.training.label_smoothing if training else 0.0
+        return cross_entropy(logits, arrays["targets"], smoothing)
+
+    def evaluate(self) -> dict[str, float]:
+        """Mean cross-entropy a clip and share of wrong labels of the dev set."""
+        logits = logits_of(self.model, self._dev)
+        losses = ops.convert_to_numpy(cross_entropy(logits, self._dev_targets))
+        accuracy = float(np.mean(logits.argmax(axis=1) == self._dev_targets))
+        return {"dev_loss": float(losses.mean()), self.metric: 1 - accuracy, "dev_accuracy": accuracy}
+
+    def _cut(self, features: Any) -> Any:
+        """The step may have lengthened axis 1, or have forgotten its length: (batch, T, F) or (batch, S)."""
+        config = self._config
+        samples = config.context_samples + config.clip_samples
+        if config.features.kind == "raw":
+            return ops.reshape(features[:, :samples], (-1, samples))
+        frames = feature_frames(samples, config.features)
+        return ops.reshape(features[:, :frames], (-1, frames, feature_values(config.features)))
+
+
+def cross_entropy(logits: Any, targets: Any, smoothing: float = 0.0) -> Any:
+    """Sparse categorical cross-entropy from logits, with smoothed targets if so asked.
+
+    Args:
+        logits: (batch, labels).
+        targets: (batch,) int32.
+        smoothing: share of the target that is spread evenly over all labels.
+
+    Returns:
+        (batch,) float32, in nats.
+    """
+    losses = ops.sparse_categorical_crossentropy(targets, logits, from_logits=True)
+    if not smoothing:
+        return losses
+    even = -ops.mean(ops.log_softmax(logits, axis=-1), axis=-1)
+    return (1.0 - smoothing) * losses + smoothing * even
+
+
+def train_keyword(
+    config: KeywordConfig, run: RunFolder, distribution: Distribution = ALONE
+) -> dict[str, float]:
+    """Train ``config`` into ``run`` (or go on where it was); returns the best evaluation's figures.
+
+    Raises:
+        ConfigError, CorpusError, AudioError, RunError, TrainingError: see the message.
+    """
+    prepare_backend(config.training, config.seed)
+    clips = read_keyword_clips(config.data)
+    if not clips["dev"]:
+        raise CorpusError("there are no clips to evaluate on", hint="set data.dev, or data.dev_percentage")
+    labels = labels_of(config.data, clips)
+    distribution.check_same("list of labels", labels)
+    _write_labels(run, labels)
+    _write_flags(run, config)
+    model = distribution.build(
+        lambda: build_keyword_model(
+            config.model, config.features, config.clip_samples, len(labels), config.context_samples
+        )
+    )
+    _initialise(config, run, model, labels)
+    freeze_layers(model, config.freeze)
+    write_text(run.path / "model_summary.txt", summary_text(model))
+    _warn_of_low_rates(clips["train"], config.features.sample_rate)
+    train_store, dev_store = (_load(config, clips[split]) for split in ("train", "dev"))
+    test_store = _load(config, clips["test"]) if clips["test"] else None
+    log.info(
+        "%s: %s parameters, %d training and %d dev clips, %d labels",
+        config.model.name,
+        f"{model.count_params():,}",
+        len(train_store.clips),
+        len(dev_store.clips),
+        len(labels),
+    )
+    batches = KeywordBatches(
+        train_store,
+        targets_of(train_store.clips, labels),
+        config.training.batch_clips,
+        config.features,
+        config.augment,
+        config.spec_augment,
+        load_noises(noise_recordings(config.data), config.features.sample_rate, config.seed),
+        config.seed,
+        distribution.share,
+        config.context_samples,
+    )
+    dev = features_of(dev_store, config.features, config.context_samples)
+    dev_targets = targets_of(dev_store.clips, labels)
+    task = KeywordTask(model, config, batches, dev, dev_targets)
+    test = partial(_test, config, run, model, labels, test_store) if test_store else None
+    return train(task, run, config.training, config.optimiser, distribution, test)
+
+
+def _initialise(config: KeywordConfig, run: RunFolder, model: keras.Model, labels: Sequence[str]) -> None:
+    """Start from the weights of another run if the config says so, and this run hasn't begun yet."""
+    if not config.initialise_from or run.checkpoint.is_file():
+        return
+    source = load_keyword_model(config.initialise_from)
+    if source.features != config.features:
+        mismatch = describe_mismatch(source.features, config.features)
+        log.warning("%s was trained on other features (%s)", config.initialise_from, mismatch)
+    tokens = {OUTPUT_LAYER: TokenLayer(Vocabulary(source.labels), Vocabulary(tuple(labels)))}
+    take_weights(model, source.model, config.initialise_from, tokens, config.initialise_except)
+
+
+def _test(
+    config: KeywordConfig,
+    run: RunFolder,
+    model: keras.Model,
+    labels: Sequence[str],
+    store: ClipStore,
+) -> dict[str, float]:
+    """Accuracy on the test clips; in per cent it also goes into ``accuracy_last.txt``."""
+    features = features_of(store, config.features, config.context_samples)
+    answers = logits_of(model, features).argmax(axis=1)
+    accuracy = float(np.mean(answers == targets_of(store.clips, labels)))
+    log.info("test accuracy of the last weights: %.2f %% of %d clips", 100 * accuracy, len(store.clips))
+    write_text(run.path / "accuracy_last.txt", f"{100 * accuracy:.4f}\n")
+    return {"accuracy": accuracy, "clips": len(store.clips)}
+
+
+def targets_of(clips: Sequence[KeywordClip], labels: Sequence[str]) -> np.ndarray:
+    """Places of the clips' labels, (clips,) int32."""
+    places: Mapping[str, int] = {label: place for place, label in enumerate(labels)}
+    return np.array([places[clip.label] for clip in clips], np.int32)
+
+
+def _warn_of_low_rates(clips: Sequence[KeywordClip], sample_rate: int) -> None:
+    """Say so where recordings have less than the features' rate: the upper filters would hear nothing."""
+    rates = rates_of_some([clip.audio for clip in clips if clip.audio])
+    low = sum(count for rate, count in rates.items() if rate < sample_rate)
+    if low:
+        what = (
+            "%d of %d recordings looked at have less than features.sample_rate, %d Hz: the upper mel filters"
+        )
+        advice = " hear nothing in them; for telephone speech take features.sample_rate=%d"
+        log.warning(what + advice, low, rates.total(), sample_rate, min(rates))
+
+
+def _load(config: KeywordConfig, clips: Sequence[KeywordClip]) -> ClipStore:
+    data = config.data
+    return load_clips(clips, config.features.sample_rate, config.clip_samples, data.cache, data.workers)
+
+
+def _write_labels(run: RunFolder, labels: Sequence[str]) -> None:
+    """Save the labels with their hash; a run that goes on must still have the same ones."""
+    if run.labels.is_file():
+        before = read_labels(run.labels)
+        if before != tuple(labels):
+            what = (
+                f"the recordings give other labels than this run had ({describe_difference(before, labels)})"
+            )
+            raise RunError(what, where=run.labels, hint="choose another --run, or put the recordings back")
+    write_labels(run.labels, labels)
+    run.record(LABELS_HASH, labels_hash(labels))
+
+
+def _write_flags(run: RunFolder, config: KeywordConfig) -> None:
+    """The settings once more, as one ``key=value`` a line and as JSON, for programs without YAML."""
+    plain = to_plain(config)
+    write_text(run.path / "flags.txt", "".join(f"{key}={value}\n" for key, value in flatten(plain).items()))
+    write_json(run.path / "flags.json", plain)

@@ -1,0 +1,257 @@
+"""Training of a pinyin → hanzi model: text or manifests → pairs → the task that the loop trains."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from data.batches.batching import plan_batches
+from data.text.pinyin_pairs import Pair, read_pairs
+from model_language.converters.combined import FusedConfig
+from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
+from model_language.networks.gated_cnn import ContextConfig
+from model_language.ngram.syllables import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
+from model_language.registry import INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
+from model_language.vocabulary.symbols import PAD_ID, Symbols, build_symbols
+from training.backends.step import compiled
+from training.distributed.distribution import ALONE, Distribution
+from training.initialise import TokenLayer, freeze_layers, take_weights
+from training.loop import prepare_backend, train
+from training.losses import CandidateLoss, pack_pairs
+from training.metrics import CharacterErrorRate
+from training.tasks.combined import make_fused
+from training.tasks.gated import train_context
+from training.tasks.language_config import LanguageConfig
+from utils.backend.model_summary import summary_text
+from utils.backend.prediction import few_shapes, predict, prepare_prediction
+from utils.errors import ConfigError
+from utils.files import write_json, write_text
+from utils.metrics import count_errors, total
+from utils.run_folder.run import RunFolder
+
+log = logging.getLogger("train")
+
+
+EncodedPair = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class SentenceBatch:
+    """Sentences padded with 0 to a common length.
+
+    Attributes:
+        ids: of all sentences of the batch, also where the arrays hold a share of them: their numbers in the
+            training text.
+        syllables: (batch, length) int32.
+        targets: (batch, length) int32 hanzi ids.
+    """
+
+    ids: list[str]
+    syllables: np.ndarray
+    targets: np.ndarray
+
+
+class LanguageTask:
+    """Cross-entropy over the candidates of each syllable; evaluation is the best candidate everywhere.
+
+    Args:
+        model: from ``model_language``.
+        config: batch sizes, seed and label smoothing are read from it.
+        symbols: vocabularies and candidates.
+        train: encoded pairs, (length,) int32 syllables and hanzi each.
+        dev: the same.
+        share: (index, count): which part of each training batch is here: row i in share i % count.
+    """
+
+    metric = "dev_character_error_rate"
+
+    def __init__(
+        self,
+        model: Any,
+        config: LanguageConfig,
+        symbols: Symbols,
+        train: Sequence[EncodedPair],
+        dev: Sequence[EncodedPair],
+        share: tuple[int, int] = (0, 1),
+    ):
+        self.model = model
+        prepare_prediction(model)
+        self._config = config
+        self._loss = CandidateLoss(symbols.candidates, config.model.label_smoothing)
+        self._dev_loss = CandidateLoss(symbols.candidates)
+        self._error_rate = CharacterErrorRate(symbols.candidates)
+        self._dev_batch = compiled(self._count_dev_batch)
+        self._train, self._dev, self._share = train, dev, share
+        self._train_lengths = np.array([len(syllables) for syllables, _ in train])
+        self._dev_lengths = np.array([len(syllables) for syllables, _ in dev])
+
+    def steps(self, epoch: int) -> int:
+        """Number of training batches in an epoch."""
+        return len(self._plan(self._train_lengths, epoch, shuffle=True))
+
+    def batches(self, epoch: int, first_step: int) -> Iterator[SentenceBatch]:
+        """An epoch's training batches from ``first_step`` on."""
+        for indices in self._plan(self._train_lengths, epoch, shuffle=True)[first_step:]:
+            yield _pad(self._train, indices, self._share)
+
+    def arrays(self, batch: SentenceBatch) -> dict[str, np.ndarray]:
+        """Syllables and targets, both (batch, length) int32."""
+        return {"syllables": batch.syllables, "targets": batch.targets}
+
+    def losses(self, arrays: dict[str, Any], training: bool) -> Any:
+        """Cross-entropy of each sentence, in nats, (batch,) float32."""
+        logits = self.model({"syllables": arrays["syllables"]}, training=training)
+        loss = self._loss if training else self._dev_loss
+        return loss.call(pack_pairs(arrays["syllables"], arrays["targets"]), logits)
+
+    def evaluate(self) -> dict[str, float]:
+        """Mean cross-entropy a sentence and character error rate of the dev set."""
+        loss = 0.0
+        counts = self._error_rate.stateless_reset_state()
+        for indices in self._plan(self._dev_lengths, epoch=1, shuffle=False):
+            arrays = few_shapes(self.arrays(_pad(self._dev, indices)))
+            logits = predict(self.model, {"syllables": arrays["syllables"]})
+            losses, counts = self._dev_batch(counts, arrays, logits)
+            loss += float(np.sum(ops.convert_to_numpy(losses)))
+        error_rate = float(self._error_rate.stateless_result(counts))
+        return {"dev_loss": loss / len(self._dev), self.metric: error_rate}
+
+    def _count_dev_batch(
+        self, counts: list[Any], arrays: dict[str, Any], logits: Any
+    ) -> tuple[Any, list[Any]]:
+        """Losses of a batch (batch,), and the error rate's ``counts`` with it added."""
+        pairs = pack_pairs(arrays["syllables"], arrays["targets"])
+        counts = self._error_rate.stateless_update_state(counts, pairs, logits)
+        return self._dev_loss.call(pairs, logits), counts
+
+    def _plan(self, lengths: np.ndarray, epoch: int, shuffle: bool) -> list[np.ndarray]:
+        data = self._config.data
+        return plan_batches(
+            lengths,
+            batch_frames=data.batch_syllables,
+            max_batch=data.batch_sentences,
+            seed=self._config.seed,
+            epoch=epoch,
+            shuffle=shuffle,
+            frame_multiple=1,
+        )
+
+
+def train_language(
+    config: LanguageConfig, run: RunFolder, distribution: Distribution = ALONE
+) -> dict[str, float]:
+    """Train ``config`` into ``run`` (or go on where it was); returns the best epoch's figures.
+
+    Raises:
+        ConfigError, CorpusError, TrainingError: see the message.
+    """
+    data = config.data
+    if not data.train or not data.dev:
+        raise ConfigError("data.train and data.dev each need a text", hint="see configs/language")
+    if distribution is not ALONE and MODELS[config.model.name].build is None:
+        what = f"model.name={config.model.name} is estimated by counting, in one process"
+        raise ConfigError(what, hint="leave --distribute out")
+    if isinstance(config.model, ContextConfig):
+        return train_context(config, run, distribution)
+    if isinstance(config.model, FusedConfig):
+        return make_fused(config, run)
+    train_pairs, dev_pairs = _read(data.train, data.cache), _read(data.dev, data.cache)
+    read, train_pairs = train_pairs, train_pairs[: data.limit or None]
+    log.info("%s: %d training and %d dev sentences", config.model.name, len(train_pairs), len(dev_pairs))
+    if isinstance(config.model, SyllableNgramConfig):
+        return _count_syllables(config, run, train_pairs, dev_pairs)
+    symbols = _symbols(run, read)
+    if isinstance(config.model, NgramConfig):
+        return _count_ngrams(config, run, symbols, train_pairs, dev_pairs)
+    prepare_backend(config.training, config.seed)
+    distribution.check_same("vocabulary", [symbols.pinyin.tokens, symbols.hanzi.tokens])
+    build = MODELS[config.model.name].build
+    model = distribution.build(lambda: build(config.model, symbols, run))
+    _initialise(config, run, model, symbols)
+    freeze_layers(model, config.freeze)
+    write_text(run.path / "model_summary.txt", summary_text(model))
+    encoded = [[symbols.encode_pair(*pair) for pair in pairs] for pairs in (train_pairs, dev_pairs)]
+    task = LanguageTask(model, config, symbols, *encoded, distribution.share)
+    return train(task, run, config.training, config.optimiser, distribution)
+
+
+def _initialise(config: LanguageConfig, run: RunFolder, model: keras.Model, symbols: Symbols) -> None:
+    """Start from the weights of another run if the config says so, and this run hasn't begun yet."""
+    if not config.initialise_from or run.checkpoint.is_file():
+        return
+    source, theirs = load_network(config.initialise_from)
+    tokens = {
+        INPUT_LAYER: TokenLayer(theirs.pinyin, symbols.pinyin, axis=0),
+        OUTPUT_LAYER: TokenLayer(theirs.hanzi, symbols.hanzi),
+    }
+    take_weights(model, source, config.initialise_from, tokens, config.initialise_except)
+
+
+def _read(sources: Sequence[str], cache: str) -> list[Pair]:
+    found = read_pairs(sources, cache=cache)
+    if found.rejected:
+        log.warning(
+            "%d lines of %s hold something else than hanzi: left out", found.rejected, ", ".join(sources)
+        )
+    return found.pairs
+
+
+def _symbols(run: RunFolder, pairs: Sequence[Pair]) -> Symbols:
+    if run.vocabulary("lexicon.tsv").is_file():  # the last of the three files to be written
+        return Symbols.load(run.path)
+    symbols = build_symbols(pairs)
+    symbols.save(run.path)
+    return symbols
+
+
+def _count_ngrams(
+    config: LanguageConfig,
+    run: RunFolder,
+    symbols: Symbols,
+    train_pairs: Sequence[Pair],
+    dev_pairs: Sequence[Pair],
+) -> dict[str, float]:
+    """Estimate an n-gram model: counting instead of epochs, the same files in the run folder."""
+    model = NgramModel.train(train_pairs, config.model, symbols)
+    model.save(run.path / NGRAM_FILE)
+    counts = ", ".join(f"{number:,} {order}-grams" for order, number in enumerate(model.ngrams, start=1))
+    write_text(run.path / "model_summary.txt", f"interpolated Kneser-Ney, {counts}\n")
+    converted = NgramConverter(model, symbols, config.model.beam).convert([pair.pinyin for pair in dev_pairs])
+    counted = total(count_errors(pair.hanzi, hanzi) for pair, hanzi in zip(dev_pairs, converted, strict=True))
+    best = {LanguageTask.metric: counted.rate}
+    log.info("%s; %s %.4f", counts, *next(iter(best.items())))
+    write_json(run.metrics, {"best": best, "last": best, "metric": LanguageTask.metric})
+    return best
+
+
+def _count_syllables(
+    config: LanguageConfig, run: RunFolder, train_pairs: Sequence[Pair], dev_pairs: Sequence[Pair]
+) -> dict[str, float]:
+    """Estimate an n-gram model of syllables for the beam search; its figure is the dev text's perplexity."""
+    model = SyllableNgram.train((pair.pinyin for pair in train_pairs), config.model)
+    model.vocabulary.save(run.vocabulary("pinyin.txt"))
+    model.save(run.path / SYLLABLES_FILE)
+    counts = ", ".join(f"{number:,} {order}-grams" for order, number in enumerate(model.ngrams, start=1))
+    write_text(run.path / "model_summary.txt", f"interpolated Kneser-Ney over syllables, {counts}\n")
+    best = {"dev_perplexity": model.perplexity(pair.pinyin for pair in dev_pairs)}
+    log.info("%s; dev_perplexity %.1f", counts, best["dev_perplexity"])
+    write_json(run.metrics, {"best": best, "last": best, "metric": "dev_perplexity"})
+    return best
+
+
+def _pad(pairs: Sequence[EncodedPair], indices: np.ndarray, share: tuple[int, int] = (0, 1)) -> SentenceBatch:
+    index, count = share
+    longest = max(len(pairs[i][0]) for i in indices)
+    chosen = [pairs[i] for i in indices[index::count]]
+    syllables = np.full((len(chosen), longest), PAD_ID, np.int32)
+    targets = np.full((len(chosen), longest), PAD_ID, np.int32)
+    for row, (source, target) in enumerate(chosen):
+        syllables[row, : len(source)] = source
+        targets[row, : len(target)] = target
+    return SentenceBatch([f"sentence {i + 1}" for i in indices], syllables, targets)

@@ -1,0 +1,356 @@
+"""Training of an acoustic model: manifests → cached features, labels → the task that the loop trains."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from data.batches.batching import Batch, BatchSource
+from data.batches.mixture import CorpusShare
+from data.features.augment import AugmentConfig, SpecAugmentConfig
+from data.features.cache import FeatureCache, prepare_features
+from data.manifest import Utterance, read_manifest
+from model_speech.acoustic_model import load_acoustic_model
+from model_speech.ctc.loss import frames_needed, output_lengths
+from model_speech.registry import MODELS
+from model_speech.vocabulary_transfer import OUTPUT_LAYER
+from training.backends.step import compiled
+from training.distributed.distribution import ALONE, Distribution
+from training.initialise import TokenLayer, check_initialise, freeze_layers, take_weights
+from training.loop import TrainingConfig, prepare_backend, train
+from training.losses import CtcLoss, pack_ctc_targets
+from training.metrics import SyllableErrorRate
+from training.optimiser import OptimiserConfig
+from utils.backend.model_summary import summary_text
+from utils.backend.prediction import few_shapes, predict, prepare_prediction
+from utils.config import at_least
+from utils.errors import ConfigError, TrainingError
+from utils.features.speech import FeatureConfig, feature_bins
+from utils.files import write_text
+from utils.run_folder.run import RunFolder
+from utils.vocabulary import Vocabulary, acoustic_vocabulary
+
+log = logging.getLogger("train")
+
+SKIPPED_AT_MOST = 0.05
+
+
+@dataclass(frozen=True)
+class SpeechDataConfig:
+    """Which manifests, and how they become batches.
+
+    Attributes:
+        train: manifests to learn from.
+        weights: how many times an epoch reads each of them; empty: once each. With 0.25 an epoch reads
+            another quarter of the manifest than the one before; with 3 it reads all of it three times.
+        dev: manifests that pick the best epoch.
+        test: manifests that ``test.py --split test`` decodes.
+        cache: folder of the feature shards, shared by all runs.
+        workers: processes that compute features.
+        batch_frames: padded feature frames in a batch, at most.
+        batch_utterances: utterances in a batch, at most.
+        limit: only the first so many training utterances; 0 means all. The vocabulary is built from
+            all of them in any case, so a trial's weights fit the full training.
+    """
+
+    train: tuple[str, ...] = ()
+    weights: tuple[float, ...] = ()
+    dev: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
+    cache: str = "datasets/features"
+    workers: int = 2
+    batch_frames: int = 12_000
+    batch_utterances: int = 32
+    limit: int = 0
+
+    def __post_init__(self):
+        at_least(self, "data", workers=1, batch_frames=1, batch_utterances=1, limit=0)
+        if self.weights and len(self.weights) != len(self.train):
+            what = f"data.weights has {len(self.weights)} entries for {len(self.train)} manifests"
+            raise ConfigError(what, hint="one for each entry of data.train, or none at all")
+        if any(weight <= 0 for weight in self.weights):
+            hint = "passes an epoch, above 0; to leave a manifest out, take it from data.train"
+            raise ConfigError(f"data.weights is {self.weights}", hint=hint)
+
+
+@dataclass(frozen=True)
+class SpeechConfig:
+    """A recipe of an acoustic model.
+
+    Attributes:
+        initialise_from: speech run whose weights the model starts from, tokens by name; empty: none. It is
+            read at the first start only.
+        initialise_except: patterns of layers that don't; they keep their initial values.
+        freeze: patterns of layers that training leaves as they are.
+        model: the config class of the named model.
+    """
+
+    task: str = "speech"
+    seed: int = 0
+    initialise_from: str = ""
+    initialise_except: tuple[str, ...] = ()
+    freeze: tuple[str, ...] = ()
+    features: FeatureConfig = field(default_factory=FeatureConfig)
+    augment: AugmentConfig = field(default_factory=AugmentConfig)
+    spec_augment: SpecAugmentConfig = field(default_factory=SpecAugmentConfig)
+    data: SpeechDataConfig = field(default_factory=SpeechDataConfig)
+    model: Any = None
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self):
+        check_initialise(self.initialise_from, self.initialise_except)
+
+
+VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()}}
+
+
+class SpeechTask:
+    """CTC training over cached features; evaluation is greedy decoding of the dev set.
+
+    Args:
+        model: from ``model_speech``.
+        vocabulary: the acoustic vocabulary, blank last.
+        time_stride: feature frames a logit frame.
+        train: source of training batches.
+        dev: source of dev batches (not shuffled, not augmented).
+        share: (index, count): which part of each training batch is read, see ``BatchSource.batches``.
+    """
+
+    metric = "dev_syllable_error_rate"
+
+    def __init__(
+        self,
+        model: keras.Model,
+        vocabulary: Vocabulary,
+        time_stride: int,
+        train: BatchSource,
+        dev: BatchSource,
+        share: tuple[int, int] = (0, 1),
+    ):
+        self.model = model
+        prepare_prediction(model)
+        self._loss = CtcLoss(vocabulary.blank_index)
+        self._error_rate = SyllableErrorRate(vocabulary.blank_index)
+        self._time_stride = time_stride
+        self._train, self._dev, self._share = train, dev, share
+        self._dev_batch = compiled(self._count_dev_batch)
+
+    def steps(self, epoch: int) -> int:
+        """Number of training batches in an epoch."""
+        return self._train.steps(epoch)
+
+    def batches(self, epoch: int, first_step: int) -> Iterator[Batch]:
+        """An epoch's training batches from ``first_step`` on."""
+        return self._train.batches(epoch, first_step, self._share)
+
+    def arrays(self, batch: Batch) -> dict[str, np.ndarray]:
+        """Features (batch, frames, bins) float32, labels (batch, labels) int32 and both lengths."""
+        return {
+            "features": batch.features,
+            "lengths": batch.feature_lengths,
+            "labels": batch.labels,
+            "label_lengths": batch.label_lengths,
+        }
+
+    def losses(self, arrays: dict[str, Any], training: bool) -> Any:
+        """CTC loss of each utterance, in nats, (batch,) float32."""
+        inputs = {"features": arrays["features"], "lengths": arrays["lengths"]}
+        return self._loss.call(self._targets(arrays), self.model(inputs, training=training))
+
+    def evaluate(self) -> dict[str, float]:
+        """Mean CTC loss an utterance and tonal syllable error rate of the dev set."""
+        total, utterances = 0.0, 0
+        counts = self._error_rate.stateless_reset_state()
+        for batch in self._dev.batches(epoch=1, first_step=0):
+            arrays = few_shapes(self.arrays(batch))
+            logits = predict(self.model, {"features": arrays["features"], "lengths": arrays["lengths"]})
+            losses, counts = self._dev_batch(counts, arrays, logits)
+            total += float(np.sum(ops.convert_to_numpy(losses)))
+            utterances += len(batch.ids)
+        return {"dev_loss": total / utterances, self.metric: float(self._error_rate.stateless_result(counts))}
+
+    def _count_dev_batch(
+        self, counts: list[Any], arrays: dict[str, Any], logits: Any
+    ) -> tuple[Any, list[Any]]:
+        """Losses of a batch (batch,), and the error rate's ``counts`` with it added."""
+        targets = self._targets(arrays)
+        counts = self._error_rate.stateless_update_state(counts, targets, logits)
+        return self._loss.call(targets, logits), counts
+
+    def _targets(self, arrays: dict[str, Any]) -> Any:
+        frames = output_lengths(arrays["lengths"], self._time_stride)
+        return pack_ctc_targets(arrays["labels"], arrays["label_lengths"], frames)
+
+
+def train_speech(
+    config: SpeechConfig, run: RunFolder, distribution: Distribution = ALONE
+) -> dict[str, float]:
+    """Train ``config`` into ``run`` (or go on where it was); returns the best epoch's figures.
+
+    Raises:
+        ConfigError, CorpusError, AudioError, VocabularyError, TrainingError: see the message.
+    """
+    prepare_backend(config.training, config.seed)
+    corpora, dev_utterances = _read(config)
+    train_utterances = [utterance for corpus in corpora for utterance in corpus]
+    vocabulary = _vocabulary(run, [*train_utterances, *dev_utterances])
+    distribution.check_same("vocabulary", vocabulary.tokens)
+    build, bins = MODELS[config.model.name].build, feature_bins(config.features)
+    model = distribution.build(lambda: build(config.model, bins, len(vocabulary)))
+    _initialise(config, run, model, vocabulary)
+    freeze_layers(model, config.freeze)
+    write_text(run.path / "model_summary.txt", summary_text(model))
+    train_source = _train_source(
+        config, run, vocabulary, train_utterances, [len(corpus) for corpus in corpora]
+    )
+    dev_source = _dev_source(config, vocabulary, dev_utterances)
+    log.info(
+        "%s: %s parameters, %d training and %d dev utterances, %d tokens",
+        config.model.name,
+        f"{model.count_params():,}",
+        len(train_source.utterances),
+        len(dev_utterances),
+        len(vocabulary),
+    )
+    stride = config.model.time_stride
+    task = SpeechTask(model, vocabulary, stride, train_source, dev_source, distribution.share)
+    return train(task, run, config.training, config.optimiser, distribution)
+
+
+def _read(config: SpeechConfig) -> tuple[list[list[Utterance]], list[Utterance]]:
+    """The utterances of each train manifest, and those of all dev manifests."""
+    data = config.data
+    if not data.train or not data.dev:
+        raise ConfigError("data.train and data.dev each need a manifest", hint="see configs/speech")
+    return [read_manifest(path) for path in data.train], [u for path in data.dev for u in read_manifest(path)]
+
+
+def _initialise(config: SpeechConfig, run: RunFolder, model: keras.Model, vocabulary: Vocabulary) -> None:
+    """Start from the weights of another run if the config says so, and this run hasn't begun yet."""
+    if not config.initialise_from or run.checkpoint.is_file():
+        return
+    source = load_acoustic_model(config.initialise_from)
+    if source.features != config.features:
+        log.warning("%s was trained on other features: see its config.yaml", config.initialise_from)
+    tokens = {OUTPUT_LAYER: TokenLayer(source.vocabulary, vocabulary)}
+    take_weights(model, source.model, config.initialise_from, tokens, config.initialise_except)
+
+
+def _vocabulary(run: RunFolder, utterances: Sequence[Utterance]) -> Vocabulary:
+    path = run.vocabulary("acoustic.txt")
+    if path.is_file():
+        return Vocabulary.load(path)
+    vocabulary = acoustic_vocabulary({syllable for utterance in utterances for syllable in utterance.pinyin})
+    vocabulary.save(path)
+    return vocabulary
+
+
+def _train_source(
+    config: SpeechConfig,
+    run: RunFolder,
+    vocabulary: Vocabulary,
+    utterances: list[Utterance],
+    sizes: Sequence[int],
+) -> BatchSource:
+    """Training batches of ``utterances``: those of corpora of these ``sizes``, one after the other."""
+    data = config.data
+    corpus_of = np.repeat(np.arange(len(sizes)), sizes)[: data.limit or None]
+    utterances = utterances[: data.limit or None]
+    cache = prepare_features(
+        utterances, config.features, data.cache, config.augment, data.workers, config.seed
+    )
+    labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
+    short = _too_short(cache, utterances, labels, config.model.time_stride)
+    _report_skipped(short, utterances, run)
+    kept = [index for index in range(len(utterances)) if index not in short]
+    counts = np.bincount(corpus_of[kept], minlength=len(sizes)).tolist()
+    mixture = [CorpusShare(*share) for share in zip(counts, data.weights or [1.0] * len(sizes), strict=True)]
+    _report_mixture(data.train, mixture, run)
+    return BatchSource(
+        cache,
+        [utterances[index] for index in kept],
+        [labels[index] for index in kept],
+        batch_frames=data.batch_frames,
+        max_batch=data.batch_utterances,
+        seed=config.seed,
+        shuffle=True,
+        spec_augment=config.spec_augment,
+        mixture=mixture,
+    )
+
+
+def _dev_source(config: SpeechConfig, vocabulary: Vocabulary, utterances: list[Utterance]) -> BatchSource:
+    data = config.data
+    cache = prepare_features(utterances, config.features, data.cache, workers=data.workers)
+    labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
+    short = _too_short(cache, utterances, labels, config.model.time_stride)
+    if short:
+        _report_short_dev(short, utterances)
+    return BatchSource(
+        cache, utterances, labels, batch_frames=data.batch_frames, max_batch=data.batch_utterances
+    )
+
+
+def _report_mixture(manifests: Sequence[str], mixture: Sequence[CorpusShare], run: RunFolder) -> None:
+    """Say, and write into config.yaml, what each manifest contributes."""
+    if not any(share.entries(1) for share in mixture):
+        raise ConfigError("the first epoch would read no utterance", hint="raise data.weights")
+    corpora = [
+        {
+            "manifest": manifest,
+            "utterances": share.utterances,
+            "weight": share.weight,
+            "first_epoch": share.entries(1),
+        }
+        for manifest, share in zip(manifests, mixture, strict=True)
+    ]
+    for corpus in corpora:
+        log.info("%(manifest)s: %(utterances)d utterances x %(weight)g: %(first_epoch)d an epoch", corpus)
+    run.record("corpora", corpora)
+
+
+def _too_short(
+    cache: FeatureCache, utterances: list[Utterance], labels: list[np.ndarray], stride: int
+) -> dict[int, str]:
+    """Utterances whose shortest copy has too few frames for the labels: index → what is needed and there."""
+    frames = cache.frame_counts[cache.rows([utterance.id for utterance in utterances])]  # (U, 1 + copies)
+    available = output_lengths(frames.min(axis=1), stride).tolist()
+    short = {}
+    for index, (target, there) in enumerate(zip(labels, available, strict=True)):
+        # Two frames a label are always enough, so hardly any utterance takes a closer look.
+        if there < 2 * len(target) and (needed := frames_needed(target)) > there:
+            short[index] = f"{needed} output frames needed, {there} there"
+    return short
+
+
+def _report_skipped(short: dict[int, str], utterances: list[Utterance], run: RunFolder) -> None:
+    """List the training utterances that are too short; too many of them are an error."""
+    if short:
+        path = run.path / "skipped.tsv"
+        lines = [f"{utterances[index].id}\t{why}\n" for index, why in short.items()]
+        write_text(path, "".join(dict.fromkeys(lines)))
+        log.warning("%d utterances are too short for their labels and skipped: %s", len(short), path)
+    if len(short) > SKIPPED_AT_MOST * len(utterances):
+        raise TrainingError(
+            f"{len(short)} of {len(utterances)} utterances have more labels than output frames",
+            where=run.path / "skipped.tsv",
+            hint="check the transcripts, or choose a model with a smaller time stride",
+        )
+
+
+def _report_short_dev(short: dict[int, str], utterances: list[Utterance]) -> None:
+    """Name the dev utterances that are too short: an error rate that left them out would flatter."""
+    ids = [utterances[index].id for index in short]
+    log.warning(
+        "%d dev utterances are too short for their labels (dev_loss counts them as 0, "
+        "the error rate in full): %s",
+        len(ids),
+        ", ".join(ids[:5]) + (" …" if len(ids) > 5 else ""),
+    )

@@ -1,0 +1,299 @@
+"""Audio files of any rate, channel count and usual container → mono float32 samples, or a clear error.
+
+Every recording enters the house here, so whatever is wrong with one is found here, before it can become a
+wrong feature: cut-off files, text named ``.wav``, NaN samples, floats that are not scaled to ±1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import soundfile
+import soxr
+
+from utils.audio.formats import AUDIO_SUFFIXES, CONVERT, is_audio, is_unreadable_audio, note_unreadable
+from utils.errors import AudioError
+from utils.files import is_file, replacing
+
+SAMPLE_RATE = 16000  # Hz, what all recipes work with
+INT16_SCALE = 32768.0  # a sample of 1.0 in the 16-bit files that most corpora hold
+
+_BLOCK_FRAMES = 1 << 20
+# Float files hold small overshoots over ±1; a peak like this one means integers stored as floats.
+_UNSCALED_PEAK = 64.0
+# WAV writers that can't seek back (pipes) leave a huge size in the header: unknown, not cut off.
+UNKNOWN_SIZE = 0x7FFF0000
+_UNKNOWN_FRAMES = (1 << 63) - 1  # libsndfile's SF_COUNT_MAX, e.g. for FLAC written to a pipe
+_LOWEST_RATE = 1000  # Hz; below, the header is wrong, and resampling would fill the memory
+# libsndfile's log of a header that promises more bytes than the file has, for WAV, AIFF, W64, RF64, AU.
+_SHORT_DATA = re.compile(
+    r"^\s*(?:data|SSND|riff|Riff size|Data Size)\s*: (\d+) \(should be (\d+)\)", re.MULTILINE
+)
+
+
+def read_audio(path: str | Path, sample_rate: int = SAMPLE_RATE) -> np.ndarray:
+    """Read a recording as mono samples at ``sample_rate``.
+
+    Several channels become their mean. Samples beyond ±1 (float files, lossy codecs, resampling) are
+    clipped. The format is told by the file's content, not by its name.
+
+    Args:
+        path: WAV, FLAC, OGG, MP3, or whatever else libsndfile reads.
+        sample_rate: Hz.
+
+    Returns:
+        (samples,) float32 in [-1, 1].
+
+    Raises:
+        AudioError: the file is missing, empty, not audio, cut off, or holds NaN or unscaled samples.
+    """
+    blocks = list(audio_blocks(path, sample_rate))
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def audio_blocks(path: str | Path, sample_rate: int = SAMPLE_RATE) -> Iterator[np.ndarray]:
+    """Read a recording of any length block by block; side by side they are what :func:`read_audio` gives.
+
+    Args:
+        path, sample_rate: as there.
+
+    Yields:
+        (samples,) float32 in [-1, 1], of about a minute.
+
+    Raises:
+        AudioError: as there; what can't be seen in the header only when reading arrives at it.
+    """
+    with _open(path) as file:
+        mono = (_checked_mono(block, path) for block in _blocks(file, path))
+        empty = True
+        for block in _at_rate(mono, file.samplerate, sample_rate):
+            empty = False
+            yield np.clip(block, -1.0, 1.0)
+        if empty:
+            what = f"too short for a sample at {sample_rate} Hz"
+            raise AudioError(what, where=path, hint="leave it out")
+
+
+def pcm_blocks(
+    stream: BinaryIO, rate: int, sample_rate: int = SAMPLE_RATE, seconds: float = 1.0
+) -> Iterator[np.ndarray]:
+    """Read headerless mono sound (16-bit integers, little-endian) as it comes, e.g. from a pipe.
+
+    Args:
+        stream: bytes, read to their end.
+        rate: Hz, of the stream.
+        sample_rate: Hz, wanted.
+        seconds: that are waited for before a block is given.
+
+    Yields:
+        (samples,) float32 in [-1, 1], of ``seconds`` or less.
+
+    Raises:
+        AudioError: the stream is empty, or ends within a sample.
+    """
+    yield from _at_rate(_pcm_samples(stream, max(1, round(seconds * rate))), rate, sample_rate)
+
+
+def read_channels(path: str | Path) -> tuple[np.ndarray, int]:
+    """Read a recording as it is: (samples, channels) float32, and its sample rate in Hz.
+
+    Raises:
+        AudioError: the file is missing, empty, not audio, cut off, or holds NaN or unscaled samples.
+    """
+    with _open(path) as file:
+        samples, rate = _read_all(file, path), file.samplerate
+    _check_samples(samples, path)
+    return samples, rate
+
+
+def audio_seconds(path: str | Path) -> float:
+    """Length of a recording in seconds, from its header (the samples are not decoded).
+
+    Raises:
+        AudioError: the file is missing, empty, not audio, or its header shows that it is cut off.
+    """
+    return seconds_and_rate(path)[0]
+
+
+def seconds_and_rate(path: str | Path) -> tuple[float, int]:
+    """As :func:`audio_seconds`, and the sample rate in Hz."""
+    with _open(path) as file:
+        frames = file.frames if file.frames < _UNKNOWN_FRAMES else len(_read_all(file, path))
+        return frames / file.samplerate, file.samplerate
+
+
+def rates_of_some(paths: Sequence[str | Path], most: int = 50) -> Counter[int]:
+    """Sample rates (Hz) of at most so many recordings, evenly picked; those that can't be read don't count.
+
+    Only headers are read: this is quick enough to be done before each training.
+    """
+    rates: Counter[int] = Counter()
+    for path in paths[:: -(-len(paths) // most) or 1]:
+        with contextlib.suppress(AudioError):
+            rates[seconds_and_rate(path)[1]] += 1
+    return rates
+
+
+def write_wav(path: str | Path, samples: np.ndarray, sample_rate: int = SAMPLE_RATE) -> None:
+    """Write (samples,) floats in [-1, 1] as a mono 16-bit WAV; values beyond are clipped.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    integers = np.clip(np.rint(samples * INT16_SCALE), -INT16_SCALE, INT16_SCALE - 1).astype(np.int16)
+    # Written by Python: libsndfile says of a full disk no more than "System error".
+    content = io.BytesIO()
+    soundfile.write(content, integers, sample_rate, subtype="PCM_16", format="WAV")
+    with replacing(path) as temporary:
+        temporary.write_bytes(content.getbuffer())
+
+
+def recordings_in(folder: str | Path) -> list[Path]:
+    """All audio files under a folder, told by the endings of their names, sorted.
+
+    Files of formats that can't be read are named on the standard error.
+
+    Raises:
+        AudioError: there is none that can be read.
+    """
+    files = sorted(Path(folder).rglob("*"))
+    found = [path for path in files if is_audio(path)]
+    unreadable = [path for path in files if is_unreadable_audio(path)]
+    if not found:
+        hint = f"of {', '.join(sorted(AUDIO_SUFFIXES))}"
+        if unreadable:
+            hint = (
+                f"{len(unreadable)} files have a format that can't be read, e.g. {unreadable[0]}: {CONVERT}"
+            )
+        raise AudioError("no recordings in this folder", where=folder, hint=hint)
+    note_unreadable(folder, unreadable)
+    return found
+
+
+def resample(samples: np.ndarray, from_rate: float, to_rate: float, quality: str = "HQ") -> np.ndarray:
+    """Band-limited resampling of (samples,) float32 by soxr; rates in Hz, ``LQ`` takes half the time."""
+    if from_rate == to_rate:
+        return samples
+    return soxr.resample(samples, from_rate, to_rate, quality)
+
+
+class _Straight(soundfile.SoundFile):
+    """A sound file that is read straight on.
+
+    ``soundfile`` seeks to the present place after each read; at the end of FLAC files of unknown length
+    that fails, and elsewhere it costs time.
+    """
+
+    def seekable(self) -> bool:
+        """Say no, so that ``read`` doesn't seek."""
+        return False
+
+
+def _open(path: str | Path) -> soundfile.SoundFile:
+    """Open a file for reading, after the checks that its name, size and header allow."""
+    path = Path(path)
+    if not is_file(path):
+        raise AudioError("no such audio file", where=path, hint="check the path")
+    if path.stat().st_size == 0:
+        raise AudioError("the audio file is empty (0 bytes)", where=path, hint="copy or download it again")
+    try:
+        file = _Straight(path)
+    except (soundfile.SoundFileError, TypeError, OSError) as error:
+        # TypeError: soundfile asks for the rate of headerless files (*.raw).
+        reason = str(error).rsplit(": ", 1)[-1].strip() or type(error).__name__
+        raise AudioError(f"not readable as audio ({reason})", where=path, hint=CONVERT) from error
+    try:
+        _check_header(file, path)
+    except AudioError:
+        file.close()
+        raise
+    return file
+
+
+def _check_header(file: soundfile.SoundFile, path: str | Path) -> None:
+    for promised, present in _SHORT_DATA.findall(file.extra_info):
+        # One byte is the padding that some writers count in.
+        if int(present) + 1 < int(promised) < UNKNOWN_SIZE:
+            raise _cut_off(path, f"the header promises {promised} bytes, {present} are there")
+    if file.samplerate < _LOWEST_RATE:
+        raise AudioError(f"a sample rate of {file.samplerate} Hz", where=path, hint="make the file again")
+    if file.frames == 0:
+        raise AudioError(
+            "the audio file holds no samples", where=path, hint="empty or cut off: copy or download it again"
+        )
+
+
+def _read_all(file: soundfile.SoundFile, path: str | Path) -> np.ndarray:
+    """All samples as (samples, channels) float32, in blocks: a header may lie about the length."""
+    blocks = list(_blocks(file, path))
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _blocks(file: soundfile.SoundFile, path: str | Path) -> Iterator[np.ndarray]:
+    """(samples, channels) float32 up to the end: as many as the header says, and one at least."""
+    frames, size = 0, min(file.frames, _BLOCK_FRAMES)
+    try:
+        while len(block := file.read(size, dtype="float32", always_2d=True)):
+            frames += len(block)
+            yield block
+    except soundfile.SoundFileError as error:
+        raise _cut_off(path, f"decoding stops after {frames} samples") from error
+    if frames < file.frames < _UNKNOWN_FRAMES:
+        raise _cut_off(path, f"the header promises {file.frames} samples, {frames} can be decoded")
+    if not frames:
+        raise AudioError("the audio file holds no samples", where=path, hint="copy or download it again")
+
+
+def _checked_mono(block: np.ndarray, path: str | Path) -> np.ndarray:
+    """The mean of the channels: (samples, channels) → (samples,)."""
+    _check_samples(block, path)
+    return np.ascontiguousarray(block[:, 0]) if block.shape[1] == 1 else block.mean(axis=1)
+
+
+def _pcm_samples(stream: BinaryIO, size: int) -> Iterator[np.ndarray]:
+    """16-bit integers, ``size`` at a time, as (samples,) float32."""
+    seen = 0
+    while data := stream.read(2 * size):
+        seen += len(data)
+        if len(data) % 2:
+            hint = "it must be 16-bit mono sound"
+            raise AudioError(f"half a sample at the end, of {seen} bytes", where="standard input", hint=hint)
+        yield np.frombuffer(data, "<i2").astype(np.float32) / np.float32(INT16_SCALE)
+    if not seen:
+        raise AudioError("there are no samples", where="standard input", hint="pipe sound into it")
+
+
+def _at_rate(blocks: Iterable[np.ndarray], from_rate: float, to_rate: float) -> Iterator[np.ndarray]:
+    """As :func:`resample` would give it of all blocks together, without those that come out empty."""
+    if from_rate == to_rate:
+        yield from blocks
+        return
+    resampler = soxr.ResampleStream(from_rate, to_rate, 1, dtype="float32")
+    for block in blocks:
+        resampled = resampler.resample_chunk(block)
+        if len(resampled):
+            yield resampled
+    rest = resampler.resample_chunk(np.zeros(0, np.float32), last=True)
+    if len(rest):
+        yield rest
+
+
+def _check_samples(samples: np.ndarray, path: str | Path) -> None:
+    peak = np.abs(samples).max()  # NaN if there is a NaN
+    if not np.isfinite(peak):
+        count = int(np.size(samples) - np.isfinite(samples).sum())
+        raise AudioError(f"{count} samples are NaN or infinite", where=path, hint="make the file again")
+    if peak > _UNSCALED_PEAK:
+        hint = "divide by 32768, or save as 16-bit integers"
+        raise AudioError(f"float samples up to {peak:.0f}, expected -1 to 1", where=path, hint=hint)
+
+
+def _cut_off(path: str | Path, why: str) -> AudioError:
+    return AudioError(f"the audio file is cut off: {why}", where=path, hint="copy or download it again")

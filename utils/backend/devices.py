@@ -1,0 +1,150 @@
+"""Devices that the Keras backend computes on → settings, facts for log and config, why there is no GPU."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import os
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from utils.backend.nvidia import gpus_hidden, nvidia_gpus
+
+log = logging.getLogger(__name__)
+
+_LOOK_FOR_GPU = {
+    "tensorflow": "import tensorflow; tensorflow.config.list_physical_devices('GPU')",
+    "jax": "import jax; jax.devices('cuda')",
+    "torch": "import torch; torch.cuda.current_device()",
+}
+_LOOK_SECONDS = 180
+_LOG_PREFIX = re.compile(r"^.*?\.cc:\d+\]\s*")
+_OF_GPUS = re.compile(r"cuda|cuInit|cudnn|lib\w+\.so|dlopen|\bDSO\b|\bGPUs?\b", re.IGNORECASE)
+
+
+def grow_gpu_memory() -> None:
+    """Have TensorFlow take a GPU's memory as it needs it, so that other processes find some too.
+
+    Left to itself it takes nearly all at once. ``TF_FORCE_GPU_ALLOW_GROWTH=false`` still has it do so. Once
+    TensorFlow is at work it can't be changed any more: that is said in the log, and nothing else happens.
+    """
+    import tensorflow as tf  # another backend must not load TensorFlow
+
+    for device in tf.config.list_physical_devices("GPU"):
+        try:
+            tf.config.experimental.set_memory_growth(device, True)
+        except (RuntimeError, ValueError) as error:
+            log.warning(
+                "%s: all of its memory is taken at once, as TensorFlow was at work before (%s)",
+                device.name,
+                error,
+            )
+
+
+def device_facts() -> dict[str, Any]:
+    """What the backend computes on, for the log and the config of a run.
+
+    Returns:
+        ``devices``: names of the GPUs, or ``CPU`` alone; ``cuda_build``: the CUDA that the backend was built
+        for, ``none`` for a build without; ``nvidia_driver``: version of the loaded driver, or ``none``.
+    """
+    drivers = sorted({gpu.driver for gpu in nvidia_gpus() if gpu.driver})
+    return {
+        "devices": backend_gpus() or ["CPU"],
+        "cuda_build": _cuda_build() or "none",
+        "nvidia_driver": ", ".join(drivers) or "none",
+    }
+
+
+def backend_gpus() -> list[str]:
+    """Names of the GPUs that the Keras backend sees."""
+    backend = _backend()
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        details = tf.config.experimental.get_device_details
+        devices = tf.config.list_physical_devices("GPU")
+        return [details(device).get("device_name", device.name) for device in devices]
+    if backend == "jax":
+        import jax
+
+        return [device.device_kind for device in jax.devices() if device.platform != "cpu"]
+    if backend == "torch":
+        import torch
+
+        return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return []
+
+
+def unused_gpu_reason() -> str:
+    """Why the backend uses none of the machine's NVIDIA GPUs, in its own words; ``""`` if that is no fault.
+
+    It is none on a machine without such a GPU, nor if ``CUDA_VISIBLE_DEVICES`` hides them.
+    """
+    gpus = nvidia_gpus()
+    if not gpus or gpus_hidden() or backend_gpus():
+        return ""
+    found = f"{_backend()} uses none of this machine's GPUs ({'; '.join(map(str, gpus))})"
+    if not _cuda_build():
+        return f"{found}: it is built without CUDA"
+    return f"{found}: {'; '.join(no_gpu_messages()) or 'it gives no reason'}"
+
+
+@cache
+def no_gpu_messages() -> tuple[str, ...]:
+    """What the backend says when it looks for a GPU and finds none.
+
+    It is asked in a process of its own, with all of its log, since in this one the log is cut
+    (``utils/backend/quiet.py``); that takes some seconds. JAX and PyTorch give the reason in an exception.
+    """
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0"}
+    command = [sys.executable, "-c", _LOOK_FOR_GPU[_backend()]]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_LOOK_SECONDS, env=environment
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return (str(error),)
+    raised = done.stderr.strip().splitlines()[-1:] if done.returncode else []
+    return tuple(raised or gpu_messages(done.stderr))
+
+
+def gpu_messages(log_text: str) -> list[str]:
+    """The lines of a framework's log that are about GPUs, without time and place, each once.
+
+    Example:
+        >>> gpu_messages("E0000 00:00:1.2 5 cuda_platform.cc:52] failed call to cuInit: UNKNOWN ERROR (303)")
+        ['failed call to cuInit: UNKNOWN ERROR (303)']
+    """
+    lines = [_LOG_PREFIX.sub("", line).strip().removesuffix(".") for line in log_text.splitlines()]
+    return list(dict.fromkeys(line for line in lines if _OF_GPUS.search(line)))
+
+
+def _cuda_build() -> str:
+    """The CUDA that the backend was built for; ``""`` for none."""
+    backend = _backend()
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        build = tf.sysconfig.get_build_info()
+        if not build.get("is_cuda_build"):
+            return ""
+        return f"{build.get('cuda_version', '?')}, cuDNN {build.get('cudnn_version', '?')}"
+    if backend == "torch":
+        import torch
+
+        return torch.version.cuda or ""
+    for version in ("12", "13"):  # JAX: a package of its own
+        with suppress(importlib.metadata.PackageNotFoundError):
+            return f"{version}, jax plugin {importlib.metadata.version(f'jax-cuda{version}-plugin')}"
+    return ""
+
+
+def _backend() -> str:
+    import keras  # loading it takes seconds: see utils/backend/quiet.py
+
+    return keras.backend.backend()

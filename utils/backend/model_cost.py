@@ -1,0 +1,67 @@
+"""What a model costs: a Keras model + a number of feature frames in, multiply-accumulates out."""
+
+from __future__ import annotations
+
+import math
+
+import keras
+from keras import layers
+
+# Layers that multiply by a kernel once for every position of their output.
+_KERNELS = (
+    layers.Conv1D,
+    layers.Conv2D,
+    layers.DepthwiseConv1D,
+    layers.DepthwiseConv2D,
+    layers.Dense,
+)
+_SEPARABLE = (layers.SeparableConv1D, layers.SeparableConv2D)
+_RECURRENT = (layers.GRU, layers.LSTM, layers.SimpleRNN)
+
+
+def multiply_accumulates(model: keras.Model, frames: int) -> int:
+    """Multiply-accumulates of one forward pass over ``frames`` feature frames.
+
+    Counted are convolutions, dense and recurrent layers and the products of attention, as in the literature;
+    what scales and shifts single values, activations and the softmax are not. A layer of ours that multiplies
+    in a way of its own has a method ``multiply_accumulates(frames)``.
+
+    Args:
+        model: plain or streamed.
+        frames: of an utterance or a call, where the model takes any number of them.
+
+    Raises:
+        ValueError: a layer has weights and its cost isn't known here; names it.
+    """
+    if any(None in tensor.shape[1:] for tensor in model.inputs):
+        # A copy with fixed shapes knows the size of every layer's output.
+        fixed = keras.tree.map_structure(lambda tensor: _fixed(tensor, frames), model.input)
+        # One compiled for prediction has no optimizer, and can't be cloned before it loses that setting.
+        uncompiled = keras.Model(model.input, model.output)
+        model = keras.models.clone_model(uncompiled, input_tensors=fixed)
+    return sum(_of_layer(layer) for layer in model.layers)
+
+
+def _fixed(tensor: keras.KerasTensor, frames: int) -> keras.KerasTensor:
+    shape = (1, *(frames if size is None else size for size in tensor.shape[1:]))
+    return keras.Input(batch_shape=shape, dtype=tensor.dtype, name=tensor.name)
+
+
+def _of_layer(layer: keras.layers.Layer) -> int:
+    inner = getattr(layer, "recurrent", layer)  # streaming/conversion/layers.py wraps recurrent layers
+    if isinstance(inner, _RECURRENT):
+        kernels = math.prod(inner.cell.kernel.shape) + math.prod(inner.cell.recurrent_kernel.shape)
+        return layer.input.shape[1] * kernels
+    # Vectors scale and shift; a ring buffer's state is none of a network's weights.
+    if isinstance(layer, layers.PReLU) or hasattr(layer, "external"):
+        return 0
+    if all(len(weight.shape) < 2 for weight in layer.weights):
+        return 0
+    positions = math.prod(layer.output.shape[1:-1])  # (batch, positions …, channels)
+    if hasattr(layer, "multiply_accumulates"):
+        return layer.multiply_accumulates(positions)
+    if isinstance(layer, _SEPARABLE):
+        return positions * (math.prod(layer.depthwise_kernel.shape) + math.prod(layer.pointwise_kernel.shape))
+    if isinstance(layer, _KERNELS):
+        return positions * math.prod(layer.kernel.shape)
+    raise ValueError(f"the cost of layer '{layer.name}' ({type(layer).__name__}) isn't known")

@@ -1,0 +1,322 @@
+"""Samples → feature frames: log spectrogram, log mel filter bank, MFCC with deltas.
+
+All three work on samples at 16-bit scale (±32768), as the reference systems do. They are computed in
+double precision: a bin far below its frame's peak would otherwise carry the FFT's rounding error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import scipy.fft
+import scipy.sparse
+from numpy.lib.stride_tricks import sliding_window_view
+from python_speech_features import get_filterbanks
+
+from utils.audio.reading import INT16_SCALE, SAMPLE_RATE
+from utils.errors import ConfigError
+from utils.features.running_normalisation import RunningNormalisation
+
+DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13}
+# As in the reference systems; python_speech_features cuts its frames out without a window.
+DEFAULT_WINDOW = {"spectrogram": "hamming", "filter_bank": "rectangular", "mfcc": "rectangular"}
+WINDOWS = ("rectangular", "hamming")
+NORMALISATIONS = ("none", "utterance", "running")
+
+# Raise it when the same settings give other numbers than before: cached features are then made anew.
+_VERSION = 2
+
+# python_speech_features' constants
+_PREEMPHASIS = 0.97
+_MFCC_FILTERS = 26
+_LIFTER = 22
+_DELTA_REACH = 2
+_SMALLEST = np.finfo(np.float64).eps  # stands for a power of exactly zero, before the logarithm
+
+_BLOCK_FRAMES = 1024  # frames a time: bounds the memory for hour-long recordings, keeps blocks in cache
+# Normalised features end 80 dB below the utterance's peak: digital silence is log(0), and a recording's
+# own noise is rarely lower (0.4 % of the values of read 16-bit speech).
+_FLOOR = 1e-8
+# A stream knows no peak beforehand: its floor is the noise of rounding to 16 bits, in a wide mel filter.
+_ROUNDING_ENERGY = 1.0
+_ACTIVE_ENERGY = 1e-3  # 30 dB below the loudest frame
+_SMALLEST_DEVIATION = 1e-3  # below it an utterance is constant (silence): it becomes zeros, not noise
+
+
+@dataclass(frozen=True)
+class FeatureConfig:
+    """Feature settings; saved with every model.
+
+    Attributes:
+        kind: ``spectrogram`` (log magnitude), ``filter_bank`` (log mel) or ``mfcc`` (+ deltas).
+        sample_rate: Hz; audio of another rate is resampled.
+        frame_ms: frame length in milliseconds.
+        hop_ms: from one frame's start to the next one's.
+        bins: values a frame; None = the usual 200 / 80 / 13, or as many as the rate allows (see
+            :func:`usual_bins`). For ``mfcc`` the coefficients before the deltas (a frame then has three
+            times as many values).
+        normalise: ``none``, ``utterance`` (see :func:`normalise_utterance`), or ``running``, which a stream
+            can do too: by the frames so far (``filter_bank`` alone, see
+            `utils.features.running_normalisation`).
+        window: ``hamming`` or ``rectangular``; None = the usual of the kind. With a Hamming window of 50 ms
+            the harmonics of a voice stand apart, and with them its pitch, which makes the tones.
+    """
+
+    kind: str = "filter_bank"
+    sample_rate: int = SAMPLE_RATE
+    frame_ms: float = 25.0
+    hop_ms: float = 10.0
+    bins: int | None = None
+    normalise: str = "utterance"
+    window: str | None = None
+
+    def __post_init__(self):
+        if self.kind not in DEFAULT_BINS:
+            raise ConfigError(
+                f"unknown features.kind '{self.kind}'", hint=f"one of: {', '.join(DEFAULT_BINS)}"
+            )
+        if self.normalise not in NORMALISATIONS:
+            hint = f"one of: {', '.join(NORMALISATIONS)}"
+            raise ConfigError(f"unknown features.normalise '{self.normalise}'", hint=hint)
+        if self.normalise == "running" and self.kind != "filter_bank":
+            what = f"features.normalise 'running' is for log mel energies, features.kind is '{self.kind}'"
+            raise ConfigError(what, hint="take features.kind=filter_bank")
+        if self.window not in (None, *WINDOWS):
+            hint = f"one of: {', '.join(WINDOWS)}"
+            raise ConfigError(f"unknown features.window '{self.window}'", hint=hint)
+        if min(self.sample_rate, self.frame_ms, self.hop_ms, self.hop_samples) <= 0:
+            raise ConfigError("features.sample_rate, frame_ms and hop_ms must be above 0")
+        usual = usual_bins(self.kind, self.frame_samples, self.fft_size, self.sample_rate)
+        if self.bins is None and usual != DEFAULT_BINS[self.kind]:
+            # Held, so that a run's config names the number that its model was built for.
+            object.__setattr__(self, "bins", usual)
+        most = {"spectrogram": self.frame_samples // 2, "mfcc": _MFCC_FILTERS}.get(
+            self.kind, self.fft_size // 2
+        )
+        if not 1 <= self.base_bins <= most:
+            raise ConfigError(
+                f"features.bins is {self.bins}", hint=f"{self.kind} has 1 to {most} of them here"
+            )
+
+    @property
+    def frame_samples(self) -> int:
+        """Samples a frame: 400 for 25 ms at 16 kHz."""
+        return int(self.frame_ms * self.sample_rate / 1000 + 0.5)
+
+    @property
+    def hop_samples(self) -> int:
+        """Samples from one frame to the next: 160 for 10 ms at 16 kHz."""
+        return int(self.hop_ms * self.sample_rate / 1000 + 0.5)
+
+    @property
+    def hop_seconds(self) -> float:
+        """Seconds from one frame to the next, as many as its whole samples last."""
+        return self.hop_samples / self.sample_rate
+
+    @property
+    def fft_size(self) -> int:
+        """FFT length: the frame itself for the spectrogram, else the next power of two (512)."""
+        if self.kind == "spectrogram":
+            return self.frame_samples
+        return 1 << (self.frame_samples - 1).bit_length()
+
+    @property
+    def base_bins(self) -> int:
+        """Bins before deltas are appended."""
+        return DEFAULT_BINS[self.kind] if self.bins is None else self.bins
+
+
+def usual_bins(kind: str, frame_samples: int, fft_size: int, sample_rate: int) -> int:
+    """The number of bins where none is given: that of the reference systems at 16 kHz.
+
+    At other rates a spectrogram has at most the bins up to half the rate (100 of 200 at 8 kHz), and a filter
+    bank as many filters as can be had with an FFT bin in each of them.
+    """
+    usual = DEFAULT_BINS[kind]
+    if kind == "spectrogram":
+        return min(usual, max(1, frame_samples // 2))
+    if kind == "mfcc" or sample_rate == SAMPLE_RATE:
+        return usual
+    counts = range(usual, 1, -1)
+    return next((count for count in counts if not empty_filters(count, fft_size, sample_rate)), 1)
+
+
+def empty_filters(filters: int, fft_size: int, sample_rate: int) -> int:
+    """How many of so many mel filters hold no FFT bin: their value is a constant, whatever is heard."""
+    return filters - int(np.count_nonzero(_mel_filters(filters, fft_size, sample_rate).sum(axis=0)))
+
+
+def feature_bins(config: FeatureConfig) -> int:
+    """Values in a frame, the last dimension of :func:`extract_features`."""
+    return config.base_bins * (3 if config.kind == "mfcc" else 1)
+
+
+def settings_hash(config: FeatureConfig) -> str:
+    """A short name for everything that determines the features of given samples (16 hex digits)."""
+    usual = {"bins": config.base_bins, "window": config.window or DEFAULT_WINDOW[config.kind]}
+    values = {**dataclasses.asdict(config), **usual, "version": _VERSION}
+    return hashlib.blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def frame_count(samples: int, config: FeatureConfig) -> int:
+    """Frames that ``samples`` samples give, at least 1.
+
+    The spectrogram keeps whole frames only (the original's rule); the other two pad the last one with
+    zeros (python_speech_features' rule).
+    """
+    beyond = max(0, samples - config.frame_samples)
+    partial = config.kind != "spectrogram" and beyond % config.hop_samples > 0
+    return 1 + beyond // config.hop_samples + partial
+
+
+def extract_features(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """Features of one utterance.
+
+    Args:
+        samples: (samples,) floats in [-1, 1] at ``config.sample_rate``.
+        config: the settings.
+
+    Returns:
+        (frames, bins) float32, finite for any finite samples; bins = ``feature_bins(config)``.
+
+    Raises:
+        ValueError: the samples are not one-dimensional, or there are none.
+    """
+    if samples.ndim != 1 or not len(samples):
+        raise ValueError(f"expected mono samples, got an array of shape {samples.shape}")
+    compute = {"spectrogram": log_spectrogram, "filter_bank": log_filter_bank, "mfcc": _mfcc_with_deltas}
+    samples = samples.astype(np.float64) * INT16_SCALE
+    if config.kind != "spectrogram":
+        samples = emphasise(samples)
+    features = compute[config.kind](samples, config)
+    if config.normalise == "utterance":
+        features = normalise_utterance(features, config)
+    elif config.normalise == "running":
+        features = RunningNormalisation(config.base_bins, config.hop_seconds)(features)
+    return features.astype(np.float32)
+
+
+def normalise_utterance(features: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """Take the mean of each bin away and divide by one deviation for all bins: (frames, bins) float64.
+
+    Both are measured on the active frames only, those at most 30 dB below the loudest one. On real read
+    speech, one second of silence put before an utterance moves its filter bank features by 0.5 to 0.8
+    deviations when all frames count, by 0.02 so (spectrogram: 0.1). The mean of each bin takes the channel
+    away; a deviation of each bin would blow up those in which nothing happens (band-limited audio, filters
+    without an FFT bin). MFCC have one deviation for the coefficients and one for either kind of deltas.
+    """
+    active = features[_active_frames(features, config)]
+    centred = features - active.mean(axis=0)
+    for part in range(0, features.shape[1], config.base_bins):
+        columns = slice(part, part + config.base_bins)
+        deviation = np.sqrt(np.mean(active[:, columns].var(axis=0)))
+        centred[:, columns] /= max(deviation, _SMALLEST_DEVIATION)
+    return centred
+
+
+def _active_frames(features: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """Which frames have at least a thousandth of the loudest one's energy: (frames,) bool."""
+    if config.kind == "spectrogram":
+        energy = np.square(np.expm1(features)).sum(axis=1)
+    elif config.kind == "filter_bank":
+        energy = np.exp(features).sum(axis=1)
+    else:
+        energy = np.exp(features[:, 0])
+    return energy >= _ACTIVE_ENERGY * energy.max()
+
+
+def emphasise(samples: np.ndarray, before: float = 0.0) -> np.ndarray:
+    """Lift the high frequencies of (samples,) float64; ``before`` is the sample before the first."""
+    return samples - _PREEMPHASIS * np.append(before, samples[:-1])
+
+
+def log_spectrogram(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """log(|FFT| + 1) of windowed frames, lowest bins: (frames, bins) float64."""
+    spectrogram = np.empty((frame_count(len(samples), config), config.base_bins))
+    for rows, power in _power_blocks(samples, config):
+        spectrogram[rows] = np.log1p(np.sqrt(power[:, : config.base_bins]))
+    return spectrogram
+
+
+def log_filter_bank(emphasised: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """``python_speech_features.logfbank`` of samples that are emphasised already: (frames, bins) float64."""
+    filters = _mel_filters(config.base_bins, config.fft_size, config.sample_rate)
+    return np.log(_filter_energies(emphasised, config, filters)[0])
+
+
+def _mfcc_with_deltas(emphasised: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """``python_speech_features.mfcc`` with its deltas and their deltas: (frames, 3 × bins) float64."""
+    filters = _mel_filters(_MFCC_FILTERS, config.fft_size, config.sample_rate)
+    energies, totals = _filter_energies(emphasised, config, filters)
+    cepstra = scipy.fft.dct(np.log(energies), type=2, norm="ortho", axis=1)[:, : config.base_bins]
+    cepstra *= 1 + _LIFTER / 2 * np.sin(np.pi * np.arange(config.base_bins) / _LIFTER)
+    cepstra[:, 0] = np.log(totals)
+    first = _deltas(cepstra)
+    return np.concatenate([cepstra, first, _deltas(first)], axis=1)
+
+
+def _filter_energies(
+    emphasised: np.ndarray, config: FeatureConfig, filters: scipy.sparse.csr_array
+) -> tuple[np.ndarray, np.ndarray]:
+    """Energy in each filter (frames, filters) and in the whole frame (frames,); never zero."""
+    frames = frame_count(len(emphasised), config)
+    energies, totals = np.empty((frames, filters.shape[1])), np.empty(frames)
+    for rows, power in _power_blocks(emphasised, config):
+        power /= config.fft_size
+        energies[rows] = power @ filters  # (block, fft / 2 + 1) @ (fft / 2 + 1, filters)
+        totals[rows] = power.sum(axis=1)
+    floors = {"none": 0.0, "utterance": _FLOOR * energies.max(), "running": _ROUNDING_ENERGY}
+    floor = floors[config.normalise]
+    for values in (energies, totals):
+        np.maximum(values, floor, out=values)
+        values[values == 0] = _SMALLEST
+    return energies, totals
+
+
+def _power_blocks(samples: np.ndarray, config: FeatureConfig) -> Iterator[tuple[slice, np.ndarray]]:
+    """Power spectra |FFT|², a block of frames a time: (rows, (block, fft / 2 + 1) float64)."""
+    frames = frame_count(len(samples), config)
+    needed = (frames - 1) * config.hop_samples + config.frame_samples
+    if needed > len(samples):
+        samples = np.pad(samples, (0, needed - len(samples)))
+    window = config.window or DEFAULT_WINDOW[config.kind]
+    framed = sliding_window_view(samples, config.frame_samples)[:: config.hop_samples]  # (≥ frames, samples)
+    for start in range(0, frames, _BLOCK_FRAMES):
+        rows = slice(start, min(start + _BLOCK_FRAMES, frames))
+        block = framed[rows] if window == "rectangular" else framed[rows] * _hamming(config.frame_samples)
+        spectrum = scipy.fft.rfft(block, config.fft_size, axis=1)
+        yield rows, np.square(spectrum.real) + np.square(spectrum.imag)
+
+
+def _deltas(features: np.ndarray) -> np.ndarray:
+    """``python_speech_features.delta``: slope over ±2 frames, the edges repeated; same shape."""
+    frames, reach = len(features), _DELTA_REACH
+    padded = np.pad(features, ((reach, reach), (0, 0)), mode="edge")
+    steps = range(1, reach + 1)
+    slope = sum(n * (padded[reach + n :][:frames] - padded[reach - n :][:frames]) for n in steps)
+    return slope / (2 * sum(n * n for n in steps))
+
+
+@lru_cache(maxsize=8)
+def _hamming(samples: int) -> np.ndarray:
+    window = np.hamming(samples)
+    window.setflags(write=False)
+    return window
+
+
+@lru_cache(maxsize=8)
+def _mel_filters(filters: int, fft_size: int, sample_rate: int) -> scipy.sparse.csr_array:
+    """python_speech_features' triangular filters up to half the rate: (fft_size / 2 + 1, filters) float64.
+
+    Their corners are rounded down to FFT bins, so with many filters the lowest ones can be empty. They are
+    cached, since the package builds them in a Python loop (1 ms for 80 filters), and sparse, since an FFT bin
+    is in two filters at most; the dense product would also wake all of the linear algebra library's threads
+    for a tiny task (3 × the CPU time).
+    """
+    return scipy.sparse.csr_array(get_filterbanks(filters, fft_size, sample_rate).T)

@@ -1,0 +1,90 @@
+"""Chunks of samples in, feature frames out as soon as their samples are there: those of the whole recording.
+
+What `extract_features` gives at once, for sound that has no end yet.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from utils.audio.reading import INT16_SCALE
+from utils.errors import ConfigError
+from utils.features.running_normalisation import RunningNormalisation
+from utils.features.speech import (
+    FeatureConfig,
+    emphasise,
+    feature_bins,
+    frame_count,
+    log_filter_bank,
+    log_spectrogram,
+)
+
+
+class FeatureStream:
+    """Features of a stream; frames of all calls, and of `flush`, are `extract_features` of all samples.
+
+    Args:
+        config: the settings; ``normalise`` must be ``running`` or ``none``.
+
+    Raises:
+        ConfigError: the settings need more than the past: normalisation by utterance, MFCC's deltas.
+    """
+
+    def __init__(self, config: FeatureConfig):
+        _check(config)
+        self._config = config
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all samples: the next one is a recording's first."""
+        config = self._config
+        self._samples = 0  # seen
+        self._frames = 0  # given
+        self._before = 0.0  # the last sample, before it was emphasised
+        self._held = np.zeros(0)  # from the next frame's first sample on
+        self._normalise = None
+        if config.normalise == "running":
+            self._normalise = RunningNormalisation(config.base_bins, config.hop_seconds)
+
+    def feed(self, samples: np.ndarray) -> np.ndarray:
+        """Take the next samples (n,) in [-1, 1]; returns the frames that they complete, (m, F) float32."""
+        scaled = samples.astype(np.float64) * INT16_SCALE
+        self._samples += len(scaled)
+        if len(scaled) and self._config.kind == "filter_bank":
+            scaled, self._before = emphasise(scaled, self._before), scaled[-1]
+        self._held = np.concatenate([self._held, scaled])
+        beyond = len(self._held) - self._config.frame_samples
+        whole = 0 if beyond < 0 else 1 + beyond // self._config.hop_samples
+        end = (whole - 1) * self._config.hop_samples + self._config.frame_samples
+        frames = self._features(self._held[: end if whole else 0])
+        self._held = self._held[whole * self._config.hop_samples :]
+        return frames
+
+    def flush(self) -> np.ndarray:
+        """The frame that the end of the sound still gives, (1, F), or none, (0, F); then `reset`."""
+        missing = self._samples > 0 and frame_count(self._samples, self._config) > self._frames
+        frames = self._features(self._held if missing else self._held[:0])
+        self.reset()
+        return frames
+
+    def _features(self, samples: np.ndarray) -> np.ndarray:
+        if not len(samples):
+            return np.zeros((0, feature_bins(self._config)), np.float32)
+        compute = log_filter_bank if self._config.kind == "filter_bank" else log_spectrogram
+        frames = compute(samples, self._config)  # (m, F)
+        self._frames += len(frames)
+        return (self._normalise(frames) if self._normalise else frames).astype(np.float32)
+
+
+def _check(config: FeatureConfig) -> None:
+    """Refuse settings that a stream can't follow, with what to take instead."""
+    if config.normalise == "utterance":
+        what = "features.normalise is 'utterance', which has to be heard to its end before its first frame"
+        hint = "train a model on features.normalise=running: see configs/speech/compact_streaming.yaml"
+        raise ConfigError(what, hint=hint)
+    if config.kind == "mfcc":
+        what = "features.kind is 'mfcc': deltas look at frames to come, which is not done chunk by chunk"
+        raise ConfigError(what, hint="train a model on features.kind=filter_bank")
+    if config.hop_samples > config.frame_samples:
+        what = "features.hop_ms is longer than frame_ms: a stream doesn't skip sound"
+        raise ConfigError(what, hint="train a model with a shorter hop")

@@ -1,0 +1,179 @@
+"""A recording's segments as they are recognised in, a transcript's text piece by piece out.
+
+Plain text, JSON, SubRip subtitles, Praat TextGrid. Of an hour-long recording only the text is held for JSON,
+and for the TextGrid, which begins with numbers, text and times; the other two hold nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from utils.hypotheses.recognition import Ending, Segment
+
+# A subtitle ends at a pause, or when it would be more than two lines of reading at usual speed.
+CUE_PAUSE_SECONDS = 0.5
+CUE_SYLLABLES = 24
+
+Events = Iterable[Segment | Ending]
+
+
+@dataclass(frozen=True)
+class TranscriptFormat:
+    """A file ending, and the function that writes such a file's text from a recording's name and events."""
+
+    suffix: str
+    write: Callable[[str, Events], Iterator[str]]
+
+
+def as_text(name: str, events: Events) -> Iterator[str]:
+    """One line a segment: hanzi, or syllables where there is no second stage. An empty line for silence."""
+    silent = True
+    for event in events:
+        if isinstance(event, Segment) and event.times:
+            silent = False
+            yield _text(event, 0, len(event.times)) + "\n"
+    if silent:
+        yield "\n"
+
+
+def as_json(name: str, events: Events) -> Iterator[str]:
+    """Everything that is known; times in seconds, rounded to milliseconds. A line a segment."""
+    yield f'{{"id": {json.dumps(name, ensure_ascii=False)}, "segments": ['
+    hanzi: list[str] = []
+    pinyin: list[str] = []
+    score, seconds, before = 0.0, 0.0, "\n"
+    for event in events:
+        if isinstance(event, Ending):
+            seconds = event.seconds
+            continue
+        yield before + json.dumps(_segment(event), ensure_ascii=False)
+        before = ",\n"
+        hanzi.append(event.best.hanzi)
+        pinyin.append(" ".join(event.best.pinyin))
+        score += event.best.score
+    whole = {
+        "seconds": round(seconds, 3),
+        "hanzi": "".join(hanzi),
+        "pinyin": " ".join(filter(None, pinyin)),
+        "score": round(score, 4),
+    }
+    yield "\n], " + json.dumps(whole, ensure_ascii=False)[1:] + "\n"
+
+
+def as_json_line(name: str, events: Events) -> Iterator[str]:
+    """The same in one line, for several recordings one after another."""
+    yield from (text.replace("\n", "") for text in as_json(name, events))
+    yield "\n"
+
+
+def as_srt(name: str, events: Events) -> Iterator[str]:
+    """SubRip subtitles, one for each stretch of speech between pauses; empty for silence."""
+    number = 0
+    for event in events:
+        if isinstance(event, Ending):
+            continue
+        for first, end in _cues(event.times):
+            number += 1
+            begins, ends = _srt_time(event.times[first][0]), _srt_time(event.times[end - 1][1])
+            gap = "\n" if number > 1 else ""
+            yield f"{gap}{number}\n{begins} --> {ends}\n{_text(event, first, end)}\n"
+
+
+def as_textgrid(name: str, events: Events) -> Iterator[str]:
+    """A Praat TextGrid (long text format) with a tier of syllables and, if there are hanzi, one of those."""
+    pinyin: list[str] = []
+    hanzi: list[str] = []
+    edges = array("d")  # start and end of each syllable
+    seconds = 0.0
+    for event in events:
+        if isinstance(event, Ending):
+            seconds = event.seconds
+            continue
+        pinyin.extend(event.best.pinyin)
+        hanzi.extend(event.best.hanzi)
+        for time in event.times:
+            edges.extend(time)
+    tiers = [("hanzi", hanzi)] if hanzi else []
+    tiers.append(("pinyin", pinyin))
+    yield f'File type = "ooTextFile"\nObject class = "TextGrid"\n\nxmin = 0\nxmax = {seconds:.4f}\n'
+    yield f"tiers? <exists>\nsize = {len(tiers)}\nitem []:\n"
+    for number, (title, labels) in enumerate(tiers, start=1):
+        yield from _tier(number, title, labels, edges, seconds)
+
+
+FORMATS = {
+    "text": TranscriptFormat(".txt", as_text),
+    "json": TranscriptFormat(".json", as_json),
+    "srt": TranscriptFormat(".srt", as_srt),
+    "textgrid": TranscriptFormat(".TextGrid", as_textgrid),
+}
+
+
+def _text(segment: Segment, first: int, end: int) -> str:
+    return segment.best.hanzi[first:end] or " ".join(segment.best.pinyin[first:end])
+
+
+def _segment(segment: Segment) -> dict[str, object]:
+    best = segment.best
+    hanzi = best.hanzi or [""] * len(best.pinyin)
+    return {
+        "start": round(segment.start, 3),
+        "end": round(segment.end, 3),
+        "hanzi": best.hanzi,
+        "pinyin": " ".join(best.pinyin),
+        "score": round(best.score, 4),
+        "syllables": [
+            {"pinyin": syllable, "hanzi": character, "start": round(time[0], 3), "end": round(time[1], 3)}
+            for syllable, character, time in zip(best.pinyin, hanzi, segment.times, strict=True)
+        ],
+        "n_best": [
+            {"hanzi": one.hanzi, "pinyin": " ".join(one.pinyin), "score": round(one.score, 4)}
+            | ({"confidence": [round(share, 4) for share in one.confidence]} if one.confidence else {})
+            for one in segment.n_best
+        ],
+    }
+
+
+def _cues(times: tuple[tuple[float, float], ...]) -> Iterator[tuple[int, int]]:
+    """(first, end) syllable of each subtitle."""
+    first = 0
+    for i in range(1, len(times) + 1):
+        at_end = i == len(times)
+        pause = not at_end and times[i][0] - times[i - 1][1] > CUE_PAUSE_SECONDS
+        if at_end or pause or i - first == CUE_SYLLABLES:
+            yield first, i
+            first = i
+
+
+def _srt_time(seconds: float) -> str:
+    """``01:02:03,004``."""
+    milliseconds = round(seconds * 1000)
+    minutes, rest = divmod(milliseconds, 60_000)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{rest // 1000:02},{rest % 1000:03}"
+
+
+def _tier(number: int, title: str, labels: list[str], edges: array, seconds: float) -> Iterator[str]:
+    count = sum(1 for _ in _intervals(labels, edges, seconds))
+    yield f'    item [{number}]:\n        class = "IntervalTier"\n        name = "{title}"\n'
+    yield f"        xmin = 0\n        xmax = {seconds:.4f}\n        intervals: size = {count}\n"
+    for place, (start, end, label) in enumerate(_intervals(labels, edges, seconds), start=1):
+        yield (
+            f"        intervals [{place}]:\n            xmin = {start:.4f}\n            xmax = {end:.4f}\n"
+            f'            text = "{label}"\n'
+        )
+
+
+def _intervals(labels: list[str], edges: array, seconds: float) -> Iterator[tuple[float, float, str]]:
+    """(start, end, label) without a gap from 0 to the end, as Praat wants it; silence has an empty label."""
+    reached = 0.0
+    for place, label in enumerate(labels):
+        start, end = round(edges[2 * place], 4), round(edges[2 * place + 1], 4)
+        if start > reached:
+            yield reached, start, ""
+        yield start, end, label
+        reached = end
+    if round(seconds, 4) > reached:
+        yield reached, seconds, ""

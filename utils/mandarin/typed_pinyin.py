@@ -1,0 +1,269 @@
+"""A line that somebody typed, pinyin in any usual spelling among other text → canonical syllables by piece.
+
+A syllable has its tone digit (``zhong1``, ``de5``); one without a digit (``zhong``) stands for any tone. How
+a bare syllable is meant, the line tells: where most syllables carry a tone it is neutral, else any.
+
+What is written without spaces is cut into syllables. Of the ways to cut, the best has, in this order
+
+1. the fewest syllables with the r of erhua (``dier`` is di er, but ``huar`` can only be hua + r);
+2. the fewest syllables inside that begin with a, e or o: the norm (GB/T 16159) writes an apostrophe before
+   them, so ``xian`` is one syllable, ``xi'an`` two, ``fangan`` fan gan;
+3. the fewest syllables;
+4. the longest syllables first.
+
+The next best ways are kept as alternatives, but for words with tones, and where the line's spaces cut all
+syllables. Erhua becomes the syllable and ``er``, as hanzi write it (花儿).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from operator import itemgetter
+from typing import Any
+
+from utils.errors import CorpusError
+from utils.mandarin.pinyin import full_inventory, has_tone, is_syllable, normalise_syllable
+
+WAYS_KEPT = 4  # of cutting one word
+_MARKS = "\u0304\u0301\u030c\u0306\u0300"  # tones 1-4; the breve is often typed for tone 3
+_LONGEST = 7  # letters of a syllable: zhuangr
+_LONGEST_WORD = 200  # letters without a space of which other ways to cut are looked for
+# Words and parts of words that are remembered, and the letters of the longest: at most about 30 MB.
+_WORDS_KEPT, _LONGEST_KEPT = 16_384, 48
+_VOWELS = "aeo"
+# Legal alone, but in a word that is written together a consonant belongs to its neighbour.
+_ALONE = frozenset({"m", "n", "ng", "hm", "hng", "r"})
+
+
+def _letters() -> str:
+    bases = [chr(code) for code in range(ord("a"), ord("z") + 1)] + ["ü", "ê"]
+    marked = {unicodedata.normalize("NFC", base + mark) for base in bases for mark in _MARKS}
+    found = [*bases, *(one for one in marked if len(one) == 1)]
+    return "".join(dict.fromkeys(form for one in found for form in (one, one.upper()) if len(form) == 1))
+
+
+_LETTER = f"[{_letters()}][{_MARKS}\u0308\u0302]*"
+_WORD = re.compile(rf"{_LETTER}(?:{_LETTER}|(?<=[uU]):|[0-9]|['’‘`ʼ\-](?={_LETTER}))*")
+_UNIT = re.compile(rf"(?:[uU]:|{_LETTER})|[0-9]|['’‘`ʼ\-]")
+_SEPARATORS = "'’‘`ʼ-"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a line: syllables, or text that is none.
+
+    Attributes:
+        text: as it was written.
+        column: where it begins, from 1.
+        readings: ways to cut it into syllables, best first; () of what is no pinyin.
+    """
+
+    text: str
+    column: int
+    readings: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def unread(self) -> tuple[tuple[str, int], ...]:
+        """Words of Latin letters in it that can't be read as pinyin, perhaps mistakes, with their columns."""
+        if self.readings:
+            return ()
+        found = _WORD.finditer(_half_width(self.text))
+        return tuple((self.text[word.start() : word.end()], self.column + word.start()) for word in found)
+
+
+def read_line(line: str, unwritable: Set[str] = frozenset()) -> list[Piece]:
+    """Tell pinyin from other text, and cut it into syllables.
+
+    White space beside pinyin is dropped; elsewhere it stays part of the text around it.
+
+    Args:
+        line: a line of anything; no line is an error.
+        unwritable: syllables, with a tone digit or without, that no hanzi is known for; a word is not read as
+            these.
+
+    Returns:
+        pieces in their order: one a word of pinyin, one for each stretch of other text.
+    """
+    # Full-width letters and digits are read as such; all stays at its column.
+    plain = _half_width(line)
+    words = []
+    for found in _WORD.finditer(plain):
+        readings = tuple(one for one in _cut(found[0]) if unwritable.isdisjoint(one))
+        digit_before = found.start() > 0 and plain[found.start() - 1].isdecimal()
+        if readings and not (digit_before and len(found[0]) == 1):  # the m of 5m
+            words.append((found.start(), found.end(), readings))
+    if len(words) > 1 and all(len(readings[0]) == 1 for _, _, readings in words):
+        words = [(start, end, readings[:1]) for start, end, readings in words]
+    neutral = _bare_is_neutral([readings[0] for _, _, readings in words])
+    pieces, place = [], 0
+    for start, end, readings in words:
+        pieces += _other(line, place, start, after=place > 0, before=True)
+        read = tuple(tuple(_toned(one, neutral) for one in reading) for reading in readings)
+        pieces.append(Piece(line[start:end], start + 1, read))
+        place = end
+    return pieces + _other(line, place, len(line), after=place > 0, before=False)
+
+
+def plain_syllables(line: str) -> tuple[str, ...] | None:
+    """The syllables of a line of nothing but canonical ones and single spaces, quickly; None of any other.
+
+    They are what :func:`read_line` finds there.
+    """
+    words = line.split(" ")
+    return tuple(words) if _plain().issuperset(words) else None
+
+
+@cache
+def _plain() -> frozenset[str]:
+    return frozenset(
+        word for word in full_inventory() if _canonical(word) == (word,) and word[:-1] not in _ALONE
+    )
+
+
+def read_syllables(text: str) -> tuple[str, ...]:
+    """The syllables of a text that must be pinyin and nothing else.
+
+    Raises:
+        CorpusError: it holds something else, which is named with its column.
+    """
+    syllables: list[str] = []
+    for piece in read_line(text):
+        if not piece.readings:
+            hint = "write syllables like zhong1 or zhōng, or zhong for any tone"
+            raise CorpusError(
+                f"'{piece.text.strip()}' is no pinyin", where=f"column {piece.column}", hint=hint
+            )
+        syllables += piece.readings[0]
+    return tuple(syllables)
+
+
+def _half_width(text: str) -> str:
+    return text.translate(_full_width())
+
+
+@cache
+def _full_width() -> dict[int, str]:
+    ranges = ((0xFF10, 0xFF1A), (0xFF21, 0xFF3B), (0xFF41, 0xFF5B))
+    return {code: chr(code - 0xFEE0) for start, stop in ranges for code in range(start, stop)}
+
+
+def _other(line: str, start: int, end: int, after: bool, before: bool) -> list[Piece]:
+    """The text between two words as a piece, without the space that touches pinyin; none if it is empty."""
+    text = line[start:end]
+    if before:
+        text = text.rstrip()
+    if after:
+        start += len(text) - len(text.lstrip())
+        text = text.lstrip()
+    return [Piece(text, start + 1)] if text else []
+
+
+def _bare_is_neutral(readings: Sequence[Sequence[str]]) -> bool:
+    syllables = [syllable for reading in readings for syllable in reading]
+    return 2 * sum(map(has_tone, syllables)) > len(syllables)
+
+
+def _toned(syllable: str, neutral: bool) -> str:
+    return syllable + "5" if neutral and not has_tone(syllable) else syllable
+
+
+@lru_cache(maxsize=_WORDS_KEPT)
+def _canonical(text: str) -> tuple[str, ...] | None:
+    """A written syllable as canonical ones, without a digit if it has no tone; None if it is none."""
+    if not is_syllable(text):
+        return None
+    syllable = normalise_syllable(text)
+    marked = any(c.isdigit() or c in _MARKS for c in unicodedata.normalize("NFD", text))
+    tone = syllable[-1] if marked else ""
+    name = syllable[:-1]
+    if name.endswith("r") and name != "er":
+        return name[:-1] + tone, "er5" if tone else "er"
+    return (name + tone,)
+
+
+_Rank = tuple[int, int, int, tuple[int, ...]]  # erhua, inner vowels, syllables, lengths as negative numbers
+
+
+def _cut(word: str) -> tuple[tuple[str, ...], ...]:
+    """The best ways to cut a word, apostrophes respected; () if there is none."""
+    return _remembered_cut(word) if len(word) <= _LONGEST_KEPT else _new_cut(word)
+
+
+@lru_cache(maxsize=_WORDS_KEPT)
+def _remembered_cut(word: str) -> tuple[tuple[str, ...], ...]:
+    return _new_cut(word)
+
+
+def _new_cut(word: str) -> tuple[tuple[str, ...], ...]:
+    units = [found[0] for found in _UNIT.finditer(word)]
+    parts, part = [], []
+    for unit in units:
+        if unit in _SEPARATORS:
+            parts.append(part)
+            part = []
+        else:
+            part.append(unit)
+    ways: list[tuple[str, ...]] = [()]
+    for units in filter(None, [*parts, part]):
+        found = _ways(units)
+        if not found:
+            return ()
+        ways = [way + more for way in ways for more in found][:WAYS_KEPT]
+    if any(map(has_tone, ways[0])):  # a tone says where a syllable ends
+        ways = ways[:1]
+    return tuple(dict.fromkeys(ways))
+
+
+def _ways(units: Sequence[str]) -> list[tuple[str, ...]]:
+    """Ways to cut letters and digits without separators, best first."""
+    whole = _canonical("".join(units)) if len(units) <= _LONGEST + 1 else None
+    if whole and (_without_digit(whole[0]) in _ALONE or units[0] in "rR"):
+        return [whole]
+    kept = WAYS_KEPT if len(units) <= _LONGEST_WORD else 1
+    # By place: ranks of the best ways up to it, each with the way before its last step, and that step.
+    best: list[list[tuple[_Rank, Any, tuple[str, ...]]]] = [[((0, 0, 0, ()), None, ())]]
+    best += [[] for _ in units]
+    for start in range(len(units)):
+        best[start] = sorted(best[start], key=itemgetter(0))[:kept]
+        for end, syllables, erhua in _syllables_from(units, start) if best[start] else ():
+            inner = start > 0 and not units[start - 1].isdigit() and _begins_open(units[start])
+            for way in best[start]:
+                r, v, n, lengths = way[0]
+                rank = (r + erhua, v + inner, n + 1, (*lengths, start - end) if kept > 1 else ())
+                best[end].append((rank, way, syllables))
+    return [_unrolled(way) for way in sorted(best[-1], key=itemgetter(0))[:kept]]
+
+
+def _unrolled(way: tuple[_Rank, Any, tuple[str, ...]]) -> tuple[str, ...]:
+    steps = []
+    while way:
+        steps.append(way[2])
+        way = way[1]
+    return tuple(itertools.chain.from_iterable(reversed(steps)))
+
+
+def _syllables_from(units: Sequence[str], start: int) -> list[tuple[int, tuple[str, ...], bool]]:
+    """(end, canonical syllables, whether it has erhua) of what may begin at ``start``, the longest first."""
+    found = []
+    for end in range(min(start + _LONGEST + 1, len(units)), start, -1):
+        digit_follows = end < len(units) and units[end].isdigit()
+        if digit_follows or units[start].isdigit() or any(unit.isdigit() for unit in units[start : end - 2]):
+            continue
+        written = "".join(units[start:end]).lower()
+        syllables = _canonical(written)
+        if syllables and not _ALONE & {written.rstrip("012345"), _without_digit(syllables[0])}:
+            found.append((end, syllables, len(syllables) > 1))
+    return found
+
+
+def _begins_open(unit: str) -> bool:
+    return unicodedata.normalize("NFD", unit.lower())[0] in _VOWELS
+
+
+def _without_digit(syllable: str) -> str:
+    return syllable.rstrip("12345")

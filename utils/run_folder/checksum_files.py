@@ -1,0 +1,92 @@
+"""Files of checksums: lines ``SHA-256  name``, sorted by name, as ``sha256sum --check`` reads them.
+
+A cache keeps one beside each of its entries (:func:`record`, :func:`check`). The files of a run folder are
+replaced one by one: see :mod:`utils.run_folder.checksums`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from utils.temporary import temporary_path
+
+Checksums = Mapping[str, frozenset[str]]
+"""File name → SHA-256 in hexadecimal; two of them while a file is replaced."""
+_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+
+
+def file_hash(path: str | Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+_hashes: dict[str, tuple[tuple[int, ...], str]] = {}
+
+
+def hash_once(path: Path) -> str:
+    """SHA-256 of a file; it is read again only when its size, times or inode have changed."""
+    status = path.stat()
+    key = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    known = _hashes.get(str(path))
+    if known is None or known[0] != key:
+        known = _hashes[str(path)] = key, file_hash(path)
+    return known[1]
+
+
+def read_checksums(path: Path) -> dict[str, frozenset[str]]:
+    """The lines of a file of checksums.
+
+    Raises:
+        OSError: it can't be read.
+        ValueError: it is damaged; the message says how.
+    """
+    lines = path.read_text(encoding="utf-8").split("\n")
+    if lines.pop():
+        raise ValueError("it is cut short")
+    found: dict[str, frozenset[str]] = {}
+    before = ("", "")
+    for number, line in enumerate(lines, start=1):
+        parts = _LINE.fullmatch(line)
+        if parts is None:
+            raise ValueError(f"line {number} is not 'SHA-256  name'")
+        digest, name = parts.groups()
+        if (name, digest) <= before:
+            raise ValueError(f"line {number} is out of order")
+        before = (name, digest)
+        found[name] = found.get(name, frozenset()) | {digest}
+    return found
+
+
+def write_checksums(path: Path, checksums: Checksums) -> None:
+    """Write a file of checksums, whole or not at all."""
+    lines = [
+        f"{digest}  {name}\n" for name, digests in sorted(checksums.items()) for digest in sorted(digests)
+    ]
+    temporary = temporary_path(path)
+    try:
+        temporary.write_text("".join(lines), encoding="utf-8", newline="\n")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def record(path: Path, files: Sequence[Path]) -> None:
+    """Write the checksums of files in the folder of ``path`` to ``path``."""
+    write_checksums(path, {file.name: frozenset([file_hash(file)]) for file in files})
+
+
+def check(path: Path, files: Sequence[Path]) -> None:
+    """Compare files with what :func:`record` wrote of them.
+
+    Raises:
+        OSError: one of them can't be read.
+        ValueError: one has changed, has no checksum, or ``path`` is damaged; it is named.
+    """
+    known = read_checksums(path)
+    for file in files:
+        if hash_once(file) not in known.get(file.name, ()):
+            raise ValueError(f"the SHA-256 of {file.name} differs from that in {path.name}")

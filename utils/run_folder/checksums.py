@@ -1,0 +1,178 @@
+"""The ``checksums`` of a run folder: what was written there, and whether it is still the same.
+
+A file is recorded when it is renamed into place (:func:`replace`, which :func:`utils.files.replacing` calls)
+and compared when it is read (:func:`verified`). While a file is replaced, both its old and its new checksum
+are listed: a process may be killed at any moment, and the file is always one of the two.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from utils.errors import RunError
+from utils.run_folder.checksum_files import Checksums, file_hash, hash_once, read_checksums, write_checksums
+from utils.temporary import is_temporary
+
+CHECKSUMS, CONFIG = "checksums", "config.yaml"
+# What other commands read. Logs, reports and files that grow line by line have no checksums.
+COVERED = (
+    CONFIG,
+    "labels.txt",
+    "history.csv",
+    "metrics.json",
+    "model_summary.txt",
+    "*.weights.h5",
+    "*.npz",
+    "vocabulary/*",
+    "weights/*",
+    "checkpoint/*",
+    "test/*.json",
+    "test/*/results.json",
+)
+_DEPTH = max(pattern.count("/") for pattern in COVERED) + 1
+_ATTEMPTS = 3  # to read a file and its checksum while a training replaces both
+_HINT = "copy it again; if it was changed on purpose: python inspect_model.py accept {folder}"
+
+
+class State(StrEnum):
+    """What is wrong with a file of a run folder."""
+
+    CHANGED = "not the file that was written (its SHA-256 differs from that in checksums)"
+    UNKNOWN = "not listed in checksums"
+
+
+def begin(folder: Path) -> None:
+    """Make a folder whose files have checksums from now on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder, {})
+
+
+def exist(folder: Path) -> bool:
+    """Whether the files of a run folder have checksums; those of older versions have none."""
+    return (folder / CHECKSUMS).is_file()
+
+
+def verified(path: str | Path) -> Path:
+    """The path given, once its file is known to be what was written.
+
+    A file outside of run folders, in a run without checksums, or that doesn't exist is given back as it is.
+
+    Raises:
+        RunError: the file differs from its checksum or has none, or ``checksums`` is damaged.
+    """
+    path = Path(path)
+    folder = _folder_of(path)
+    if folder is not None and path.is_file():
+        state = _state(folder, path)
+        if state is not None:
+            raise RunError(f"{path.name} is {state}", where=path, hint=_HINT.format(folder=folder))
+    return path
+
+
+def differences(folder: Path) -> dict[str, State]:
+    """The files of a run folder that aren't what was written, by name.
+
+    Raises:
+        RunError: ``checksums`` is damaged.
+    """
+    found = {name: _state(folder, folder / name) for name in covered_files(folder)}
+    return {name: state for name, state in found.items() if state is not None}
+
+
+def accept(folder: Path) -> None:
+    """Record the files of a run folder as they are now."""
+    with _locked(folder):
+        _write(folder, {name: frozenset([file_hash(folder / name)]) for name in covered_files(folder)})
+
+
+def replace(temporary: Path, path: Path) -> None:
+    """Rename a file that is fully written to ``path``; in a run folder, record its checksum.
+
+    Raises:
+        OSError: it can't be renamed, or the checksum can't be written.
+        RunError: ``checksums`` is damaged.
+    """
+    folder = _folder_of(path)
+    if folder is None:
+        temporary.replace(path)
+        return
+    name, new = _name_in(folder, path), frozenset([file_hash(temporary)])
+    with _locked(folder):
+        present = set(covered_files(folder))
+        others = {known: hashes for known, hashes in _read(folder).items() if known in present}
+        _write(folder, {**others, name: others.get(name, frozenset()) | new})
+        temporary.replace(path)
+        _write(folder, {**others, name: new})
+
+
+def covered_files(folder: Path) -> list[str]:
+    """Names of the files of a run folder that have, or should have, checksums; sorted."""
+    paths = {path for pattern in COVERED for path in folder.glob(pattern)}
+    return sorted(
+        path.relative_to(folder).as_posix() for path in paths if path.is_file() and not is_temporary(path)
+    )
+
+
+def _state(folder: Path, path: Path) -> State | None:
+    name = _name_in(folder, path)
+    for _ in range(_ATTEMPTS):
+        known = _read(folder).get(name, frozenset())
+        if hash_once(path) in known:
+            return None
+    return State.CHANGED if known else State.UNKNOWN
+
+
+def _folder_of(path: Path) -> Path | None:
+    """The run folder that has the checksum of ``path``, if there is one."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - it follows no links
+    for folder in absolute.parents[:_DEPTH]:
+        name = absolute.relative_to(folder)
+        if exist(folder) and ((folder / CONFIG).is_file() or name == Path(CONFIG)):
+            return folder if _is_covered(name) else None
+    return None
+
+
+def _is_covered(name: Path) -> bool:
+    return any(
+        len(parts := pattern.split("/")) == len(name.parts) and all(map(fnmatchcase, name.parts, parts))
+        for pattern in COVERED
+    )
+
+
+def _name_in(folder: Path, path: Path) -> str:
+    return Path(os.path.abspath(path)).relative_to(os.path.abspath(folder)).as_posix()  # noqa: PTH100
+
+
+def _read(folder: Path) -> dict[str, frozenset[str]]:
+    path = folder / CHECKSUMS
+    try:
+        return read_checksums(path)
+    except ValueError as error:
+        hint = _HINT.format(folder=folder)
+        raise RunError(f"the list of checksums is damaged ({error})", where=path, hint=hint) from error
+
+
+def _write(folder: Path, checksums: Checksums) -> None:
+    write_checksums(folder / CHECKSUMS, checksums)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One process at a time changes ``checksums``: a test may write its results while the run is trained."""
+    try:
+        import fcntl  # not on Windows
+    except ImportError:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
