@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from analysis.runs.run_table import Column, run_columns, sorted_runs
+from analysis.runs.run_table import Column, check_column, run_columns, sorted_runs
 from analysis.runs.summaries import RunFacts, find_runs, read_run
 from analysis.runs.text_table import csv_table, markdown_table, text_table
 from utils.errors import RunError, run_command
@@ -36,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         runs = [run for run in runs if run.task == options.task]
         if not runs:
             raise RunError(f"no run of task '{options.task}' below this folder", where=options.folder)
+    if options.sort and any(run.task for run in runs):  # runs that can't be read have no columns to sort by
+        check_column(run_columns(runs, options.folder), options.sort)
     if options.csv:
         print(csv_table(*_exact(_columns(runs, options))), end="")
         return
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _columns(runs: list[RunFacts], options: argparse.Namespace) -> list[Column]:
     columns = run_columns(runs, options.folder)
-    if options.sort and any(run.task for run in runs):  # runs that can't be read have no columns to sort by
+    if options.sort:
         runs = sorted_runs(runs, columns, options.sort, options.descending)
         columns = run_columns(runs, options.folder)
     return columns

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from utils.errors import TrainingError
+from utils.errors import TrainingError, shortened
 
 BATCH_SIZES = {
     "speech": "data.batch_frames",
@@ -17,6 +17,7 @@ BATCH_SIZES = {
 
 # Of TensorFlow, PyTorch, Python and NumPy; JAX and XLA have no class of their own for it.
 _NAMES = {"ResourceExhaustedError", "OutOfMemoryError", "MemoryError"}
+_LONGEST_REASON = 160  # characters: a backend lists its whole allocation table
 _PHRASES = ("RESOURCE_EXHAUSTED", "out of memory")
 
 
@@ -48,9 +49,5 @@ def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
             f"lower {section}.{name} (now {value:,}), e.g. {section}.{name}={value // 2}, in a new run "
             "(another --run); doctor.py --machine --config RECIPE tries a step"
         )
-        raise TrainingError(f"memory has run out ({_first_line(error)})", hint=hint) from error
-
-
-def _first_line(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 160 else f"{text[:160]} …"
+        reason = shortened(" ".join(str(error).split()), _LONGEST_REASON) or type(error).__name__
+        raise TrainingError(f"memory has run out ({reason})", hint=hint) from error

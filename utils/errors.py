@@ -29,13 +29,17 @@ USERS_TO_MEND = {
 }
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
     """A text as a message quotes it: of very long words and texts the beginning, the end and the length.
 
     A file of another kind may hold a "word" of megabytes, which no terminal should be filled with.
+
+    Args:
+        text: of any length.
+        longest: characters of a text that is quoted whole.
     """
     words = _LONG_WORD.sub(lambda found: _cut(found[0], LONGEST_WORD), text)
-    return _cut(words, LONGEST_TEXT) if len(words) > LONGEST_TEXT else words
+    return _cut(words, longest) if len(words) > longest else words
 
 
 def _cut(text: str, length: int) -> str:

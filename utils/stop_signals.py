@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -52,3 +53,20 @@ def noted_stop_signals() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def sigterm_passed_on(process: subprocess.Popen) -> Iterator[None]:
+    """Inside the block SIGTERM goes to a child process, which stops in its own way; this one waits for it.
+
+    Ctrl-C needs no passing on: a terminal sends it to both.
+    """
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        process.send_signal(number)
+
+    before = signal.signal(signal.SIGTERM, pass_on)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

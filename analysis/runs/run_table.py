@@ -72,7 +72,7 @@ def run_columns(runs: Sequence[RunFacts], folder: str | Path) -> list[Column]:
 def sorted_runs(
     runs: Sequence[RunFacts], columns: Sequence[Column], by: str, descending: bool
 ) -> list[RunFacts]:
-    """The runs in the order of a column, those without a value last.
+    """The runs in the order of a column, those without a value last; as they are, if the table lacks it.
 
     Args:
         runs: the rows of ``columns``.
@@ -81,9 +81,14 @@ def sorted_runs(
         descending: the largest first.
 
     Raises:
-        ConfigError: no column, or more than one, is meant.
+        ConfigError: more than one column is meant.
     """
-    values = _find(columns, by).values
+    found = _matching(columns, by)
+    if len(found) > 1:
+        raise ConfigError(f"--sort {by}: more than one column is called so", hint=_there_are(found))
+    if not found:
+        return list(runs)
+    values = found[0].values
     known = [place for place in range(len(runs)) if values[place] is not None]
     numbers = all(isinstance(values[place], int | float) for place in known)
     known.sort(key=lambda place: values[place] if numbers else str(values[place]), reverse=descending)
@@ -94,13 +99,27 @@ def _place(run: Path, folder: Path) -> str:
     return (run.relative_to(folder) if run != folder else Path(folder.resolve().name)).as_posix()
 
 
-def _find(columns: Sequence[Column], by: str) -> Column:
+def check_column(columns: Sequence[Column], by: str) -> None:
+    """Refuse to sort by a column that no table has.
+
+    Args:
+        columns: of all runs.
+        by: see :func:`sorted_runs`.
+
+    Raises:
+        ConfigError: no column is called so.
+    """
+    if not _matching(columns, by):
+        raise ConfigError(f"--sort {by}: no such column", hint=_there_are(columns))
+
+
+def _matching(columns: Sequence[Column], by: str) -> list[Column]:
     exact = [column for column in columns if by in (column.key, column.heading)]
-    found = exact or [column for column in columns if by in column.key or by in column.heading]
-    if len(found) == 1:
-        return found[0]
-    what = f"--sort {by}: {'more than one column is called so' if found else 'no such column'}"
-    raise ConfigError(what, hint=f"there are: {', '.join(repr(column.key) for column in found or columns)}")
+    return exact or [column for column in columns if by in column.key or by in column.heading]
+
+
+def _there_are(columns: Sequence[Column]) -> str:
+    return f"there are: {', '.join(repr(column.key) for column in columns)}"
 
 
 def _hyper_column(key: str, keys: Sequence[str], runs: Sequence[RunFacts]) -> Column:

@@ -15,6 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from bundle.check.measuring import measure, runtime_version, verdict
+from bundle.export.float_layers import write_int8
 from bundle.export.source import ExportSource
 from bundle.export.workshop import Workshop
 from bundle.folder import ANSWERS, CLIPS, FORMAT, LABELS, STREAM, files_in, write_facts
@@ -28,6 +29,14 @@ from utils.errors import BundleError
 from utils.files import replacing_folder, write_json, write_text
 
 _PACKAGES = ("tensorflow", "keras", "numpy", "ai-edge-litert", "onnx", "onnxruntime", "tf2onnx")
+
+
+@dataclass(frozen=True)
+class _ClipFiles:
+    """``.npz`` files that measuring processes read: test clips, and those to choose float layers on."""
+
+    tests: Path
+    development: Path
 
 
 def export_bundle(
@@ -65,11 +74,10 @@ def export_bundle(
     with Workshop(source, frames_per_call, allow_flex) as workshop, replacing_folder(output) as folder:
         _write_parts(workshop, folder, streams)
         workshop.describe(states, folder / "models")
-        accuracy = workshop.accuracies(streams) if len(source.tests) else None
+        accuracy = workshop.accuracies(source.tests, streams) if len(source.tests) else None
         with tempfile.TemporaryDirectory() as temporary:
-            tests = Path(temporary) / "tests.npz"
-            np.savez(tests, **source.test_arrays())
-            made, answers = _make_all(workshop, variants, folder, tests, accuracy)
+            clips = _write_clips(source, Path(temporary))
+            made, answers = _make_all(workshop, variants, folder, clips, accuracy)
         np.savez(folder / ANSWERS, **answers)
         frames = source.golden.inputs.shape[1]
         costs = {state: _cost(workshop.stage(state).model, frames) for state in states}
@@ -104,13 +112,24 @@ def _write_parts(workshop: Workshop, folder: Path, streams: bool) -> None:
     write_json(folder / STREAM, {**geometry, "row_stride": source.row_stride})
 
 
+def _write_clips(source: ExportSource, folder: Path) -> _ClipFiles:
+    files = _ClipFiles(folder / "tests.npz", folder / "development.npz")
+    np.savez(files.tests, **source.judging_arrays(source.tests))
+    np.savez(files.development, **source.judging_arrays(source.development_clips))
+    return files
+
+
 def _make_all(
-    workshop: Workshop, variants: Sequence[Variant], folder: Path, tests: Path, accuracy: Mapping | None
+    workshop: Workshop,
+    variants: Sequence[Variant],
+    folder: Path,
+    clips: _ClipFiles,
+    accuracy: Mapping | None,
 ) -> tuple[list[Made], dict[str, np.ndarray]]:
     made, answers = [], {}
     for variant in _shown(variants):
         try:
-            artefact, own = _make(workshop, variant, folder, tests, accuracy)
+            artefact, own = _make(workshop, variant, folder, clips, accuracy)
         except BundleError as error:
             if len(variants) == 1:
                 raise
@@ -125,30 +144,20 @@ def _make_all(
 
 
 def _make(
-    workshop: Workshop, variant: Variant, folder: Path, tests: Path, accuracy: Mapping | None
+    workshop: Workshop, variant: Variant, folder: Path, clips: _ClipFiles, accuracy: Mapping | None
 ) -> tuple[Made, dict[str, np.ndarray]]:
-    """Write and measure one artefact; int8 that fails is made again with ever more of its layers in float."""
-    for float_layers in _float_layers(workshop, variant):
-        start = time.perf_counter()
-        workshop.write(variant, folder / variant.path, float_layers)
-        seconds = time.perf_counter() - start
-        found, answers = measure(folder, variant, tests if accuracy else None)
-        problems = verdict(variant, found, accuracy)
-        if not problems:
-            break
+    """Write and measure one artefact."""
+    start, float_layers = time.perf_counter(), ()
+    if variant.precision is Precision.INT8:
+        float_layers = write_int8(workshop, variant, folder, clips.development)
+    else:
+        workshop.write(variant, folder / variant.path)
+    seconds = time.perf_counter() - start
+    found, answers = measure(folder, variant, clips.tests if accuracy else None)
+    problems = verdict(variant, found, accuracy)
     found |= {"bytes": _size(folder / variant.path), "seconds_to_make": round(seconds, 2)}
     found |= {"runtime": runtime_version(variant), "float_layers": list(float_layers)}
     return Made(variant, found, problems), answers
-
-
-def _float_layers(workshop: Workshop, variant: Variant) -> Iterator[tuple[str, ...]]:
-    """Names of the layers to leave in float: none at first; then, of int8, those around 1, 2, 4 … tensors."""
-    yield ()
-    count = 1
-    while variant.precision is Precision.INT8 and count < 2 * len(workshop.noisiest_layers):
-        chosen = workshop.noisiest_layers[:count]
-        yield tuple(dict.fromkeys(name for names in chosen for name in names))
-        count *= 2
 
 
 def _shown(variants: Sequence[Variant]) -> Iterator[Variant]:

@@ -63,9 +63,14 @@ def keyword_source(
         by_shift = accuracies_by_shift(keyword, samples, references, SHIFTS_MS)
         samples, references = _recordings(keyword, data, found["train"], CALIBRATION_CLIPS)
         calibration = Clips(keyword.inputs(samples), references)
+        development = None
+        if found["test"] and found["dev"]:  # else the dev clips are the tests
+            samples, references = _recordings(keyword, data, found["dev"], most_tests)
+            development = Clips(keyword.inputs(samples), references)
     except (UserError, OSError) as error:
         print(f"note: no accuracy and no int8, the recordings can't be read: {error}", file=sys.stderr)
         tests = calibration = nothing
+        development = None
         by_shift = {}
     features = keyword.features
     clip_ms = 1000 * keyword.clip_samples / features.sample_rate
@@ -81,6 +86,7 @@ def keyword_source(
         calibration=calibration,
         tests=tests,
         golden=tests.spread(GOLDEN_CLIPS) if len(tests) else _noise(keyword),
+        development=development,
         accuracy_by_shift=by_shift,
     )
 

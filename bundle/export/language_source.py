@@ -60,9 +60,11 @@ def language_source(
         calibration = _sentences(
             symbols, data.get("train") or [], CALIBRATION_SENTENCES, limit=_TRAINING_SENTENCES
         )
+        dev = data.get("dev") if data.get("test") else []  # without a test list the dev list is the test
+        development = _sentences(symbols, dev or [], most_tests)
     except (UserError, OSError) as error:
         print(f"note: no accuracy and no int8, the texts can't be read: {error}", file=sys.stderr)
-        tests = calibration = _padded(symbols, [])
+        tests = calibration = development = _padded(symbols, [])
     golden = tests.spread(GOLDEN_SENTENCES)
     return ExportSource(
         kind="language",
@@ -76,6 +78,7 @@ def language_source(
         calibration=calibration,
         tests=tests,
         golden=golden if len(golden) else _random_sentences(symbols),
+        development=development,
         row_stride=1,
         obstacles=("a sentence is converted as a whole",),
         candidates=symbols.candidates,

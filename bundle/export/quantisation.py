@@ -8,23 +8,24 @@ by leaving in float the layer that makes it and the layers that take it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import keras
 import numpy as np
 
 _STEPS = 255  # of the range of an 8 bit tensor
-_MOST_CLIPS = 50
 _FUSED = (keras.layers.BatchNormalization, keras.layers.Activation, keras.layers.Dropout, keras.layers.ReLU)
 """Layers that a converter joins with the layer before them: only their output becomes a tensor."""
 
 
-def layers_by_noise(model: keras.Model, inputs: np.ndarray) -> list[tuple[str, ...]]:
+def layers_by_noise(
+    model: keras.Model, inputs: np.ndarray | Mapping[str, np.ndarray]
+) -> list[tuple[str, ...]]:
     """Which layers to keep in float, for each tensor between layers.
 
     Args:
         model: the plain model.
-        inputs: clips, (N, …) float32.
+        inputs: what it is called with: clips, (N, …) float32, or arrays (N, …) by the names of its inputs.
 
     Returns:
         Names of layers that belong together (the layer that makes a tensor, what is fused with it, and the
@@ -34,8 +35,8 @@ def layers_by_noise(model: keras.Model, inputs: np.ndarray) -> list[tuple[str, .
     if not makers:
         return []
     fused = {layer.name: _fused_with(layer) for layer in makers}
-    probe = keras.Model(model.inputs, [layers[-1].output for layers in fused.values()])
-    outputs = probe.predict_on_batch(inputs[:: max(1, len(inputs) // _MOST_CLIPS)])
+    probe = keras.Model(model.input, [layers[-1].output for layers in fused.values()])
+    outputs = probe.predict_on_batch(inputs)
     outputs = outputs if isinstance(outputs, list) else [outputs]
     noise = [rounding_noise(keras.ops.convert_to_numpy(values)) for values in outputs]
     order = sorted(range(len(makers)), key=lambda index: -noise[index])
@@ -74,11 +75,11 @@ def made_by(operation: str, layers: Collection[str]) -> bool:
     return False
 
 
-def _has_kernel(layer: keras.Layer) -> bool:
-    return bool(layer.weights) and not isinstance(layer, _FUSED)
+def _has_kernel(operation: keras.Operation) -> bool:
+    return bool(getattr(operation, "weights", ())) and not isinstance(operation, _FUSED)
 
 
-def _consumers(layer: keras.Layer) -> list[keras.Layer]:
+def _consumers(layer: keras.Operation) -> list[keras.Operation]:
     return [node.operation for node in layer._outbound_nodes]
 
 
@@ -95,7 +96,8 @@ def _names_around(layers: list[keras.Layer]) -> tuple[str, ...]:
     names, todo = [layer.name for layer in layers], [layers[-1]]
     while todo:
         for layer in _consumers(todo.pop()):
-            names.append(layer.name)
+            if isinstance(layer, keras.Layer):  # not `keras.ops`, whose operations no scope names
+                names.append(layer.name)
             if not _has_kernel(layer) and len(layer._inbound_nodes[0].input_tensors) == 1:
                 todo.append(layer)
     return tuple(dict.fromkeys(names))

@@ -60,6 +60,8 @@ class ExportSource:
         config_hash: of the run's config.yaml.
         frame_seconds: from one frame to the next.
         calibration: clips of the training split, for int8.
+        development: clips of the dev split, which the layers that int8 leaves in float are chosen on; none
+            where there is no dev split beside the test split: those of the calibration serve.
         tests: clips of the test split, may be none.
         golden: clips that every artefact is compared on.
         row_stride: of a model of whole utterances the input positions a row of logits; 0: a model of clips.
@@ -80,6 +82,7 @@ class ExportSource:
     calibration: Clips
     tests: Clips
     golden: Clips
+    development: Clips | None = None
     row_stride: int = 0
     obstacles: tuple[str, ...] = ()
     candidates: np.ndarray | None = None
@@ -91,9 +94,16 @@ class ExportSource:
         """Whether the model takes samples."""
         return not self.row_stride and len(self.model.inputs[0].shape) == 2
 
-    def test_arrays(self) -> dict[str, np.ndarray]:
-        """The test clips, and what judging the answers needs, by name."""
-        return self.tests.arrays() | ({} if self.candidates is None else {"candidates": self.candidates})
+    @property
+    def development_clips(self) -> Clips:
+        """The clips that the layers left in float are chosen on: not those that judge an artefact."""
+        return (
+            self.development if self.development is not None and len(self.development) else self.calibration
+        )
+
+    def judging_arrays(self, clips: Clips) -> dict[str, np.ndarray]:
+        """Clips, and what judging the answers to them needs, by name."""
+        return clips.arrays() | ({} if self.candidates is None else {"candidates": self.candidates})
 
 
 def data_section(run: RunFolder, overrides: Sequence[str]) -> dict[str, Any]:

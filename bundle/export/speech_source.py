@@ -31,6 +31,7 @@ LONGEST_SECONDS = 8.0
 """Longer utterances are left out: all clips of a bundle have one length."""
 MOST_TESTS = 200
 CALIBRATION_UTTERANCES = 100
+DEVELOPMENT_UTTERANCES = 100
 GOLDEN_UTTERANCES = 6
 """Whole utterances have thousands of rows of logits, so fewer of them are kept than of keyword clips."""
 Gather = Callable[[Sequence[np.ndarray], Sequence[Utterance]], Clips]
@@ -72,9 +73,11 @@ def speech_source(
     try:
         tests = gather(*read(data.get("test") or data.get("dev") or [], min(most_tests, MOST_TESTS)))
         calibration = gather(*read(data.get("train") or [], calibrating))
+        dev = data.get("dev") if data.get("test") else []  # without a test list the dev list is the test
+        development = gather(*read(dev or [], DEVELOPMENT_UTTERANCES))
     except (UserError, OSError) as error:
         print(f"note: no accuracy and no int8, the recordings can't be read: {error}", file=sys.stderr)
-        tests = calibration = gather([], [])
+        tests = calibration = development = gather([], [])
     return ExportSource(
         kind="speech",
         model=model,
@@ -87,6 +90,7 @@ def speech_source(
         calibration=calibration,
         tests=tests,
         golden=tests.spread(golden) if len(tests) else gather(noise, _nothing_said(len(noise))),
+        development=development,
         row_stride=row_stride,
         obstacles=obstacles,
     )

@@ -31,6 +31,9 @@ from utils.files import write_text
 
 CALIBRATION_CALLS = 5000
 """Calls that the int8 of a stream is calibrated with; the converter keeps them all in memory."""
+_CLIPS_FOR_NOISE, _VALUES_FOR_NOISE = 50, 1_000_000
+"""At most so many calibration clips, and input values in them, order layers by their noise: the outputs of
+all layers are in memory at once."""
 _CLIPS_A_STREAM = 4  # that a calibration hears before the state is reset: both are typical of the use
 BATCH = 64
 MOST_UNROLLED = 200  # frames of a clip that a recurrent layer is written out for
@@ -53,6 +56,7 @@ class Workshop:
     _stages: dict[State, Stage] = field(default_factory=dict)
     _saved: dict[tuple[State, bool], Path] = field(default_factory=dict)
     _onnx: dict = field(default_factory=dict)
+    _development_accuracy: dict[bool, dict[str, float]] = field(default_factory=dict)
 
     def __enter__(self) -> Workshop:
         return self
@@ -115,13 +119,10 @@ class Workshop:
 
     @cached_property
     def noisiest_layers(self) -> list[tuple[str, ...]]:
-        """Layers that int8 may have to leave in float, the first ones first (see `layers_by_noise`).
-
-        None of a speech model: each attempt is another conversion and another measurement, of minutes there.
-        """
-        if self.source.kind != "keyword":
-            return []
-        return layers_by_noise(self.source.model, self.source.calibration.inputs)
+        """Layers that int8 may have to leave in float, the first ones first (see `layers_by_noise`)."""
+        clips = self.source.calibration.spread(_CLIPS_FOR_NOISE)
+        few = clips.spread(max(1, _VALUES_FOR_NOISE // max(1, clips.inputs[0].size)))
+        return layers_by_noise(self.source.model, self._inputs_of_model(few.inputs, few.lengths))
 
     def write(self, variant: Variant, path: Path, float_layers: Collection[str] = ()) -> None:
         """Make one artefact.
@@ -215,9 +216,16 @@ class Workshop:
 
     def answer(self, inputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """The source's logits for whole utterances: (N, T, …), (N,) → (N, rows, classes), with padding."""
-        names = {"features": inputs, "syllables": inputs, "lengths": lengths}
-        given = {name: names[name] for name in self.source.model.input}
-        return keras.ops.convert_to_numpy(self.source.model(given, training=False))
+        return keras.ops.convert_to_numpy(
+            self.source.model(self._inputs_of_model(inputs, lengths), training=False)
+        )
+
+    def _inputs_of_model(self, inputs: np.ndarray, lengths: np.ndarray | None) -> np.ndarray | dict:
+        """What the source model is called with: an array, or arrays by the names of its inputs."""
+        if lengths is None:
+            return inputs
+        named = {"features": inputs, "syllables": inputs, "lengths": lengths}
+        return {name: named[name] for name in self.source.model.input}
 
     def golden(self, streams: bool) -> dict[str, np.ndarray]:
         """Inputs and references of the golden clips, and the source's answers to them."""
@@ -230,18 +238,24 @@ class Workshop:
         answers = {name: self.answers(clips.inputs, name) for name in names}
         return {**clips.arrays(), **answers}
 
-    def accuracies(self, streams: bool) -> dict[str, float]:
-        """The source's own accuracy on the test clips: ``non_stream``, ``reset1``, ``reset0``."""
-        tests: Clips = self.source.tests
+    def development_accuracy(self, streams: bool) -> dict[str, float]:
+        """The source's own accuracy on the clips that float layers are chosen on; see :meth:`accuracies`."""
+        if streams not in self._development_accuracy:
+            clips = self.source.development_clips
+            self._development_accuracy[streams] = self.accuracies(clips, streams)
+        return self._development_accuracy[streams]
+
+    def accuracies(self, clips: Clips, streams: bool) -> dict[str, float]:
+        """The source's own accuracy: ``non_stream``, with ``streams`` also ``reset1`` and ``reset0``."""
         if stride := self.source.row_stride:
-            return {"non_stream": 1 - error_rate(self.answer, self.source.test_arrays(), stride)}
-        found = {"non_stream": score(self.answers(tests.inputs, "non_stream"), tests.references)}
-        stream = self._quick_stream() if streams else None
+            return {"non_stream": 1 - error_rate(self.answer, self.source.judging_arrays(clips), stride)}
+        found = {"non_stream": score(self.answers(clips.inputs, "non_stream"), clips.references)}
         for name, how in {"reset1": "reset", "reset0": "running"}.items() if streams else ():
-            answers = self.answers(tests.inputs, how, stream)
-            found[name] = score(final_answers(answers, self.delay), tests.references)
+            answers = self.answers(clips.inputs, how, self._quick_stream)
+            found[name] = score(final_answers(answers, self.delay), clips.references)
         return found
 
+    @cached_property
     def _quick_stream(self) -> Stream:
         """The source's stream in LiteRT: the same to six digits, and 50 times as quick as TensorFlow."""
         state, precision = State.EXTERNAL, Precision.FLOAT

@@ -150,6 +150,16 @@ def test_for_people_a_table_a_task(folder, capsys):
     assert "1,234" in language and "6.25 %" in language
 
 
+def test_a_table_without_the_column_to_sort_by_keeps_its_order(folder, capsys):
+    compare_runs.main([str(folder), "--sort", "speed"])  # a language run has no speed
+    speech, language = capsys.readouterr().out.split("\n\n")
+    names = [line.split()[0] for line in speech.splitlines()[1:]]
+    assert [name.rpartition("/")[2] for name in names] == ["narrow", "going_on", "wide"]
+    assert language.splitlines()[1].startswith("trigram")
+    with pytest.raises(ConfigError, match="--sort height: no such column"):
+        compare_runs.main([str(folder), "--sort", "height"])
+
+
 def test_markdown_and_transposed(folder, capsys):
     compare_runs.main([str(folder), "--task", "language", "--markdown"])
     assert (

@@ -11,6 +11,7 @@ import wave
 import xml.etree.ElementTree as ET
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -20,7 +21,7 @@ from keras import layers
 from bundle.check import measuring, verification
 from bundle.check.proof import prove
 from bundle.check.verification import Outcome, verify_bundle
-from bundle.export import build, workshop
+from bundle.export import build, float_layers, workshop
 from bundle.export.build import export_bundle
 from bundle.export.keyword_source import keyword_source
 from bundle.export.quantisation import layers_by_noise, made_by, rounding_noise
@@ -170,14 +171,47 @@ def wide_range_model(frames: int = 12, values: int = 6) -> keras.Model:
     return model
 
 
-def test_int8_that_loses_accuracy_keeps_layers_in_float_and_names_them(tmp_path, capsys):
-    source = source_of(wide_range_model())
+@pytest.mark.parametrize("kind", ["keyword", "speech"])
+def test_int8_that_loses_accuracy_keeps_layers_in_float_and_names_them(tmp_path, kind):
+    source = source_of(wide_range_model(), kind=kind)
     assert layers_by_noise(source.model, source.calibration.inputs)[0] == ("wide", "narrow")
     variants = [INT8, Variant(Format.LITERT, State.NON_STREAM, Precision.INT8), MADE[-1]]
     for made in export_bundle(source, variants, tmp_path / "bundle"):
         assert not made.problems and made.found["float_layers"] == ["wide", "narrow"]
     report = (tmp_path / "bundle" / "export.md").read_text(encoding="utf-8")
     assert "- litert stream_external int8: wide, narrow\n" in report
+
+
+def test_the_test_clips_judge_int8_and_choose_no_layers(tmp_path):
+    """Development clips on which 8 bits lose nothing, and test clips on which they are all wrong."""
+    source, variant = source_of(wide_range_model()), Variant(Format.LITERT, State.NON_STREAM, Precision.INT8)
+    with Workshop(source) as workshop:
+        workshop.write(variant, tmp_path / variant.path)
+    answers = open_artefact(tmp_path / variant.path).run(source.tests.inputs)
+    right = answers.argmax(axis=1) == source.tests.references
+    good, bad = (Clips(source.tests.inputs[rows], source.tests.references[rows]) for rows in (right, ~right))
+    assert len(good) and len(bad)
+    (made,) = export_bundle(replace(source, development=good, tests=bad), [variant], tmp_path / "bundle")
+    assert made.found["float_layers"] == [] and "100.0 points below" in made.problems[0]
+    (made,) = export_bundle(replace(source, development=bad, tests=good), [variant], tmp_path / "other")
+    assert made.found["float_layers"] == ["wide", "narrow"] and not made.problems
+
+
+def test_operations_between_layers_have_no_names_to_leave_in_float():
+    inputs = keras.Input((5, 3), name="features")
+    x = layers.Dense(4, name="first")(inputs)
+    x = keras.ops.add(x, keras.ops.square(x))
+    model = keras.Model(inputs, layers.Dense(2, name="second")(x))
+    groups = layers_by_noise(model, np.ones((2, 5, 3), np.float32))
+    assert sorted(groups) == [("first",), ("second",)]
+
+
+def test_attempts_to_keep_layers_in_float_are_few(tmp_path):
+    groups = [(f"layer_{number}", "shared") for number in range(40)]
+    attempts = list(float_layers._attempts(SimpleNamespace(noisiest_layers=groups)))
+    assert [len(names) for names in attempts] == [0, 6, 11, 21, 41]
+    assert attempts[1] == ("layer_0", "shared", "layer_1", "layer_2", "layer_3", "layer_4")
+    assert list(float_layers._attempts(SimpleNamespace(noisiest_layers=[]))) == [()]
 
 
 def test_operations_belong_to_layers_by_their_scopes():

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -58,6 +62,27 @@ def test_a_stage_runs_its_commands_in_order_and_prints_them(elsewhere, capfd):
 def test_a_failing_command_ends_the_stage_with_its_code(elsewhere, capfd, code, expected):
     assert run_stage(Stage("x", "a test", (python(code), python("print('never')")))) == expected
     assert "\nnever" not in capfd.readouterr().out
+
+
+def test_sigterm_ends_the_running_command_too(tmp_path):
+    """The command notes that it began, and that SIGTERM came to it; both processes are gone afterwards."""
+    child = (
+        "import pathlib, signal, sys, time\n"
+        "def end(number, frame): pathlib.Path('ended').touch(); sys.exit(143)\n"
+        "signal.signal(signal.SIGTERM, end); pathlib.Path('began').touch(); time.sleep(60)"
+    )
+    parent = (
+        "import sys; from pathlib import Path; import demo; demo.ROOT = Path('.'); "
+        f"sys.exit(demo.run_stage(demo.Stage('x', 'a test', ({python(child)!r},))))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", parent], cwd=tmp_path, env=environment) as process:
+        end = time.monotonic() + 60
+        while not (tmp_path / "began").is_file() and time.monotonic() < end:
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(timeout=20) == 143
+    assert (tmp_path / "ended").is_file()
 
 
 def test_a_failing_stage_ends_the_demo(elsewhere, monkeypatch, capfd):

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import shutil
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -420,6 +421,13 @@ def _cut(name: str) -> Callable[[Path], None]:
     return lambda run: (run / name).write_bytes((run / name).read_bytes()[:200])
 
 
+def _headless_checkpoint(run: Path) -> None:
+    """An array whose header is no end of a Python literal: NumPy then raises an error of the tokenizer."""
+    header = b"{'descr': (".ljust(118)
+    with zipfile.ZipFile(run / "checkpoint" / "state.npz", "w") as archive:
+        archive.writestr("state.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+
+
 def _nan_checkpoint(run: Path) -> None:
     np.savez(run / "checkpoint" / "state.npz", model_0000=np.full(3, np.nan), state=np.asarray("{}"))
 
@@ -448,6 +456,7 @@ RUN_FAULTS = {
     "cut-off weights": (_cut("best.weights.h5"), [(ERROR, "damaged-weights")]),
     "NaN weights": (_nan_weights, [(ERROR, "not-finite")]),
     "a cut-off checkpoint": (_cut("checkpoint/state.npz"), [(ERROR, "damaged-checkpoint")]),
+    "a checkpoint with a damaged header": (_headless_checkpoint, [(ERROR, "damaged-checkpoint")]),
     "a NaN checkpoint": (_nan_checkpoint, [(ERROR, "damaged-checkpoint")]),
     "a shuffled vocabulary": (
         _tokens(lambda tokens: [tokens[1], tokens[0], *tokens[2:]]),

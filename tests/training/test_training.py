@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -22,9 +23,12 @@ from model_speech.acoustic_model import load_acoustic_model
 from tests.support.scripts import load_script
 from tests.support.tiny_corpus import write_tiny_corpus
 from training.run import train_from_config
+from training.tasks import training_texts
+from training.tasks.training_texts import check_training_texts
 from utils.audio.reading import write_wav
 from utils.errors import ConfigError, RunError, TrainingError, UserError
-from utils.run_folder.run import RunFolder
+from utils.run_folder.checksum_files import file_hash
+from utils.run_folder.run import RunFolder, start_run
 
 SMALL = ("model.width=8", "model.blocks=1", "features.bins=16", "data.workers=1", "training.epochs=2")
 
@@ -246,3 +250,23 @@ def test_a_run_of_another_text_is_not_taken_for_finished(tmp_path):
         run()
     text.unlink()
     run()  # a finished run doesn't need its text
+
+
+def test_texts_that_did_not_change_are_not_read_again(tmp_path, monkeypatch):
+    text, run = tmp_path / "text.txt", RunFolder(tmp_path / "run")
+    text.write_text("我们今天去公园\n", encoding="utf-8")
+    start_run(run.path, {"task": "language"})
+    check_training_texts(run, [text])
+    run.metrics.write_text("{}", encoding="utf-8")
+    hashed = []
+    monkeypatch.setattr(training_texts, "file_hash", lambda path: hashed.append(path) or file_hash(path))
+    check_training_texts(run, [text])
+    assert hashed == []
+    os.utime(text, ns=(0, 0))  # copied, or restored from a backup
+    check_training_texts(run, [text])
+    assert hashed == [text]
+    run.record(training_texts.TEXTS, {str(text): file_hash(text)})  # as earlier versions noted it
+    check_training_texts(run, [text])
+    text.write_text("我们今天去学校\n", encoding="utf-8")
+    with pytest.raises(RunError, match="another content"):
+        check_training_texts(run, [text])

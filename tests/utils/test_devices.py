@@ -178,6 +178,16 @@ def test_running_out_of_memory_names_the_setting_to_lower(error):
         raise error
 
 
+def test_a_table_of_allocations_is_quoted_in_short():
+    error = RuntimeError("out of memory " + "block of 12 bytes " * 1000)
+    with (
+        pytest.raises(TrainingError, match=r"\(18,0\d\d characters\)") as raised,
+        memory_errors_explained("speech", SpeechConfig()),
+    ):
+        raise error
+    assert len(raised.value.what) < 250
+
+
 def test_other_errors_are_left_as_they_are():
     with pytest.raises(ValueError, match="another"), memory_errors_explained("speech", SpeechConfig()):
         raise ValueError("another")

@@ -1,0 +1,51 @@
+"""An int8 artefact asked for in; the artefact, and the layers that it keeps in float, out.
+
+The layers are chosen on development clips, so that the test clips judge an artefact that they had no part in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+from bundle.check.measuring import DEVELOPMENT_POINT, measure, verdict
+from bundle.export.workshop import Workshop
+from bundle.variants import Variant
+
+SHARES = (1 / 8, 1 / 4, 1 / 2, 1)
+"""Of the tensors between layers: what attempts after the first keep in float. Each attempt is a conversion
+and a measurement, of minutes for a speech model; so there are at most five of them."""
+
+
+def write_int8(workshop: Workshop, variant: Variant, folder: Path, development: Path) -> tuple[str, ...]:
+    """Write an int8 artefact with as few layers in float as its accuracy needs.
+
+    Args:
+        workshop: makes the artefact.
+        variant: which; its precision is int8.
+        folder: the bundle's.
+        development: .npz with the clips to choose on (:attr:`bundle.export.source.ExportSource.development_clips`).
+
+    Returns:
+        Names of the layers left in float; empty: all layers are in 8 bits. Where no attempt keeps the
+        accuracy, the names of the last one.
+
+    Raises:
+        BundleError: the artefact can't be made, or can't be run.
+    """
+    accuracy = workshop.development_accuracy(variant.streams)
+    for names in _attempts(workshop):
+        workshop.write(variant, folder / variant.path, names)
+        found, _ = measure(folder, variant, development)
+        if not verdict(variant, found, accuracy, DEVELOPMENT_POINT):
+            break
+    return names
+
+
+def _attempts(workshop: Workshop) -> Iterator[tuple[str, ...]]:
+    """Names of the layers to keep in float: none, then those around a growing share of the tensors."""
+    yield ()
+    groups = workshop.noisiest_layers
+    for count in sorted({math.ceil(share * len(groups)) for share in SHARES} - {0}):
+        yield tuple(dict.fromkeys(name for group in groups[:count] for name in group))
