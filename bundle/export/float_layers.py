@@ -25,7 +25,7 @@ def write_int8(workshop: Workshop, variant: Variant, folder: Path, development: 
         workshop: makes the artefact.
         variant: which; its precision is int8.
         folder: the bundle's.
-        development: .npz with the clips to choose on (:attr:`bundle.export.source.ExportSource.development_clips`).
+        development: .npz with the clips to choose on (`ExportSource.development_clips`).
 
     Returns:
         Names of the layers left in float; empty: all layers are in 8 bits. Where no attempt keeps the
@@ -37,7 +37,7 @@ def write_int8(workshop: Workshop, variant: Variant, folder: Path, development: 
     accuracy = workshop.development_accuracy(variant.streams)
     for names in _attempts(workshop):
         workshop.write(variant, folder / variant.path, names)
-        found, _ = measure(folder, variant, development)
+        found, _ = measure(folder, variant, development if accuracy else None)
         if not verdict(variant, found, accuracy, DEVELOPMENT_POINT):
             break
     return names

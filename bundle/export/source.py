@@ -32,6 +32,11 @@ class Clips:
     def __len__(self) -> int:
         return len(self.inputs)
 
+    @property
+    def labelled(self) -> bool:
+        """Whether it is known what is said in any of them; of noise it isn't."""
+        return bool((self.references >= 0).any())
+
     def spread(self, most: int) -> Clips:
         """At most so many of them, spread evenly: a split is sorted, its first clips are of one speaker."""
         rows = evenly(len(self), most)

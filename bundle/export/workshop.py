@@ -239,10 +239,13 @@ class Workshop:
         return {**clips.arrays(), **answers}
 
     def development_accuracy(self, streams: bool) -> dict[str, float]:
-        """The source's own accuracy on the clips that float layers are chosen on; see :meth:`accuracies`."""
+        """The source's own accuracy on the clips that float layers are chosen on; see :meth:`accuracies`.
+
+        Empty where nothing is said in them: the labels of the golden clips are then compared instead.
+        """
         if streams not in self._development_accuracy:
             clips = self.source.development_clips
-            self._development_accuracy[streams] = self.accuracies(clips, streams)
+            self._development_accuracy[streams] = self.accuracies(clips, streams) if clips.labelled else {}
         return self._development_accuracy[streams]
 
     def accuracies(self, clips: Clips, streams: bool) -> dict[str, float]:
