@@ -24,7 +24,19 @@ from tests.support.scripts import ROOT, load_script
 
 ELLIPSIS = "…"
 NAME = "NAME"  # stands for what code puts into a string
-_CODE = ("analysis", "benchmarks", "bundle", "data", "examples", "model_*", "preflight", "streaming")
+_CODE = (
+    "analysis",
+    "benchmarks",
+    "bundle",
+    "data",
+    "examples",
+    "keywords",
+    "model_*",
+    "preflight",
+    "recognition",
+    "streaming",
+    "training",
+)
 _OPERATORS = frozenset({"|", "||", "&", "&&", ";", "(", ")"})
 _REDIRECTIONS = frozenset({"<", ">", ">>", ">&", "<<"})
 _PYTHON = re.compile(r"(\S*/)?python(3(\.\d+)?)?")
