@@ -22,7 +22,7 @@ from utils.files import read_arrays
 TOLERANCE = {Precision.FLOAT: 1e-4, Precision.FLOAT16: 1e-2}
 """Largest difference of a logit, for each unit of the largest logit (at least 1): see :func:`verdict`."""
 POINT = 0.01
-"""Largest loss of accuracy of weights or arithmetic in 8 bits; one clip, where a clip is more than this."""
+"""Largest loss of accuracy of weights or arithmetic in 8 bits; one label or token, where that is more."""
 DEVELOPMENT_POINT = POINT / 2
 """The same on the clips that float layers are chosen on; less, for the test clips are other ones."""
 _ROOT = Path(__file__).parents[2]
@@ -92,7 +92,7 @@ def verdict(
         variant: the artefact.
         found: by :func:`measure`.
         source_accuracy: the source model's, if it was measured.
-        allowed_loss: of accuracy in 8 bits; one clip, where a clip is more than this.
+        allowed_loss: of accuracy in 8 bits; one label or token, where that is more than this.
     """
     problems = []
     if variant.precision in TOLERANCE:
@@ -103,7 +103,7 @@ def verdict(
                     f"differs from the source model by {difference:.2g} ({name}), allowed {allowed:.2g}"
                 )
     elif source_accuracy and "accuracy" in found:
-        allowed = max(allowed_loss, 1 / found["clips"]) + 1e-9
+        allowed = max(allowed_loss, 1 / found["references"]) + 1e-9
         for name, accuracy in found["accuracy"].items():
             if source_accuracy[name] - accuracy > allowed:
                 loss = 100 * (source_accuracy[name] - accuracy)

@@ -128,6 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows = evenly(len(tests["inputs"]), MOST_SLOW_CLIPS)
             tests = {name: values[rows] for name, values in tests.items()}
         found["accuracy"], found["clips"] = accuracies(artefact, facts, tests), len(tests["inputs"])
+        found["references"] = int((tests["references"] >= 0).sum())  # labels: one a clip, or tokens
     artefact.reset()
     found |= {
         "latency_us": latency(artefact, golden["inputs"][longest], facts["due"]),

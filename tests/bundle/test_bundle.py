@@ -112,7 +112,7 @@ FOUND = {
     "largest": 0.5,
     "agreement": 1.0,
     "accuracy": {"reset1": 0.9},
-    "clips": 500,
+    "references": 500,
 }
 
 
@@ -127,7 +127,7 @@ FOUND = {
         (Precision.FLOAT16, {"difference": {"running": 2e-2}}, r"\(running\)"),
         (Precision.INT8, {"difference": {"reset": 1.0}}, ""),
         (Precision.INT8, {"accuracy": {"reset1": 0.888}}, "1.2 points below"),
-        (Precision.INT8, {"accuracy": {"reset1": 0.86}, "clips": 25}, ""),  # one clip of 25
+        (Precision.INT8, {"accuracy": {"reset1": 0.86}, "references": 25}, ""),  # one label of 25
         (Precision.INT8, {"accuracy": {"reset1": 0.95}}, ""),
     ],
 )

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from keras import layers
 
-from bundle.check import measuring, verification
+from bundle.check import measuring, proof, verification
 from bundle.check.proof import prove
 from bundle.check.verification import Outcome, verify_bundle
 from bundle.export import build, float_layers, workshop
@@ -119,6 +119,19 @@ def test_float_artefacts_are_within_a_ten_thousandth_and_int8_within_a_point(exp
         if path.rsplit("_", 1)[1].startswith("float"):
             assert max(found["difference"].values()) <= 1e-4 * max(1, found["largest"])
         assert found.get("accuracy", {}).get("reset1", 1.0) >= 1 - 1 / 30
+
+
+def test_an_utterance_has_as_many_labels_as_tokens(exported, tmp_path):
+    """A loss of accuracy is allowed one label: of 30 clips with four tokens each one of 120."""
+    references = np.tile(np.array([1, 2, 3, 1, -1], np.int32), (30, 1))
+    inputs = np.zeros((30, 12, 6), np.float32)
+    np.savez(tmp_path / "tests.npz", inputs=inputs, references=references)
+    arguments = [str(exported), PLAIN.path, "--tests", str(tmp_path / "tests.npz")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proof, "accuracies", lambda *_: {"non_stream": 1.0})
+        proof.main([*arguments, "--result", str(tmp_path / "result.json")])
+    found = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    assert (found["clips"], found["references"]) == (30, 120)
 
 
 def test_the_golden_clips_tell_a_stream_that_forgets_from_one_that_does_not(exported):

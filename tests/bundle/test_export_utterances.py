@@ -74,6 +74,7 @@ def proven(source: ExportSource, variant: Variant, folder: Path) -> dict:
         workshop.write(variant, path)
         artefact, golden = open_artefact(path), workshop.golden(streams=False)
         found = prove(artefact, facts, golden) | {"facts": artefact.facts, "clips": len(source.tests)}
+        found["references"] = int((source.tests.references >= 0).sum())
         found["accuracy"] = accuracies(artefact, facts, source.judging_arrays(source.tests))
         return found | {"problems": verdict(variant, found, workshop.accuracies(source.tests, streams=False))}
 
