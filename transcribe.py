@@ -111,7 +111,7 @@ def _transcribe(
                     marks.add(job.target, job.audio)
             except AudioError as error:
                 failed.append(name)
-                tqdm.write(f"error: {error}", file=sys.stderr)
+                tqdm.write(error.labelled(), file=sys.stderr)
     if options.stream:
         print(recognizer.speed(), file=sys.stderr)
     return failed

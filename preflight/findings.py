@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from preflight.listings import Line, Listing
-from utils.errors import shortened
+from utils.errors import shorten
 
 ERROR, WARNING = "error", "warning"
 """An error makes the training fail or its figures worthless; a warning is worth a look."""
@@ -69,8 +69,8 @@ def apply(checks: Iterable[Check], *data: Any) -> list[Finding]:
         replace(
             finding,
             check=check_name(check),
-            item=shortened(finding.item),
-            detail=shortened(finding.detail),
+            item=shorten(finding.item),
+            detail=shorten(finding.detail),
         )
         for check in checks
         for finding in check(*data)

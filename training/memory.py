@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from utils.errors import TrainingError, shortened
+from utils.errors import TrainingError, shorten
 
 BATCH_SIZES = {
     "speech": "data.batch_frames",
@@ -49,5 +49,5 @@ def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
             f"lower {section}.{name} (now {value:,}), e.g. {section}.{name}={value // 2}, in a new run "
             "(another --run); doctor.py --machine --config RECIPE tries a step"
         )
-        reason = shortened(" ".join(str(error).split()), _LONGEST_REASON) or type(error).__name__
+        reason = shorten(" ".join(str(error).split()), _LONGEST_REASON) or type(error).__name__
         raise TrainingError(f"memory has run out ({reason})", hint=hint) from error

@@ -184,7 +184,8 @@ class _Builder:
         try:
             return schema(**arguments)
         except (TypeError, ValueError, OverflowError, ConfigError) as error:
-            raise self._error(f"'{prefix[:-1]}': {error}" if prefix else str(error)) from error
+            what, hint = (error.what, error.hint) if isinstance(error, ConfigError) else (str(error), None)
+            raise self._error(f"'{prefix[:-1]}': {what}" if prefix else what, hint) from error
 
     def value(self, kind: Any, value: Any, key: str, default: Any = None) -> Any:
         """Check one value against the type ``kind`` of its field, and convert it."""

@@ -1,4 +1,7 @@
-"""The user's mistakes: one exception family, shown as ``error: what, where, what to do``, exit code 2."""
+"""Errors that a user can correct: one exception family, printed as labelled lines, exit code 2.
+
+``error:`` says what is wrong, ``where:`` names the file, line or setting, ``hint:`` says what to do.
+"""
 
 from __future__ import annotations
 
@@ -10,44 +13,45 @@ from collections.abc import Callable
 
 from utils.stop_signals import Stopped
 
-LONGEST_WORD, LONGEST_TEXT = 300, 4000  # characters that a message quotes whole
+LONGEST_WORD, LONGEST_TEXT = 300, 4000  # characters; longer quotations are shortened
 _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
-_MORE_ROOM = "free some space, then run the same command again"
-_RIGHTS = "change the rights, or choose another place"
-# What an OSError may say that the user can put right without reading a stack trace → what to do.
-USERS_TO_MEND = {
-    errno.ENOSPC: _MORE_ROOM,
-    errno.EDQUOT: _MORE_ROOM,
-    errno.EACCES: _RIGHTS,
-    errno.EPERM: _RIGHTS,
-    errno.EROFS: "choose another place: this disk can only be read",
+_FREE_SPACE = "free some space, then run the same command again"
+_PERMISSIONS = "change the permissions, or choose another path"
+_FILE_FOR_FOLDER = "there is a file where a folder is expected: check the path"
+# Error numbers of an OSError that the user can correct, and the hint for each.
+OS_ERROR_HINTS = {
+    errno.ENOSPC: _FREE_SPACE,
+    errno.EDQUOT: _FREE_SPACE,
+    errno.EACCES: _PERMISSIONS,
+    errno.EPERM: _PERMISSIONS,
+    errno.EROFS: "choose another path: this disk is read-only",
     errno.ENOENT: "check the path",
-    errno.EEXIST: "a file stands where a folder should be: check the path",
-    errno.ENOTDIR: "a file stands where a folder should be: check the path",
-    errno.EISDIR: "a folder stands where a file should be: check the path",
+    errno.EEXIST: _FILE_FOR_FOLDER,
+    errno.ENOTDIR: _FILE_FOR_FOLDER,
+    errno.EISDIR: "there is a folder where a file is expected: check the path",
     errno.ENAMETOOLONG: "shorten the name",
 }
 
 
-def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
-    """A text as a message quotes it: of very long words and texts the beginning, the end and the length.
+def shorten(text: str, longest: int = LONGEST_TEXT) -> str:
+    """Replace the middle of very long words and texts by ``…`` and their length.
 
-    A file of another kind may hold a "word" of megabytes, which no terminal should be filled with.
+    A file of an unexpected kind may contain a "word" of megabytes; a message must not print all of it.
 
     Args:
         text: of any length.
-        longest: characters of a text that is quoted whole.
+        longest: characters from which the text itself is shortened.
     """
-    words = _LONG_WORD.sub(lambda found: _cut(found[0], LONGEST_WORD), text)
-    return _cut(words, longest) if len(words) > longest else words
+    words = _LONG_WORD.sub(lambda match: _cut_middle(match[0], LONGEST_WORD), text)
+    return _cut_middle(words, longest) if len(words) > longest else words
 
 
-def _cut(text: str, length: int) -> str:
+def _cut_middle(text: str, length: int) -> str:
     return f"{text[: length // 2]}…{text[-length // 4 :]} ({len(text):,} characters)"
 
 
 class UserError(Exception):
-    """Something that the user can put right; what it quotes is shortened.
+    """An error that the user can correct. ``str(error)`` is one line; long quotations are shortened.
 
     Args:
         what: what is wrong, with the offending value.
@@ -56,10 +60,14 @@ class UserError(Exception):
     """
 
     def __init__(self, what: str, *, where: object = None, hint: str | None = None):
-        self.what, self.where = shortened(what), where
-        self.hint = hint and shortened(hint)
-        shown_where = where and shortened(str(where))
-        super().__init__(", ".join(part for part in (self.what, shown_where, self.hint) if part))
+        self.what, self.where = shorten(what), where
+        self.hint = hint and shorten(hint)
+        self._lines = {"error": self.what, "where": where and shorten(str(where)), "hint": self.hint}
+        super().__init__(", ".join(filter(None, self._lines.values())))
+
+    def labelled(self) -> str:
+        """The message as a command prints it: one line each for ``error:``, ``where:`` and ``hint:``."""
+        return "\n".join(f"{label}: {text}" for label, text in self._lines.items() if text)
 
 
 class ConfigError(UserError):
@@ -71,7 +79,7 @@ class CorpusError(UserError):
 
 
 class AudioError(UserError):
-    """An audio file can't be read or is not usable."""
+    """An audio file can't be read, or its content is not usable."""
 
 
 class VocabularyError(UserError):
@@ -79,41 +87,42 @@ class VocabularyError(UserError):
 
 
 class RunError(UserError):
-    """A run folder is missing a part, or can't be used as asked."""
+    """A run folder is incomplete, or doesn't support the requested use."""
 
 
 class BundleError(UserError):
-    """A model can't be exported, or a part of a bundle is missing, damaged or of another model."""
+    """A model can't be exported, or a part of a bundle is missing, damaged or belongs to another model."""
 
 
 class TrainingError(UserError):
-    """Training can't go on: the loss is not finite, no utterance is left, and the like."""
+    """Training can't continue, for example because the loss is not finite or no utterance is left."""
 
 
 def run_command(main: Callable[[], int | None]) -> None:
-    """Run a script's ``main`` and exit with what it returns; 2 for a user's mistake.
+    """Run a script's ``main`` and exit with its return value, or with 2 after an error of the user.
 
-    After a signal the exit code is that of the shells: 130 for Ctrl-C, 143 for SIGTERM.
-    A full disk, a forbidden or a missing file are the user's to mend as well, and shown the same way.
+    After a signal the exit code is the one that shells use: 130 for Ctrl-C, 143 for SIGTERM.
+    A full disk, a missing file and missing permissions are reported like a :class:`UserError`.
     """
     try:
         code = main() or 0
         sys.stdout.flush()
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(error.labelled(), file=sys.stderr)
         code = 2
     except KeyboardInterrupt as error:
         stopped = error if isinstance(error, Stopped) else Stopped()
         print(stopped, file=sys.stderr)
         code = 128 + stopped.number
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`): close quietly, as other Unix tools do.
+        # The reader of our output has closed the pipe (`| head`): exit quietly, like other Unix tools.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as error:
-        if error.errno not in USERS_TO_MEND:
+        if error.errno not in OS_ERROR_HINTS:
             raise
-        where = shortened(str(error.filename or "while writing"))
-        print(f"error: {error.strerror}, {where}, {USERS_TO_MEND[error.errno]}", file=sys.stderr)
+        where = error.filename or "while writing"
+        shown = UserError(error.strerror, where=where, hint=OS_ERROR_HINTS[error.errno])
+        print(shown.labelled(), file=sys.stderr)
         code = 2
     sys.exit(code)

@@ -86,7 +86,7 @@ def _trial(folder: Path, delay: float) -> Trial:
         _wait(lambda: any(process.poll() is not None for process in processes.values()))
         refused = next(name for name, process in processes.items() if process.poll() is not None)
         holder = processes["first" if refused == "second" else "second"]
-        message = (folder / f"{refused}.txt").read_text(encoding="utf-8").strip().splitlines()[-1]
+        message = (folder / f"{refused}.txt").read_text(encoding="utf-8")
         named = processes[refused].returncode == 2 and f"(process {holder.pid} on " in message
         _wait(run.checkpoint.is_file)
         holder.kill()

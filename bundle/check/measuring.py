@@ -72,8 +72,9 @@ def measure(
         settings |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         ended = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, check=False)
         if ended.returncode or not result.is_file():
-            words = ended.stderr.strip().splitlines()[-1:] or [f"it ended with {ended.returncode}"]
-            raise BundleError(f"the artefact can't be run ({words[0][:500]})", where=variant.path)
+            lines = ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"]
+            reason = next((line for line in lines if line.startswith("error: ")), lines[-1])
+            raise BundleError(f"the artefact can't be run ({reason[:500]})", where=variant.path)
         return json.loads(result.read_text(encoding="utf-8")), read_arrays(result.with_suffix(".npz"))
 
 

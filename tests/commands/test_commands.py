@@ -95,13 +95,12 @@ def test_help_is_quick_quiet_and_shows_an_example(tmp_path, arguments):
 
 
 @pytest.mark.parametrize("arguments", NOWHERE.values(), ids=NOWHERE)
-def test_a_wrong_path_is_one_line_that_names_it(tmp_path, arguments):
+def test_a_wrong_path_is_one_message_that_names_it(tmp_path, arguments):
     done = run([argument.format(tmp=tmp_path) for argument in arguments])
     assert done.returncode == 2, done.stderr
-    lines = done.stderr.splitlines()
-    assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("error: ")
-    assert "nowhere" in lines[0] or str(tmp_path) in lines[0]
+    labels = [line.partition(": ")[0] for line in done.stderr.splitlines()]
+    assert labels[0] == "error" and labels == [one for one in ("error", "where", "hint") if one in labels]
+    assert "nowhere" in done.stderr or str(tmp_path) in done.stderr
     assert done.stdout == ""
 
 

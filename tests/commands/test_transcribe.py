@@ -144,8 +144,9 @@ def runs(speech_run: Path, language_run: Path) -> list[str]:
 def test_a_folder_with_a_broken_file(talks, runs, tmp_path, capsys):
     output = tmp_path / "out"
     assert transcribe.main([str(talks), *runs, "--format", "json", "--output", str(output)]) == 1
-    errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error:")]
-    assert len(errors) == 1 and "broken.flac" in errors[0]
+    printed = capsys.readouterr().err
+    assert printed.count("error: ") == 1
+    assert re.search(r"^error: .+\nwhere: .*broken\.flac\n", printed, re.MULTILINE)
     written = {path.relative_to(output).as_posix() for path in output.rglob("*.json")}
     assert written == {"a.wav.json", "a.mp3.json", "c.json", "deep/b.json"}
     value = json.loads((output / "deep/b.json").read_text())
@@ -355,7 +356,7 @@ def test_a_pipe_with_raw_sound(talks, runs, tmp_path, capsys, monkeypatch):
     assert (tmp_path / "stdin.txt").read_text() == expected
     _pipe(monkeypatch, b"")
     assert transcribe.main(["-", "--rate", "16000", *runs]) == 1
-    assert "there are no samples, standard input" in capsys.readouterr().err
+    assert "error: there are no samples\nwhere: standard input\n" in capsys.readouterr().err
     _pipe(monkeypatch, (talks / "a.wav").read_bytes())  # a sound file is read by its header all the same
     assert transcribe.main(["-", "--rate", "8000", *runs]) == 0
     assert capsys.readouterr().out == expected

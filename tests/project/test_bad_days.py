@@ -47,7 +47,7 @@ def expect(ended: Ended, code: int, *parts: str) -> None:
     for part in parts:
         assert re.search(part, ended.output), f"not said: {part}\n{ended.output}"
     if code == 2:
-        assert ended.output.splitlines()[-1].startswith("error: "), ended.output
+        assert re.search(r"^error: .+(\nwhere: .+)?(\nhint: .+)?\s*\Z", ended.output, re.M), ended.output
 
 
 # Damaged recordings and texts
@@ -122,7 +122,7 @@ def test_unusable_recordings_in_train(commands, damaged, tiny_runs):
         2,
         r"4 of 16 recordings are not usable",
         *UNUSABLE.values(),
-        r"failed\.tsv, put them right, or take",
+        r"failed\.tsv\nhint: put them right, or take",
     )
     kept = {path.name for path in cache.rglob("*.index.npy")}
     shutil.copytree(damaged / "wav", damaged / "broken", copy_function=os.link)
@@ -146,14 +146,15 @@ def test_unusable_recordings_in_test(commands, damaged, tiny_runs):
     expect(
         ended,
         2,
-        r"1 of 16 recordings are not there, e\.g\. \S+gone\.wav, \S+list\.tsv, prepare the corpus again",
+        r"1 of 16 recordings are not there, e\.g\. \S+gone\.wav\n"
+        r"where: \S+list\.tsv\nhint: prepare the corpus again",
     )
     broken = [one for one in read_manifest(damaged / "list.tsv") if one.id != "gone"]
     write_manifest(damaged / "odd" / "there.tsv", broken)
     expect(
         commands.run("test", *arguments, damaged / "odd" / "there.tsv"),
         2,
-        r"cut off.*cut\.wav, copy or download it again",
+        r"cut off.*\nwhere: .*cut\.wav\nhint: copy or download it again",
     )
     assert bytes_of(output) == {}
     expect(commands.run("test", *arguments, damaged / "odd" / "odd.tsv"), 0, "written: .*hypotheses")
@@ -165,12 +166,12 @@ def test_unusable_recordings_in_transcribe(commands, damaged, tiny_runs):
     output = commands.folder / "damaged_texts"
     files = [damaged / "wav", damaged / "wav" / "gone.wav", damaged / "no such file.mp3"]
     ended = commands.run("transcribe", *files, *tiny_runs.both, "--output", output)
-    said = (UNUSABLE[name].partition(": ")[2] for name in UNUSABLE)
+    messages = (UNUSABLE[name].partition(": ")[2] for name in UNUSABLE)
     expect(
         ended,
         1,
-        *said,
-        "no such audio file, .*no such file.mp3",
+        *(message.replace(", .*", "\nwhere: .*").replace("wav, ", "wav\nhint: ") for message in messages),
+        "no such audio file\nwhere: .*no such file.mp3",
         "5 of 17 files could not be transcribed: .*cut",
     )
     written = bytes_of(output)
@@ -212,7 +213,8 @@ def test_full_disk_in_prepare(commands, tiny_runs):
         expect(
             ended,
             2,
-            r"No space left on device, \S+/out/train\.tsv, free some space, then run the same command",
+            r"No space left on device\nwhere: \S+/out/train\.tsv\n"
+            "hint: free some space, then run the same command",
         )
         assert bytes_of(disk.path) == {} and temporary_files(disk.path) == []
         disk.free(200)
@@ -229,7 +231,8 @@ def test_full_disk_in_train(commands, tiny_runs):
         for kilobytes, file in ((8, r"\S+"), (150, r"\S+state\.npz"), (600, r"best\.weights\.h5")):
             disk.free(kilobytes)
             ended = commands.run("train", *arguments)
-            expect(ended, 2, rf"No space left on device, {re.escape(str(run.path))}/{file}, free some space")
+            place = rf"where: {re.escape(str(run.path))}/{file}"
+            expect(ended, 2, rf"No space left on device\n{place}\nhint: free some space")
             check_run_is_whole(run)
             assert temporary_files(disk.path) == [] and not run.metrics.exists()
         assert run.checkpoint.exists() and not run.best_weights.exists()
@@ -243,12 +246,14 @@ def test_full_disk_in_test_and_transcribe(commands, tiny_runs):
     with small_disk(commands.folder / "disk_of_results", 16) as disk:
         results = ["speech", tiny_runs.speech, "--output", disk.path / "results"]
         ended = commands.run("test", *results)
-        expect(ended, 2, r"No space left on device, \S+results\.json, free some space")
+        expect(ended, 2, r"No space left on device\nwhere: \S+results\.json\nhint: free some space")
         assert "T02_010" not in ended.output  # told before the work
         texts = [tiny_runs.utterances[0].audio.parent, *tiny_runs.both, "--format", "textgrid"]
         texts += ["--output", disk.path / "texts"]
         expect(
-            commands.run("transcribe", *texts), 2, r"No space left on device, \S+\.TextGrid, free some space"
+            commands.run("transcribe", *texts),
+            2,
+            r"No space left on device\nwhere: \S+\.TextGrid\nhint: free some space",
         )
         early = bytes_of(disk.path)
         assert 0 < len(early) < 14 and temporary_files(disk.path) == []
@@ -268,7 +273,7 @@ def test_read_only_disk(commands, tiny_runs):
         (disk.path / "begun").mkdir()
         shutil.copy(tiny_runs.speech / "config.yaml", disk.path / "begun")
         disk.read_only()
-        remedy = r"Read-only file system, {}, choose another place: this disk can only be read"
+        remedy = r"Read-only file system\nwhere: {}\nhint: choose another path: this disk is read-only"
         new = tiny_runs.training(disk.path / "new", commands.folder / "tiny" / "features")
         recording = tiny_runs.utterances[0].audio
         few = write(commands.folder / "few" / "train.tsv", f"{HEADER}a\t{recording}\t1\ts\tma1\t妈\n").parent

@@ -1,4 +1,4 @@
-"""A user's mistake ends in one line and exit code 2; a programmer's keeps its stack trace."""
+"""A user's mistake ends in labelled lines and exit code 2; a programmer's keeps its stack trace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from preflight.findings import Finding, apply, format_findings
 from utils import errors
-from utils.errors import ConfigError, UserError, run_command, shortened
+from utils.errors import ConfigError, UserError, run_command, shorten
 from utils.stop_signals import Stopped
 
 
@@ -33,23 +33,24 @@ def test_the_exit_code_is_what_main_returns(returned, code):
     assert exit_code(lambda: returned) == code
 
 
-def test_a_users_mistake_is_one_line_on_stderr(capsys):
+def test_a_users_mistake_is_three_labelled_lines_on_stderr(capsys):
     assert exit_code(raising(ConfigError("no such file", where="a.yaml", hint="try b.yaml"))) == 2
     shown = capsys.readouterr()
-    assert shown.err == "error: no such file, a.yaml, try b.yaml\n"
+    assert shown.err == "error: no such file\nwhere: a.yaml\nhint: try b.yaml\n"
     assert shown.out == ""
 
 
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("given", "text", "labelled"),
     [
-        ({}, "what"),
-        ({"where": "there"}, "what, there"),
-        ({"hint": "do this"}, "what, do this"),
+        ({}, "what", "error: what"),
+        ({"where": "there"}, "what, there", "error: what\nwhere: there"),
+        ({"hint": "do this"}, "what, do this", "error: what\nhint: do this"),
     ],
 )
-def test_where_and_hint_may_be_left_out(given, text):
-    assert str(UserError("what", **given)) == text
+def test_where_and_hint_may_be_left_out(given, text, labelled):
+    error = UserError("what", **given)
+    assert (str(error), error.labelled()) == (text, labelled)
 
 
 def test_ctrl_c_ends_without_a_stack_trace(capsys):
@@ -65,11 +66,13 @@ def test_sigterm_is_reported_by_its_name_and_the_exit_code_of_the_shells(capsys)
 def test_a_full_disk_and_a_forbidden_file_are_the_users_to_mend(capsys):
     assert exit_code(raising(OSError(errno.ENOSPC, "No space left on device"))) == 2
     assert capsys.readouterr().err == (
-        "error: No space left on device, while writing, free some space, then run the same command again\n"
+        "error: No space left on device\n"
+        "where: while writing\n"
+        "hint: free some space, then run the same command again\n"
     )
     assert exit_code(raising(PermissionError(errno.EACCES, "Permission denied", "/x"))) == 2
     assert capsys.readouterr().err == (
-        "error: Permission denied, /x, change the rights, or choose another place\n"
+        "error: Permission denied\nwhere: /x\nhint: change the permissions, or choose another path\n"
     )
 
 
@@ -99,13 +102,14 @@ def test_a_reader_that_goes_away_is_no_error(lines):
 def test_a_message_never_echoes_megabytes(part, quoted):
     error = UserError(**{"what": "wrong", part: f"'{quoted}' is not pinyin"})
     assert len(str(error)) < 5_000 and " characters)" in str(error)
+    assert len(error.labelled()) < 5_000
     assert quoted[:100].strip() in str(error)
     assert len(error.what) < 5_000  # which other messages quote
 
 
 def test_usual_words_are_quoted_whole():
     text = f"'{'a' * 290}' {' '.join(['word'] * 700)}"
-    assert shortened(text) == text
+    assert shorten(text) == text
 
 
 def test_findings_quote_no_megabytes():

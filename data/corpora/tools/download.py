@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from utils.errors import USERS_TO_MEND, CorpusError
+from utils.errors import OS_ERROR_HINTS, CorpusError
 
 _CHUNK = 1 << 20  # bytes
 _TIMEOUT = 60  # seconds without a byte
@@ -179,7 +179,7 @@ def _write(file: FileIO, chunk: bytes) -> None:
 
 def _disk_error(path: Path, error: OSError) -> CorpusError:
     what = f"can't write to the disk of '{path.parent}' ({error.strerror or error})"
-    return CorpusError(what, where=path, hint=USERS_TO_MEND.get(error.errno, "check the disk"))
+    return CorpusError(what, where=path, hint=OS_ERROR_HINTS.get(error.errno, "check the disk"))
 
 
 def _check_size(url: str, total: int, size: int) -> None:

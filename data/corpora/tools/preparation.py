@@ -19,7 +19,7 @@ from tqdm import tqdm
 from data.corpora.tools.summary import summarise
 from data.manifest import REJECTED, Utterance, write_manifest
 from utils.audio.reading import SAMPLE_RATE, seconds_and_rate
-from utils.errors import AudioError, CorpusError, shortened
+from utils.errors import AudioError, CorpusError, shorten
 from utils.files import remove_left_over, write_json, write_text
 from utils.mandarin.pinyin import NAME_DOTS, is_hanzi, is_syllable, normalise_syllable
 from utils.processes import thread_pool
@@ -223,7 +223,7 @@ def _write(
         write_manifest(output / f"{name}.tsv", utterances)
     lines = ["split\tid\treason\tdetail"]
     for candidate, problem in rejected:
-        fields = (candidate.split, candidate.id, problem.reason, shortened(problem.detail))
+        fields = (candidate.split, candidate.id, problem.reason, shorten(problem.detail))
         lines.append("\t".join(" ".join(field.split()) for field in fields))
     write_text(output / REJECTED, "\n".join(lines) + "\n")
     write_json(output / "summary.json", summary)
