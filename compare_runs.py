@@ -9,8 +9,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from analysis.runs.run_table import Column, check_column, run_columns, sorted_runs
-from analysis.runs.summaries import RunFacts, find_runs, read_run
-from analysis.runs.text_table import csv_table, markdown_table, text_table
+from analysis.runs.summaries import RunSummary, find_runs, read_run
+from analysis.text_table import csv_table, markdown_table, text_table
 from utils.errors import RunError, run_command
 
 LONGEST_CELL = 60  # characters in the terminal; CSV and Markdown have everything
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("\n".join(parts), end="")
 
 
-def _columns(runs: list[RunFacts], options: argparse.Namespace) -> list[Column]:
+def _columns(runs: list[RunSummary], options: argparse.Namespace) -> list[Column]:
     columns = run_columns(runs, options.folder)
     if options.sort:
         runs = sorted_runs(runs, columns, options.sort, options.descending)

@@ -13,19 +13,28 @@ from typing import Any
 from rich.console import Console
 from tqdm import tqdm
 
-from analysis.errors.explanation import listened, outcome_of, with_gold_hanzi, with_language_scores
+from analysis.errors.explanation import listened, utterance_result, with_gold_hanzi, with_language_scores
 from analysis.errors.oracles import gold_counts
 from analysis.inputs.training_texts import Training, count_seen, read_training
+from analysis.inputs.utterance_results import (
+    HANZI,
+    KEYWORD,
+    LANGUAGE,
+    PIPELINE,
+    SPEECH,
+    SYLLABLES,
+    SystemOutput,
+    UtteranceResult,
+)
 from analysis.keyword.report import keyword_tables, recording_table, write_keyword_report
 from analysis.keyword.scores import decisions_of, decisions_tsv, keyword_results
 from analysis.page.evidence import WORST_SHOWN, Evidence
 from analysis.page.report import write_report_page
-from analysis.results.collect import SystemOutput, gather_facts
-from analysis.results.files import write_facts
+from analysis.results.collect import collect_results
+from analysis.results.files import write_results
 from analysis.results.results import REPORTED
 from analysis.results.scores import TASK_LEVELS, hypotheses_tsv, score, score_distinct
 from analysis.results.test_tables import print_results
-from analysis.results.utterance_results import HANZI, KEYWORD, LANGUAGE, PIPELINE, SPEECH, SYLLABLES, Outcome
 from data.evaluation_lists import lists_of_split, read_test_transcripts, read_test_utterances
 from data.manifest import Utterance
 from model_language.vocabulary.symbols import Symbols
@@ -77,17 +86,10 @@ For keyword: accuracy, precision, recall and F1 of each word, and which is taken
 
 @dataclass(frozen=True)
 class Tested:
-    """What a test gave.
-
-    Attributes:
-        results: its figures, for ``results.json``.
-        outcomes: of every utterance.
-        training: what is known of the models.
-        recognizer: what listened; None where nobody did.
-    """
+    """Figures for ``results.json``, results by utterance, the training texts and what recognised."""
 
     results: dict[str, Any]
-    outcomes: list[Outcome]
+    utterances: list[UtteranceResult]
     training: Known
     recognizer: Any = None
 
@@ -111,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             console.width = 110
         print_results(results, console)
     # After the printing: a disk that is full by now loses nothing.
-    written = _write_results(options, results, "hypotheses.tsv", hypotheses_tsv(tested.outcomes))
+    written = _write_results(options, results, "hypotheses.tsv", hypotheses_tsv(tested.utterances))
     if options.report:
         written += _report(options, tested)
     if not options.json:
@@ -170,8 +172,8 @@ def _test_keyword(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace, tested: Tested) -> list[Path]:
     """Write a report: the page and the facts; returns its files."""
     settings = {name: value for name, value in tested.results.items() if name in REPORTED}
-    facts = gather_facts(
-        systems=[SystemOutput(options.task, tested.outcomes)],
+    facts = collect_results(
+        systems=[SystemOutput(options.task, tested.utterances)],
         levels=TASK_LEVELS[options.task],
         task=options.task,
         title=f"{options.task} on {tested.results['split']}",
@@ -179,7 +181,7 @@ def _report(options: argparse.Namespace, tested: Tested) -> list[Path]:
         settings=settings,
     )
     page = write_report_page(options.report, facts, _evidence(options, tested))
-    return [page, *write_facts(options.report, facts)]
+    return [page, *write_results(options.report, facts)]
 
 
 def _evidence(options: argparse.Namespace, tested: Tested) -> dict[str, Evidence]:
@@ -187,12 +189,12 @@ def _evidence(options: argparse.Namespace, tested: Tested) -> dict[str, Evidence
     recognizer = tested.recognizer
     if recognizer is None:
         return {}
-    from analysis.page.collect_evidence import gather_evidence  # here: matplotlib takes its time
+    from analysis.page.collect_evidence import collect_evidence  # here: matplotlib takes its time
 
-    def inspect(outcome: Outcome) -> Inspection | None:
+    def inspect(outcome: UtteranceResult) -> Inspection | None:
         return recognizer.inspect(read_audio(outcome.audio, recognizer.sample_rate))
 
-    return gather_evidence(tested.outcomes, TASK_LEVELS[options.task][-1], inspect, options.examples)
+    return collect_evidence(tested.utterances, TASK_LEVELS[options.task][-1], inspect, options.examples)
 
 
 def _test_speech(options: argparse.Namespace) -> Tested:
@@ -220,7 +222,7 @@ def _test_language(options: argparse.Namespace) -> Tested:
     converter = load_converter(run.path, options.words)
     hanzi = converter.convert([one.pinyin for one in transcripts])
     outcomes = [
-        Outcome(one.id, "", 0.0, one.pinyin, one.pinyin, one.hanzi, output, gold_hanzi=output)
+        UtteranceResult(one.id, "", 0.0, one.pinyin, one.pinyin, one.hanzi, output, gold_hanzi=output)
         for one, output in zip(transcripts, hanzi, strict=True)
     ]
     if options.report and not options.words:  # their scores leave out what such words earn
@@ -276,14 +278,14 @@ def _recognizer(options: argparse.Namespace, run: RunFolder, converter: Any = No
 
 def _recognise(
     recognizer: Any, utterances: list[Utterance], explained: bool
-) -> tuple[list[Outcome], dict[str, float]]:
+) -> tuple[list[UtteranceResult], dict[str, float]]:
     """Recognise all; the time includes reading the audio and the features, not the loading of the models."""
     sources = ((one.id, one.audio) for one in utterances)
     began = time.perf_counter()
     recognised = list(tqdm(recognizer.recognise(sources), total=len(utterances), unit="utt", disable=None))
     seconds = time.perf_counter() - began
     audio_seconds = sum(one.seconds for one in recognised)
-    outcomes = [outcome_of(*pair) for pair in zip(utterances, recognised, strict=True)]
+    outcomes = [utterance_result(*pair) for pair in zip(utterances, recognised, strict=True)]
     if explained:
         shown = tqdm(outcomes, "noise and search", unit="utt", disable=None)
         outcomes = [listened(one, recognizer) for one in shown]
@@ -295,7 +297,7 @@ def _results(
     options: argparse.Namespace,
     task: str,
     manifests: list[Path],
-    outcomes: list[Outcome],
+    outcomes: list[UtteranceResult],
     training: Known,
     **facts: Any,
 ) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from analysis.inputs.hypothesis_files import read_systems
 from analysis.inputs.normalisation import ALL, DEFAULT_RULES, NONE, RULES, rules_of
 from analysis.inputs.text_files import read_listing, with_speakers
 from analysis.inputs.training_texts import read_training
+from analysis.inputs.utterance_results import LEVELS
 from analysis.page.report import write_report_page
-from analysis.results.collect import gather_facts
-from analysis.results.files import write_facts
-from analysis.results.results import Facts
-from analysis.results.terminal import print_facts
-from analysis.results.utterance_results import LEVELS
+from analysis.results.collect import collect_results
+from analysis.results.files import write_results
+from analysis.results.results import Results
+from analysis.results.terminal import print_results_report
 from utils.errors import ConfigError, run_command
 
 DELETED, LEFT_OUT = "deleted", "left-out"
@@ -40,14 +40,14 @@ Of several hypotheses, each is compared with the first: difference with its inte
 Normalisation ({", ".join(RULES)}): width: full-width forms; traditional: to simplified characters (needs
 OpenCC); digits: 120 → 一百二十; punctuation; case. How many lines each concerns is always reported.
 
-Writes report.html (a page to be opened in a browser; needs nothing else), facts.json and CSV files.
+Writes report.html (a page to be opened in a browser; needs nothing else), report.json and CSV files.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line, print the tables, write the page, facts.json and the CSV files."""
+    """Parse the command line, print the tables, write the page, report.json and the CSV files."""
     options = _parser().parse_args(arguments)
-    facts = report_files(
+    results = report_files(
         reference=options.reference,
         hypotheses=options.hypothesis,
         rules=rules_of(options.normalise),
@@ -58,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console()
     if not console.is_terminal:
         console.width = 110
-    print_facts(facts, console)
-    written = [write_report_page(options.output, facts), *write_facts(options.output, facts)]
+    print_results_report(results, console)
+    written = [write_report_page(options.output, results), *write_results(options.output, results)]
     print(f"written: {', '.join(map(str, written))}")
     return 0
 
@@ -71,8 +71,8 @@ def report_files(
     leave_out: bool = False,
     speakers: Path | None = None,
     training: Sequence[Path] = (),
-) -> Facts:
-    """All facts of hypothesis files.
+) -> Results:
+    """All results of hypothesis files.
 
     Args:
         reference, hypotheses: files of ``id text`` (:mod:`analysis.inputs.text_files`).
@@ -92,7 +92,7 @@ def report_files(
         truth = with_speakers(truth, speakers)
     files = read_systems(truth, hypotheses, rules, leave_out)
     known = read_training(training)
-    return gather_facts(
+    return collect_results(
         systems=files.systems,
         levels=files.levels,
         task="files",

@@ -29,7 +29,7 @@ from analysis.keyword.detection_report import write_detection_report
 from analysis.keyword.detections import match
 from analysis.keyword.wake_word_report import (
     SYNTHETIC,
-    WakeWordFacts,
+    WakeWordResults,
     report_text,
     summary_lines,
     warnings_of,
@@ -221,7 +221,7 @@ def _calibrate(
     return _finish(request, facts, bundle)
 
 
-def _finish(request: Request, facts: WakeWordFacts, bundle: Path) -> list[str]:
+def _finish(request: Request, facts: WakeWordResults, bundle: Path) -> list[str]:
     """Write the report; the bundle gets its name last but for the note that all is done."""
     final = request.output / "export"
     command = f"python listen.py --model {final} --microphone"
@@ -241,12 +241,12 @@ def _facts(
     bundle: Path,
     listener: Listener,
     found: Calibration,
-) -> WakeWordFacts:
+) -> WakeWordResults:
     word = request.word
     exported = json.loads((bundle / "export.json").read_text(encoding="utf-8"))
     (artefact,) = exported["artefacts"].values()
     matched = match(found.heard, found.said_only(word.hanzi))
-    return WakeWordFacts(
+    return WakeWordResults(
         word=word.hanzi,
         pinyin=" ".join(word.syllables),
         forms=[" ".join(form) for form in word.forms],

@@ -96,11 +96,6 @@ def align_example(sentence: Sentence) -> Example:
     return Example(sentence.id, sentence.errors, tuple(_cell(pair, sentence) for pair in pairs))
 
 
-def with_tone_mark(syllable: str) -> str:
-    """``zhong1`` → ``zhōng``, ``nv3`` → ``nǚ``, ``de5`` → ``de``."""
-    return to_tone(syllable)
-
-
 def _sentence(row: dict[str, str]) -> Sentence:
     name, said, heard, said_hanzi, heard_hanzi = (row[column] for column in TEXTS)
     errors = int(row["hanzi_errors"] if said_hanzi and heard_hanzi else row["syllable_errors"])
@@ -117,9 +112,9 @@ def _cell(pair: Pair, sentence: Sentence) -> Cell:
     kind = RIGHT if said == heard or not heard else MISWRITTEN
     return Cell(
         said_hanzi=said,
-        said_pinyin=with_tone_mark(pair.reference or ""),
+        said_pinyin=to_tone(pair.reference or ""),
         heard_hanzi=heard,
-        heard_pinyin=with_tone_mark(pair.hypothesis or ""),
+        heard_pinyin=to_tone(pair.hypothesis or ""),
         kind=kind if pair.right else MISHEARD,
     )
 

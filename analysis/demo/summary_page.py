@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.demo.examples import Sentence, align_example, choose_examples, read_hypotheses, with_tone_mark
+from pypinyin.contrib.tone_convert import to_tone
+
+from analysis.demo.curves import Curve, draw_curve
+from analysis.demo.examples import Sentence, align_example, choose_examples, read_hypotheses
 from analysis.errors.attribution import ACOUSTIC, LANGUAGE, REPAIRED
 from analysis.page.data_urls import recording_address
 from analysis.page.rendering import page_environment
-from analysis.runs.curves import Curve, draw_curve
 from analysis.runs.history import read_history
 from data.manifest import read_manifest
 from utils.errors import RunError
@@ -156,8 +158,7 @@ def _tables(types: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _confusions(types: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The most frequent confusions, of syllables (with tone marks) and then of hanzi."""
     syllables = [
-        (with_tone_mark(said), with_tone_mark(heard), count)
-        for said, heard, count in types.get("syllable_confusions", [])
+        (to_tone(said), to_tone(heard), count) for said, heard, count in types.get("syllable_confusions", [])
     ]
     shown = syllables[:CONFUSIONS_SHOWN] + types.get("hanzi_confusions", [])[:CONFUSIONS_SHOWN]
     return [

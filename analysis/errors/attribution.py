@@ -34,7 +34,7 @@ from functools import lru_cache
 
 from analysis.errors.alignment import Pair
 from analysis.errors.phonology import readings
-from analysis.results.utterance_results import Outcome, Scores, as_tokens
+from analysis.inputs.utterance_results import Scores, UtteranceResult, as_tokens
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import hanzi_to_pinyin
 from utils.mandarin.syllable_distance import NEUTRAL, parts
@@ -56,23 +56,23 @@ class Blame:
         missed_speech, missed_language: the stage's search missed the reference.
     """
 
-    outcome: Outcome
+    utterance: UtteranceResult
     gold_right: tuple[bool, ...]
     missed_speech: bool
     missed_language: bool
 
 
-def blame_of(outcome: Outcome) -> Blame:
+def blame_of(utterance: UtteranceResult) -> Blame:
     """Gather what is known of an utterance with hanzi on both sides."""
     gold: tuple[bool, ...] = ()
-    reference, written = as_tokens(outcome.reference_hanzi), as_tokens(outcome.gold_hanzi)
+    reference, written = as_tokens(utterance.reference_hanzi), as_tokens(utterance.gold_hanzi)
     if len(written) == len(reference):
         gold = tuple(a == b for a, b in zip(reference, written, strict=True))
     return Blame(
-        outcome=outcome,
+        utterance=utterance,
         gold_right=gold,
-        missed_speech=_missed(outcome.speech_scores),
-        missed_language=_missed(outcome.language_scores),
+        missed_speech=_missed(utterance.speech_scores),
+        missed_language=_missed(utterance.language_scores),
     )
 
 
@@ -83,8 +83,8 @@ def attribute(pair: Pair, blame: Blame) -> str | None:
         pair: of the alignment of an utterance's hanzi; both sides have one hanzi a syllable.
         blame: of this utterance.
     """
-    said = _at(blame.outcome.reference_pinyin, pair.reference_position)
-    heard = _at(blame.outcome.pinyin, pair.hypothesis_position)
+    said = _at(blame.utterance.reference_pinyin, pair.reference_position)
+    heard = _at(blame.utterance.pinyin, pair.hypothesis_position)
     if pair.right:
         return None if said == heard else REPAIRED
     if _is_label(pair, said, heard, blame):
@@ -137,8 +137,8 @@ def _is_label(pair: Pair, said: str, heard: str, blame: Blame) -> bool:
         return False
     if said == heard:
         return not is_plausible(pair.reference or "", said)
-    outcome = blame.outcome
-    spoken = outcome.spoken_pinyin or citation("".join(outcome.reference_hanzi))
+    utterance = blame.utterance
+    spoken = utterance.spoken_pinyin or citation("".join(utterance.reference_hanzi))
     return _at(spoken, pair.reference_position) == heard
 
 

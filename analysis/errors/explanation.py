@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from analysis.inputs.noise import signal_to_noise
-from analysis.results.utterance_results import Outcome, Scores
+from analysis.inputs.utterance_results import Scores, UtteranceResult
 from data.manifest import Utterance
 from utils.audio.reading import read_audio
 from utils.hypotheses.recognition import Recognition
@@ -34,9 +34,9 @@ class HanziScorer(Protocol):
         """Log-probabilities of given hanzi for given syllables; -inf for what can't be written."""
 
 
-def outcome_of(utterance: Utterance, output: Recognition) -> Outcome:
+def utterance_result(utterance: Utterance, output: Recognition) -> UtteranceResult:
     """What was recognised beside what was said."""
-    return Outcome(
+    return UtteranceResult(
         id=utterance.id,
         speaker=utterance.speaker,
         seconds=output.seconds,
@@ -51,7 +51,7 @@ def outcome_of(utterance: Utterance, output: Recognition) -> Outcome:
     )
 
 
-def listened(outcome: Outcome, scorer: SpeechScorer) -> Outcome:
+def listened(outcome: UtteranceResult, scorer: SpeechScorer) -> UtteranceResult:
     """Add what only the recording tells: its noise and, where the output is wrong, how truth and it score.
 
     Raises:
@@ -67,13 +67,13 @@ def listened(outcome: Outcome, scorer: SpeechScorer) -> Outcome:
     )
 
 
-def with_gold_hanzi(outcomes: Iterable[Outcome], hanzi: Iterable[str]) -> list[Outcome]:
+def with_gold_hanzi(outcomes: Iterable[UtteranceResult], hanzi: Iterable[str]) -> list[UtteranceResult]:
     """Add what the second stage writes for the true syllables."""
     pairs = zip(outcomes, hanzi, strict=True)
     return [dataclasses.replace(outcome, gold_hanzi=output) for outcome, output in pairs]
 
 
-def with_language_scores(outcomes: Sequence[Outcome], scorer: HanziScorer) -> list[Outcome]:
+def with_language_scores(outcomes: Sequence[UtteranceResult], scorer: HanziScorer) -> list[UtteranceResult]:
     """Add how the second stage rates the true hanzi and its own, both for the true syllables.
 
     Args:

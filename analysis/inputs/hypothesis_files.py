@@ -20,11 +20,26 @@ from analysis.inputs.text_files import (
     tokens,
     with_ids_of,
 )
-from analysis.results.collect import SystemOutput
-from analysis.results.results import Normalisation
-from analysis.results.utterance_results import HANZI, SYLLABLES, Outcome
+from analysis.inputs.utterance_results import HANZI, SYLLABLES, SystemOutput, UtteranceResult
 
 NOTHING = Line()
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """What a rule of normalisation would change.
+
+    Attributes:
+        rule: its name.
+        applied: whether it was.
+        lines: by file, in how many lines there is something for it to do.
+        errors_otherwise: hanzi errors of each system, had it been the other way; None where it can't be told.
+    """
+
+    rule: str
+    applied: bool
+    lines: dict[str, int]
+    errors_otherwise: dict[str, int | None]
 
 
 @dataclass(frozen=True)
@@ -74,11 +89,11 @@ def read_systems(
     names = system_names([file.path for file in files])
     systems = []
     for name, file in zip(names, files, strict=True):
-        outcomes = [
+        utterances = [
             _outcome(one, reference.lines[one], said, _tokens(file, one, levels, rules))
             for one, said in zip(tqdm(ids, name, disable=None, leave=False), truth, strict=True)
         ]
-        systems.append(SystemOutput(name, outcomes, automatic=SYLLABLES not in file.levels))
+        systems.append(SystemOutput(name, utterances, automatic=SYLLABLES not in file.levels))
     normalisation = _normalisation(reference, files, names, ids, rules) if hanzi else []
     return HypothesisFiles(tuple(systems), levels, tuple(problems), tuple(normalisation))
 
@@ -107,8 +122,8 @@ def _outcome(
     line: Line,
     said: tuple[tuple[str, ...], tuple[str, ...]],
     heard: tuple[tuple[str, ...], tuple[str, ...]],
-) -> Outcome:
-    return Outcome(
+) -> UtteranceResult:
+    return UtteranceResult(
         id=name,
         speaker=line.speaker,
         seconds=line.seconds,

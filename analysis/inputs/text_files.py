@@ -20,7 +20,7 @@ from analysis.inputs.normalisation import (
     pinyin_tokens,
 )
 from analysis.inputs.transcript_files import CTM, SUBTITLES, TranscriptFile, read_transcript_file
-from analysis.results.utterance_results import HANZI, SYLLABLES
+from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from data.manifest import COLUMNS, check_header, read_manifest, read_rows
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import tone_of

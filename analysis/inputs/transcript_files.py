@@ -192,5 +192,5 @@ def _refuse_figures(path: Path, found: Mapping[str, Any]) -> None:
         what = "the results.json of test.py (figures, not hypotheses)"
         raise _unreadable(path, what, "give the hypotheses.tsv beside it")
     if "systems" in found and "version" in found:
-        what = "the facts.json of a report"
+        what = "the report.json of a report"
         raise _unreadable(path, what, "give the files that the report was made of")

@@ -1,4 +1,4 @@
-"""Two systems' examined outputs for the same utterances in; which is better and how surely, out.
+"""Two systems' aligned outputs for the same utterances in; which is better and how surely, out.
 
 The matched-pairs sentence-segment test is MAPSSWE: Gillick and Cox, "Some statistical issues in the
 comparison of speech recognition algorithms", ICASSP 1989; as NIST made it: Pallett, Fisher and Fiscus, "Tools
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.errors.align_all import Examined, Place
+from analysis.errors.align_all import AlignedToken, AlignedUtterance
+from analysis.inputs.utterance_results import SYLLABLES, as_text, resampled_by, tokens_of
 from analysis.intervals.bootstrap import difference_interval
-from analysis.results.utterance_results import SYLLABLES, as_text, resampled_by, tokens_of
 from utils.errors import CorpusError
 from utils.metrics import total
 
@@ -90,8 +90,8 @@ class Comparison:
 
 
 def compare(
-    one: Sequence[Examined],
-    other: Sequence[Examined],
+    one: Sequence[AlignedUtterance],
+    other: Sequence[AlignedUtterance],
     level: str,
     systems: tuple[str, str],
     samples: int = 1000,
@@ -108,17 +108,20 @@ def compare(
         CorpusError: the utterances or their references differ.
     """
     for a, b in zip(one, other, strict=True):
-        if (a.outcome.id, tokens_of(a.outcome, level)[0]) != (b.outcome.id, tokens_of(b.outcome, level)[0]):
-            what = f"two systems tested on different references: {a.outcome.id}, {b.outcome.id}"
+        if (a.utterance.id, tokens_of(a.utterance, level)[0]) != (
+            b.utterance.id,
+            tokens_of(b.utterance, level)[0],
+        ):
+            what = f"two systems tested on different references: {a.utterance.id}, {b.utterance.id}"
             raise CorpusError(what, hint="test both on the same list")
     counts = [each.counts(level) for each in one], [each.counts(level) for each in other]
-    outcomes = [each.outcome for each in one]
-    group_of, unit = resampled_by([*outcomes, *(each.outcome for each in other)])
-    interval = difference_interval(*counts, list(map(group_of, outcomes)), unit, samples=samples)
+    utterances = [each.utterance for each in one]
+    group_of, unit = resampled_by([*utterances, *(each.utterance for each in other)])
+    interval = difference_interval(*counts, list(map(group_of, utterances)), unit, samples=samples)
     rates = total(counts[0]).rate, total(counts[1]).rate
     gains = [a.errors - b.errors for a, b in zip(*counts, strict=True)]
     pairs = list(zip(one, other, strict=True))
-    kinds = [Counter(p.kind for each in side for p in each.places(level) if p.kind) for side in (one, other)]
+    kinds = [Counter(p.kind for each in side for p in each.tokens(level) if p.kind) for side in (one, other)]
     changes = [_change(a, b, level, gain) for (a, b), gain in zip(pairs, gains, strict=True) if gain]
     changes.sort(key=lambda change: (change.errors[1] - change.errors[0], change.id))
     return Comparison(
@@ -130,7 +133,7 @@ def compare(
         high=interval.high,
         unit=interval.unit,
         matched_pairs=matched_pairs_test(
-            [segment for a, b in pairs for segment in error_segments(a.places(level), b.places(level))]
+            [segment for a, b in pairs for segment in error_segments(a.tokens(level), b.tokens(level))]
         ),
         utterances={
             "better": sum(gain > 0 for gain in gains),
@@ -144,7 +147,7 @@ def compare(
     )
 
 
-def error_segments(one: Sequence[Place], other: Sequence[Place]) -> list[tuple[int, int]]:
+def error_segments(one: Sequence[AlignedToken], other: Sequence[AlignedToken]) -> list[tuple[int, int]]:
     """(errors of one, errors of the other) in each segment of an utterance that has any.
 
     A segment ends where both have two tokens in a row right and none inserted between them; the utterance's
@@ -184,7 +187,7 @@ def matched_pairs_test(segments: Sequence[tuple[int, int]]) -> MatchedPairs:
     return MatchedPairs(count, mean, deviation, statistic, math.erfc(abs(statistic) / math.sqrt(2)))
 
 
-def _errors_by_token(places: Sequence[Place]) -> tuple[list[int], list[int]]:
+def _errors_by_token(places: Sequence[AlignedToken]) -> tuple[list[int], list[int]]:
     """Insertions before each reference token and after the last; whether the token is wrong (0 after it)."""
     inserted, wrong = [0], []
     for place in places:
@@ -196,10 +199,10 @@ def _errors_by_token(places: Sequence[Place]) -> tuple[list[int], list[int]]:
     return inserted, [*wrong, 0]
 
 
-def _right_tokens(pairs: Sequence[tuple[Examined, Examined]], level: str) -> dict[str, int]:
+def _right_tokens(pairs: Sequence[tuple[AlignedUtterance, AlignedUtterance]], level: str) -> dict[str, int]:
     counts: Counter[tuple[bool, bool]] = Counter()
     for one, other in pairs:
-        wrong = (_errors_by_token(one.places(level))[1][:-1], _errors_by_token(other.places(level))[1][:-1])
+        wrong = (_errors_by_token(one.tokens(level))[1][:-1], _errors_by_token(other.tokens(level))[1][:-1])
         counts.update((not a, not b) for a, b in zip(*wrong, strict=True))
     return {
         "both": counts[True, True],
@@ -209,9 +212,9 @@ def _right_tokens(pairs: Sequence[tuple[Examined, Examined]], level: str) -> dic
     }
 
 
-def _change(one: Examined, other: Examined, level: str, gain: int) -> Change:
+def _change(one: AlignedUtterance, other: AlignedUtterance, level: str, gain: int) -> Change:
     errors = one.counts(level).errors
-    reference, first = tokens_of(one.outcome, level)
-    second = tokens_of(other.outcome, level)[1]
+    reference, first = tokens_of(one.utterance, level)
+    second = tokens_of(other.utterance, level)[1]
     write = " ".join if level == SYLLABLES else as_text
-    return Change(one.outcome.id, (errors, errors - gain), write(reference), (write(first), write(second)))
+    return Change(one.utterance.id, (errors, errors - gain), write(reference), (write(first), write(second)))

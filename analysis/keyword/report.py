@@ -9,7 +9,7 @@ from typing import Any
 from analysis.keyword.scores import Decision, surest_mistakes
 from analysis.page.data_urls import recording_address
 from analysis.page.rendering import page_environment
-from analysis.runs.text_table import text_table
+from analysis.text_table import text_table
 from utils.files import write_text
 
 REPORT = "report.html"

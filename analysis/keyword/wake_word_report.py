@@ -15,7 +15,7 @@ SYNTHETIC = "synthesised speech: no background recordings were given"
 
 
 @dataclass(frozen=True)
-class WakeWordFacts:
+class WakeWordResults:
     """What the report tells.
 
     Attributes:
@@ -73,69 +73,70 @@ def woken_by_kind(heard: Sequence[Heard], said: Sequence[Spoken], word: str) -> 
     }
 
 
-def warnings_of(facts: WakeWordFacts) -> list[str]:
+def warnings_of(results: WakeWordResults) -> list[str]:
     """What the user should know before relying on the figures."""
     found = []
-    if facts.hours * facts.asked < _ENOUGH:
+    if results.hours * results.asked < _ENOUGH:
         found.append(
-            f"{facts.hours:.2f} h of sound can't show {facts.asked:g} false alarms an hour: give at least "
-            f"{2 * _ENOUGH / facts.asked:.0f} h of background recordings"
+            f"{results.hours:.2f} h of sound can't show {results.asked:g} false alarms an hour: give at "
+            f"least {2 * _ENOUGH / results.asked:.0f} h of background recordings"
         )
-    if 1 - facts.chosen.false_reject_rate < _LOW_RECALL:
+    if 1 - results.chosen.false_reject_rate < _LOW_RECALL:
         found.append(
             "most calls are missed at this threshold: allow more alarms an hour, or choose a longer word"
         )
-    if facts.chosen.false_alarms_per_hour > 2 * facts.asked:
+    if results.chosen.false_alarms_per_hour > 2 * results.asked:
         found.append("more alarms than asked for on sound that nothing was chosen on: give more of it")
     return found
 
 
-def summary_lines(facts: WakeWordFacts) -> list[str]:
+def summary_lines(results: WakeWordResults) -> list[str]:
     """The figures that matter, a line each."""
-    chosen, hits = facts.chosen, facts.chosen.said - facts.chosen.missed
+    chosen, hits = results.chosen, results.chosen.said - results.chosen.missed
     said = max(chosen.said, 1)  # a recording of seconds may hold none
-    recall, alarms = share_interval(hits, said), rate_interval(chosen.false_alarms, facts.hours)
+    recall, alarms = share_interval(hits, said), rate_interval(chosen.false_alarms, results.hours)
     return [
         f"recall {100 * hits / said:.1f} % ({hits} of {chosen.said}, {100 * recall[0]:.1f}-"
         f"{100 * recall[1]:.1f} %) on synthetic voices that trained nothing",
         f"false alarms {chosen.false_alarms_per_hour:.2f} an hour ({chosen.false_alarms} in "
-        f"{facts.hours:.2f} h, {alarms[0]:.2f}-{alarms[1]:.2f}) on {facts.background}",
-        f"threshold {chosen.threshold:g}, chosen on {facts.calibration_hours:.2f} h of other sound with "
-        f"{facts.calibrated.false_alarms} false alarms ({facts.asked:g} an hour allowed)",
-        f"{facts.parameters:,} parameters, {facts.artefact['bytes'] / 1000:.0f} kB; "
-        f"{facts.artefact['latency_us']:.0f} µs for {1000 * facts.artefact['call_seconds']:g} ms of sound",
+        f"{results.hours:.2f} h, {alarms[0]:.2f}-{alarms[1]:.2f}) on {results.background}",
+        f"threshold {chosen.threshold:g}, chosen on {results.calibration_hours:.2f} h of other sound with "
+        f"{results.calibrated.false_alarms} false alarms ({results.asked:g} an hour allowed)",
+        f"{results.parameters:,} parameters, {results.artefact['bytes'] / 1000:.0f} kB; "
+        f"{results.artefact['latency_us']:.0f} µs for "
+        f"{1000 * results.artefact['call_seconds']:g} ms of sound",
     ]
 
 
-def report_text(facts: WakeWordFacts, command: str) -> str:
+def report_text(results: WakeWordResults, command: str) -> str:
     """The contents of ``report.md``.
 
     Args:
-        facts: what was measured.
+        results: what was measured.
         command: how to listen.
     """
-    voices = ", ".join(f"{count} {split}" for split, count in facts.voices.items())
-    clips = ", ".join(f"{count:,} {split}" for split, count in facts.clips.items())
+    voices = ", ".join(f"{count} {split}" for split, count in results.voices.items())
+    clips = ", ".join(f"{count:,} {split}" for split, count in results.clips.items())
     lines = [
-        f"# {facts.word} ({facts.pinyin})",
+        f"# {results.word} ({results.pinyin})",
         "",
-        *(f"- {line}" for line in summary_lines(facts)),
+        *(f"- {line}" for line in summary_lines(results)),
         "",
         "Intervals hold with 95 % confidence (Clopper-Pearson, Garwood). All voices are synthetic: people "
         "will be heard less well; how much, nothing here can tell.",
-        *(f"\n**{warning}.**" for warning in warnings_of(facts)),
+        *(f"\n**{warning}.**" for warning in warnings_of(results)),
         "",
-        f"Heard as the word: {'; '.join(facts.forms)}. Voices: {voices}. Clips: {clips}.",
+        f"Heard as the word: {'; '.join(results.forms)}. Voices: {voices}. Clips: {clips}.",
         "",
-        f"What woke it in {facts.stream:.2f} h of test voices ({facts.stream_alarms} false alarms):",
+        f"What woke it in {results.stream:.2f} h of test voices ({results.stream_alarms} false alarms):",
         "",
         "| said | times | woke it |",
         "| --- | ---: | ---: |",
-        *(f"| {kind} | {times} | {woken} |" for kind, (times, woken) in facts.by_kind.items()),
+        *(f"| {kind} | {times} | {woken} |" for kind, (times, woken) in results.by_kind.items()),
         "",
         "| stage | seconds | CPU seconds |",
         "| --- | ---: | ---: |",
-        *(f"| {name} | {seconds:.0f} | {cpu:.0f} |" for name, (seconds, cpu) in facts.stages.items()),
+        *(f"| {name} | {seconds:.0f} | {cpu:.0f} |" for name, (seconds, cpu) in results.stages.items()),
         "",
         "`trade_off.tsv` and `trade_off.png` in `trade_off/` have all thresholds; `clips/negatives.tsv` what "
         "the model was taught not to hear. A stage's time is that of the call that finished it.",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.errors.confusions import NOTHING, Matrix
-from analysis.results.breakdowns import Cut, Group
+from analysis.results.breakdowns import Breakdown, Group
 
 SPEAKERS_SHOWN = 10  # of a cut by speaker: the worst
 PAIRS_SHOWN = 8  # of a heat map, as text
@@ -36,10 +36,10 @@ class RateBar:
 
 
 @dataclass(frozen=True)
-class CutChart:
+class BreakdownChart:
     """A cut as bars on one scale; ``folded`` are shown on demand, ``mean`` is the rate of all groups."""
 
-    cut: Cut
+    cut: Breakdown
     bars: tuple[RateBar, ...]
     folded: tuple[RateBar, ...]
     mean: float
@@ -89,7 +89,7 @@ def bars(counts: Mapping[str, int]) -> list[Bar]:
     return [Bar(name, count, count / total, count / found[0][1]) for name, count in found]
 
 
-def cut_chart(cut: Cut) -> CutChart:
+def breakdown_chart(cut: Breakdown) -> BreakdownChart:
     """Bars of a cut: of speakers the worst first and the others folded away, of all else in its order."""
     groups = list(cut.groups)
     highest = max(group.rate for group in groups)
@@ -103,7 +103,7 @@ def cut_chart(cut: Cut) -> CutChart:
     most = SPEAKERS_SHOWN if cut.name == "speaker" and len(shown) > SPEAKERS_SHOWN + 2 else len(shown)
     errors = sum(group.counts.errors for group in groups)
     mean = errors / max(sum(group.counts.reference for group in groups), 1)
-    return CutChart(cut, tuple(shown[:most]), tuple(shown[most:]), mean, min(mean / scale, 1.0))
+    return BreakdownChart(cut, tuple(shown[:most]), tuple(shown[most:]), mean, min(mean / scale, 1.0))
 
 
 def heat_map(matrix: Matrix) -> HeatMap:

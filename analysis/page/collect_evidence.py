@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from pypinyin.contrib.tone_convert import to_tone
 from tqdm import tqdm
 
-from analysis.demo.examples import with_tone_mark
 from analysis.errors.alignment import Pair, align
+from analysis.inputs.utterance_results import UtteranceResult, tokens_of
 from analysis.page.data_urls import PLAYED_RATE, sound_address
 from analysis.page.evidence import WORST_SHOWN, Evidence
 from analysis.page.posterior_picture import (
@@ -20,7 +21,6 @@ from analysis.page.posterior_picture import (
     draw_posteriors,
     picture_address,
 )
-from analysis.results.utterance_results import Outcome, tokens_of
 from utils.audio.reading import read_audio
 from utils.files import is_file
 from utils.hypotheses.recognition import Inspection
@@ -33,16 +33,16 @@ NO_SOUND = ("no sound", f"Recordings longer than {LONGEST_SOUND:.0f} seconds are
 NO_PICTURE = ("no picture", "A recording of this length is recognised in pieces: there is no picture of it.")
 
 
-def gather_evidence(
-    outcomes: Sequence[Outcome],
+def collect_evidence(
+    utterances: Sequence[UtteranceResult],
     level: str,
-    inspect: Callable[[Outcome], Inspection | None],
+    inspect: Callable[[UtteranceResult], Inspection | None],
     examples: int = WORST_SHOWN,
 ) -> dict[str, Evidence]:
     """Evidence of the worst utterances, by their ids; some 0.2 seconds each.
 
     Args:
-        outcomes: of one system.
+        utterances: of one system.
         level: on which errors are counted.
         inspect: what the acoustic model makes of a recording; None if it is recognised in pieces.
         examples: how many, at most.
@@ -50,39 +50,41 @@ def gather_evidence(
     Raises:
         AudioError: a recording can't be read any more.
     """
-    shown = tqdm(worst_utterances(outcomes, level, examples), "examples", unit=" utt", disable=None)
+    shown = tqdm(worst_utterances(utterances, level, examples), "examples", unit=" utt", disable=None)
     return {one.id: evidence_of(one, inspect) for one in shown}
 
 
-def worst_utterances(outcomes: Sequence[Outcome], level: str, number: int) -> list[Outcome]:
+def worst_utterances(utterances: Sequence[UtteranceResult], level: str, number: int) -> list[UtteranceResult]:
     """Those with the most errors, of equally many the shorter ones; none without errors."""
-    counted = [(count_errors(*tokens_of(one, level)), one) for one in outcomes]
+    counted = [(count_errors(*tokens_of(one, level)), one) for one in utterances]
     wrong = [(counts, one) for counts, one in counted if counts.errors]
     wrong.sort(key=lambda pair: (-pair[0].errors, -pair[0].rate, pair[1].id))
     return [one for _, one in wrong[:number]]
 
 
-def evidence_of(outcome: Outcome, inspect: Callable[[Outcome], Inspection | None]) -> Evidence:
+def evidence_of(
+    utterance: UtteranceResult, inspect: Callable[[UtteranceResult], Inspection | None]
+) -> Evidence:
     """Sound and picture of one utterance, as far as there are any.
 
     Raises:
         AudioError: the recording is there, but can't be read.
     """
-    if not is_file(outcome.audio):
-        return Evidence(outcome.id, "", "", outcome.seconds, (NOT_THERE,))
-    if outcome.seconds > LONGEST_SOUND:
-        return Evidence(outcome.id, "", "", outcome.seconds, (NO_SOUND, NO_PICTURE))
-    samples, inspection = read_audio(outcome.audio, PLAYED_RATE), inspect(outcome)
+    if not is_file(utterance.audio):
+        return Evidence(utterance.id, "", "", utterance.seconds, (NOT_THERE,))
+    if utterance.seconds > LONGEST_SOUND:
+        return Evidence(utterance.id, "", "", utterance.seconds, (NO_SOUND, NO_PICTURE))
+    samples, inspection = read_audio(utterance.audio, PLAYED_RATE), inspect(utterance)
     seconds = len(samples) / PLAYED_RATE
     if inspection is None:
-        return Evidence(outcome.id, sound_address(samples), "", seconds, (NO_PICTURE,))
-    heard, missed = shown_syllables(outcome, inspection)
+        return Evidence(utterance.id, sound_address(samples), "", seconds, (NO_PICTURE,))
+    heard, missed = shown_syllables(utterance, inspection)
     picture = picture_address(draw_posteriors(samples, inspection, heard, missed))
     tracks = _tracks(heard, missed, inspection, seconds)
-    return Evidence(outcome.id, sound_address(samples), picture, seconds, tracks)
+    return Evidence(utterance.id, sound_address(samples), picture, seconds, tracks)
 
 
-def shown_syllables(outcome: Outcome, inspection: Inspection) -> tuple[list[Shown], list[Shown]]:
+def shown_syllables(utterance: UtteranceResult, inspection: Inspection) -> tuple[list[Shown], list[Shown]]:
     """The recognised syllables, and those of the reference that were missed, each with its time.
 
     A syllable that another one was heard for has that one's time; those of which nothing was heard share the
@@ -95,7 +97,7 @@ def shown_syllables(outcome: Outcome, inspection: Inspection) -> tuple[list[Show
     columns = {token: column for column, token in enumerate(inspection.classes)}
 
     def show(syllable: str, start: float, end: float, kind: str) -> Shown:
-        return Shown(with_tone_mark(syllable), columns.get(syllable), start, end, kind)
+        return Shown(to_tone(syllable), columns.get(syllable), start, end, kind)
 
     def place_silent(until: float) -> None:
         edges = np.linspace(last, max(last, until), len(silent) + 1)
@@ -103,22 +105,22 @@ def shown_syllables(outcome: Outcome, inspection: Inspection) -> tuple[list[Show
         missed.extend(show(syllable, float(start), float(end), MISSED) for syllable, start, end in spans)
         silent.clear()
 
-    for pair in align(outcome.reference_pinyin, outcome.pinyin, syllable_distance):
+    for pair in align(utterance.reference_pinyin, utterance.pinyin, syllable_distance):
         if pair.hypothesis is None:
             silent.append(pair.reference or "")
             continue
-        start, end = _time(outcome, pair)
+        start, end = _time(utterance, pair)
         place_silent((start + end) / 2)
         last = (start + end) / 2
         heard.append(show(pair.hypothesis, start, end, RIGHT if pair.right else WRONG))
         if pair.substituted:
             missed.append(show(pair.reference or "", start, end, MISSED))
-    place_silent(outcome.seconds)
+    place_silent(utterance.seconds)
     return heard, missed
 
 
-def _time(outcome: Outcome, pair: Pair) -> tuple[float, float]:
-    return outcome.times[pair.hypothesis_position or 0]
+def _time(utterance: UtteranceResult, pair: Pair) -> tuple[float, float]:
+    return utterance.times[pair.hypothesis_position or 0]
 
 
 def _tracks(

@@ -1,4 +1,4 @@
-"""Facts of a report, and what is there to hear and see, in; one self-contained HTML page out.
+"""Results of a report, and what is there to hear and see, in; one self-contained HTML page out.
 
 The page needs no network and no other file. Figures and drawings stand in it; the table of utterances is made
 by its script (``templates/report_utterances.js``) from short rows, a page of them at a time.
@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pypinyin.contrib.tone_convert import to_tone
 from rapidfuzz.distance import Levenshtein
 
-from analysis.demo.examples import with_tone_mark
+from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from analysis.intervals.comparison import Comparison
-from analysis.page.charts import HeatMap, bars, cut_chart, heat_map
+from analysis.page.charts import HeatMap, bars, breakdown_chart, heat_map
 from analysis.page.evidence import Evidence
 from analysis.page.flow import draw_flow
 from analysis.page.rendering import page_environment
@@ -28,8 +29,7 @@ from analysis.page.texts import (
     setting_texts,
 )
 from analysis.page.utterance_rows import WORDS, utterance_rows
-from analysis.results.results import Facts, System
-from analysis.results.utterance_results import HANZI, SYLLABLES
+from analysis.results.results import Results, System
 from utils.files import write_text
 
 REPORT = "report.html"
@@ -39,13 +39,13 @@ CERTAIN = 0.05  # the p-value below which two systems are called different
 
 
 def write_report_page(
-    folder: str | Path, facts: Facts, evidence: Mapping[str, Evidence] | None = None
+    folder: str | Path, results: Results, evidence: Mapping[str, Evidence] | None = None
 ) -> Path:
     """Write ``report.html`` into a folder; returns its path.
 
     Args:
         folder: of the report.
-        facts: of one system or of several.
+        results: of one system or of several.
         evidence: sound and picture of utterances by their ids, in the order in which they are to be listed.
     """
     evidence = evidence or {}
@@ -58,15 +58,15 @@ def write_report_page(
         "signed": signed_text,
     }
     page = environment.get_template("report.html.j2").render(
-        facts=facts,
-        settings=setting_texts(facts.settings),
-        systems=[_system(number, system) for number, system in enumerate(facts.systems)],
-        comparisons=[_comparison(one) for one in facts.comparisons],
-        normalised=[one for one in facts.normalisation if any(one.lines.values())],
+        results=results,
+        settings=setting_texts(results.settings),
+        systems=[_system(number, system) for number, system in enumerate(results.systems)],
+        comparisons=[_comparison(one) for one in results.comparisons],
+        normalised=[one for one in results.normalisation if any(one.lines.values())],
         titles=LEVEL_TITLES,
         advice=ADVICE,
         signs=SIGNS,
-        data=_data(facts, evidence),
+        data=_data(results, evidence),
         evidence={name: _evidence(one) for name, one in evidence.items()},
     )
     path = Path(folder) / REPORT
@@ -86,7 +86,7 @@ def signed_text(value: float, digits: int = 2) -> str:
 
 def with_tone_marks(pinyin: str) -> str:
     """Syllables with tone marks, not digits."""
-    return " ".join(map(with_tone_mark, pinyin.split()))
+    return " ".join(map(to_tone, pinyin.split()))
 
 
 def marked(reference: str, text: str, level: str) -> list[tuple[str, bool]]:
@@ -105,13 +105,13 @@ def marked(reference: str, text: str, level: str) -> list[tuple[str, bool]]:
 
 
 def _system(number: int, system: System) -> dict[str, Any]:
-    """What the template shows of a system beside its plain facts."""
+    """What the template shows of a system beside its plain results."""
     return {
         "key": f"s{number}",
-        "facts": system,
+        "results": system,
         "kinds": {level: bars(counts) for level, counts in system.kinds.items()},
         "absent": {
-            level: [kind for kind, count in counts.items() if not count and kind not in system.kinds_not_told]
+            level: [kind for kind, count in counts.items() if not count and kind not in system.unknown_kinds]
             for level, counts in system.kinds.items()
         },
         "confusions": bars(system.named_confusions),
@@ -123,7 +123,7 @@ def _system(number: int, system: System) -> dict[str, Any]:
         "blame": _blame(system),
         "basis": BASES.get(system.attribution_basis, ""),
         "cuts": {
-            level: [cut_chart(cut) for cut in system.cuts if cut.level == level and len(cut.groups) > 1]
+            level: [breakdown_chart(cut) for cut in system.cuts if cut.level == level and len(cut.groups) > 1]
             for level in system.kinds
         },
         "single_cuts": [cut for cut in system.cuts if len(cut.groups) == 1],
@@ -166,7 +166,7 @@ def _comparison(one: Comparison) -> dict[str, Any]:
     else:
         verdict = f"{better} makes fewer errors here, but chance may explain that."
     return {
-        "facts": one,
+        "results": one,
         "verdict": verdict,
         "changes": {
             title: [
@@ -178,15 +178,15 @@ def _comparison(one: Comparison) -> dict[str, Any]:
     }
 
 
-def _data(facts: Facts, evidence: Mapping[str, Evidence]) -> dict[str, Any]:
+def _data(results: Results, evidence: Mapping[str, Evidence]) -> dict[str, Any]:
     """What the page's script reads."""
     return {
-        "levels": facts.levels,
+        "levels": results.levels,
         "words": WORDS,
         "signs": SIGNS,
         "listed": list(evidence),
         "systems": [
-            {"name": system.name, "rows": utterance_rows(system.utterances)} for system in facts.systems
+            {"name": system.name, "rows": utterance_rows(system.utterances)} for system in results.systems
         ],
     }
 

@@ -19,8 +19,8 @@ from analysis.errors.kinds import (
     UNKNOWN_HANZI,
     VARIANT,
 )
+from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from analysis.page.rendering import THIN, duration
-from analysis.results.utterance_results import HANZI, SYLLABLES
 from utils.metrics import ErrorCounts
 
 LEVEL_TITLES = {SYLLABLES: "Syllables", HANZI: "Hanzi"}

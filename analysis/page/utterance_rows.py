@@ -14,7 +14,7 @@ from typing import Any
 from analysis.errors.attribution import ATTRIBUTIONS
 from analysis.errors.confusions import NAMES
 from analysis.errors.kinds import HANZI_ERRORS, SYLLABLE_ERRORS
-from analysis.results.results import UtteranceFacts
+from analysis.results.results import UtteranceRow
 
 COLUMNS = (
     "id",
@@ -39,12 +39,12 @@ WORDS = tuple(dict.fromkeys((*SYLLABLE_ERRORS, *HANZI_ERRORS, *ATTRIBUTIONS, *NA
 _NUMBERS = {word: number for number, word in enumerate(WORDS)} | {"": -1}
 
 
-def utterance_rows(utterances: Iterable[UtteranceFacts]) -> list[list[Any]]:
+def utterance_rows(utterances: Iterable[UtteranceRow]) -> list[list[Any]]:
     """A row for each utterance, ready for JSON."""
     return [_row(one) for one in utterances]
 
 
-def _row(one: UtteranceFacts) -> list[Any]:
+def _row(one: UtteranceRow) -> list[Any]:
     return [
         one.id,
         one.speaker,

@@ -1,4 +1,4 @@
-"""Examined utterances in; error rates by speaker, length, position, speed, noise …, with intervals, out.
+"""Aligned utterances in; error rates by speaker, length, position, speed, noise …, with intervals, out.
 
 A cut splits all tokens into groups, so that the counts of its groups add up to those of the whole set; what
 is not known of an utterance (its speaker, its noise) is a group too, and a cut of which nothing is known is
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from analysis.errors.align_all import Examined, Place, count_places
+from analysis.errors.align_all import AlignedToken, AlignedUtterance, count_edits
 from analysis.inputs.training_texts import Training
+from analysis.inputs.utterance_results import SYLLABLES, as_text, resampled_by, tokens_of
 from analysis.intervals.bootstrap import rate_interval
-from analysis.results.utterance_results import SYLLABLES, as_text, resampled_by, tokens_of
 from utils.metrics import ErrorCounts, total
 
 UNKNOWN = "not known"
@@ -55,7 +55,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Cut:
+class Breakdown:
     """One way to split the test set: what by, on which level (``syllables``, ``hanzi``), and its groups."""
 
     name: str
@@ -63,23 +63,25 @@ class Cut:
     groups: tuple[Group, ...]
 
 
-Split = Callable[[Examined, str], Iterable[tuple[str, Sequence[Place]]]]  # of an utterance, on a level
+Split = Callable[
+    [AlignedUtterance, str], Iterable[tuple[str, Sequence[AlignedToken]]]
+]  # of an utterance, on a level
 
 
-def find_cuts(
-    examined: Sequence[Examined], level: str, training: Training | None = None, samples: int = 1000
-) -> list[Cut]:
+def find_breakdowns(
+    aligned: Sequence[AlignedUtterance], level: str, training: Training | None = None, samples: int = 1000
+) -> list[Breakdown]:
     """All cuts of which something is known, in a fixed order.
 
     Args:
-        examined: a whole test set.
+        aligned: a whole test set.
         level: ``syllables`` or ``hanzi``.
         training: what is known of the training data.
         samples: resampled sets of each interval.
     """
     training = training or Training()
     splits: dict[str, tuple[Split, Sequence[str]]] = {
-        "speaker": (_whole(lambda one: one.outcome.speaker), ()),
+        "speaker": (_whole(lambda one: one.utterance.speaker), ()),
         "utterance length": (_whole(lambda one: _length(one, level)), _bands(LENGTHS, "tokens")),
         "position in the sentence": (_by_position, POSITIONS),
     }
@@ -92,12 +94,12 @@ def find_cuts(
     if training.sentences is not None:
         seen = training.sentences
         splits["sentence in training"] = (
-            _whole(lambda one: _seen(as_text(one.outcome.reference_hanzi), seen)),
+            _whole(lambda one: _seen(as_text(one.utterance.reference_hanzi), seen)),
             (SEEN, UNSEEN),
         )
     splits["speaking rate"] = (_whole(_speed), _bands(SPEEDS, "syllables/s"))
     splits["signal-to-noise ratio"] = (_whole(_noise), _bands(NOISES, "dB"))
-    cuts = (_cut(name, level, examined, *split, samples) for name, split in splits.items())
+    cuts = (_cut(name, level, aligned, *split, samples) for name, split in splits.items())
     return [cut for cut in cuts if {group.name for group in cut.groups} - {UNKNOWN}]
 
 
@@ -121,11 +123,11 @@ def _bands(edges: tuple[float, ...], unit: str) -> list[str]:
     return [lowest, *between, f"{edges[-1]:,} {unit} or more" if whole else f"{edges[-1]:g} {unit} or more"]
 
 
-def _whole(name: Callable[[Examined], str]) -> Split:
+def _whole(name: Callable[[AlignedUtterance], str]) -> Split:
     """A split that puts each utterance into one group."""
 
-    def split(one: Examined, level: str) -> Iterable[tuple[str, Sequence[Place]]]:
-        return [(name(one) or UNKNOWN, one.places(level))]
+    def split(one: AlignedUtterance, level: str) -> Iterable[tuple[str, Sequence[AlignedToken]]]:
+        return [(name(one) or UNKNOWN, one.tokens(level))]
 
     return split
 
@@ -133,19 +135,19 @@ def _whole(name: Callable[[Examined], str]) -> Split:
 def _cut(
     name: str,
     level: str,
-    examined: Sequence[Examined],
+    aligned: Sequence[AlignedUtterance],
     split: Split,
     order: Sequence[str],
     samples: int,
-) -> Cut:
+) -> Breakdown:
     counts: dict[str, list[ErrorCounts]] = defaultdict(list)
-    group_of, unit = resampled_by([one.outcome for one in examined])
+    group_of, unit = resampled_by([one.utterance for one in aligned])
     resampled: dict[str, list[str]] = defaultdict(list)
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
-    for one in examined:
+    for one in aligned:
         for group, places in split(one, level):
-            counts[group].append(count_places(places))
-            resampled[group].append(group_of(one.outcome))
+            counts[group].append(count_edits(places))
+            resampled[group].append(group_of(one.utterance))
             kinds[group].update(place.kind for place in places if place.kind)
     known = [group for group in (order or sorted(counts)) if group in counts and group != UNKNOWN]
     groups = []
@@ -164,32 +166,32 @@ def _cut(
                 kinds=dict(kinds[group].most_common()),
             )
         )
-    return Cut(name, level, tuple(groups))
+    return Breakdown(name, level, tuple(groups))
 
 
-def _length(one: Examined, level: str) -> str:
-    return band(len(tokens_of(one.outcome, level)[0]), LENGTHS, "tokens")
+def _length(one: AlignedUtterance, level: str) -> str:
+    return band(len(tokens_of(one.utterance, level)[0]), LENGTHS, "tokens")
 
 
 def _seen(text: str, sentences: Collection[str]) -> str:
     return (SEEN if text in sentences else UNSEEN) if text else ""
 
 
-def _speed(one: Examined) -> str:
+def _speed(one: AlignedUtterance) -> str:
     """Syllables of the reference for each second of the recording, its silences included."""
-    outcome = one.outcome
-    tokens = len(outcome.reference_pinyin) or len(outcome.reference_hanzi)
-    return band(tokens / outcome.seconds, SPEEDS, "syllables/s") if outcome.seconds and tokens else ""
+    utterance = one.utterance
+    tokens = len(utterance.reference_pinyin) or len(utterance.reference_hanzi)
+    return band(tokens / utterance.seconds, SPEEDS, "syllables/s") if utterance.seconds and tokens else ""
 
 
-def _noise(one: Examined) -> str:
-    return "" if one.outcome.snr is None else band(one.outcome.snr, NOISES, "dB")
+def _noise(one: AlignedUtterance) -> str:
+    return "" if one.utterance.snr is None else band(one.utterance.snr, NOISES, "dB")
 
 
-def _by_position(one: Examined, level: str) -> Iterator[tuple[str, Sequence[Place]]]:
-    places = one.places(level)
+def _by_position(one: AlignedUtterance, level: str) -> Iterator[tuple[str, Sequence[AlignedToken]]]:
+    places = one.tokens(level)
     length = sum(place.pair.reference is not None for place in places)
-    groups: dict[str, list[Place]] = defaultdict(list)
+    groups: dict[str, list[AlignedToken]] = defaultdict(list)
     position = 0
     for place in places:
         if place.pair.reference_position is not None:
@@ -211,10 +213,10 @@ def _position(position: int, length: int) -> str:
 
 
 def _by_frequency(
-    one: Examined, level: str, counts: Mapping[str, int]
-) -> Iterator[tuple[str, Sequence[Place]]]:
-    groups: dict[str, list[Place]] = defaultdict(list)
-    for place in one.places(level):
+    one: AlignedUtterance, level: str, counts: Mapping[str, int]
+) -> Iterator[tuple[str, Sequence[AlignedToken]]]:
+    groups: dict[str, list[AlignedToken]] = defaultdict(list)
+    for place in one.tokens(level):
         if level == SYLLABLES:
             syllable = place.pair.hypothesis if place.pair.reference is None else place.pair.reference
         else:

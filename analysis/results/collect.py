@@ -1,12 +1,11 @@
-"""Outcomes of one system or several in, all facts of their report (:mod:`analysis.results.results`) out."""
+"""Outcomes of one system or several in, all results of their report (:mod:`analysis.results.results`) out."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from analysis.errors.align_all import Examined, Place, examine, flat
+from analysis.errors.align_all import AlignedToken, AlignedUtterance, align_all, all_tokens
 from analysis.errors.attribution import ATTRIBUTIONS
 from analysis.errors.confusions import NAMES, count_matrices, top_confusions
 from analysis.errors.kinds import (
@@ -19,11 +18,18 @@ from analysis.errors.kinds import (
 from analysis.errors.oracles import find_oracles
 from analysis.inputs.text_files import Problem
 from analysis.inputs.training_texts import Training
+from analysis.inputs.utterance_results import (
+    HANZI,
+    SYLLABLES,
+    SystemOutput,
+    as_text,
+    resampled_by,
+    tokens_of,
+)
 from analysis.intervals.bootstrap import rate_interval
 from analysis.intervals.comparison import compare
-from analysis.results.breakdowns import find_cuts
-from analysis.results.results import VERSION, Facts, Flow, Normalisation, Rate, System, UtteranceFacts
-from analysis.results.utterance_results import HANZI, SYLLABLES, Outcome, as_text, resampled_by, tokens_of
+from analysis.results.breakdowns import find_breakdowns
+from analysis.results.results import VERSION, Flow, Normalisation, Rate, Results, System, UtteranceRow
 from utils.mandarin.syllable_distance import parts
 from utils.metrics import ErrorCounts, count_errors, count_sentence_errors, total
 
@@ -33,22 +39,7 @@ RIGHT = "right"
 GOLD_PASS, BY_SYLLABLE, NOT_TOLD = "gold pass", "syllable", ""
 
 
-@dataclass(frozen=True)
-class SystemOutput:
-    """A system's output, to be explained.
-
-    Attributes:
-        name: of the system.
-        outcomes: of every utterance.
-        automatic: its syllables are pypinyin's reading of its hanzi.
-    """
-
-    name: str
-    outcomes: Sequence[Outcome]
-    automatic: bool = False
-
-
-def gather_facts(
+def collect_results(
     systems: Sequence[SystemOutput],
     levels: Sequence[str],
     task: str,
@@ -57,35 +48,35 @@ def gather_facts(
     settings: Mapping[str, object] | None = None,
     problems: Sequence[Problem] = (),
     normalisation: Sequence[Normalisation] = (),
-) -> Facts:
+) -> Results:
     """Explain the output of one system, or of several on the same utterances.
 
     Args:
         systems: the first is what the others are compared with.
         levels: ``syllables``, ``hanzi`` or both.
-        task, title, settings, problems, normalisation: as in :class:`Facts`.
+        task, title, settings, problems, normalisation: as in :class:`Results`.
         training: by level, what is known of the training of the model that writes it.
     """
     training = training or {}
-    examined = [examine(one.outcomes, levels, training.get(HANZI), one.automatic) for one in systems]
+    aligned = [align_all(one.utterances, levels, training.get(HANZI), one.automatic) for one in systems]
     comparisons = [
-        compare(examined[0], other, level, (systems[0].name, system.name))
-        for system, other in zip(systems[1:], examined[1:], strict=True)
+        compare(aligned[0], other, level, (systems[0].name, system.name))
+        for system, other in zip(systems[1:], aligned[1:], strict=True)
         for level in levels
     ]
-    outcomes = systems[0].outcomes
-    return Facts(
+    utterances = systems[0].utterances
+    return Results(
         version=VERSION,
         task=task,
         title=title,
         settings=dict(settings or {}),
         levels=tuple(levels),
-        utterances=len(outcomes),
-        speakers=len({one.speaker for one in outcomes if one.speaker}),
-        seconds=sum(one.seconds for one in outcomes),
+        utterances=len(utterances),
+        speakers=len({one.speaker for one in utterances if one.speaker}),
+        seconds=sum(one.seconds for one in utterances),
         systems=tuple(
-            system_facts(system, found, levels, training)
-            for system, found in zip(systems, examined, strict=True)
+            system_results(system, found, levels, training)
+            for system, found in zip(systems, aligned, strict=True)
         ),
         comparisons=tuple(comparisons),
         problems=tuple(problems),
@@ -93,23 +84,23 @@ def gather_facts(
     )
 
 
-def system_facts(
+def system_results(
     system: SystemOutput,
-    examined: Sequence[Examined],
+    aligned: Sequence[AlignedUtterance],
     levels: Sequence[str],
     training: Mapping[str, Training],
 ) -> System:
-    """All facts of one system's examined output; the arguments are those of :func:`gather_facts`."""
-    tags = Counter(tag for place in flat(examined, SYLLABLES) for tag in place.tags)
-    places = {level: list(flat(examined, level)) for level in levels}
-    basis = _basis(examined, system.automatic) if HANZI in levels else NOT_TOLD
+    """All results of one system's aligned output; the arguments are those of :func:`collect_results`."""
+    tags = Counter(tag for place in all_tokens(aligned, SYLLABLES) for tag in place.tags)
+    places = {level: list(all_tokens(aligned, level)) for level in levels}
+    basis = _basis(aligned, system.automatic) if HANZI in levels else NOT_TOLD
     blame = Counter(place.attribution for place in places.get(HANZI, ()))
     return System(
         name=system.name,
         automatic_pinyin=system.automatic,
-        rates=tuple(_rates(examined, levels)),
+        rates=tuple(_rates(aligned, levels)),
         kinds={level: count_kinds(places[level], level) for level in levels},
-        kinds_not_told=_not_told(levels, training.get(HANZI) or Training()),
+        unknown_kinds=_not_told(levels, training.get(HANZI) or Training()),
         named_confusions={name: tags[name] for name in NAMES} if SYLLABLES in levels else {},
         top_confusions={
             level: tuple(top_confusions((place.pair for place in places[level]), CONFUSIONS_KEPT))
@@ -119,39 +110,37 @@ def system_facts(
         attribution={name: blame[name] for name in ATTRIBUTIONS} if basis else {},
         attribution_basis=basis,
         flow=tuple(_flow(places[HANZI])) if basis else (),
-        cuts=tuple(cut for level in levels for cut in find_cuts(examined, level, training.get(level))),
-        oracles=() if system.automatic else tuple(find_oracles(examined, levels)),
-        utterances=tuple(map(_utterance, examined)),
+        cuts=tuple(cut for level in levels for cut in find_breakdowns(aligned, level, training.get(level))),
+        oracles=() if system.automatic else tuple(find_oracles(aligned, levels)),
+        utterances=tuple(map(_utterance, aligned)),
     )
 
 
-def count_kinds(places: Sequence[Place], level: str) -> dict[str, int]:
+def count_kinds(places: Sequence[AlignedToken], level: str) -> dict[str, int]:
     """Count of every kind of error of a level, those that don't occur too."""
     counts = Counter(place.kind for place in places)
     return {kind: counts[kind] for kind in KINDS[level]}
 
 
-def _rates(examined: Sequence[Examined], levels: Sequence[str]) -> list[Rate]:
+def _rates(aligned: Sequence[AlignedUtterance], levels: Sequence[str]) -> list[Rate]:
     rates = []
     if SYLLABLES in levels:
+        rates.append(_rate("syllable error", SYLLABLES, aligned, [one.counts(SYLLABLES) for one in aligned]))
+        bases = [[_bases(tokens) for tokens in tokens_of(one.utterance, SYLLABLES)] for one in aligned]
         rates.append(
-            _rate("syllable error", SYLLABLES, examined, [one.counts(SYLLABLES) for one in examined])
-        )
-        bases = [[_bases(tokens) for tokens in tokens_of(one.outcome, SYLLABLES)] for one in examined]
-        rates.append(
-            _rate("toneless syllable error", SYLLABLES, examined, [count_errors(*two) for two in bases])
+            _rate("toneless syllable error", SYLLABLES, aligned, [count_errors(*two) for two in bases])
         )
     if HANZI in levels:
-        rates.append(_rate("hanzi error", HANZI, examined, [one.counts(HANZI) for one in examined]))
+        rates.append(_rate("hanzi error", HANZI, aligned, [one.counts(HANZI) for one in aligned]))
     last = levels[-1]
-    sentences = [count_sentence_errors(*tokens_of(one.outcome, last)) for one in examined]
-    return [*rates, _rate("sentence error", last, examined, sentences)]
+    sentences = [count_sentence_errors(*tokens_of(one.utterance, last)) for one in aligned]
+    return [*rates, _rate("sentence error", last, aligned, sentences)]
 
 
-def _rate(name: str, level: str, examined: Sequence[Examined], counts: Sequence[ErrorCounts]) -> Rate:
-    outcomes = [one.outcome for one in examined]
-    group, unit = resampled_by(outcomes)
-    interval = rate_interval(counts, list(map(group, outcomes)), unit)
+def _rate(name: str, level: str, aligned: Sequence[AlignedUtterance], counts: Sequence[ErrorCounts]) -> Rate:
+    utterances = [one.utterance for one in aligned]
+    group, unit = resampled_by(utterances)
+    interval = rate_interval(counts, list(map(group, utterances)), unit)
     summed = total(counts)
     return Rate(name, level, summed, summed.rate, interval.low, interval.high, interval.unit)
 
@@ -166,14 +155,14 @@ def _not_told(levels: Sequence[str], training: Training) -> tuple[str, ...]:
     return tuple(kind for kind, known in needs.items() if known is None) if HANZI in levels else ()
 
 
-def _basis(examined: Sequence[Examined], automatic: bool) -> str:
+def _basis(aligned: Sequence[AlignedUtterance], automatic: bool) -> str:
     if automatic:
         return NOT_TOLD
-    gold = all(one.outcome.gold_hanzi or not one.outcome.reference_hanzi for one in examined)
+    gold = all(one.utterance.gold_hanzi or not one.utterance.reference_hanzi for one in aligned)
     return GOLD_PASS if gold else BY_SYLLABLE
 
 
-def _flow(places: Sequence[Place]) -> list[Flow]:
+def _flow(places: Sequence[AlignedToken]) -> list[Flow]:
     """The most frequent fate first."""
     counts = Counter(
         (_syllable_fate(place), place.kind or RIGHT, place.attribution or "") for place in places
@@ -183,39 +172,39 @@ def _flow(places: Sequence[Place]) -> list[Flow]:
     ]
 
 
-def _syllable_fate(place: Place) -> str:
+def _syllable_fate(place: AlignedToken) -> str:
     if place.pair.right or place.pair.substituted:
         return syllable_difference(place.said, place.heard) or RIGHT
     return place.kind or RIGHT
 
 
-def _utterance(one: Examined) -> UtteranceFacts:
-    outcome = one.outcome
+def _utterance(one: AlignedUtterance) -> UtteranceRow:
+    utterance = one.utterance
     syllables, hanzi = one.counts(SYLLABLES), one.counts(HANZI)
     places = one.hanzi or one.syllables
     wrong = any(place.kind or place.attribution for place in places)
-    return UtteranceFacts(
-        id=outcome.id,
-        speaker=outcome.speaker,
-        seconds=outcome.seconds,
-        audio=outcome.audio,
-        snr=outcome.snr,
-        reference_pinyin=" ".join(outcome.reference_pinyin),
-        pinyin=" ".join(outcome.pinyin),
-        reference_hanzi=as_text(outcome.reference_hanzi),
-        hanzi=as_text(outcome.hanzi),
-        gold_hanzi=as_text(outcome.gold_hanzi),
+    return UtteranceRow(
+        id=utterance.id,
+        speaker=utterance.speaker,
+        seconds=utterance.seconds,
+        audio=utterance.audio,
+        snr=utterance.snr,
+        reference_pinyin=" ".join(utterance.reference_pinyin),
+        pinyin=" ".join(utterance.pinyin),
+        reference_hanzi=as_text(utterance.reference_hanzi),
+        hanzi=as_text(utterance.hanzi),
+        gold_hanzi=as_text(utterance.gold_hanzi),
         syllable_errors=syllables.errors,
         syllable_tokens=syllables.reference,
         hanzi_errors=hanzi.errors,
         hanzi_tokens=hanzi.reference,
-        n_best=tuple((" ".join(each.pinyin), each.hanzi, each.score) for each in outcome.n_best),
-        times=tuple((round(start, 3), round(end, 3)) for start, end in outcome.times),
+        n_best=tuple((" ".join(each.pinyin), each.hanzi, each.score) for each in utterance.n_best),
+        times=tuple((round(start, 3), round(end, 3)) for start, end in utterance.times),
         places=tuple(map(_shown, places)) if wrong else (),
     )
 
 
-def _shown(place: Place) -> tuple[str, ...]:
+def _shown(place: AlignedToken) -> tuple[str, ...]:
     return (
         place.pair.reference or "",
         place.pair.hypothesis or "",

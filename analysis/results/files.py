@@ -1,4 +1,4 @@
-"""Facts of a report in; ``facts.json`` and its tables as CSV files out."""
+"""Results of a report in; ``report.json`` and its tables as CSV files out."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.results.results import Facts, System, UtteranceFacts
+from analysis.results.results import Results, System, UtteranceRow
 from utils.files import write_text
 
 FACTS, RATES, KINDS, CUTS, UTTERANCES, ERRORS, CHANGES = (
-    "facts.json",
+    "report.json",
     "rates.csv",
     "error_types.csv",
-    "cuts.csv",
+    "breakdowns.csv",
     "utterances.csv",
     "errors.csv",
     "changes.csv",
@@ -26,34 +26,36 @@ FACTS, RATES, KINDS, CUTS, UTTERANCES, ERRORS, CHANGES = (
 BYTE_ORDER_MARK = "\ufeff"
 
 
-def write_facts(folder: str | Path, facts: Facts) -> list[Path]:
-    """Write the facts into a folder; returns the files.
+def write_results(folder: str | Path, results: Results) -> list[Path]:
+    """Write the results into a folder; returns the files.
 
-    ``facts.json`` holds everything; the CSV files (UTF-8 with a byte-order mark, a header) are for
+    ``report.json`` holds everything; the CSV files (UTF-8 with a byte-order mark, a header) are for
     spreadsheets: rates and oracles, kinds of errors, cuts, utterances, every single error, and what changed
     between systems.
     """
     folder = Path(folder)
     tables = {
-        RATES: _rates(facts),
-        KINDS: _kinds(facts),
-        CUTS: _cuts(facts),
-        UTTERANCES: _utterances(facts),
-        ERRORS: _errors(facts),
-        CHANGES: _changes(facts),
+        RATES: _rates(results),
+        KINDS: _kinds(results),
+        CUTS: _cuts(results),
+        UTTERANCES: _utterances(results),
+        ERRORS: _errors(results),
+        CHANGES: _changes(results),
     }
-    if not facts.comparisons:
+    if not results.comparisons:
         del tables[CHANGES]
         (folder / CHANGES).unlink(missing_ok=True)  # of a report of two systems that was here before
     for name, rows in tables.items():
         write_text(folder / name, BYTE_ORDER_MARK + _csv(rows))
-    write_text(folder / FACTS, to_json(facts))
+    write_text(folder / FACTS, to_json(results))
     return [folder / FACTS, *(folder / name for name in tables)]
 
 
-def to_json(facts: Facts) -> str:
-    """Facts as JSON: data classes become objects with their attributes' names, tuples become lists."""
-    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"), default=_attributes, allow_nan=False)
+def to_json(results: Results) -> str:
+    """Results as JSON: data classes become objects with their attributes' names, tuples become lists."""
+    return json.dumps(
+        results, ensure_ascii=False, separators=(",", ":"), default=_attributes, allow_nan=False
+    )
 
 
 def _attributes(value: object) -> dict[str, Any]:
@@ -68,48 +70,48 @@ def _csv(rows: Iterable[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def _rates(facts: Facts) -> Iterable[Sequence[object]]:
+def _rates(results: Results) -> Iterable[Sequence[object]]:
     edits = ("substitutions", "insertions", "deletions", "reference tokens")
     yield "system", "what", "level", "rate", "low", "high", "resampled by", *edits
-    for system in facts.systems:
+    for system in results.systems:
         for one in system.rates:
             yield system.name, one.name, one.level, one.rate, one.low, one.high, one.unit, *_edits(one.counts)
         for one in system.oracles:
             yield system.name, one.name, one.level, one.rate, "", "", "", *_edits(one.counts)
 
 
-def _kinds(facts: Facts) -> Iterable[Sequence[object]]:
+def _kinds(results: Results) -> Iterable[Sequence[object]]:
     yield "system", "level", "group", "name", "count"
-    for system in facts.systems:
+    for system in results.systems:
         for level, kinds in system.kinds.items():
             yield from ((system.name, level, "kind", kind, count) for kind, count in kinds.items())
         for group, counts in (("confusion", system.named_confusions), ("attribution", system.attribution)):
             yield from ((system.name, "", group, name, count) for name, count in counts.items())
 
 
-def _cuts(facts: Facts) -> Iterable[Sequence[object]]:
+def _cuts(results: Results) -> Iterable[Sequence[object]]:
     edits = ("substitutions", "insertions", "deletions", "reference tokens")
     yield "system", "level", "cut", "group", "utterances", "rate", "low", "high", "resampled by", *edits
-    for system in facts.systems:
+    for system in results.systems:
         for cut in system.cuts:
             for one in cut.groups:
                 figures = (one.utterances, one.rate, one.low, one.high, one.unit)
                 yield system.name, cut.level, cut.name, one.name, *figures, *_edits(one.counts)
 
 
-def _utterances(facts: Facts) -> Iterable[Sequence[object]]:
+def _utterances(results: Results) -> Iterable[Sequence[object]]:
     lists = ("n_best", "times", "places")
-    names = [field.name for field in dataclasses.fields(UtteranceFacts) if field.name not in lists]
+    names = [field.name for field in dataclasses.fields(UtteranceRow) if field.name not in lists]
     yield "system", *names
-    for system in facts.systems:
+    for system in results.systems:
         for one in system.utterances:
             yield system.name, *(getattr(one, name) for name in names)
 
 
-def _errors(facts: Facts) -> Iterable[Sequence[object]]:
+def _errors(results: Results) -> Iterable[Sequence[object]]:
     columns = ("reference", "output", "kind", "reference syllable", "recognised syllable", "syllable kind")
     yield "system", "id", "position", *columns, "attribution", "confusions"
-    for system in facts.systems:
+    for system in results.systems:
         yield from _errors_of(system)
 
 
@@ -122,7 +124,7 @@ def _errors_of(system: System) -> Iterable[Sequence[object]]:
                 yield system.name, one.id, position, *place
 
 
-def _changes(facts: Facts) -> Iterable[Sequence[object]]:
+def _changes(results: Results) -> Iterable[Sequence[object]]:
     yield (
         "level",
         "first",
@@ -134,7 +136,7 @@ def _changes(facts: Facts) -> Iterable[Sequence[object]]:
         "output 1",
         "output 2",
     )
-    for one in facts.comparisons:
+    for one in results.comparisons:
         for change in (*one.better, *one.worse):
             texts = (change.reference, *change.hypotheses)
             yield one.level, *one.systems, change.id, *change.errors, *texts

@@ -1,4 +1,4 @@
-"""Everything that a report shows, as one plain structure: :class:`Facts`.
+"""Everything that a report shows, as one plain structure: :class:`Results`.
 
 Made by ``analysis.results.collect`` from a test of ours or from files of any system; read by pages, tables
 and files (``analysis.results.files`` writes it as JSON). What is not known is empty, never made up. A change
@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from analysis.errors.confusions import Matrix
 from analysis.errors.oracles import Oracle
+from analysis.inputs.hypothesis_files import Normalisation
 from analysis.inputs.text_files import Problem
 from analysis.intervals.comparison import Comparison
-from analysis.results.breakdowns import Cut
+from analysis.results.breakdowns import Breakdown
 from utils.metrics import ErrorCounts
 
 VERSION = 1
@@ -74,7 +75,7 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
-class UtteranceFacts:
+class UtteranceRow:
     """One utterance, ready to be shown; texts as written, syllables separated by spaces.
 
     Attributes:
@@ -118,7 +119,7 @@ class System:
         automatic_pinyin: its syllables are pypinyin's reading of its hanzi.
         rates: headline figures.
         kinds: by level the count of every kind of error, none left out; they add up to the edits.
-        kinds_not_told: kinds that could not be told, because what they need isn't known.
+        unknown_kinds: kinds that could not be told, because what they need isn't known.
         named_confusions: the count of every classic confusion among the syllables.
         top_confusions: by level (reference, output, count), the most frequent first.
         matrices: initials, finals and tones.
@@ -133,37 +134,20 @@ class System:
     automatic_pinyin: bool
     rates: tuple[Rate, ...]
     kinds: dict[str, dict[str, int]]
-    kinds_not_told: tuple[str, ...]
+    unknown_kinds: tuple[str, ...]
     named_confusions: dict[str, int]
     top_confusions: dict[str, tuple[tuple[str, str, int], ...]]
     matrices: tuple[Matrix, ...]
     attribution: dict[str, int]
     attribution_basis: str
     flow: tuple[Flow, ...]
-    cuts: tuple[Cut, ...]
+    cuts: tuple[Breakdown, ...]
     oracles: tuple[Oracle, ...]
-    utterances: tuple[UtteranceFacts, ...]
+    utterances: tuple[UtteranceRow, ...]
 
 
 @dataclass(frozen=True)
-class Normalisation:
-    """What a rule of normalisation would change.
-
-    Attributes:
-        rule: its name.
-        applied: whether it was.
-        lines: by file, in how many lines there is something for it to do.
-        errors_otherwise: hanzi errors of each system, had it been the other way; None where it can't be told.
-    """
-
-    rule: str
-    applied: bool
-    lines: dict[str, int]
-    errors_otherwise: dict[str, int | None]
-
-
-@dataclass(frozen=True)
-class Facts:
+class Results:
     """Everything that a report shows.
 
     Attributes:

@@ -11,23 +11,23 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from analysis.errors.align_all import examine, flat
+from analysis.errors.align_all import align_all, all_tokens
 from analysis.errors.attribution import ATTRIBUTIONS
 from analysis.errors.confusions import NAMES, top_confusions
 from analysis.errors.kinds import HANZI_ERRORS, SYLLABLE_ERRORS
 from analysis.inputs.training_texts import Training
-from analysis.intervals.bootstrap import rate_interval
-from analysis.results.utterance_results import (
+from analysis.inputs.utterance_results import (
     HANZI,
     LANGUAGE,
     PIPELINE,
     SPEECH,
     SYLLABLES,
-    Outcome,
+    UtteranceResult,
     as_text,
     resampled_by,
     tokens_of,
 )
+from analysis.intervals.bootstrap import rate_interval
 from utils.metrics import (
     ErrorCounts,
     count_errors,
@@ -42,7 +42,7 @@ CONFIDENCE = 0.95
 WORST = 10
 
 
-Count = Callable[[Outcome], ErrorCounts]
+Count = Callable[[UtteranceResult], ErrorCounts]
 
 SYLLABLE_RATES: dict[str, Count] = {
     "syllable_error_rate": lambda one: count_errors(one.reference_pinyin, one.pinyin),
@@ -64,11 +64,13 @@ RATES: dict[str, dict[str, Count]] = {
 }
 
 
-def score(outcomes: Sequence[Outcome], task: str, training: Training | None = None) -> dict[str, object]:
+def score(
+    utterances: Sequence[UtteranceResult], task: str, training: Training | None = None
+) -> dict[str, object]:
     """All figures of a test set.
 
     Args:
-        outcomes: of every utterance.
+        utterances: of every utterance.
         task: ``speech``, ``language`` or ``pipeline``.
         training: what the second stage can write, if known.
 
@@ -76,30 +78,30 @@ def score(outcomes: Sequence[Outcome], task: str, training: Training | None = No
         ``utterances``, ``speakers``, each rate of the task under its name, ``intervals`` (low, high, by rate)
         with their ``interval_unit``, ``counts`` by rate, ``error_types`` and ``worst``.
     """
-    counts = {name: [count(one) for one in outcomes] for name, count in RATES[task].items()}
-    group_of, unit = resampled_by(outcomes)
-    groups = list(map(group_of, outcomes))
+    counts = {name: [count(one) for one in utterances] for name, count in RATES[task].items()}
+    group_of, unit = resampled_by(utterances)
+    groups = list(map(group_of, utterances))
     intervals = {name: rate_interval(each, groups, unit, CONFIDENCE) for name, each in counts.items()}
     return {
-        "utterances": len(outcomes),
-        "speakers": len({one.speaker for one in outcomes if one.speaker}),
+        "utterances": len(utterances),
+        "speakers": len({one.speaker for one in utterances if one.speaker}),
         **{name: total(each).rate for name, each in counts.items()},
         "intervals": {name: [interval.low, interval.high] for name, interval in intervals.items()},
         "interval_unit": next(iter(intervals.values())).unit,
         "counts": {name: dataclasses.asdict(total(each)) for name, each in counts.items()},
-        "error_types": _error_types(outcomes, task, training),
-        "worst": _worst(outcomes, task),
+        "error_types": _error_types(utterances, task, training),
+        "worst": _worst(utterances, task),
     }
 
 
-def score_distinct(outcomes: Sequence[Outcome]) -> dict[str, object]:
+def score_distinct(utterances: Sequence[UtteranceResult]) -> dict[str, object]:
     """Hanzi rates over the distinct sentences: a sentence read by ten speakers counts once."""
-    distinct = {(one.reference_pinyin, one.reference_hanzi): one for one in outcomes}.values()
+    distinct = {(one.reference_pinyin, one.reference_hanzi): one for one in utterances}.values()
     rates = {name: total(map(count, distinct)).rate for name, count in HANZI_RATES.items()}
     return {"utterances": len(distinct), **rates}
 
 
-def hypotheses_tsv(outcomes: Sequence[Outcome]) -> str:
+def hypotheses_tsv(utterances: Sequence[UtteranceResult]) -> str:
     """A table with a header: truth, output and number of errors of each utterance."""
     columns = (
         "id",
@@ -111,7 +113,7 @@ def hypotheses_tsv(outcomes: Sequence[Outcome]) -> str:
         "hanzi_errors",
     )
     lines = ["\t".join(columns)]
-    for one in outcomes:
+    for one in utterances:
         fields = (
             one.id,
             " ".join(one.reference_pinyin),
@@ -125,14 +127,16 @@ def hypotheses_tsv(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _error_types(outcomes: Sequence[Outcome], task: str, training: Training | None) -> dict[str, object]:
+def _error_types(
+    utterances: Sequence[UtteranceResult], task: str, training: Training | None
+) -> dict[str, object]:
     """Counts of all kinds of errors on the task's levels, in their own order."""
-    examined = examine(outcomes, TASK_LEVELS[task], training)
+    aligned = align_all(utterances, TASK_LEVELS[task], training)
     types: dict[str, object] = {}
     for level, kinds in ((SYLLABLES, SYLLABLE_ERRORS), (HANZI, HANZI_ERRORS)):
         if level not in TASK_LEVELS[task]:
             continue
-        places = list(flat(examined, level))
+        places = list(all_tokens(aligned, level))
         found = Counter(place.kind for place in places)
         types[level] = {kind: found[kind] for kind in kinds}
         types[f"{level.removesuffix('s')}_confusions"] = top_confusions(place.pair for place in places)
@@ -145,10 +149,10 @@ def _error_types(outcomes: Sequence[Outcome], task: str, training: Training | No
     return types
 
 
-def _worst(outcomes: Sequence[Outcome], task: str) -> list[dict[str, object]]:
+def _worst(utterances: Sequence[UtteranceResult], task: str) -> list[dict[str, object]]:
     """The utterances with the most errors for their length, worst first; none twice, none without errors."""
     main = RATES[task]["syllable_error_rate" if task == SPEECH else "cer"]
-    distinct = {(one.reference_pinyin, one.reference_hanzi, one.pinyin, one.hanzi): one for one in outcomes}
+    distinct = {(one.reference_pinyin, one.reference_hanzi, one.pinyin, one.hanzi): one for one in utterances}
     scored = [(main(one), one) for one in distinct.values()]
     wrong = [(counts, one) for counts, one in scored if counts.errors]
     wrong.sort(key=lambda pair: (-pair[0].rate, -pair[0].errors, pair[1].id))

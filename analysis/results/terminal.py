@@ -1,4 +1,4 @@
-"""Facts of a report in, tables for the terminal out."""
+"""Results of a report in, tables for the terminal out."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from analysis.errors.attribution import REPAIRED
+from analysis.inputs.hypothesis_files import Normalisation
 from analysis.inputs.text_files import Problem
 from analysis.intervals.comparison import Change, Comparison
-from analysis.results.breakdowns import Cut
-from analysis.results.results import Facts, Normalisation, System
+from analysis.results.breakdowns import Breakdown
+from analysis.results.results import Results, System
 from analysis.results.test_tables import kinds_table, percent
 from utils.metrics import ErrorCounts
 
@@ -21,21 +22,21 @@ CHANGES_SHOWN = 5
 CONFUSIONS_SHOWN = 10
 
 
-def print_facts(facts: Facts, console: Console) -> None:
+def print_results_report(results: Results, console: Console) -> None:
     """Print what is wrong with the files, then each system, then the comparisons.
 
     Cuts, and what got better and worse, are printed of the last level only (hanzi, where there are hanzi).
     """
-    speakers = f" of {facts.speakers} speakers" if facts.speakers else ""
-    console.print(escape(f"{facts.title}: {facts.utterances} utterances{speakers}"))
-    if facts.problems:
-        console.print(_problems(facts.problems))
-    if any(any(one.lines.values()) for one in facts.normalisation):
-        console.print(_normalisation(facts.normalisation))
-    for system in facts.systems:
+    speakers = f" of {results.speakers} speakers" if results.speakers else ""
+    console.print(escape(f"{results.title}: {results.utterances} utterances{speakers}"))
+    if results.problems:
+        console.print(_problems(results.problems))
+    if any(any(one.lines.values()) for one in results.normalisation):
+        console.print(_normalisation(results.normalisation))
+    for system in results.systems:
         _print_system(system, console)
-    for comparison in facts.comparisons:
-        _print_comparison(comparison, console, changes=comparison.level == facts.levels[-1])
+    for comparison in results.comparisons:
+        _print_comparison(comparison, console, changes=comparison.level == results.levels[-1])
 
 
 def _print_system(system: System, console: Console) -> None:
@@ -44,8 +45,8 @@ def _print_system(system: System, console: Console) -> None:
         console.print("its syllables are pypinyin's reading of its hanzi")
     for level, kinds in system.kinds.items():
         console.print(kinds_table(f"{level}: errors by kind, aligned by sound", kinds))
-    if system.kinds_not_told:
-        console.print(f"not told, as the model isn't known: {', '.join(system.kinds_not_told)}")
+    if system.unknown_kinds:
+        console.print(f"not told, as the model isn't known: {', '.join(system.unknown_kinds)}")
     _print_counts("classic confusions", system.named_confusions.items(), console)
     for level, confusions in system.top_confusions.items():
         shown = [(f"{one} → {other}", count) for one, other, count in confusions[:CONFUSIONS_SHOWN]]
@@ -99,7 +100,7 @@ def _rates(system: System) -> Table:
     return table
 
 
-def _cut(cut: Cut) -> Table:
+def _cut(cut: Breakdown) -> Table:
     headings = (cut.name, "utterances", "rate", "95 % interval", "substituted", "inserted", "deleted", "of")
     table = _table(f"{cut.level} by {cut.name}", *headings)
     groups = cut.groups

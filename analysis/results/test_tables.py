@@ -24,7 +24,7 @@ CONFUSIONS_SHOWN = 10
 
 
 def print_results(results: Mapping[str, Any], console: Console) -> None:
-    """Print rates, facts, error types and the worst utterances of ``results.json``."""
+    """Print rates, results, error types and the worst utterances of ``results.json``."""
     console.print(_rates(results))
     for line in _facts(results):
         console.print(escape(line))
@@ -52,19 +52,19 @@ def _rates(results: Mapping[str, Any]) -> Table:
 
 def _facts(results: Mapping[str, Any]) -> list[str]:
     speakers = f" of {results['speakers']} speakers" if results["speakers"] else ""
-    facts = [
+    lines = [
         f"{results['utterances']} utterances{speakers}; intervals resampled by {results['interval_unit']}"
     ]
     if "audio_seconds" in results:
-        facts.append(
+        lines.append(
             f"{results['audio_seconds']:.1f} s of audio in {results['seconds']:.1f} s: "
             f"real-time factor {results['real_time_factor']:.4f}"
         )
     if "cer_from_gold_pinyin" in results:
-        facts.append(f"CER if every syllable were right: {percent(results['cer_from_gold_pinyin'])}")
+        lines.append(f"CER if every syllable were right: {percent(results['cer_from_gold_pinyin'])}")
     if "distinct" in results:
         distinct = results["distinct"]
-        facts.append(
+        lines.append(
             f"each distinct sentence once ({distinct['utterances']}): CER {percent(distinct['cer'])}, "
             f"sentence error {percent(distinct['sentence_error_rate'])}"
         )
@@ -72,8 +72,8 @@ def _facts(results: Mapping[str, Any]) -> list[str]:
         known = (
             "not known (its training lists are gone or plain text)" if seen is None else f"{seen} utterances"
         )
-        facts.append(f"sentence seen in the {stage} model's training: {known}")
-    return facts
+        lines.append(f"sentence seen in the {stage} model's training: {known}")
+    return lines
 
 
 def _error_types(types: Mapping[str, Any]) -> RenderableType:

@@ -1,4 +1,4 @@
-"""Facts of runs in; a sorted table with a row a run, as text, CSV or Markdown, out."""
+"""Results of runs in; a sorted table with a row a run, as text, CSV or Markdown, out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.runs.summaries import RunFacts, differing
+from analysis.runs.summaries import RunSummary, differing
 from utils.errors import ConfigError
 
 Value = str | float | None
@@ -48,7 +48,7 @@ class Column:
         return ["" if value is None else str(value) for value in self.values]
 
 
-def run_columns(runs: Sequence[RunFacts], folder: str | Path) -> list[Column]:
+def run_columns(runs: Sequence[RunSummary], folder: str | Path) -> list[Column]:
     """All columns of a table of these runs; those that no run has a value for are left out.
 
     Args:
@@ -70,8 +70,8 @@ def run_columns(runs: Sequence[RunFacts], folder: str | Path) -> list[Column]:
 
 
 def sorted_runs(
-    runs: Sequence[RunFacts], columns: Sequence[Column], by: str, descending: bool
-) -> list[RunFacts]:
+    runs: Sequence[RunSummary], columns: Sequence[Column], by: str, descending: bool
+) -> list[RunSummary]:
     """The runs in the order of a column, those without a value last; as they are, if the table lacks it.
 
     Args:
@@ -122,7 +122,7 @@ def _there_are(columns: Sequence[Column]) -> str:
     return f"there are: {', '.join(repr(column.key) for column in columns)}"
 
 
-def _hyper_column(key: str, keys: Sequence[str], runs: Sequence[RunFacts]) -> Column:
+def _hyper_column(key: str, keys: Sequence[str], runs: Sequence[RunSummary]) -> Column:
     last = key.rpartition(".")[2]
     alone = sum(other.rpartition(".")[2] == last for other in keys) == 1
     values = tuple(_plain(run.hyper[key]) if key in run.hyper else None for run in runs)
@@ -139,7 +139,7 @@ def _hyper_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _data(runs: Sequence[RunFacts]) -> tuple[Value, ...]:
+def _data(runs: Sequence[RunSummary]) -> tuple[Value, ...]:
     """The training lists of each run, with how often they are repeated."""
     lists = [[path if times == 1 else f"{path} ×{times}" for path, times in run.train] for run in runs]
     return tuple(", ".join(names) or None for names in lists)
@@ -150,7 +150,7 @@ def _data_text(value: str) -> str:
     return re.sub(r"[^,]*?([^/,]+/)?([^/,]+?)\.(tsv|txt)( ×\d+)?(?=,|$)", r" \1\2\4", value).strip()
 
 
-def _figure_keys(runs: Sequence[RunFacts]) -> list[str]:
+def _figure_keys(runs: Sequence[RunSummary]) -> list[str]:
     found = dict.fromkeys(key for run in runs for key in run.figures)
     first = [key for key in ("parameters", "best_epoch") if key in found]
     dev = [key for key in found if key.startswith("dev_")]
@@ -158,7 +158,7 @@ def _figure_keys(runs: Sequence[RunFacts]) -> list[str]:
     return [*first, *dev, *sorted(tests), *(key for key in _LAST if key in found)]
 
 
-def _figure_column(key: str, runs: Sequence[RunFacts]) -> Column:
+def _figure_column(key: str, runs: Sequence[RunSummary]) -> Column:
     values = tuple(run.figures.get(key) for run in runs)
     heading = _HEADINGS.get(key, key.replace("_error_rate", " error").replace("dev_", "dev "))
     return Column(key, heading.replace(" cer", " CER"), values, _shown(key))

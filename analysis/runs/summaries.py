@@ -35,7 +35,7 @@ _NGRAMS = re.compile(r"([\d,]+) \d+-grams")
 
 
 @dataclass(frozen=True)
-class RunFacts:
+class RunSummary:
     """One run.
 
     Attributes:
@@ -78,32 +78,32 @@ def find_runs(folder: str | Path) -> list[Path]:
     return sorted(found)
 
 
-def read_run(path: Path) -> RunFacts:
+def read_run(path: Path) -> RunSummary:
     """All facts of one run; whatever can't be read is told in its state, never raised."""
     run, problems = RunFolder(path), []
     try:
         config = run.config()
     except (UserError, OSError) as error:
-        return RunFacts(path, f"broken: {error.what if isinstance(error, UserError) else error}")
+        return RunSummary(path, f"broken: {error.what if isinstance(error, UserError) else error}")
     figures: dict[str, float] = {}
     for part in (_parameters, _training, _tests):
         try:
             figures |= part(run)
         except _UNREADABLE as error:
             problems.append(error.what if isinstance(error, UserError) else " ".join(str(error).split()))
-    flat = flatten(config)
-    return RunFacts(
+    all_tokens = flatten(config)
+    return RunSummary(
         path,
-        f"broken: {'; '.join(problems)}" if problems else _state(run, flat, figures),
-        str(flat.get("task") or ""),
-        str(flat.get("model.name") or ""),
-        {key: value for key, value in flat.items() if not _NOT_COMPARED.fullmatch(key)},
-        _train_lists(flat),
+        f"broken: {'; '.join(problems)}" if problems else _state(run, all_tokens, figures),
+        str(all_tokens.get("task") or ""),
+        str(all_tokens.get("model.name") or ""),
+        {key: value for key, value in all_tokens.items() if not _NOT_COMPARED.fullmatch(key)},
+        _train_lists(all_tokens),
         figures,
     )
 
 
-def differing(runs: Sequence[RunFacts]) -> list[str]:
+def differing(runs: Sequence[RunSummary]) -> list[str]:
     """Keys of hyper-parameters of which two runs have different values, in the order of the configs.
 
     One that a run doesn't have (another model, older code) differs from nothing.
@@ -115,19 +115,19 @@ def differing(runs: Sequence[RunFacts]) -> list[str]:
     return [key for key, found in values.items() if len(found) > 1]
 
 
-def _train_lists(flat: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    lists, repeats = flat.get("data.train") or [], flat.get("data.repeats") or []
+def _train_lists(all_tokens: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    lists, repeats = all_tokens.get("data.train") or [], all_tokens.get("data.repeats") or []
     if not isinstance(lists, list) or not isinstance(repeats, list):
         return ()
     times = [*repeats, *[1] * (len(lists) - len(repeats))]
     return tuple((str(path), number) for path, number in zip(lists, times, strict=False))
 
 
-def _state(run: RunFolder, flat: Mapping[str, Any], figures: Mapping[str, float]) -> str:
+def _state(run: RunFolder, all_tokens: Mapping[str, Any], figures: Mapping[str, float]) -> str:
     if run.metrics.is_file():
         return FINISHED
     if "epochs_done" in figures:
-        return f"epoch {figures['epochs_done']:.0f} of {flat.get('training.epochs', '?')}"
+        return f"epoch {figures['epochs_done']:.0f} of {all_tokens.get('training.epochs', '?')}"
     return "in its first epoch" if run.checkpoint.is_file() else "not begun"
 
 

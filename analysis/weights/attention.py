@@ -19,8 +19,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ft2font import FT2Font
 
+from analysis.page.colours import FAINT, GRID, INK
 from analysis.page.rendering import page_environment
-from analysis.runs.curves import FAINT, GRID, INK
 from utils.files import replacing, write_text
 
 COLOURS = ("#ffffff", "#99d5cf", "#0f766e", "#042f2e")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.runs.text_table import text_table
+from analysis.text_table import text_table
 from analysis.weights.weight_file import WeightFile
 
 _HEADINGS = ("layer / weight", "state", "A", "B", "largest difference", "relative")

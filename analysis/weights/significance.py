@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.runs.text_table import text_table
+from analysis.text_table import text_table
 from analysis.weights.output_layer import find_output
 from analysis.weights.weight_file import Layer, Weight, WeightFile
 from utils.errors import RunError

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from analysis.runs.curves import BEST, DEV, FAINT, GRID, INK, TRAIN
+from analysis.page.colours import BEST, DEV, FAINT, GRID, INK, TRAIN
 from analysis.weights.significance import Significance, cut_share
 from utils.files import replacing
 

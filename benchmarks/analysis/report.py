@@ -24,14 +24,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from analysis.inputs.utterance_results import LEVELS, SystemOutput, UtteranceResult
 from analysis.page.evidence import WORST_SHOWN, Evidence
 from analysis.page.report import write_report_page
-from analysis.results.collect import SystemOutput, gather_facts
-from analysis.results.files import write_facts
-from analysis.results.results import Facts
-from analysis.results.utterance_results import LEVELS, Outcome
+from analysis.results.collect import collect_results
+from analysis.results.files import write_results
+from analysis.results.results import Results
 from tests.support.chromium import MISSING, Chromium, find_chromium
-from tests.support.report_facts import imagined_outcomes, training_of
+from tests.support.report_results import imagined_outcomes, training_of
 from utils.cli import positive
 from utils.errors import run_command
 
@@ -48,12 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="report-", dir=options.folder) as folder:
         outcomes = imagined_outcomes(options.utterances, SPEAKERS, SHARE)
         took: Times = {}
-        with _timed("gather the facts", took):
-            facts = gather(outcomes)
+        with _timed("gather the results", took):
+            results = gather(outcomes)
         with _timed("write JSON and CSV", took):
-            files = write_facts(folder, facts)
+            files = write_results(folder, results)
         with _timed("write the page", took):
-            page = write_report_page(folder, facts, imagined_evidence(facts))
+            page = write_report_page(folder, results, imagined_evidence(results))
         opened = open_page(page)
         hanzi = sum(len(one.reference_hanzi) for one in outcomes)
         Console().print(
@@ -62,16 +62,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def gather(outcomes: Sequence[Outcome]) -> Facts:
-    """Facts of a pipeline's test, with all cuts."""
+def gather(outcomes: Sequence[UtteranceResult]) -> Results:
+    """Results of a pipeline's test, with all cuts."""
     system = SystemOutput("pipeline", outcomes)
-    return gather_facts([system], LEVELS, "pipeline", "pipeline on imagined speech", training_of(outcomes))
+    return collect_results([system], LEVELS, "pipeline", "pipeline on imagined speech", training_of(outcomes))
 
 
-def imagined_evidence(facts: Facts) -> dict[str, Evidence]:
+def imagined_evidence(results: Results) -> dict[str, Evidence]:
     """Random bytes in the place of the worst utterances' sounds and pictures."""
     rng = random.Random(0)
-    worst = sorted(facts.systems[0].utterances, key=lambda one: -one.hanzi_errors)[:WORST_SHOWN]
+    worst = sorted(results.systems[0].utterances, key=lambda one: -one.hanzi_errors)[:WORST_SHOWN]
 
     def address(kind: str, size: int) -> str:
         return f"data:{kind};base64,{base64.b64encode(rng.randbytes(size)).decode('ascii')}"
@@ -114,7 +114,7 @@ def _timed(what: str, took: Times) -> Iterator[None]:
     took[what] = time.perf_counter() - began, time.process_time() - busy
 
 
-def _table(title: str, took: Times, opened: dict[str, float], page: Path, facts: Path) -> Table:
+def _table(title: str, took: Times, opened: dict[str, float], page: Path, results: Path) -> Table:
     table = Table(title=f"Report of {title}", title_justify="left")
     for heading in ("", "measured", "CPU", "allowed"):
         table.add_column(heading, justify="right" if heading else "left")
@@ -124,7 +124,7 @@ def _table(title: str, took: Times, opened: dict[str, float], page: Path, facts:
     table.add_row("all of these", f"{seconds:.1f} s", f"{busy:.1f} s", f"{LIMITS['seconds']} s")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     table.add_row("peak memory", f"{peak:,.0f} MB", "", f"{LIMITS['megabytes']:,} MB")
-    for path in (facts, page):
+    for path in (results, page):
         table.add_row(path.name, f"{path.stat().st_size / 1e6:.1f} MB", "", "")
     if not opened:
         table.add_row("open the page", MISSING, "", "")

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from analysis.errors.align_all import examine, flat
+from analysis.errors.align_all import align_all, all_tokens
 from analysis.errors.attribution import ATTRIBUTIONS
 from analysis.errors.oracles import find_oracles
 from analysis.inputs.training_texts import Training
-from analysis.results.breakdowns import FREQUENCIES, LENGTHS, NOISES, SPEEDS, Cut, band, find_cuts
-from analysis.results.utterance_results import HANZI, LEVELS, SYLLABLES
+from analysis.inputs.utterance_results import HANZI, LEVELS, SYLLABLES
+from analysis.results.breakdowns import FREQUENCIES, LENGTHS, NOISES, SPEEDS, Breakdown, band, find_breakdowns
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 
 UTTERANCES = 900
@@ -25,7 +25,7 @@ def tested():
     outcomes, injected = inject(gold, list(INJECTORS), share=0.4)
     counts = Counter(syllable for one in gold for syllable in one.reference_pinyin)
     training = Training(syllables=counts, sentences={one.reference_hanzi for one in gold[::3]})
-    return outcomes, injected, examine(outcomes, LEVELS, training), training
+    return outcomes, injected, align_all(outcomes, LEVELS, training), training
 
 
 def _kinds(changes, level: str) -> list[str]:
@@ -49,18 +49,18 @@ def test_enough_of_each_kind_is_put_in(tested):
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_kinds_are_recovered(tested, level):
-    _, injected, examined, _ = tested
+    _, injected, aligned, _ = tested
     put_in = Counter(_kinds([change for one in injected for _, change in one], level))
-    found = Counter(place.kind for place in flat(examined, level) if place.kind)
+    found = Counter(place.kind for place in all_tokens(aligned, level) if place.kind)
     for kind in put_in:
         assert abs(found[kind] - put_in[kind]) <= (1 - LEAST) * put_in[kind], kind
     assert _recovered(found, put_in) >= LEAST
 
 
 def test_attribution_is_recovered(tested):
-    _, injected, examined, _ = tested
+    _, injected, aligned, _ = tested
     put_in = Counter(change.attribution for one in injected for _, change in one)
-    found = Counter(place.attribution for place in flat(examined, HANZI) if place.attribution)
+    found = Counter(place.attribution for place in all_tokens(aligned, HANZI) if place.attribution)
     for name in put_in:
         assert abs(found[name] - put_in[name]) <= (1 - LEAST) * put_in[name], name
     assert set(found) <= set(ATTRIBUTIONS)
@@ -109,20 +109,20 @@ def _position(index: int, length: int) -> str:
     ],
 )
 def test_cuts_recover_every_kind(tested, cuts, name: str, group: Callable, level: str):
-    outcomes, injected, examined, training = tested
+    outcomes, injected, aligned, training = tested
     put_in = Counter(
         (group(one, at, change, training), kind)
         for one, changes in zip(outcomes, injected, strict=True)
         for at, change in changes
         for kind in _kinds([change], level)
     )
-    cut: Cut = cuts[level, name]
+    cut: Breakdown = cuts[level, name]
     found = Counter({(each.name, kind): count for each in cut.groups for kind, count in each.kinds.items()})
     assert _recovered(found, put_in) >= LEAST
     for kind in {kind for _, kind in put_in}:
         of_kind = [Counter({g: n for (g, k), n in counts.items() if k == kind}) for counts in (found, put_in)]
         assert _recovered(*of_kind) >= LEAST, kind
-    whole = sum((one.counts(level).errors for one in examined), 0)
+    whole = sum((one.counts(level).errors for one in aligned), 0)
     assert sum(each.counts.errors for each in cut.groups) == whole
     assert sum(each.counts.reference for each in cut.groups) == sum(
         len(one.reference_hanzi) for one in outcomes
@@ -132,17 +132,17 @@ def test_cuts_recover_every_kind(tested, cuts, name: str, group: Callable, level
 
 @pytest.fixture(scope="module")
 def cuts(tested):
-    _, _, examined, training = tested
+    _, _, aligned, training = tested
     return {
         (level, cut.name): cut
         for level in LEVELS
-        for cut in find_cuts(examined, level, training, samples=200)
+        for cut in find_breakdowns(aligned, level, training, samples=200)
     }
 
 
 def test_oracles_say_what_each_stage_costs(tested):
-    _, injected, examined, _ = tested
-    perfect_one, perfect_two = find_oracles(examined, LEVELS)
+    _, injected, aligned, _ = tested
+    perfect_one, perfect_two = find_oracles(aligned, LEVELS)
     changes = [change for one in injected for _, change in one]
     assert perfect_one.counts.errors == sum(change.attribution in ("language", "both") for change in changes)
     assert perfect_two.counts.errors == sum(change.syllable_kind is not None for change in changes)

@@ -11,14 +11,22 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.errors.align_all import examine
+from analysis.errors.align_all import align_all
 from analysis.errors.oracles import find_oracles
 from analysis.inputs.normalisation import hanzi_tokens
+from analysis.inputs.utterance_results import (
+    HANZI,
+    LANGUAGE,
+    LEVELS,
+    PIPELINE,
+    SYLLABLES,
+    SystemOutput,
+    UtteranceResult,
+)
 from analysis.intervals.bootstrap import difference_interval
 from analysis.intervals.comparison import compare, error_segments, matched_pairs_test
-from analysis.results.collect import SystemOutput, gather_facts
+from analysis.results.collect import collect_results
 from analysis.results.scores import score
-from analysis.results.utterance_results import HANZI, LANGUAGE, LEVELS, PIPELINE, SYLLABLES, Outcome
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 from utils.errors import CorpusError
 from utils.hypotheses.recognition import Alternative
@@ -28,9 +36,10 @@ from utils.metrics import ErrorCounts
 def _heard(reference: str, *outputs: str):
     """Alignments of outputs (words stand for syllables) with one reference."""
     return [
-        examine([Outcome("id", "", 0.0, tuple(reference.split()), tuple(one.split()), "", "")], (SYLLABLES,))[
-            0
-        ].syllables
+        align_all(
+            [UtteranceResult("id", "", 0.0, tuple(reference.split()), tuple(one.split()), "", "")],
+            (SYLLABLES,),
+        )[0].syllables
         for one in outputs
     ]
 
@@ -134,7 +143,7 @@ def systems():
     """Two outputs of 250 utterances: the second with half of the errors."""
     gold = gold_outcomes(250, seed=2)
     return [
-        examine(inject(gold, list(INJECTORS), share, seed)[0], LEVELS)
+        align_all(inject(gold, list(INJECTORS), share, seed)[0], LEVELS)
         for share, seed in ((0.4, 5), (0.15, 6))
     ]
 
@@ -160,7 +169,7 @@ def test_a_better_system_is_told(systems):
 
 def test_equal_systems_are_told():
     gold = gold_outcomes(250, seed=4)
-    one, other = (examine(inject(gold, list(INJECTORS), 0.3, seed)[0], LEVELS) for seed in (1, 2))
+    one, other = (align_all(inject(gold, list(INJECTORS), 0.3, seed)[0], LEVELS) for seed in (1, 2))
     comparison = compare(one, other, SYLLABLES, ("first", "second"), samples=300)
     assert comparison.low < 0 < comparison.high
     assert comparison.matched_pairs.p_value > 0.01
@@ -188,9 +197,9 @@ def test_best_of_the_n_best():
         Alternative(("ma3",), "马", -2.0),
         Alternative((), "", -3.0),
     )
-    outcome = Outcome("id", "", 0.0, ("ma3",), ("ma1",), "马", "妈", "码", n_best=readings)
+    outcome = UtteranceResult("id", "", 0.0, ("ma3",), ("ma1",), "马", "妈", "码", n_best=readings)
     oracles = {
-        (one.level, one.name): one.counts.errors for one in find_oracles(examine([outcome], LEVELS), LEVELS)
+        (one.level, one.name): one.counts.errors for one in find_oracles(align_all([outcome], LEVELS), LEVELS)
     }
     assert oracles == {
         (HANZI, "stage one perfect"): 1,
@@ -198,7 +207,7 @@ def test_best_of_the_n_best():
         (SYLLABLES, "best of the n best"): 0,
         (HANZI, "best of the n best"): 0,
     }
-    assert [one.name for one in find_oracles(examine([outcome], (SYLLABLES,)), (SYLLABLES,))] == [
+    assert [one.name for one in find_oracles(align_all([outcome], (SYLLABLES,)), (SYLLABLES,))] == [
         "best of the n best"
     ]
 
@@ -208,22 +217,22 @@ def test_the_oracle_counts_what_the_headline_counts(written):
     """A Latin word is one token: 我 爱 python against 你 爱 java and 你 爱 python, 2/3 and at best 1/3."""
     pinyin = ("wo3", "ai4")
     readings = (Alternative(pinyin, "你爱 java", -1.0), Alternative(pinyin, "你爱 python", -2.0))
-    outcome = Outcome(
+    outcome = UtteranceResult(
         "id", "", 0.0, pinyin, pinyin, written("我爱 python"), written("你爱 java"), n_best=readings
     )
-    examined = examine([outcome], (HANZI,))
-    (oracle,) = find_oracles(examined, (HANZI,))
+    aligned = align_all([outcome], (HANZI,))
+    (oracle,) = find_oracles(aligned, (HANZI,))
     best = oracle.counts
     assert (best.errors, best.reference) == (1, 3)
-    headline = examined[0].counts(HANZI)
+    headline = aligned[0].counts(HANZI)
     assert (headline.errors, headline.reference) == (2, 3)
     assert score([outcome], LANGUAGE)["cer"] == 2 / 3
 
 
-def _read_by(speakers: str, pinyin: str, hanzi: str) -> list[Outcome]:
+def _read_by(speakers: str, pinyin: str, hanzi: str) -> list[UtteranceResult]:
     """Six sentences, each read by all speakers; only the first sentence is wrong."""
     return [
-        Outcome(
+        UtteranceResult(
             f"{speaker}{number}",
             speaker,
             1.0,
@@ -245,7 +254,7 @@ def _read_by(speakers: str, pinyin: str, hanzi: str) -> list[Outcome]:
 def test_results_report_and_comparison_resample_alike(task, pinyin, unit):
     outcomes = _read_by("abcdef", pinyin, "妈")
     results = score(outcomes, task)
-    facts = gather_facts([SystemOutput("a", outcomes), SystemOutput("b", outcomes)], (HANZI,), task, "")
+    facts = collect_results([SystemOutput("a", outcomes), SystemOutput("b", outcomes)], (HANZI,), task, "")
     (rate,) = [one for one in facts.systems[0].rates if one.name == "hanzi error"]
     assert results["interval_unit"] == rate.unit == facts.comparisons[0].unit == unit
     assert results["intervals"]["cer"] == [rate.low, rate.high]

@@ -7,24 +7,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from analysis.errors.align_all import examine
+from analysis.errors.align_all import align_all
 from analysis.errors.alignment import Pair
 from analysis.errors.attribution import ATTRIBUTIONS, is_plausible
 from analysis.errors.confusions import NAMES, count_matrices, named_confusions, top_confusions
 from analysis.errors.kinds import HANZI_ERRORS, SYLLABLE_ERRORS, hanzi_error, syllable_error
 from analysis.inputs.training_texts import Training
-from analysis.results.utterance_results import HANZI, LEVELS, SYLLABLES, Outcome, Scores, as_tokens
+from analysis.inputs.utterance_results import HANZI, LEVELS, SYLLABLES, Scores, UtteranceResult, as_tokens
 
 
-def _outcome(reference: str, output: str, hanzi: str, written: str, gold: str = "", **others) -> Outcome:
-    return Outcome(
+def _outcome(
+    reference: str, output: str, hanzi: str, written: str, gold: str = "", **others
+) -> UtteranceResult:
+    return UtteranceResult(
         "id", "", 0.0, tuple(reference.split()), tuple(output.split()), hanzi, written, gold, **others
     )
 
 
-def _blamed(outcome: Outcome) -> dict[str, str | None]:
+def _blamed(outcome: UtteranceResult) -> dict[str, str | None]:
     """Who is to blame for each hanzi (of the reference, else of the output) for which somebody is."""
-    (one,) = examine([outcome], LEVELS)
+    (one,) = align_all([outcome], LEVELS)
     return {p.pair.reference or p.pair.hypothesis: p.attribution for p in one.hanzi if p.attribution}
 
 
@@ -133,12 +135,14 @@ TEXTS = st.text(alphabet="是事时十氏好号的地得a", max_size=8)
 @settings(max_examples=150, deadline=None)
 @given(SYLLABLE_LISTS, SYLLABLE_LISTS, TEXTS, TEXTS)
 def test_every_error_has_exactly_one_kind(reference, hypothesis, hanzi, written):
-    (one,) = examine([Outcome("", "", 0.0, tuple(reference), tuple(hypothesis), hanzi, written)], LEVELS)
+    (one,) = align_all(
+        [UtteranceResult("", "", 0.0, tuple(reference), tuple(hypothesis), hanzi, written)], LEVELS
+    )
     for level, kinds, tokens in (
         (SYLLABLES, SYLLABLE_ERRORS, (reference, hypothesis)),
         (HANZI, HANZI_ERRORS, (as_tokens(hanzi), as_tokens(written))),
     ):
-        wrong = [place.kind for place in one.places(level) if place.kind]
+        wrong = [place.kind for place in one.tokens(level) if place.kind]
         assert len(wrong) == one.counts(level).errors == Levenshtein.distance(*tokens)
         assert set(wrong) <= set(kinds)
         assert wrong.count("insertion") == one.counts(level).insertions
@@ -218,12 +222,12 @@ def test_plausible_labels(hanzi, syllable, plausible):
 
 
 def test_nobody_is_blamed_where_syllables_are_not_known():
-    outcome = Outcome("", "", 0.0, (), (), "你好", "你号")
-    (one,) = examine([outcome], (HANZI,))
+    outcome = UtteranceResult("", "", 0.0, (), (), "你好", "你号")
+    (one,) = align_all([outcome], (HANZI,))
     assert [place.attribution for place in one.hanzi] == [None, None]
     assert one.hanzi[1].kind == "exact homophone"
-    automatic = Outcome("", "", 0.0, ("ni3", "hao3"), ("ni3", "hao4"), "你好", "你号")
-    (one,) = examine([automatic], LEVELS, automatic=True)
+    automatic = UtteranceResult("", "", 0.0, ("ni3", "hao3"), ("ni3", "hao4"), "你好", "你号")
+    (one,) = align_all([automatic], LEVELS, automatic=True)
     assert [place.attribution for place in one.hanzi] == [None, None]
     assert set(ATTRIBUTIONS) >= {"acoustic", "language"}
 

@@ -14,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from analysis.inputs.utterance_results import HANZI, SYLLABLES, UtteranceResult
 from analysis.page import posterior_picture
 from analysis.page.collect_evidence import (
     NO_PICTURE,
     NO_SOUND,
     NOT_THERE,
+    collect_evidence,
     evidence_of,
-    gather_evidence,
     shown_syllables,
     worst_utterances,
 )
@@ -40,7 +41,6 @@ from analysis.page.posterior_picture import (
     draw_posteriors,
     first_free,
 )
-from analysis.results.utterance_results import HANZI, SYLLABLES, Outcome
 from utils.audio.reading import write_wav
 from utils.errors import AudioError
 from utils.hypotheses.recognition import Inspection
@@ -78,14 +78,14 @@ def inspection() -> Inspection:
     return Inspection(posteriors, CLASSES, FRAME)
 
 
-def outcome(reference: str, output: str, times: tuple[tuple[float, float], ...], **others) -> Outcome:
-    return Outcome(
+def outcome(reference: str, output: str, times: tuple[tuple[float, float], ...], **others) -> UtteranceResult:
+    return UtteranceResult(
         "one", "", SECONDS, tuple(reference.split()), tuple(output.split()), "", "", times=times, **others
     )
 
 
 @pytest.fixture(scope="module")
-def confused(recording) -> Outcome:
+def confused(recording) -> UtteranceResult:
     return outcome("ni3 ma1", "ni3 ma3", ((0.75, 1.25), (2.0, 2.5)), audio=str(recording))
 
 
@@ -251,7 +251,9 @@ def test_nothing_heard_at_all(inspection):
 
 def test_what_is_missing_is_said(recording, inspection, tmp_path):
     def look(audio: Path, seconds: float = SECONDS, found: Inspection | None = inspection) -> Evidence:
-        one = Outcome("one", "", seconds, ("ni3",), ("ma1",), "", "", audio=str(audio), times=((0, 1),))
+        one = UtteranceResult(
+            "one", "", seconds, ("ni3",), ("ma1",), "", "", audio=str(audio), times=((0, 1),)
+        )
         return evidence_of(one, lambda _: found)
 
     assert look(tmp_path / "gone.wav") == Evidence("one", "", "", SECONDS, (NOT_THERE,))
@@ -265,10 +267,10 @@ def test_what_is_missing_is_said(recording, inspection, tmp_path):
 
 
 def test_the_worst_come_first(recording, inspection):
-    def one(name: str, reference: str, output: str, hanzi: str = "", written: str = "") -> Outcome:
+    def one(name: str, reference: str, output: str, hanzi: str = "", written: str = "") -> UtteranceResult:
         times = tuple((i / 4, i / 4 + 0.2) for i in range(len(output.split())))
         pinyin = (tuple(reference.split()), tuple(output.split()))
-        return Outcome(name, "", SECONDS, *pinyin, hanzi, written, audio=str(recording), times=times)
+        return UtteranceResult(name, "", SECONDS, *pinyin, hanzi, written, audio=str(recording), times=times)
 
     outcomes = [
         one("right", "ma1", "ma1", "妈", "马"),
@@ -280,6 +282,6 @@ def test_the_worst_come_first(recording, inspection):
     order = ["worst", "another", "short", "long"]
     assert [one.id for one in worst_utterances(outcomes, SYLLABLES, 9)] == order
     assert [one.id for one in worst_utterances(outcomes, HANZI, 9)] == ["right"]
-    found = gather_evidence(outcomes, SYLLABLES, lambda _: inspection, examples=2)
+    found = collect_evidence(outcomes, SYLLABLES, lambda _: inspection, examples=2)
     assert list(found) == order[:2]
     assert all(one.sound and one.picture for one in found.values())

@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.errors.align_all import examine
+from analysis.errors.align_all import align_all
 from analysis.errors.explanation import listened, with_gold_hanzi, with_language_scores
-from analysis.results.utterance_results import LEVELS, Outcome, Scores
+from analysis.inputs.utterance_results import LEVELS, Scores, UtteranceResult
 from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
 from model_language.vocabulary.symbols import build_symbols
 from utils.audio.reading import write_wav
@@ -28,18 +28,18 @@ def trained() -> tuple[NgramModel, object]:
     return NgramModel.train(PAIRS, NgramConfig(), symbols), symbols
 
 
-def converted(trained, beam: int, heard: tuple[str, ...], hanzi: str = HANZI) -> Outcome:
+def converted(trained, beam: int, heard: tuple[str, ...], hanzi: str = HANZI) -> UtteranceResult:
     """What a pipeline with this beam makes of syllables that were heard, explained."""
     converter = NgramConverter(*trained, beam)
-    outcome = Outcome("one", "", 1.0, SAID, heard, hanzi, converter.convert([heard])[0])
+    outcome = UtteranceResult("one", "", 1.0, SAID, heard, hanzi, converter.convert([heard])[0])
     (explained,) = with_language_scores(
         with_gold_hanzi([outcome], converter.convert([outcome.reference_pinyin])), converter
     )
     return explained
 
 
-def blamed(outcome: Outcome) -> dict[str, str]:
-    (one,) = examine([outcome], LEVELS)
+def blamed(outcome: UtteranceResult) -> dict[str, str]:
+    (one,) = align_all([outcome], LEVELS)
     return {place.pair.reference: place.attribution for place in one.hanzi if place.attribution}
 
 
@@ -77,7 +77,7 @@ class Counting:
 
 def test_only_what_is_wrong_is_asked_for():
     scorer = Counting()
-    outcomes = [Outcome(str(i), "", 0.0, SAID, SAID, HANZI, HANZI) for i in range(5)]
+    outcomes = [UtteranceResult(str(i), "", 0.0, SAID, SAID, HANZI, HANZI) for i in range(5)]
     gold = [HANZI, "他的音乐", HANZI, "她的音", HANZI]
     scored = with_language_scores(with_gold_hanzi(outcomes, gold), scorer)
     assert scorer.asked == 4
@@ -101,8 +101,8 @@ def test_listening_again(tmp_path):
             assert len(samples) == 16_000
             return [-float(len(one)) for one in sequences]
 
-    def one(pinyin: tuple[str, ...]) -> Outcome:
-        return Outcome("one", "", 1.0, SAID, pinyin, "", "", audio=str(tmp_path / "one.wav"))
+    def one(pinyin: tuple[str, ...]) -> UtteranceResult:
+        return UtteranceResult("one", "", 1.0, SAID, pinyin, "", "", audio=str(tmp_path / "one.wav"))
 
     assert listened(one(SAID[:1]), Scorer()).speech_scores == Scores(-4.0, -1.0)
     right = listened(one(SAID), Scorer())

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import inspect_model
-from analysis.runs.text_table import csv_table, markdown_table, text_table
+from analysis.text_table import csv_table, markdown_table, text_table
 from analysis.weights.layer_statistics import statistics
 from analysis.weights.output_layer import Output, find_output
 from analysis.weights.weight_file import KERAS_3, LEGACY, OTHER, read_weight_file

@@ -1,4 +1,4 @@
-"""python -m analysis.report: files of other systems in, facts out; what is wrong with the files is told."""
+"""python -m analysis.report: files of other systems in, results out; what is wrong with the files is told."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from analysis.inputs.normalisation import (
     rules_of,
 )
 from analysis.inputs.training_texts import Training
+from analysis.inputs.utterance_results import HANZI, LEVELS, SYLLABLES, SystemOutput, UtteranceResult, as_text
 from analysis.report import main, report_files
 from analysis.results.breakdowns import band
-from analysis.results.collect import SystemOutput, gather_facts
-from analysis.results.files import to_json, write_facts
+from analysis.results.collect import collect_results
+from analysis.results.files import to_json, write_results
 from analysis.results.results import VERSION
 from analysis.results.scores import hypotheses_tsv
-from analysis.results.terminal import print_facts
-from analysis.results.utterance_results import HANZI, LEVELS, SYLLABLES, Outcome, as_text
+from analysis.results.terminal import print_results_report
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 from tests.support.scripts import ROOT
 from utils.errors import ConfigError, CorpusError
@@ -56,8 +56,8 @@ def reference(tmp_path) -> Path:
     return _write(tmp_path / "ref.txt", REFERENCE)
 
 
-def _rate(facts, name: str, system: int = 0):
-    return next(one for one in facts.systems[system].rates if one.name == name)
+def _rate(results, name: str, system: int = 0):
+    return next(one for one in results.systems[system].rates if one.name == name)
 
 
 def test_two_systems_in_wenets_style(reference, tmp_path, capsys):
@@ -71,10 +71,10 @@ def test_two_systems_in_wenets_style(reference, tmp_path, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     assert "a/text and b/text against" in printed and "4 utterances of 2 speakers" in printed
     assert "matched pairs over 3 segments" in printed
-    facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-    assert facts["version"] == VERSION and facts["task"] == "files"
-    assert facts["levels"] == ["syllables", "hanzi"]
-    first, second = facts["systems"]
+    results = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    assert results["version"] == VERSION and results["task"] == "files"
+    assert results["levels"] == ["syllables", "hanzi"]
+    first, second = results["systems"]
     assert first["automatic_pinyin"] and first["attribution"] == {} and first["oracles"] == []
     assert (
         first["kinds"]["hanzi"]["exact homophone"] == 1 and first["kinds"]["hanzi"]["variant character"] == 1
@@ -90,7 +90,7 @@ def test_two_systems_in_wenets_style(reference, tmp_path, capsys):
         assert counts["substitutions"] == theirs.substitutions
         assert counts["insertions"] == theirs.insertions
         assert counts["deletions"] == theirs.deletions
-    comparison = facts["comparisons"][1]
+    comparison = results["comparisons"][1]
     assert comparison["level"] == "hanzi" and comparison["systems"] == ["a/text", "b/text"]
     assert [change["id"] for change in comparison["better"]] == ["a1", "b1"]
     assert [change["id"] for change in comparison["worse"]] == ["a2"]
@@ -98,12 +98,12 @@ def test_two_systems_in_wenets_style(reference, tmp_path, capsys):
 
 def test_tables_are_csv_for_spreadsheets(reference, tmp_path):
     hypothesis = _write(tmp_path / "hyp", REFERENCE | {"a1": "今天天汽好"})
-    files = write_facts(tmp_path / "out", report_files(reference, [hypothesis]))
+    files = write_results(tmp_path / "out", report_files(reference, [hypothesis]))
     assert {path.name for path in files} == {
-        "facts.json",
+        "report.json",
         "rates.csv",
         "error_types.csv",
-        "cuts.csv",
+        "breakdowns.csv",
         "utterances.csv",
         "errors.csv",
     }
@@ -128,8 +128,8 @@ def test_missing_extra_and_double_ids_are_told(reference, tmp_path):
         ("z9", "多"),
         ("b1", ""),
     ]
-    facts = report_files(reference, [_write(tmp_path / "hyp", lines)])
-    told = {problem.what: (problem.count, problem.examples) for problem in facts.problems}
+    results = report_files(reference, [_write(tmp_path / "hyp", lines)])
+    told = {problem.what: (problem.count, problem.examples) for problem in results.problems}
     assert told == {
         "ids that come twice with the same text": (1, ("a1",)),
         "ids that come twice with different texts": (1, ("a2",)),
@@ -137,7 +137,7 @@ def test_missing_extra_and_double_ids_are_told(reference, tmp_path):
         "ids of the reference are missing": (1, ("b2",)),
         "ids that the reference doesn't have": (1, ("z9",)),
     }
-    counts = _rate(facts, "hanzi error").counts
+    counts = _rate(results, "hanzi error").counts
     assert (counts.errors, counts.deletions, counts.reference) == (2 + 6 + 2, 10, 19)
     left_out = report_files(reference, [tmp_path / "hyp"], leave_out=True)
     assert _rate(left_out, "hanzi error").counts.reference == 17
@@ -165,11 +165,11 @@ def test_normalisation_is_reported_and_can_be_switched(reference, tmp_path):
     texts = {"a1": "今天天气，很好。", "a2": "我们去银行！", "b1": "他说了3句话", "b2": "ＯＫ"}
     hypothesis = _write(tmp_path / "hyp", texts)
     truth = _write(tmp_path / "truth.txt", REFERENCE | {"b2": "ok"})
-    facts = report_files(truth, [hypothesis])
-    assert _rate(facts, "hanzi error").counts.errors == 1
-    rules = {one.rule: one for one in facts.normalisation}
+    results = report_files(truth, [hypothesis])
+    assert _rate(results, "hanzi error").counts.errors == 1
+    rules = {one.rule: one for one in results.normalisation}
     assert [rules[rule].lines["hyp"] for rule in ("width", "punctuation", "case", "digits")] == [3, 2, 1, 1]
-    assert [one.applied for one in facts.normalisation] == [
+    assert [one.applied for one in results.normalisation] == [
         rule in ("width", "punctuation", "case") for rule in RULES
     ]
     assert rules["digits"].errors_otherwise == {"hyp": 0}
@@ -242,29 +242,29 @@ def test_tokens():
 def test_pinyin_files(tmp_path):
     reference = _write(tmp_path / "ref", {"a": "ni3 hao3", "b": "zhe4 shi4 shan1"})
     hypothesis = _write(tmp_path / "hyp", {"a": "nǐ hǎo", "b": "ze4 shi4 shang1 xyz"})
-    facts = report_files(reference, [hypothesis])
-    system = facts.systems[0]
-    assert facts.levels == (SYLLABLES,) and not system.automatic_pinyin
+    results = report_files(reference, [hypothesis])
+    system = results.systems[0]
+    assert results.levels == (SYLLABLES,) and not system.automatic_pinyin
     assert system.named_confusions["zh–z"] == system.named_confusions["an–ang"] == 1
     assert system.kinds[SYLLABLES]["insertion"] == 1
-    assert [problem.what for problem in facts.problems] == ["words that are no Mandarin syllable"]
+    assert [problem.what for problem in results.problems] == ["words that are no Mandarin syllable"]
 
 
 def test_pinyin_without_tones_is_told(tmp_path):
     reference = _write(tmp_path / "ref", {"a": "ni3 hao3"})
-    facts = report_files(reference, [_write(tmp_path / "hyp", {"a": "ni hao"})])
-    assert "without a tone" in facts.problems[0].what
-    assert _rate(facts, "syllable error").counts.errors == 2
-    assert _rate(facts, "toneless syllable error").counts.errors == 0
+    results = report_files(reference, [_write(tmp_path / "hyp", {"a": "ni hao"})])
+    assert "without a tone" in results.problems[0].what
+    assert _rate(results, "syllable error").counts.errors == 2
+    assert _rate(results, "toneless syllable error").counts.errors == 0
 
 
 def test_hanzi_against_pinyin_compares_syllables(reference, tmp_path):
     hypothesis = _write(
         tmp_path / "hyp", {"a1": "jin1 tian1 tian1 qi4 hen3 hao4", "a2": "wo3 men5 qu4 yin2 hang2"}
     )
-    facts = report_files(reference, [hypothesis], leave_out=True)
-    assert facts.levels == (SYLLABLES,)
-    assert facts.systems[0].kinds[SYLLABLES]["tone only"] == 1
+    results = report_files(reference, [hypothesis], leave_out=True)
+    assert results.levels == (SYLLABLES,)
+    assert results.systems[0].kinds[SYLLABLES]["tone only"] == 1
 
 
 def test_our_own_files(tmp_path):
@@ -277,17 +277,17 @@ def test_our_own_files(tmp_path):
     )
     (tmp_path / "test.tsv").write_text(header + "".join(rows), encoding="utf-8")
     (tmp_path / "hypotheses.tsv").write_text(hypotheses_tsv(outcomes), encoding="utf-8")
-    facts = report_files(
+    results = report_files(
         tmp_path / "test.tsv", [tmp_path / "hypotheses.tsv"], training=[tmp_path / "test.tsv"]
     )
-    system = facts.systems[0]
+    system = results.systems[0]
     assert not system.automatic_pinyin and system.attribution_basis == "syllable"
     assert (
         system.attribution["acoustic"] and system.attribution["language"] and system.attribution["repaired"]
     )
-    assert facts.speakers == 12 and facts.seconds == 75.0
+    assert results.speakers == 12 and results.seconds == 75.0
     assert {cut.name for cut in system.cuts} >= {"speaker", "speaking rate", "sentence in training"}
-    ours = gather_facts([SystemOutput("x", outcomes)], LEVELS, "pipeline", "x").systems[0]
+    ours = collect_results([SystemOutput("x", outcomes)], LEVELS, "pipeline", "x").systems[0]
     assert ours.kinds == system.kinds
 
 
@@ -297,17 +297,17 @@ def test_names_of_systems():
 
 
 @pytest.fixture(scope="module")
-def facts():
+def results():
     outcomes, _ = inject(gold_outcomes(60), list(INJECTORS), 0.3)
     training = Training(
         hanzi=set("银行"), candidates=lambda _: "银行", syllables={"yin2": 5}, sentences=set()
     )
     known = {SYLLABLES: training, HANZI: training}
-    return gather_facts([SystemOutput("x", outcomes)], LEVELS, "pipeline", "x on test", known, {"beam": 4})
+    return collect_results([SystemOutput("x", outcomes)], LEVELS, "pipeline", "x on test", known, {"beam": 4})
 
 
-def test_facts_agree_with_each_other(facts):
-    system = facts.systems[0]
+def test_facts_agree_with_each_other(results):
+    system = results.systems[0]
     hanzi = next(rate for rate in system.rates if rate.name == "hanzi error")
     assert sum(system.kinds[HANZI].values()) == hanzi.counts.errors
     assert (
@@ -317,16 +317,16 @@ def test_facts_agree_with_each_other(facts):
     assert wrong == hanzi.counts.errors == sum(one.hanzi_errors for one in system.utterances)
     assert sum(place[2] != "" for one in system.utterances for place in one.places) == wrong
     assert all(one.places or not (one.hanzi_errors or one.syllable_errors) for one in system.utterances)
-    assert system.kinds_not_told == () and system.attribution_basis == "gold pass"
+    assert system.unknown_kinds == () and system.attribution_basis == "gold pass"
     assert system.kinds[HANZI]["out-of-vocabulary hanzi"] > 0
     for cut in system.cuts:
         rate = next(one for one in system.rates if one.level == cut.level)
         assert sum(group.counts.reference for group in cut.groups) == rate.counts.reference
 
 
-def test_facts_are_json_that_browsers_read(facts):
-    plain = json.loads(to_json(facts))
-    assert "NaN" not in to_json(facts) and "Infinity" not in to_json(facts)
+def test_facts_are_json_that_browsers_read(results):
+    plain = json.loads(to_json(results))
+    assert "NaN" not in to_json(results) and "Infinity" not in to_json(results)
     assert set(plain) == {
         "version",
         "task",
@@ -345,9 +345,9 @@ def test_facts_are_json_that_browsers_read(facts):
     assert all(len(place) == 8 and all(isinstance(field, str) for field in place) for place in places)
 
 
-def test_facts_are_printed(facts):
+def test_facts_are_printed(results):
     console = Console(file=io.StringIO(), width=110)
-    print_facts(facts, console)
+    print_results_report(results, console)
     printed = console.file.getvalue()
     for text in (
         "x on test: 60 utterances of 12 speakers",
@@ -359,10 +359,10 @@ def test_facts_are_printed(facts):
 
 
 def test_a_set_of_nothing_but_silence():
-    empty = Outcome("a", "", 1.0, (), (), "", "")
-    facts = gather_facts([SystemOutput("x", [empty])], LEVELS, "pipeline", "x")
-    assert [rate.rate for rate in facts.systems[0].rates] == [0.0, 0.0, 0.0, 0.0]
-    json.loads(to_json(facts))
+    empty = UtteranceResult("a", "", 1.0, (), (), "", "")
+    results = collect_results([SystemOutput("x", [empty])], LEVELS, "pipeline", "x")
+    assert [rate.rate for rate in results.systems[0].rates] == [0.0, 0.0, 0.0, 0.0]
+    json.loads(to_json(results))
 
 
 def test_help_and_errors_of_the_command(tmp_path):

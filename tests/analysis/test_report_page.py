@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from analysis.errors.confusions import Matrix
-from analysis.page.charts import bars, cut_chart, heat_map
+from analysis.inputs.utterance_results import HANZI, SYLLABLES
+from analysis.page.charts import bars, breakdown_chart, heat_map
 from analysis.page.evidence import Evidence
 from analysis.page.flow import FLOWING, draw_flow, lay_out
 from analysis.page.report import marked, rate_text, signed_text, write_report_page
@@ -20,29 +21,28 @@ from analysis.page.texts import SIGNS, probability_text, setting_texts
 from analysis.page.utterance_rows import COLUMNS, WORDS, utterance_rows
 from analysis.report import main
 from analysis.results.files import to_json
-from analysis.results.results import Facts, Flow
-from analysis.results.utterance_results import HANZI, SYLLABLES
+from analysis.results.results import Flow, Results
 from tests.support.chromium import MISSING, Chromium, Page, find_chromium
-from tests.support.report_facts import NASTY, evidence_of, one_system, stage_alone, two_systems
+from tests.support.report_results import NASTY, evidence_of, one_system, stage_alone, two_systems
 
 VOID = {"meta", "br", "img", "link", "hr", "input"}
 PLAIN = {"script", "style"}
 
 
 @pytest.fixture(scope="module")
-def facts() -> Facts:
+def results() -> Results:
     return one_system()
 
 
 @pytest.fixture(scope="module")
-def evidence(facts) -> dict[str, Evidence]:
+def evidence(results) -> dict[str, Evidence]:
     """Of two utterances, the second the one whose id is nasty."""
-    return {name: evidence_of(name) for name in (facts.systems[0].utterances[3].id, NASTY)}
+    return {name: evidence_of(name) for name in (results.systems[0].utterances[3].id, NASTY)}
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory, facts, evidence) -> Path:
-    return write_report_page(tmp_path_factory.mktemp("one"), facts, evidence)
+def page(tmp_path_factory, results, evidence) -> Path:
+    return write_report_page(tmp_path_factory.mktemp("one"), results, evidence)
 
 
 @pytest.fixture(scope="module")
@@ -112,9 +112,9 @@ def test_texts_stay_texts(name, request):
     assert any(row[0] == NASTY for row in data["systems"][0]["rows"]) or NASTY in data["systems"][1]["name"]
 
 
-def test_the_page_shows_what_the_facts_say(page, facts):
+def test_the_page_shows_what_the_facts_say(page, results):
     text = Reader(page).text.replace("\u202f", " ")
-    (system,) = facts.systems
+    (system,) = results.systems
     for rate in system.rates:
         assert (
             f"{rate_text(rate.rate)} %" in text
@@ -157,15 +157,15 @@ def test_comparisons_problems_and_normalisation_are_shown(compared):
 
 
 def test_kinds_that_were_not_told_are_not_called_absent():
-    facts = two_systems(utterances=20)
-    system = facts.systems[0]
-    assert system.kinds_not_told
-    changed = replace(facts, systems=(system,), comparisons=())
-    assert changed.systems[0].kinds[HANZI][system.kinds_not_told[0]] == 0
+    results = two_systems(utterances=20)
+    system = results.systems[0]
+    assert system.unknown_kinds
+    changed = replace(results, systems=(system,), comparisons=())
+    assert changed.systems[0].kinds[HANZI][system.unknown_kinds[0]] == 0
 
 
-def test_rows_hold_everything_of_the_utterances(facts):
-    utterances = facts.systems[0].utterances
+def test_rows_hold_everything_of_the_utterances(results):
+    utterances = results.systems[0].utterances
     rows = utterance_rows(utterances)
     assert all(len(row) == len(COLUMNS) for row in rows)
     read = [dict(zip(COLUMNS, row, strict=True)) for row in json.loads(json.dumps(rows))]
@@ -194,9 +194,11 @@ def _place(place: list) -> list[str]:
     return [*place[:2], kind, *place[3:5], difference, attribution, ",".join(tags)]
 
 
-def test_rows_are_small(facts):
-    rows = json.dumps(utterance_rows(facts.systems[0].utterances), ensure_ascii=False, separators=(",", ":"))
-    whole = json.loads(to_json(facts))["systems"][0]["utterances"]
+def test_rows_are_small(results):
+    rows = json.dumps(
+        utterance_rows(results.systems[0].utterances), ensure_ascii=False, separators=(",", ":")
+    )
+    whole = json.loads(to_json(results))["systems"][0]["utterances"]
     assert len(rows) < 0.5 * len(json.dumps(whole, ensure_ascii=False, separators=(",", ":")))
 
 
@@ -215,8 +217,8 @@ def test_a_heat_map_leaves_the_diagonal_and_the_quiet_out_of_its_scale():
     assert not heat_map(Matrix("tone", ("1", ""), ((3, 0), (0, 0)))).pairs
 
 
-def test_a_flow_is_as_wide_where_it_leaves_as_where_it_arrives(facts):
-    flow = facts.systems[0].flow
+def test_a_flow_is_as_wide_where_it_leaves_as_where_it_arrives(results):
+    flow = results.systems[0].flow
     boxes, ribbons = lay_out(flow)
     wrong = sum(one.count for one in flow if one.attribution)
     for column in range(3):
@@ -242,14 +244,14 @@ def test_without_errors_there_is_no_flow():
     assert draw_flow([Flow("right", "right", "", 9)], "x") == ""
 
 
-def test_bars_and_cuts_keep_their_order(facts):
+def test_bars_and_cuts_keep_their_order(results):
     assert [(bar.name, bar.share, bar.length) for bar in bars({"a": 1, "b": 3, "c": 0})] == [
         ("b", 0.75, 1.0),
         ("a", 0.25, 1 / 3),
     ]
     assert bars({"a": 0}) == []
-    for cut in facts.systems[0].cuts:
-        chart = cut_chart(cut)
+    for cut in results.systems[0].cuts:
+        chart = breakdown_chart(cut)
         shown = [bar.group for bar in (*chart.bars, *chart.folded)]
         assert sorted(shown, key=lambda group: group.name) == sorted(cut.groups, key=lambda group: group.name)
         assert all(0 <= bar.low <= bar.at <= bar.high <= 1 for bar in (*chart.bars, *chart.folded))
@@ -324,9 +326,9 @@ def choose(page: Page, name: str, value: str) -> None:
     )
 
 
-def test_the_page_in_a_browser(chromium, page, facts, evidence):
+def test_the_page_in_a_browser(chromium, page, results, evidence):
     shown = chromium.open(page.as_uri())
-    utterances = facts.systems[0].utterances
+    utterances = results.systems[0].utterances
     wrong = [one for one in utterances if one.syllable_errors or one.hanzi_errors]
     assert found(shown) == len(wrong)
     assert ids(shown)[:2] == list(evidence), "those with evidence come first"
@@ -367,7 +369,7 @@ def test_the_page_in_a_browser(chromium, page, facts, evidence):
     # The tables of confusions.
     rows = "[...document.querySelector('#s0-top-hanzi').tBodies[0].rows].filter(row => !row.hidden).length"
     before = shown.run(rows)
-    said = facts.systems[0].top_confusions[HANZI][0][0]
+    said = results.systems[0].top_confusions[HANZI][0][0]
     shown.run(
         "(() => { const field = document.querySelector('[data-filters=s0-top-hanzi]');"
         f"field.value = '{said}'; field.dispatchEvent(new Event('input')); }})()"

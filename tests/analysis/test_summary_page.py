@@ -8,13 +8,14 @@ import re
 from pathlib import Path
 
 import pytest
+from pypinyin.contrib.tone_convert import to_tone
 
-from analysis.demo.examples import align_example, choose_examples, read_hypotheses, with_tone_mark
+from analysis.demo.curves import Curve, draw_curve
+from analysis.demo.examples import align_example, choose_examples, read_hypotheses
 from analysis.demo.summary_page import write_summary_page
+from analysis.inputs.utterance_results import PIPELINE, UtteranceResult
 from analysis.page.rendering import duration, percent
 from analysis.results.scores import hypotheses_tsv, score
-from analysis.results.utterance_results import PIPELINE, Outcome
-from analysis.runs.curves import Curve, draw_curve
 from analysis.runs.history import read_history
 from data.manifest import read_manifest
 from tests.support.tiny_corpus import write_tiny_corpus
@@ -29,7 +30,7 @@ epoch,step,learning_rate,train_loss,dev_loss,dev_syllable_error_rate,dev_charact
 VOID = {"meta", "br", "img", "link", "hr", "path", "use", "rect"}
 
 
-def outcomes(manifest: Path) -> list[Outcome]:
+def outcomes(manifest: Path) -> list[UtteranceResult]:
     """Every third right, every third a syllable misheard, every third a character too few and one wrong."""
     found = []
     for number, one in enumerate(read_manifest(manifest)):
@@ -39,7 +40,7 @@ def outcomes(manifest: Path) -> list[Outcome]:
         if number % 3 == 2:
             pinyin, hanzi = pinyin[:-1], ["<", *hanzi[1:-1]]
         said = (one.pinyin, tuple(pinyin), one.hanzi, "".join(hanzi))
-        found.append(Outcome(one.id, one.speaker, one.seconds, *said))
+        found.append(UtteranceResult(one.id, one.speaker, one.seconds, *said))
     return found
 
 
@@ -193,7 +194,7 @@ def test_a_history_of_one_epoch_can_be_drawn():
 
 def sentence(said: str, heard: str, said_hanzi: str, heard_hanzi: str):
     said, heard = tuple(said.split()), tuple(heard.split())
-    tsv = hypotheses_tsv([Outcome("x", "s", 1.0, said, heard, said_hanzi, heard_hanzi)])
+    tsv = hypotheses_tsv([UtteranceResult("x", "s", 1.0, said, heard, said_hanzi, heard_hanzi)])
     return tsv
 
 
@@ -236,7 +237,7 @@ def test_examples_are_the_longest_right_the_worst_and_some_by_lot(tmp_path):
     ("syllable", "marked"), [("zhong1", "zhōng"), ("nv3", "nǚ"), ("lve4", "lüè"), ("de5", "de"), ("", "")]
 )
 def test_tone_marks(syllable, marked):
-    assert with_tone_mark(syllable) == marked
+    assert to_tone(syllable) == marked
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ import jiwer
 import pytest
 from rich.console import Console
 
+from analysis.inputs.utterance_results import LANGUAGE, PIPELINE, SPEECH, UtteranceResult
 from analysis.results.scores import hypotheses_tsv, score, score_distinct
 from analysis.results.test_tables import print_results
-from analysis.results.utterance_results import LANGUAGE, PIPELINE, SPEECH, Outcome
 from data.manifest import read_manifest, write_manifest
 from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramModel
 from model_language.vocabulary.symbols import build_symbols
@@ -36,8 +36,8 @@ command = load_script("test.py")
 
 def _outcome(
     name: str, reference: str, output: str, hanzi: str = "", heard: str = "", speaker: str = ""
-) -> Outcome:
-    return Outcome(name, speaker, 1.0, tuple(reference.split()), tuple(output.split()), hanzi, heard)
+) -> UtteranceResult:
+    return UtteranceResult(name, speaker, 1.0, tuple(reference.split()), tuple(output.split()), hanzi, heard)
 
 
 OUTCOMES = [
@@ -224,7 +224,7 @@ def test_report_of_the_pipeline(speech_run, language_run, tmp_path):
     runs = [str(speech_run), str(language_run)]
     options = ["--beam", "3", "--report", str(tmp_path / "report"), "--output", str(tmp_path)]
     assert command.main([PIPELINE, *runs, *options]) == 0
-    facts = json.loads((tmp_path / "report" / "facts.json").read_text())
+    facts = json.loads((tmp_path / "report" / "report.json").read_text())
     results = json.loads((tmp_path / "results.json").read_text())
     (system,) = facts["systems"]
     assert (facts["task"], facts["utterances"], facts["speakers"]) == (PIPELINE, 8, 4)
@@ -232,7 +232,7 @@ def test_report_of_the_pipeline(speech_run, language_run, tmp_path):
     assert system["attribution_basis"] == "gold pass"
     assert system["kinds"]["hanzi"] == results["error_types"]["hanzi"]
     assert system["attribution"] == results["error_types"]["attribution"]
-    assert system["kinds_not_told"] == []
+    assert system["unknown_kinds"] == []
     oracles = {(one["level"], one["name"]): one["counts"] for one in system["oracles"]}
     perfect = oracles["hanzi", "stage one perfect"]
     assert perfect["substitutions"] / perfect["reference"] == results["cer_from_gold_pinyin"]
@@ -273,7 +273,7 @@ def test_report_of_a_language_model_needs_no_audio(language_run, tmp_path):
         str(tmp_path / "report"),
     ]
     assert command.main([LANGUAGE, str(language_run), *options]) == 0
-    (system,) = json.loads((tmp_path / "report" / "facts.json").read_text())["systems"]
+    (system,) = json.loads((tmp_path / "report" / "report.json").read_text())["systems"]
     assert list(system["kinds"]) == ["hanzi"]
     assert sum(system["kinds"]["hanzi"].values()) == system["attribution"]["language"] == 1
     assert (tmp_path / "report" / "errors.csv").is_file()
@@ -291,7 +291,7 @@ def test_report_tells_what_a_narrow_beam_missed(tmp_path):
     transcripts.write_text("a\tta1 de5 yin1\t她的音\nb\tta1 hen3\t她很\nc\tta1 men5\t他们\n")
     folders = ["--output", str(tmp_path), "--report", str(tmp_path / "report")]
     command.main([LANGUAGE, str(run.path), "--manifest", str(transcripts), *folders])
-    (system,) = json.loads((tmp_path / "report" / "facts.json").read_text())["systems"]
+    (system,) = json.loads((tmp_path / "report" / "report.json").read_text())["systems"]
     blamed = {one["id"]: [p[6] for p in one["places"] if p[2]] for one in system["utterances"]}
     assert blamed == {"a": ["search"], "b": ["language"], "c": []}
 

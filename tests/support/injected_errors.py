@@ -15,7 +15,7 @@ from functools import cache
 from pypinyin.constants import PHRASES_DICT, PINYIN_DICT
 
 from analysis.errors.kinds import DIGIT_FORMS, VARIANT_SETS
-from analysis.results.utterance_results import Outcome
+from analysis.inputs.utterance_results import UtteranceResult
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_syllable, normalise_syllable, split_syllable
 
 GAP = 2  # right syllables between errors, and at both ends of a sentence
@@ -45,7 +45,7 @@ Injector = Callable[[str, str, random.Random], Change | None]
 Injected = list[tuple[int, Change]]  # of one utterance: reference position, what was done there
 
 
-def gold_outcomes(utterances: int, speakers: int = 12, seed: int = 0) -> list[Outcome]:
+def gold_outcomes(utterances: int, speakers: int = 12, seed: int = 0) -> list[UtteranceResult]:
     """Right outcomes: sentences of idioms, and of words that hold what some injectors look for."""
     rng = random.Random(seed)
     idioms = [phrase for phrase, _ in zip(_idioms(), range(4_000), strict=False)]
@@ -58,13 +58,15 @@ def gold_outcomes(utterances: int, speakers: int = 12, seed: int = 0) -> list[Ou
         seconds = len(text) / rng.uniform(1.5, 7.0)
         snr = rng.uniform(-3.0, 40.0)
         speaker = f"S{number % speakers:02}"
-        outcomes.append(Outcome(f"{speaker}-{number}", speaker, seconds, pinyin, pinyin, text, text, snr=snr))
+        outcomes.append(
+            UtteranceResult(f"{speaker}-{number}", speaker, seconds, pinyin, pinyin, text, text, snr=snr)
+        )
     return outcomes
 
 
 def inject(
-    outcomes: Sequence[Outcome], kinds: Sequence[str], share: float, seed: int = 0
-) -> tuple[list[Outcome], list[Injected]]:
+    outcomes: Sequence[UtteranceResult], kinds: Sequence[str], share: float, seed: int = 0
+) -> tuple[list[UtteranceResult], list[Injected]]:
     """Put errors of these kinds (of :data:`INJECTORS`, insertions among them) into right outcomes.
 
     Args:
@@ -82,8 +84,8 @@ def inject(
 
 
 def _inject(
-    outcome: Outcome, share: float, rng: random.Random, used: Counter[str]
-) -> tuple[Outcome, Injected]:
+    outcome: UtteranceResult, share: float, rng: random.Random, used: Counter[str]
+) -> tuple[UtteranceResult, Injected]:
     said, text = outcome.reference_pinyin, outcome.reference_hanzi
     injected: Injected = []
     free = GAP

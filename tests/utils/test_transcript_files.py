@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from analysis.inputs.text_files import read_listing
+from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from analysis.report import report_files
-from analysis.results.utterance_results import HANZI, SYLLABLES
 from utils.errors import CorpusError
 from utils.hypotheses.recognition import Alternative, Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, as_json_line
@@ -119,7 +119,7 @@ def test_json_lines_are_read(tmp_path):
             '{"task": "speech", "split": "test"}',
             r"results\.json of test\.py.*hypotheses\.tsv",
         ),
-        ("facts.json", '{"version": 1, "systems": []}', r"facts\.json of a report"),
+        ("report.json", '{"version": 1, "systems": []}', r"facts\.json of a report"),
         ("x.json", '[{"pinyin": "ni3"}, {"pinyin": "hao3"}]', "object 1 of this JSON has no id"),
         ("x.json", '{"id": "a"}', "object 1 of this JSON has no text"),
         ("x.json", '{"id": ', "this is not JSON"),

@@ -23,7 +23,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class UtteranceResult:
     """One utterance's truth and what came out; what a task doesn't have is empty.
 
     Attributes:
@@ -59,6 +59,21 @@ class Outcome:
     language_scores: Scores | None = None
 
 
+@dataclass(frozen=True)
+class SystemOutput:
+    """A system's output, to be explained.
+
+    Attributes:
+        name: of the system.
+        utterances: of every utterance.
+        automatic: its syllables are pypinyin's reading of its hanzi.
+    """
+
+    name: str
+    utterances: Sequence[UtteranceResult]
+    automatic: bool = False
+
+
 def as_text(tokens: Sequence[str]) -> str:
     """Hanzi tokens written as one text: no spaces, but between two neighbours that aren't hanzi."""
     if isinstance(tokens, str):
@@ -76,7 +91,7 @@ def as_tokens(text: Sequence[str]) -> Sequence[str]:
     return hanzi_tokens(text) if isinstance(text, str) else text
 
 
-def resampled_by(outcomes: Sequence[Outcome]) -> tuple[Callable[[Outcome], str], str]:
+def resampled_by(utterances: Sequence[UtteranceResult]) -> tuple[Callable[[UtteranceResult], str], str]:
     """Return the function that gives an utterance's group for resampling, and what a group is called.
 
     Every interval of an error rate is resampled by these groups (:mod:`analysis.intervals.bootstrap`).
@@ -84,15 +99,15 @@ def resampled_by(outcomes: Sequence[Outcome]) -> tuple[Callable[[Outcome], str],
     them are known, else sentences. They are sentences too where all syllables are the true ones: such output
     is that of a language model on the reference syllables, to which the speaker makes no difference.
     """
-    given = [one for one in outcomes if one.reference_pinyin]
+    given = [one for one in utterances if one.reference_pinyin]
     from_reference = bool(given) and all(one.pinyin == one.reference_pinyin for one in given)
-    if not from_reference and all(one.speaker for one in outcomes):
+    if not from_reference and all(one.speaker for one in utterances):
         return (lambda one: one.speaker), "speaker"
     return (lambda one: as_text(one.reference_hanzi) or " ".join(one.reference_pinyin)), "sentence"
 
 
-def tokens_of(outcome: Outcome, level: str) -> tuple[Sequence[str], Sequence[str]]:
+def tokens_of(utterance: UtteranceResult, level: str) -> tuple[Sequence[str], Sequence[str]]:
     """(reference, hypothesis) on the level of syllables or of hanzi."""
     if level == SYLLABLES:
-        return outcome.reference_pinyin, outcome.pinyin
-    return as_tokens(outcome.reference_hanzi), as_tokens(outcome.hanzi)
+        return utterance.reference_pinyin, utterance.pinyin
+    return as_tokens(utterance.reference_hanzi), as_tokens(utterance.hanzi)

@@ -1,4 +1,4 @@
-"""Facts of small imagined tests, with every kind of error, for what shows them; no model, no recording."""
+"""Results of small imagined tests, with every kind of error, for what shows them; no model, no recording."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from dataclasses import replace
 import numpy as np
 import soundfile
 
+from analysis.inputs.hypothesis_files import Normalisation
 from analysis.inputs.text_files import Problem
 from analysis.inputs.training_texts import Training
+from analysis.inputs.utterance_results import HANZI, LEVELS, SYLLABLES, SystemOutput, UtteranceResult
 from analysis.intervals.comparison import Change
 from analysis.page.evidence import Evidence
-from analysis.results.collect import SystemOutput, gather_facts
-from analysis.results.results import Facts, Normalisation
-from analysis.results.utterance_results import HANZI, LEVELS, SYLLABLES, Outcome
+from analysis.results.collect import collect_results
+from analysis.results.results import Results
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 from utils.hypotheses.recognition import Alternative
 
@@ -25,7 +26,7 @@ NASTY = '</script><b id="x">&amp;\'"<!--'  # in an id, a speaker, a text: must s
 RATE = 16_000
 
 
-def with_readings(outcome: Outcome, readings: int, rng: random.Random) -> Outcome:
+def with_readings(outcome: UtteranceResult, readings: int, rng: random.Random) -> UtteranceResult:
     """Readings that differ from the output in a syllable each, the truth among them, and even times."""
     found = [Alternative(outcome.pinyin, str(outcome.hanzi), -1.0)]
     found.append(Alternative(outcome.reference_pinyin, str(outcome.reference_hanzi), -1.5))
@@ -41,7 +42,7 @@ def with_readings(outcome: Outcome, readings: int, rng: random.Random) -> Outcom
 
 def imagined_outcomes(
     utterances: int, speakers: int = 12, share: float = 0.2, readings: int = 5, seed: int = 0
-) -> list[Outcome]:
+) -> list[UtteranceResult]:
     """Outcomes with all kinds of errors."""
     gold = gold_outcomes(utterances, speakers, seed)
     rng = random.Random(seed)
@@ -49,7 +50,7 @@ def imagined_outcomes(
     return [with_readings(one, readings, rng) for one in outcomes]
 
 
-def training_of(outcomes: Sequence[Outcome]) -> dict[str, Training]:
+def training_of(outcomes: Sequence[UtteranceResult]) -> dict[str, Training]:
     """As if half of the sentences had been trained on."""
     known = outcomes[::2]
     syllables: dict[str, int] = {}
@@ -60,10 +61,12 @@ def training_of(outcomes: Sequence[Outcome]) -> dict[str, Training]:
     return dict.fromkeys((SYLLABLES, HANZI), Training(syllables=syllables, sentences=sentences))
 
 
-def one_system(utterances: int = 80) -> Facts:
+def one_system(utterances: int = 80) -> Results:
     """A test of a pipeline; two utterances hold what would break a careless page."""
     outcomes = imagined_outcomes(utterances)
-    nasty = Outcome(NASTY, NASTY, 2.0, ("ni3", "hao3"), ("ni3",), ("你", "</script>"), ("你",), ("你", "好"))
+    nasty = UtteranceResult(
+        NASTY, NASTY, 2.0, ("ni3", "hao3"), ("ni3",), ("你", "</script>"), ("你",), ("你", "好")
+    )
     outcomes = [
         *outcomes,
         nasty,
@@ -77,7 +80,7 @@ def one_system(utterances: int = 80) -> Facts:
         "real_time_factor": 0.02,
         "seen_in_training": {"speech": None, "language": 3},
     }
-    return gather_facts(
+    return collect_results(
         [SystemOutput("pipeline", outcomes)],
         LEVELS,
         "pipeline",
@@ -87,18 +90,18 @@ def one_system(utterances: int = 80) -> Facts:
     )
 
 
-def stage_alone(name: str) -> Facts:
+def stage_alone(name: str) -> Results:
     """Of ``speech`` or ``language`` alone; or of both, when all is ``right`` or the output ``silent``."""
     outcomes = imagined_outcomes(12)
     nothing = {"n_best": (), "times": (), "snr": None, "speaker": "", "seconds": 0.0}
     if name == "speech":
         changed = [replace(one, reference_hanzi="", hanzi="", gold_hanzi="") for one in outcomes]
-        return gather_facts([SystemOutput(name, changed)], (SYLLABLES,), name, name)
+        return collect_results([SystemOutput(name, changed)], (SYLLABLES,), name, name)
     if name == "language":
         changed = [
             replace(one, pinyin=one.reference_pinyin, hanzi=one.gold_hanzi, **nothing) for one in outcomes
         ]
-        return gather_facts([SystemOutput(name, changed)], (HANZI,), name, name)
+        return collect_results([SystemOutput(name, changed)], (HANZI,), name, name)
     if name == "right":
         changed = [
             replace(
@@ -108,13 +111,13 @@ def stage_alone(name: str) -> Facts:
         ]
     else:
         changed = [replace(one, pinyin=(), hanzi="", **nothing) for one in outcomes]
-    return gather_facts([SystemOutput(name, changed)], LEVELS, "pipeline", name)
+    return collect_results([SystemOutput(name, changed)], LEVELS, "pipeline", name)
 
 
-def two_systems(utterances: int = 60) -> Facts:
+def two_systems(utterances: int = 60) -> Results:
     """Files of two systems, of which the second is better; with problems and normalisation."""
     outcomes, others = imagined_outcomes(utterances, share=0.4), imagined_outcomes(utterances, share=0.1)
-    facts = gather_facts(
+    results = collect_results(
         [SystemOutput("a/text", outcomes), SystemOutput(f"b {NASTY}", others)],
         LEVELS,
         "files",
@@ -123,8 +126,8 @@ def two_systems(utterances: int = 60) -> Facts:
         normalisation=[Normalisation("width", True, {f"a {NASTY}": 3}, {"a/text": 12, "b": None})],
     )
     extra = Change(NASTY, (1, 0), "<i>你</i>", ("你</dd>", "<i>你</i>"))
-    compared = tuple(replace(one, better=(*one.better, extra)) for one in facts.comparisons)
-    return replace(facts, comparisons=compared)
+    compared = tuple(replace(one, better=(*one.better, extra)) for one in results.comparisons)
+    return replace(results, comparisons=compared)
 
 
 def evidence_of(id: str, seconds: float = 0.4) -> Evidence:

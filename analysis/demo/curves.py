@@ -12,10 +12,9 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from analysis.page.colours import BEST, DEV, FAINT, GRID, INK, TRAIN
 from analysis.runs.history import History
 
-INK, FAINT, GRID = "#3f3f46", "#71717a", "#e4e4e7"
-TRAIN, DEV, BEST = "#a1a1aa", "#0f766e", "#c2410c"
 SIZE = (5.0, 2.7)  # inches of 72 units: about the pixels of a phone's width
 # Text stays text and takes the page's font; only unique names may stand in a page with several drawings.
 STYLE = {"svg.fonttype": "none", "font.size": 10, "axes.edgecolor": GRID, "text.color": INK}
