@@ -1,0 +1,57 @@
+"""docs/python.md: every block of code runs, in the order of the page, each section by itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.tiny_corpus import write_tiny_corpus
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+SECTIONS = {
+    title: re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    for title, text in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+}
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, speech_run: Path, language_run: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that the page speaks of, with tiny runs and recordings."""
+    shutil.copytree(speech_run, tmp_path / "runs" / "demo" / "speech")
+    shutil.copytree(language_run, tmp_path / "runs" / "demo" / "language")
+    manifest = write_tiny_corpus(tmp_path / "datasets" / "mine", utterances=8)
+    for split in ("train", "dev"):
+        shutil.copy(manifest, manifest.with_name(f"{split}.tsv"))
+    recordings = sorted((tmp_path / "datasets" / "mine").rglob("*.wav"))
+    shutil.copy(recordings[0], tmp_path / "talk.wav")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_each_section_shows_code():
+    assert len(SECTIONS) == 6 and all(SECTIONS.values())
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_blocks_run(title: str, workplace: Path, capsys: pytest.CaptureFixture[str]):
+    """A section that registers a model runs in a process of its own: other tests must not see the model."""
+    code = "\n".join(SECTIONS[title])
+    if "MODELS[" in code:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        printed = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+    else:
+        for block in SECTIONS[title]:
+            exec(compile(block, "docs/python.md", "exec"), {"__name__": "docs_python"})
+        printed = capsys.readouterr().out
+    assert printed
+    for expected in re.findall(r"print\(.*\)  # (?:.*: )?([\d.]+|[一-龥]+)$", code, re.MULTILINE):
+        assert expected in printed
