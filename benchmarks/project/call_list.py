@@ -3,7 +3,7 @@
     python -m benchmarks.project.call_list
     python -m benchmarks.project.call_list --markdown docs/architecture.md   # writes the lists into the page
 
-A synthetic recording is used for one training step and then transcribed. Each pair of modules is recorded once,
+A synthetic recording is used for a training step and then transcribed. Each pair of modules is noted once,
 with the function of its first call, in the order of the calls, indented by depth. Imports only go downward
 (tests/project/test_layers.py), so a call from a lower tier into a higher one is a call of an object that the
 higher tier has passed down: a layer of a model, a method of a config, an iterator. Such calls are marked.
