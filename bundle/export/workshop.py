@@ -34,6 +34,7 @@ CALIBRATION_CALLS = 5000
 _CLIPS_FOR_NOISE, _VALUES_FOR_NOISE = 50, 1_000_000
 """At most so many calibration clips, and input values in them, order layers by their noise: the outputs of
 all layers are in memory at once."""
+_CALIBRATION_PADDING = 20  # positions after every other utterance
 _CLIPS_A_STREAM = 4  # that a calibration hears before the state is reset: both are typical of the use
 BATCH = 64
 MOST_UNROLLED = 200  # frames of a clip that a recurrent layer is written out for
@@ -185,9 +186,11 @@ class Workshop:
             raise BundleError("no clips to calibrate int8 with", hint=hint)
         if clips.lengths is not None:
             takes_lengths = LENGTHS in self.stage(state).signature(1)
-            for clip, length in zip(clips.inputs, clips.lengths, strict=True):
+            for number, (clip, length) in enumerate(zip(clips.inputs, clips.lengths, strict=True)):
                 given = {LENGTHS: np.array([length], np.int32)} if takes_lengths else {}
-                yield {INPUT: clip[None, :length], **given}
+                padding = (number % 2) * _CALIBRATION_PADDING  # without and with: both are typical of the use
+                widths = [(0, padding)] + [(0, 0)] * (clip.ndim - 1)
+                yield {INPUT: np.pad(clip[:length], widths)[None], **given}
             return
         if state is State.NON_STREAM:
             yield from ({INPUT: clip[None]} for clip in clips.inputs)

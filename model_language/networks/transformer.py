@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import keras
 from keras import layers, ops
 
-from model_language.networks.loss import IMPOSSIBLE
 from model_language.vocabulary.symbols import PAD_ID
+from utils.backend.masked_softmax import masked_softmax
 from utils.config import at_least, share
 from utils.errors import ConfigError
 
@@ -129,8 +129,7 @@ class AttentionWeights(layers.Layer):
         scores = ops.cast(ops.matmul(query * scale, ops.swapaxes(key, 2, 3)), "float32")  # (B, heads, L, L)
         if self.reach is not None:
             scores = scores + ops.cast(self._bias(ops.shape(x)[1]), "float32")
-        scores = ops.where(present[:, None, None, :], scores, IMPOSSIBLE)
-        return ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
+        return ops.cast(masked_softmax(scores, present[:, None, None, :]), self.compute_dtype)
 
     def compute_output_shape(self, x_shape, present_shape=None):
         """(B, L, width) → (B, heads, L, L)."""

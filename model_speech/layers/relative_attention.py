@@ -11,7 +11,8 @@ import math
 import keras
 from keras import layers, ops
 
-_MASKED = -1e9  # score of a frame that isn't there: its weight is 0, and no gradient becomes NaN
+from utils.backend.masked_softmax import masked_softmax
+
 _LONGEST_WAVE = 10_000.0  # Vaswani et al. 2017, section 3.5
 
 _serializable = keras.saving.register_keras_serializable(package="model_speech")
@@ -70,7 +71,7 @@ class RelativeAttention(layers.Layer):
         by_content = ops.matmul((query + self.content_bias) * scale, ops.swapaxes(key, 2, 3))
         by_place = ops.matmul((query + self.position_bias) * scale, ops.swapaxes(place, 2, 3))
         scores = ops.cast(by_content + shift(by_place), "float32")  # (B, heads, T, T)
-        weights = ops.softmax(ops.where(valid[:, None, None, :], scores, _MASKED), axis=-1)
+        weights = masked_softmax(scores, valid[:, None, None, :])
         mixed = ops.matmul(ops.cast(weights, self.compute_dtype), value)  # (B, heads, T, width / heads)
         return self.projection(ops.reshape(ops.transpose(mixed, (0, 2, 1, 3)), ops.shape(x)))
 

@@ -124,6 +124,7 @@ def test_int8_may_leave_layers_of_any_model_in_float(name, format_, sources, tmp
             artefact, golden = open_artefact(tmp_path / variant.path), workshop.golden(streams=False)
             found = prove(artefact, {"row_stride": source.row_stride}, golden)
             differences.append(found["difference"]["alone"])
+            assert found["difference"]["padded"] < 2 * found["difference"]["alone"]
     assert differences[1] < differences[0] / 3
 
 

@@ -1,0 +1,39 @@
+"""Softmax with padding: no weight for what isn't there, and scores in a range that 8 bits can hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from utils.backend import masked_softmax as module
+from utils.backend.masked_softmax import masked_softmax
+
+SCORES = np.array([[1.0, -2.0, 3.0, 0.5], [0.0, 0.0, 80.0, -90.0]], np.float32)
+VALID = np.array([[True, True, False, True], [True, True, False, False]])
+
+
+def test_valid_positions_are_weighted_as_if_the_others_were_not_there():
+    weights = ops.convert_to_numpy(masked_softmax(SCORES, VALID))
+    for row, scores, valid in zip(weights, SCORES, VALID, strict=True):
+        alone = np.exp(scores[valid] - scores[valid].max())
+        assert row[valid] == pytest.approx(alone / alone.sum(), rel=1e-6)
+        assert not row[~valid].any()
+
+
+def test_scores_of_padding_stay_near_the_others(monkeypatch):
+    """Scores down to -1e9 would all be one of the 255 steps of 8 bits."""
+    seen = []
+    monkeypatch.setattr(module.ops, "softmax", lambda scores, axis: seen.append(scores) or scores)
+    masked_softmax(SCORES[:1], VALID[:1])
+    assert ops.convert_to_numpy(seen[0]).tolist() == [[1.0, -2.0, -22.0, 0.5]]
+
+
+def test_gradients_are_those_of_the_valid_scores():
+    scores = tf.Variable(SCORES)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(masked_softmax(scores, VALID)[:, 0])
+    gradient = tape.gradient(loss, scores).numpy()
+    assert np.isfinite(gradient).all() and np.abs(gradient[~VALID]).max() < 1e-8
+    assert gradient[1, 0] == pytest.approx(0.25)  # p (1 - p) with p = 1/2
