@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keywords.listening import BLOCK_SECONDS, hear, microphone_blocks, open_listener
+from keywords.listening import BLOCK_SECONDS, hear, open_listener
+from recognition.microphone import microphone_blocks
 from streaming.keyword.detection import Detection
 from utils.audio.piped import open_pipe
 from utils.audio.reading import audio_blocks
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _sources(options: argparse.Namespace, sample_rate: int) -> Iterator[tuple[str, Iterator[np.ndarray]]]:
     if options.microphone:
-        yield "microphone", microphone_blocks(sample_rate)
+        yield "microphone", microphone_blocks(sample_rate, BLOCK_SECONDS)
         return
     for name in options.audio:
         if name == "-":

@@ -37,21 +37,18 @@ from analysis.results.scores import TASK_LEVELS, hypotheses_tsv, score, score_di
 from analysis.results.test_tables import print_results
 from data.evaluation_lists import lists_of_split, read_test_transcripts, read_test_utterances
 from data.manifest import Utterance
+from keywords.options import add_keyword_options, settle_keyword_options
 from model_language.vocabulary.symbols import Symbols
-from utils.audio.reading import read_audio
-from utils.backend.quiet import silence_tensorflow
-from utils.cli import (
+from recognition.options import (
     add_joint_options,
-    add_keyword_options,
     add_search_options,
     add_word_option,
-    beam_of,
-    joint_settings,
-    not_negative,
-    positive,
-    search_facts,
-    settle_keyword_options,
+    beam_width,
+    search_settings,
 )
+from utils.audio.reading import read_audio
+from utils.backend.quiet import silence_tensorflow
+from utils.cli import not_negative, positive
 from utils.errors import run_command
 from utils.files import remove_left_over, reserve, write_json, write_text
 from utils.hypotheses.recognition import Inspection
@@ -217,7 +214,7 @@ def _test_language(options: argparse.Namespace) -> Tested:
     transcripts = read_test_transcripts(manifests, options.limit)
     _check_folders(options)
     silence_tensorflow()
-    from recognition.recognizer import load_converter  # here: see utils.backend.quiet
+    from model_language.registry import load_converter  # here: see utils.backend.quiet
 
     converter = load_converter(run.path, options.words)
     hanzi = converter.convert([one.pinyin for one in transcripts])
@@ -239,7 +236,7 @@ def _test_pipeline(options: argparse.Namespace) -> Tested:
     utterances = read_test_utterances(manifests, options.limit)
     _check_folders(options)
     silence_tensorflow()
-    from recognition.recognizer import load_converter  # here: see utils.backend.quiet
+    from model_language.registry import load_converter  # here: see utils.backend.quiet
 
     converter = load_converter(language_run.path, options.words)
     recognizer = _recognizer(options, speech_run, converter)
@@ -262,18 +259,9 @@ def _test_pipeline(options: argparse.Namespace) -> Tested:
 
 
 def _recognizer(options: argparse.Namespace, run: RunFolder, converter: Any = None) -> Any:
-    # Here: see utils.backend.quiet.
-    from recognition.recognizer import Recognizer, load_acoustic_model, load_fusion, load_joint_search
+    from recognition.loading import load_recognizer  # here: see utils.backend.quiet
 
-    acoustic, fusion, joint = load_acoustic_model(run.path), None, None
-    if converter and options.joint:
-        joint = load_joint_search(converter, **joint_settings(options))
-    if options.syllables:
-        weights = (options.fusion_weight, options.insertion_bonus)
-        fusion = load_fusion(options.syllables, acoustic.vocabulary, *weights)
-    beam = beam_of(options)
-    readings = beam if options.report else 1
-    return Recognizer(acoustic, converter, beam, readings, fusion, joint, workers=options.workers)
+    return load_recognizer(run.path, converter, options, n_best=beam_width(options) if options.report else 1)
 
 
 def _recognise(
@@ -307,7 +295,7 @@ def _results(
         "split": _split_name(options),
         "manifests": [str(path) for path in manifests],
         **{name: run for name, run in runs.items() if run},
-        **search_facts(options),
+        **search_settings(options),
         **score(outcomes, task, training.get(HANZI)),
         **facts,
     }

@@ -13,24 +13,17 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
+from recognition.options import add_joint_options, add_search_options, beam_width, search_settings
 from utils.audio.piped import open_pipe
 from utils.audio.reading import recordings_in
 from utils.backend.quiet import silence_tensorflow
-from utils.cli import (
-    add_joint_options,
-    add_search_options,
-    beam_of,
-    joint_settings,
-    positive,
-    search_facts,
-)
+from utils.cli import positive
 from utils.errors import AudioError, RunError, UserError, run_command
 from utils.files import remove_left_over, replacing
 from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, Events, as_json_line
 from utils.hypotheses.transcript_marks import TranscriptMarks
 from utils.run_folder.run import PRETRAINED, open_run
-from utils.vocabulary import Vocabulary
 
 DEMO = Path("runs/demo")
 PIPE = Path("-")
@@ -72,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not options.paths and not options.list:
         parser.error("give recordings, folders, or --list FILE")
-    options.beam = beam_of(options)
+    options.beam = beam_width(options)
     jobs = _jobs(_files(options), options)
     runs = {"speech": _speech_run(options.speech), "language": _language_run(options)}
     if options.syllables:
@@ -119,42 +112,21 @@ def _transcribe(
 
 def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
     silence_tensorflow()
-    from recognition.recognizer import (
-        WINDOW_SECONDS,
-        Recognizer,
-        load_acoustic_model,
-        load_converter,
-        load_joint_search,
-    )
+    from model_language.registry import load_converter
+    from recognition.loading import WINDOW_SECONDS, load_recognizer
 
-    converter, joint = load_converter(runs["language"], options.words), None
+    converter = load_converter(runs["language"], options.words)
     if options.stream:
         return _stream_recognizer(options, runs["speech"], converter)
-    if options.joint:
-        joint = load_joint_search(converter, **joint_settings(options))
-    acoustic = load_acoustic_model(runs["speech"])
-    return Recognizer(
-        acoustic,
-        converter,
-        beam=options.beam,
-        n_best=options.n_best,
-        fusion=_fusion(options, acoustic.vocabulary),
-        joint=joint,
-        workers=options.workers,
-        window_seconds=0.0 if options.rate else WINDOW_SECONDS,  # who pipes raw sound wants text at once
-    )
-
-
-def _fusion(options: argparse.Namespace, vocabulary: Vocabulary) -> Any:
-    from recognition.recognizer import load_fusion
-
-    weights = (options.fusion_weight, options.insertion_bonus)
-    return load_fusion(options.syllables, vocabulary, *weights) if options.syllables else None
+    # Raw samples from a pipe are transcribed as they arrive.
+    window_seconds = 0.0 if options.rate else WINDOW_SECONDS
+    return load_recognizer(runs["speech"], converter, options, options.n_best, window_seconds)
 
 
 def _stream_recognizer(options: argparse.Namespace, run: Path, converter: Any) -> Any:
     from model_speech.causal import load_causal_model
     from model_speech.ctc.decoder import Decoder
+    from recognition.loading import load_optional_fusion
     from streaming.speech.recognizer import StreamRecognizer
     from streaming.speech.stream import SpeechStream, keras_stream
 
@@ -163,7 +135,7 @@ def _stream_recognizer(options: argparse.Namespace, run: Path, converter: Any) -
         raise UserError("--stream can't search syllables and hanzi together, nor more readings", hint=hint)
     model = load_causal_model(run)
     frames = max(1, round(options.chunk / 1000 / model.features.hop_seconds))
-    fusion = _fusion(options, model.vocabulary)
+    fusion = load_optional_fusion(options, model.vocabulary)
     decoder = Decoder(model.vocabulary.blank_index, options.beam, options.n_best, fusion)
     stream = SpeechStream(model, keras_stream(model, frames), frames, decoder)
     return StreamRecognizer(stream, converter.convert, None if options.output else _show_event)
@@ -301,7 +273,7 @@ def _settings(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str
     used = {**runs, "syllables": options.syllables} if options.syllables else runs
     words = options.words.read_text(encoding="utf-8", errors="replace") if options.words else ""
     return {
-        **search_facts(options),
+        **search_settings(options),
         "n_best": options.n_best,
         "words": hashlib.sha256(words.encode()).hexdigest(),
         **({"stream": True} if options.stream else {}),

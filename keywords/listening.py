@@ -6,8 +6,6 @@ and refractory time come from its bundle. Memory doesn't grow with the stream.
 
 from __future__ import annotations
 
-import importlib
-import queue
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,9 +18,8 @@ from bundle.variants import Format, Precision, State
 from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector
 from streaming.keyword.stream import KeywordStream
 from utils.config import build_config
-from utils.errors import AudioError, BundleError
+from utils.errors import BundleError
 
-_PATIENCE_SECONDS = 5.0  # with a microphone that gives nothing
 BLOCK_SECONDS = 0.1  # of sound that are waited for: a keyword is told at most so late
 
 
@@ -113,34 +110,3 @@ def _stream_of(artefacts: Mapping[str, Mapping[str, Any]], path: Path) -> str:
         hint = "export.py RUN --format litert --mode stream_external"
         raise BundleError("the bundle holds no streamed LiteRT model", where=path, hint=hint)
     return min(streams, key=lambda name: artefacts[name]["precision"] != Precision.FLOAT)
-
-
-def microphone_blocks(sample_rate: int) -> Iterator[np.ndarray]:
-    """What the default microphone hears, until Ctrl-C.
-
-    Raises:
-        AudioError: no sounddevice, no PortAudio, no microphone, or one that was unplugged.
-    """
-    try:
-        sounddevice: Any = importlib.import_module("sounddevice")
-    except (ImportError, OSError) as error:  # OSError: the package is there, the PortAudio library isn't
-        hint = "pip install -r requirements/microphone.txt; on Linux also the package libportaudio2"
-        raise AudioError(f"the microphone can't be opened ({error})", hint=hint) from error
-    heard: queue.Queue[np.ndarray] = queue.Queue()
-    size = round(BLOCK_SECONDS * sample_rate)
-
-    def keep(samples: np.ndarray, *_: Any) -> None:
-        heard.put(samples[:, 0].copy())
-
-    try:
-        microphone = sounddevice.InputStream(sample_rate, size, channels=1, dtype="float32", callback=keep)
-    except sounddevice.PortAudioError as error:
-        hint = "connect one, or give files or - for a pipe"
-        raise AudioError(f"the microphone can't be opened ({error})", hint=hint) from error
-    with microphone:
-        while True:
-            try:
-                yield heard.get(timeout=_PATIENCE_SECONDS)
-            except queue.Empty:
-                hint = "see that it is still connected"
-                raise AudioError("the microphone gives no sound any more", hint=hint) from None

@@ -17,10 +17,8 @@ from typing import Any
 import numpy as np
 
 from model_language.converters.base import Converter
-from model_language.ngram.syllables import load_syllable_ngram
-from model_language.registry import load_converter
-from model_language.search.joint import JointReading, JointSearch, load_joint_search
-from model_speech.acoustic_model import AcousticModel, load_acoustic_model
+from model_language.search.joint import JointReading, JointSearch
+from model_speech.acoustic_model import AcousticModel
 from model_speech.ctc.decoder import Decoder, Submit, decoding
 from model_speech.ctc.posteriors import confusion_network
 from model_speech.ctc.prefix_beam import Hypothesis
@@ -32,17 +30,7 @@ from utils.errors import AudioError, ConfigError, RunError
 from utils.features.speech import extract_features
 from utils.hypotheses.confusion_network import ConfusionNetwork
 from utils.hypotheses.recognition import Alternative, Ending, Inspection, Recognition, Segment, syllable_times
-from utils.vocabulary import BLANK, SPACE, Vocabulary
-
-__all__ = [
-    "AcousticModel",
-    "Recognizer",
-    "load_acoustic_model",
-    "load_converter",
-    "load_fusion",
-    "load_joint_search",
-    "syllable_times",
-]
+from utils.vocabulary import SPACE
 
 LONGEST_PIECE = 20.0  # seconds
 WINDOW_SECONDS = 600.0  # of audio whose features are held at once
@@ -309,24 +297,6 @@ class Recognizer:
             times=tuple(itertools.chain.from_iterable(segment.times for segment in segments)),
             n_best=tuple(best),
         )
-
-
-def load_fusion(run: str | Path, vocabulary: Vocabulary, weight: float, bonus: float) -> Fusion:
-    """A language model of syllables for the beam search of an acoustic model.
-
-    Args:
-        run: a run of ``syllable_ngram``.
-        vocabulary: the acoustic model's.
-        weight: factor of the language model's log-probabilities.
-        bonus: for each syllable.
-
-    Raises:
-        RunError: the run is of another kind, or damaged.
-    """
-    model = load_syllable_ngram(run)
-    ids = model.ids(vocabulary.tokens)
-    ids[[token in (SPACE, BLANK) for token in vocabulary.tokens]] = -1
-    return Fusion(model, ids, weight, bonus)
 
 
 def _blocks(audio: str | Path | np.ndarray | Iterator[np.ndarray], rate: int) -> Iterable[np.ndarray]:

@@ -25,7 +25,7 @@ from model_speech.ctc import prefix_beam
 from model_speech.ctc.decoder import Decoder
 from model_speech.ctc.decoder import decoding as decoding_in
 from model_speech.ctc.prefix_beam import Hypothesis
-from recognition.recognizer import load_fusion
+from recognition.loading import load_fusion
 from utils.audio.reading import read_audio
 from utils.errors import run_command
 from utils.features.speech import extract_features

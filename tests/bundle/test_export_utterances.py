@@ -26,7 +26,8 @@ from bundle.variants import Format, Precision, State, Variant, offered
 from data.evaluation_lists import read_test_transcripts
 from data.manifest import read_manifest
 from model_language.registry import load_converter
-from recognition.recognizer import Recognizer, load_acoustic_model
+from model_speech.acoustic_model import load_acoustic_model
+from recognition.recognizer import Recognizer
 from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_utterances import ACOUSTIC, CONVERTER, write_acoustic_run, write_converter_run
 from utils.errors import BundleError, ConfigError

@@ -382,7 +382,7 @@ def test_a_file_that_ends_early_is_reported_and_the_rest_done(talks, runs, tmp_p
 
 def test_fusion_needs_a_beam_and_a_run_of_its_kind(talks, runs, language_run):
     file = str(talks / "a.wav")
-    with pytest.raises(ConfigError, match="helps a beam search"):
+    with pytest.raises(ConfigError, match="needs a beam search"):
         transcribe.main([file, *runs, "--syllables", str(language_run), "--beam", "1"])
     with pytest.raises(RunError, match="a run of 'ngram', not of 'syllable_ngram'"):
         transcribe.main([file, *runs, "--syllables", str(language_run)])

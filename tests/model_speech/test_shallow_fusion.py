@@ -16,7 +16,7 @@ from model_language.ngram.syllables import (
 from model_language.registry import load_converter
 from model_speech.ctc.prefix_beam import beam_search
 from model_speech.ctc.shallow_fusion import Fusion
-from recognition.recognizer import load_fusion
+from recognition.loading import load_fusion
 from tests.model_speech.test_prefix_beam import label_probabilities, log_softmax, random_logits
 from training.run import train_from_config
 from utils.errors import ConfigError, CorpusError, RunError, TrainingError

@@ -15,17 +15,19 @@ import pytest
 
 import recognition.recognizer as recognizer_module
 from data.manifest import read_manifest
+from model_language.registry import load_converter
+from model_language.search.joint import load_joint_search
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.ctc.prefix_beam import Hypothesis
 from model_speech.registry import MODELS
-from recognition.recognizer import Recognizer, load_converter, load_joint_search, syllable_times
+from recognition.recognizer import Recognizer
 from recognition.voice_activity import Stretch
 from utils.audio.reading import write_wav
 from utils.backend.weights import save_weights
 from utils.errors import AudioError, ConfigError, RunError, VocabularyError
 from utils.features.speech import FeatureConfig, extract_features
 from utils.files import write_text
-from utils.hypotheses.recognition import Ending, Segment
+from utils.hypotheses.recognition import Ending, Segment, syllable_times
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary

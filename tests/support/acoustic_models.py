@@ -7,8 +7,9 @@ import keras
 import numpy as np
 
 from data.manifest import read_manifest
+from model_speech.acoustic_model import load_acoustic_model
 from model_speech.ctc.loss import output_lengths
-from recognition.recognizer import Recognizer, load_acoustic_model
+from recognition.recognizer import Recognizer
 from training.run import train_from_config
 from utils.run_folder.run import RunFolder
 

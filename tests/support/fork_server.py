@@ -157,7 +157,7 @@ def _is_running_in(process: psutil.Process, group: int) -> bool:
 def _serve() -> None:
     # Here: whoever imports this module for ForkServer doesn't need them.
     import preflight.recipes  # noqa: F401
-    import recognition.recognizer  # noqa: F401 - the commands load it late
+    import recognition.loading  # noqa: F401 - the commands load it late
     import train
     import transcribe
     from data.corpora import kaldi, manifest_lists

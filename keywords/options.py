@@ -1,0 +1,39 @@
+"""Command-line options of a keyword test in; checked options with their defaults out. Loads no model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_keyword_options(command: argparse.ArgumentParser) -> None:
+    """Add the options that only a keyword test has: weights, shifts in time, or a long recording."""
+    command.add_argument("--weights", help="best (default), last, or a weights file")
+    command.add_argument(
+        "--shift-ms",
+        type=int,
+        nargs="+",
+        default=(),
+        metavar="MS",
+        help="also test the clips moved by so many milliseconds (later; earlier: -100)",
+    )
+    command.add_argument("--recording", type=Path, help="a long recording for the stream of the run's export")
+    command.add_argument(
+        "--said", type=Path, help="keywords in it: start, end, keyword; without it all detections are alarms"
+    )
+
+
+def settle_keyword_options(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Refuse options that select clips beside ``--recording``, and ``--said`` without it; set defaults."""
+    if options.said and not options.recording:
+        parser.error("--said is the list of keywords in a --recording: give both")
+    given = {
+        "--manifest": options.manifest,
+        "--weights": options.weights,
+        "--split": options.split,
+        "--shift-ms": options.shift_ms,
+    }
+    unused = [*(name for name, value in given.items() if value), *options.overrides]
+    if options.recording and unused:
+        parser.error(f"--recording is tested with the run's export: leave out {', '.join(unused)}")
+    options.split, options.weights = options.split or "test", options.weights or "best"

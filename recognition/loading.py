@@ -1,0 +1,75 @@
+"""Run folders and the options of a command line in; a recognizer that is ready to use out."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from model_language.converters.base import Converter
+from model_language.ngram.syllables import load_syllable_ngram
+from model_language.search.joint import load_joint_search
+from model_speech.acoustic_model import load_acoustic_model
+from model_speech.ctc.shallow_fusion import Fusion
+from recognition.options import beam_width, joint_settings
+from recognition.recognizer import WINDOW_SECONDS, Recognizer
+from utils.vocabulary import BLANK, SPACE, Vocabulary
+
+
+def load_recognizer(
+    run: Path,
+    converter: Converter | None,
+    options: argparse.Namespace,
+    n_best: int = 1,
+    window_seconds: float = WINDOW_SECONDS,
+) -> Recognizer:
+    """Load a speech run and the searches that the options of :mod:`recognition.options` ask for.
+
+    Args:
+        run: the speech run.
+        converter: second stage; None gives syllables only.
+        options: with those of ``add_search_options``; with a converter also those of ``add_joint_options``.
+        n_best, window_seconds: see :class:`Recognizer`.
+
+    Raises:
+        RunError: a run is damaged or of another kind.
+        ConfigError: the options contradict each other.
+    """
+    joint = None
+    if converter and options.joint:
+        joint = load_joint_search(converter, **joint_settings(options))
+    acoustic = load_acoustic_model(run)
+    return Recognizer(
+        acoustic,
+        converter,
+        beam=beam_width(options),
+        n_best=n_best,
+        fusion=load_optional_fusion(options, acoustic.vocabulary),
+        joint=joint,
+        workers=options.workers,
+        window_seconds=window_seconds,
+    )
+
+
+def load_optional_fusion(options: argparse.Namespace, vocabulary: Vocabulary) -> Fusion | None:
+    """The language model of ``--syllables`` with its weights, see :func:`load_fusion`; None without it."""
+    if not options.syllables:
+        return None
+    return load_fusion(options.syllables, vocabulary, options.fusion_weight, options.insertion_bonus)
+
+
+def load_fusion(run: str | Path, vocabulary: Vocabulary, weight: float, bonus: float) -> Fusion:
+    """Load a language model of syllables for the beam search of an acoustic model.
+
+    Args:
+        run: a run of ``syllable_ngram``.
+        vocabulary: the acoustic model's.
+        weight: factor of the language model's log-probabilities.
+        bonus: added for each syllable.
+
+    Raises:
+        RunError: the run is of another kind, or damaged.
+    """
+    model = load_syllable_ngram(run)
+    ids = model.ids(vocabulary.tokens)
+    ids[[token in (SPACE, BLANK) for token in vocabulary.tokens]] = -1
+    return Fusion(model, ids, weight, bonus)

@@ -1,0 +1,126 @@
+"""Command-line options of a search in; a beam width and settings of a joint search out. Loads no model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from utils.cli import not_negative, positive
+from utils.errors import ConfigError
+
+BEAM = 10  # default prefixes of a beam search with a language model
+# Tuned on 31 dev utterances with a 4-gram of syllables (benchmarks/model_speech/beam_search.py).
+FUSION_WEIGHT, INSERTION_BONUS = 0.5, 2.5
+
+
+def add_search_options(parser: argparse.ArgumentParser) -> None:
+    """Add the search for syllables: ``--beam``, ``--syllables RUN`` and its two weights, ``--workers``."""
+    parser.add_argument(
+        "--beam",
+        type=positive,
+        help=f"prefixes kept; 1 is greedy (default: 1, with --syllables {BEAM})",
+    )
+    parser.add_argument(
+        "--syllables",
+        type=Path,
+        metavar="RUN",
+        help="run of a syllable_ngram, a language model for the beam search",
+    )
+    parser.add_argument(
+        "--fusion-weight",
+        type=float,
+        default=FUSION_WEIGHT,
+        metavar="W",
+        help=f"weight of the syllable_ngram's log-probabilities (default: {FUSION_WEIGHT})",
+    )
+    parser.add_argument(
+        "--insertion-bonus",
+        type=float,
+        default=INSERTION_BONUS,
+        metavar="B",
+        help=f"added for each syllable, since a language model prefers few (default: {INSERTION_BONUS})",
+    )
+    parser.add_argument(
+        "--workers",
+        type=not_negative,
+        default=0,
+        metavar="N",
+        help="processes that search while the acoustic model computes (default: 0, none)",
+    )
+
+
+def add_word_option(parser: argparse.ArgumentParser) -> None:
+    """Add user words: ``--words FILE``."""
+    parser.add_argument(
+        "--words",
+        type=Path,
+        metavar="FILE",
+        help="words to prefer, one a line: hanzi, then optionally pinyin and a weight",
+    )
+
+
+def add_joint_options(parser: argparse.ArgumentParser) -> None:
+    """Add the joint search for syllables and hanzi, ``--joint`` and its weights, and user words."""
+    add_word_option(parser)
+    parser.add_argument(
+        "--joint",
+        action="store_true",
+        help="search syllables and hanzi together, among all syllables that the acoustic model considers",
+    )
+    parser.add_argument(
+        "--language-weight",
+        type=float,
+        metavar="W",
+        help="with --joint: weight of the converter's log-probabilities (default: depends on its kind)",
+    )
+    parser.add_argument(
+        "--joint-bonus",
+        type=float,
+        metavar="B",
+        help="with --joint: added for each syllable (default: depends on the converter's kind)",
+    )
+
+
+def beam_width(options: argparse.Namespace) -> int:
+    """The beam width that the options of :func:`add_search_options` ask for.
+
+    Raises:
+        ConfigError: ``--syllables`` is combined with a greedy search, or its weight is negative.
+    """
+    beam = options.beam or (BEAM if options.syllables else 1)
+    if options.syllables and beam == 1:
+        raise ConfigError("--syllables needs a beam search, not a greedy one", hint="e.g. --beam 10")
+    if options.fusion_weight < 0:
+        raise ConfigError(f"--fusion-weight {options.fusion_weight} is below 0", hint="0 turns it off")
+    return beam
+
+
+def joint_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Arguments of ``load_joint_search``: a run of syllables and weights; None: the default of its kind.
+
+    Raises:
+        ConfigError: the weight is negative.
+    """
+    if options.language_weight is not None and options.language_weight < 0:
+        raise ConfigError(f"--language-weight {options.language_weight} is below 0", hint="0 turns it off")
+    return {
+        "syllables": options.syllables,
+        "language": options.language_weight,
+        "bonus": options.joint_bonus,
+    }
+
+
+def search_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The search settings that results.json records; options that a command doesn't have are left out."""
+    settings: dict[str, Any] = {}
+    if hasattr(options, "beam"):
+        settings["beam"] = beam_width(options)
+        if options.syllables:
+            settings["syllables_run"] = str(options.syllables)
+            settings |= {name: getattr(options, name) for name in ("fusion_weight", "insertion_bonus")}
+    if getattr(options, "joint", False):
+        settings |= {name: getattr(options, name) for name in ("joint", "language_weight", "joint_bonus")}
+    if getattr(options, "words", None):
+        settings["words"] = str(options.words)
+    return settings
