@@ -30,6 +30,7 @@ from utils.errors import AudioError, ConfigError, RunError
 from utils.features.speech import extract_features
 from utils.hypotheses.confusion_network import ConfusionNetwork
 from utils.hypotheses.recognition import Alternative, Ending, Inspection, Recognition, Segment, syllable_times
+from utils.softmax import softmax
 from utils.vocabulary import SPACE
 
 LONGEST_PIECE = 20.0  # seconds
@@ -176,8 +177,7 @@ class Recognizer:
         logits = self._whole_logits(samples)
         if logits is None:
             return None
-        exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        posteriors = exponentials / exponentials.sum(axis=-1, keepdims=True)  # (T', C)
+        posteriors = softmax(logits).astype(np.float32)  # (T', C)
         return Inspection(posteriors, self._acoustic.vocabulary.tokens, self._acoustic.frame_seconds)
 
     def _whole_logits(self, samples: np.ndarray) -> np.ndarray | None:

@@ -28,6 +28,7 @@ from model_language.search.grid import (
 from model_language.search.grid_words import KnownHistory, KnownPaths, WordSearch
 from model_language.search.user_words import Span, UserWords, fired
 from model_language.vocabulary.symbols import PAD_ID, Symbols
+from utils.softmax import softmax
 
 NGRAM_PART, DICTIONARY_PART, WORDS_PART = "n-gram", "words", "user words"
 # Hanzi to each side that are divided into words anew when one is exchanged; those further off stay in theirs.
@@ -265,10 +266,9 @@ def _explained(found: _Paths, row: int, sentence: Sequence[str], spans: Sequence
 def _shares(conversions: Sequence[Conversion]) -> list[float]:
     """Of each character of the best conversion: the share of all that have it, by probability."""
     logs = np.array([one.score for one in conversions])
-    weights = np.exp(logs - logs.max())
     characters = np.array([list(one.hanzi) for one in conversions])  # (n, L)
     same = characters == characters[0]
-    return (weights @ same / weights.sum()).tolist()
+    return (softmax(logs) @ same).tolist()
 
 
 def _leads(found: _Paths, row: int) -> list[tuple[float, str, dict[str, float]]]:

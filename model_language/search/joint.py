@@ -30,6 +30,7 @@ from model_language.search.confusion_network_words import WordsInNetwork
 from model_language.search.user_words import UserWords
 from model_language.vocabulary.symbols import PAD_ID
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
+from utils.softmax import softmax
 
 SEQUENCES = 40  # of syllables that a network converts for each utterance
 BEAM = 32
@@ -245,8 +246,7 @@ def load_joint_search(
 def _with_confidence(readings: Sequence[JointReading]) -> list[JointReading]:
     """Add to each reading how much of all probability has the same hanzi in the same slot."""
     scores = np.array([reading.score for reading in readings])
-    shares = np.exp(scores - scores.max())
-    shares /= shares.sum()
+    shares = softmax(scores)
     mass: dict[tuple[int, str], float] = {}
     for reading, share in zip(readings, shares.tolist(), strict=True):
         for at in zip(reading.slots, reading.hanzi, strict=True):

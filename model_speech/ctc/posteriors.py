@@ -16,6 +16,7 @@ import numpy as np
 
 from model_speech.ctc.prefix_beam import Hypothesis
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
+from utils.softmax import log_softmax
 from utils.vocabulary import SPACE, Vocabulary
 
 LEAST_IN_FRAME = 1e-3  # a class that no frame holds for more probable is no alternative
@@ -61,7 +62,7 @@ def token_slots(
     Returns:
         slots in time order: gap, token, gap, token … gap; gaps without alternatives are left out.
     """
-    log_probs = _log_softmax(logits)
+    log_probs = log_softmax(logits)
     log_probs[:, blank] = np.logaddexp.reduce(log_probs[:, [blank, *silent]], axis=1)
     tokens = np.asarray(tokens, int)
     likely = (log_probs > np.log(LEAST_IN_FRAME)).any(axis=0)
@@ -226,8 +227,3 @@ def _slot(
     order = order[(np.exp(logs[order]) >= least) | (np.arange(len(order)) == 0)]
     tokens = np.append(classes, NONE)[order]
     return TokenSlot(tuple(tokens.tolist()), tuple(logs[order].tolist()), int(frame))
-
-
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))

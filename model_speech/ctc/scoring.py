@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from model_speech.ctc.shallow_fusion import Fusion
+from utils.softmax import log_softmax
 
 
 def sequence_score(
@@ -29,8 +30,7 @@ def sequence_score(
     Returns:
         -inf for what has no alignment: the sequence is too long for its frames.
     """
-    shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
-    log_probabilities = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    log_probabilities = log_softmax(logits)
     states = np.full(2 * len(tokens) + 1, blank)
     states[1::2] = tokens
     emitted = log_probabilities[:, states]  # (T, S)

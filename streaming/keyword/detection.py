@@ -139,9 +139,3 @@ def keyword_columns(labels: Sequence[str]) -> np.ndarray:
 def smoothing_answers(config: DetectionConfig, call_seconds: float) -> int:
     """How many answers are averaged."""
     return max(1, round(config.smoothing_ms / 1000 / call_seconds))
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """(…, labels) → probabilities, float64."""
-    exponents = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
-    return exponents / exponents.sum(axis=-1, keepdims=True)

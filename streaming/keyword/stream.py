@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from streaming.keyword.detection import softmax
 from utils.features.keyword import FeatureStream, KeywordFeatureConfig
+from utils.softmax import softmax
 
 
 class Stepped(Protocol):

@@ -18,8 +18,9 @@ from analysis.keyword.detections import (
     operating_point,
     read_spoken,
 )
-from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector, Smoother, softmax
+from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector, Smoother
 from utils.errors import ConfigError, CorpusError
+from utils.softmax import softmax
 
 LABELS = ("_silence_", "_unknown_", "打开", "关闭")
 CALL = 0.02

@@ -20,6 +20,7 @@ from bundle.export.source import Clips, ExportSource
 from bundle.variants import Format, Precision, State, Variant
 from keywords import listening
 from keywords.long_recordings import recording_results
+from recognition import microphone as microphone_module
 from streaming.keyword.detection import DetectionConfig
 from tests.support.scripts import load_script
 from utils.audio.reading import SAMPLE_RATE, write_wav
@@ -211,8 +212,8 @@ class Microphone:
 def test_a_microphone(bundle: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     microphone = Microphone(recording())
     monkeypatch.setitem(sys.modules, "sounddevice", microphone)
-    monkeypatch.setattr(listening, "_PATIENCE_SECONDS", 0.2)
-    with pytest.raises(AudioError, match="no sound any more"):
+    monkeypatch.setattr(microphone_module, "_TIMEOUT_SECONDS", 0.2)
+    with pytest.raises(AudioError, match="no more sound"):
         listen.main(["--model", str(bundle), "--microphone"])
     check_lines(capsys.readouterr().out.splitlines())
 

@@ -1,0 +1,17 @@
+"""Logits in; probabilities or log-probabilities over the last axis out, in float64 (NumPy only)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Probabilities: (…, classes) → (…, classes) float64, the last axis sums to 1."""
+    exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Natural logarithms of the probabilities: (…, classes) → (…, classes) float64."""
+    shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
