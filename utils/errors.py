@@ -82,6 +82,10 @@ class AudioError(UserError):
     """An audio file can't be read, or its content is not usable."""
 
 
+class CacheError(UserError):
+    """A cache folder can't be written or is too small, or a file in it is damaged."""
+
+
 class VocabularyError(UserError):
     """A token is not in the vocabulary, or two vocabularies don't match."""
 

@@ -35,11 +35,13 @@ from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 
+from data.array_store import write_array_header
 from data.batches.batching import BatchSource
-from data.features.augment import AugmentConfig, SpecAugmentConfig
+from data.features.augment import AugmentConfig
 from data.features.cache import cache_folder, prepare_features
 from data.features.keys import feature_keys
-from data.features.shards import INDEX_ROW, SUM, write_shard_header
+from data.features.shards import CRC, FRAME_TYPE, INDEX_ROW
+from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import read_manifest
 from utils.audio.reading import write_wav
 from utils.config import build_config
@@ -197,10 +199,10 @@ def _write_hollow_shard(folder: Path, keys: np.ndarray, frames: np.ndarray, bins
     index = np.empty(len(keys), INDEX_ROW)
     index["key"], index["frames"], index["start"] = keys, frames, np.cumsum(frames) - frames
     with (folder / f"{name}.npy").open("wb") as file:
-        write_shard_header(file, int(frames.sum()), bins)
+        write_array_header(file, (int(frames.sum()), bins), FRAME_TYPE)
         file.truncate(file.tell() + int(frames.sum()) * bins * 2)
         file.seek(0, os.SEEK_END)
-        file.write(np.array([_sum_of_zeros(int(count) * bins * 2) for count in frames], SUM).tobytes())
+        file.write(np.array([_sum_of_zeros(int(count) * bins * 2) for count in frames], CRC).tobytes())
     np.save(folder / f"{name}.index.npy", index)
 
 

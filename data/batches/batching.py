@@ -15,8 +15,8 @@ from typing import TypeVar
 import numpy as np
 
 from data.batches.mixture import CorpusShare, epoch_entries
-from data.features.augment import SpecAugmentConfig, spec_augment
 from data.features.cache import FeatureCache
+from data.features.spec_augment import SpecAugmentConfig, spec_augment
 from data.manifest import Utterance
 
 Item = TypeVar("Item")

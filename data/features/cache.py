@@ -1,9 +1,9 @@
-"""Utterances → their features on disk, computed once in parallel, then read as they are needed.
+"""Utterances in; their features, computed once in parallel and stored on disk, out.
 
-``FOLDER/KIND-SETTINGSHASH/`` holds shards (see ``feature_shards.py``), their features by key (see
-``feature_keys.py``): what changed has another key and is computed anew. Shards are never changed; rows with
-old keys are never read again. Deleting the folder is always safe, and any number of processes may compute
-and read in it at once: what one has finished, the others don't compute.
+``FOLDER/KIND-SETTINGSHASH/`` holds shards (``data/features/shards.py``), in which features are found by
+their keys (``data/features/keys.py``): changed recordings and settings have other keys, and their features
+are computed again. Shards are never changed. Deleting the folder is always safe, and any number of processes
+may compute and read in it at the same time: none computes what another has finished.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
-import shutil
 from collections.abc import Mapping, Sequence
-from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
+from data.array_store import JOBS_PER_WORKER, compute, first_failures, require_space, write_errors
 from data.features.augment import AugmentConfig, augment_waveform, forget_recordings
 from data.features.keys import feature_keys
 from data.features.shards import (
+    FRAME_TYPE,
     MISSING,
     find_rows,
     is_written,
@@ -30,29 +29,25 @@ from data.features.shards import (
     read_index,
     remove_left_over,
     write_shard,
-    writing,
 )
 from data.manifest import Utterance
 from utils.audio.reading import read_audio
-from utils.errors import AudioError, CorpusError, UserError
+from utils.errors import AudioError, CacheError, CorpusError, UserError
 from utils.features.speech import FeatureConfig, extract_features, feature_bins, settings_hash
 from utils.files import write_json, write_text
-from utils.processes import in_processes
 
-# A worker holds a shard's features in memory while it makes them (80 bins, 5 s each: 80 MB).
+# A worker holds the features of one shard in memory (80 bins, 5 s each: 80 MB).
 _SHARD_FEATURES = 1024
-_JOBS_PER_WORKER = 16  # small corpora get smaller shards, so that the workers end together
-_FAILURES_SHOWN = 5
 
 
 @dataclass(frozen=True)
 class FeatureCache:
-    """Features of the utterances it was made for, by id; a view of shards on disk.
+    """Features of a set of utterances, by id; a view of shards on disk.
 
     Attributes:
-        ids: in the order of the utterances given, each once.
+        ids: in the order of the utterances, each once.
         copies: altered copies of each utterance; copy 0 is the recording itself.
-        bins: values a frame.
+        bins: values per frame.
         frame_counts: (ids, 1 + copies) int32, frames of each copy.
     """
 
@@ -61,19 +56,18 @@ class FeatureCache:
     bins: int
     frame_counts: np.ndarray
     _shards: tuple[str, ...]
-    _places: np.ndarray  # (ids, 1 + copies) PLACE
+    _locations: np.ndarray  # (ids, 1 + copies) LOCATION
     _rows: Mapping[str, int] = field(repr=False)
 
     def features(self, utterance: str, copy: int = 0) -> np.ndarray:
-        """Features of one utterance, read from the disk: (frames, bins) float16, read-only.
+        """Features of one utterance, read from disk: (frames, bins) float16, read-only.
 
         Raises:
             KeyError: the cache was not made for this utterance.
-            AudioError: the shard on disk is damaged or gone; it is named.
+            CacheError: the shard on disk is damaged or missing; it is named.
         """
-        place = self._places[self._rows[utterance], copy]
-        shard = self._shards[place["shard"]]
-        return read_features(shard, int(place["offset"]), int(place["frames"]), self.bins, int(place["sum"]))
+        location = self._locations[self._rows[utterance], copy]
+        return read_features(self._shards[location["shard"]], location, self.bins)
 
     def frames(self, utterance: str, copy: int = 0) -> int:
         """Number of frames of one utterance."""
@@ -92,22 +86,22 @@ def prepare_features(
     workers: int = 2,
     seed: int = 0,
 ) -> FeatureCache:
-    """Compute the features that are not in ``folder`` yet, and open them all.
+    """Compute the features that ``folder`` does not hold yet, and open all of them.
 
-    An altered copy's chance depends on (seed, id, copy number) alone, not on order or workers.
+    The random choices of an altered copy depend on (seed, id, copy number) only, not on order or workers.
 
     Args:
-        utterances: an utterance may be there several times; it is computed once.
+        utterances: an utterance may occur several times; it is computed once.
         feature_config: the feature settings.
         folder: of the cache; may be shared by all corpora, settings and runs.
-        augment: how many altered copies are made, and how; None for none.
-        workers: processes; 1 computes in this one.
+        augment: number of altered copies, and how they are made; None for no copies.
+        workers: processes; 1 computes in this process.
         seed: of the altered copies.
 
     Raises:
-        AudioError: some recordings are not usable (all of them are in ``failed.tsv`` in the cache's
-            folder; the others stay computed), a worker process died, or the
-            folder can't be written or is on a disk too small.
+        AudioError: some recordings are not usable. All of them are listed in ``failed.tsv`` in the cache's
+            folder; the features of the others are kept.
+        CacheError: a worker process died, the folder can't be written, or its disk is too small.
         CorpusError: two recordings have the same id.
     """
     folder = cache_folder(folder, feature_config)
@@ -115,40 +109,40 @@ def prepare_features(
     augment = augment or AugmentConfig(copies=0)
     bins = feature_bins(feature_config)
     keys, failures = feature_keys(unique, feature_config, augment, seed)
-    shards, places = read_index(folder, bins)
-    rows = find_rows(places["key"], keys)  # (ids, 1 + copies)
+    shards, locations = read_index(folder, bins)
+    rows = find_rows(locations["key"], keys)  # (ids, 1 + copies)
     missing = (rows == MISSING) & (keys != b"")
     if missing.any():
         _prepare_folder(folder, feature_config, unique, missing)
         jobs = _jobs(unique, keys, missing, feature_config, augment, seed, folder, workers)
-        failures += _run(jobs, int(missing.any(axis=1).sum()), workers)
-        shards, places = read_index(folder, bins)
-        rows = find_rows(places["key"], keys)
+        failures += _run(jobs, workers)
+        shards, locations = read_index(folder, bins)
+        rows = find_rows(locations["key"], keys)
     if failures:
-        raise _failure(failures, len(unique), folder)
+        raise _unusable(failures, len(unique), folder)
     if (rows == MISSING).any():
-        raise AudioError("shards vanished while features were computed", where=folder, hint="run it again")
+        raise CacheError("shards vanished while features were computed", where=folder, hint="run it again")
     ids = tuple(utterance.id for utterance in unique)
-    found = places[rows]
+    found = locations[rows]
     return FeatureCache(
         ids=ids,
         copies=augment.copies,
         bins=bins,
         frame_counts=np.ascontiguousarray(found["frames"]),
         _shards=tuple(str(path) for path in shards),
-        _places=found,
+        _locations=found,
         _rows={name: row for row, name in enumerate(ids)},
     )
 
 
 def cache_folder(folder: str | Path, features: FeatureConfig) -> Path:
-    """Where in the cache ``folder`` the shards of these settings lie."""
+    """Subfolder of the cache ``folder`` for these settings."""
     return Path(folder) / f"{features.kind}-{settings_hash(features)}"
 
 
 @dataclass(frozen=True)
 class _Job:
-    """What one worker computes into one shard: some utterances, and of each the copies that are missing."""
+    """One shard to compute: some utterances, and the copies of each that are missing."""
 
     folder: Path
     ids: tuple[str, ...]
@@ -176,19 +170,14 @@ def _unique(utterances: Sequence[Utterance]) -> list[Utterance]:
 def _prepare_folder(
     folder: Path, features: FeatureConfig, utterances: Sequence[Utterance], missing: np.ndarray
 ) -> None:
-    """Make the folder, tidy it, and see that what is ``missing`` (ids, 1 + copies) has room in it."""
-    with writing(folder):
+    """Create the folder, clean it up, and check that there is space for what is ``missing``."""
+    with write_errors(folder, "features"):
         write_json(folder / "settings.json", dataclasses.asdict(features))
         remove_left_over(folder)
-        free = shutil.disk_usage(folder).free
     seconds = np.array([utterance.seconds for utterance in utterances]) @ missing.sum(axis=1)
-    needed = seconds * 1000 / features.hop_ms * feature_bins(features) * np.float16().itemsize
-    if needed > free:
-        raise AudioError(
-            f"the features need {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free",
-            where=folder,
-            hint="free some space, keep the features in another folder, or make fewer augment.copies",
-        )
+    size = seconds * 1000 / features.hop_ms * feature_bins(features) * FRAME_TYPE.itemsize
+    hint = "free some space, set data.cache to another folder, or make fewer augment.copies"
+    require_space(folder, size, "features", hint)
 
 
 def _jobs(
@@ -201,13 +190,13 @@ def _jobs(
     folder: Path,
     workers: int,
 ) -> list[_Job]:
-    """Cut the utterances with missing copies into jobs of one shard each.
+    """Divide the utterances with missing copies into jobs of one shard each.
 
-    Their order is random: of two processes with the same work, each then does about half of it.
+    The order is random: two processes with the same work then compute about half of it each.
     """
     rows = np.flatnonzero(missing.any(axis=1))
     largest = max(1, _SHARD_FEATURES // (1 + augment.copies))
-    size = min(largest, math.ceil(len(rows) / (max(workers, 1) * _JOBS_PER_WORKER)))
+    size = min(largest, math.ceil(len(rows) / (max(workers, 1) * JOBS_PER_WORKER)))
     jobs = [
         _Job(
             folder=folder,
@@ -224,26 +213,14 @@ def _jobs(
     return random.sample(jobs, len(jobs))
 
 
-def _run(jobs: list[_Job], utterances: int, workers: int) -> list[tuple[str, str]]:
-    """Do all jobs, show the progress, return the failures (id, reason)."""
-    failures: list[tuple[str, str]] = []
-    try:
-        with tqdm(total=utterances, desc="features", unit="utt", disable=None) as progress:
-            for done, failed in in_processes(_compute_shard, jobs, workers):
-                failures += failed
-                progress.update(done)
-    except BrokenExecutor as error:
-        raise AudioError(
-            "a process that computes features died",
-            where=jobs[0].folder,
-            hint="out of memory, or a recording that crashes the decoder: run it again, done work is kept; "
-            "with one worker it shows where it stops",
-        ) from error
-    return failures
+def _run(jobs: list[_Job], workers: int) -> list[tuple[str, str]]:
+    """Compute all shards; the failures as (id, reason)."""
+    utterances = sum(len(job.ids) for job in jobs)
+    return compute(_compute_shard, jobs, workers, items=utterances, content="features", folder=jobs[0].folder)
 
 
 def _compute_shard(job: _Job) -> tuple[int, list[tuple[str, str]]]:
-    """Compute and write one shard: (utterances seen, failures as (id, reason))."""
+    """Compute and write one shard: (number of utterances, failures as (id, reason))."""
     if is_written(job.folder, job.keys[job.missing].tolist()):
         return len(job.ids), []
     forget_recordings()
@@ -268,24 +245,23 @@ def _compute_shard(job: _Job) -> tuple[int, list[tuple[str, str]]]:
 def _copies(name: str, audio: Path, copies: Sequence[int], job: _Job) -> list[np.ndarray]:
     """Features of some copies of one recording: (frames, bins) float16 each."""
     samples = read_audio(audio, job.features.sample_rate)
-    made = []
+    features = []
     for copy in copies:
         altered = samples
         if copy:
             rng = np.random.default_rng([job.seed, copy, *name.encode()])
             altered = augment_waveform(samples, rng, job.augment, job.features.sample_rate)
-        made.append(extract_features(altered, job.features).astype(np.float16))
-    return made
+        features.append(extract_features(altered, job.features).astype(FRAME_TYPE))
+    return features
 
 
-def _failure(failures: list[tuple[str, str]], utterances: int, folder: Path) -> AudioError:
-    """List the failures in a file, and make the error that sums them up."""
+def _unusable(failures: list[tuple[str, str]], utterances: int, folder: Path) -> AudioError:
+    """List the failures in a file; the error that summarises them."""
     path = folder / "failed.tsv"
-    write_text(path, "".join(f"{name}\t{reason}\n" for name, reason in sorted(failures)))
-    shown = "; ".join(f"{name}: {reason}" for name, reason in sorted(failures)[:_FAILURES_SHOWN])
-    more = "; …" if len(failures) > _FAILURES_SHOWN else ""
+    failures = sorted(failures)
+    write_text(path, "".join(f"{name}\t{reason}\n" for name, reason in failures))
     return AudioError(
-        f"{len(failures)} of {utterances} recordings are not usable ({shown}{more})",
+        f"{len(failures)} of {utterances} recordings are not usable ({first_failures(failures)})",
         where=path,
-        hint="put them right, or take them out of the manifest; are files gone? prepare the corpus again",
+        hint="correct them, or remove them from the manifest; if files are missing, prepare the corpus again",
     )

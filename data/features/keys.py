@@ -1,7 +1,7 @@
-"""Utterances and settings → the keys that their features have in the cache.
+"""Utterances and settings in; the keys of their features in the cache out.
 
-A key is a hash of all that determines an utterance's features: settings, audio path, size and time; for
-altered copies also augmentation, seed, id and copy number. What changed has another key.
+A key is a hash of everything that an utterance's features depend on: settings, path, size and modification
+time of the recording; for altered copies also augmentation, seed, id and copy number.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from data.manifest import Utterance
 from utils.audio.reading import recordings_in
 from utils.features.speech import FeatureConfig, settings_hash
 
-_AUGMENT_VERSION = 1  # raise it when the same settings give other copies than before
+_AUGMENT_VERSION = 1  # increase it when the same settings give other copies than before
 _KEY_BYTES = 15  # before base64: 20 characters, no padding
 
 
 def feature_keys(
     utterances: Sequence[Utterance], features: FeatureConfig, augment: AugmentConfig, seed: int
 ) -> tuple[np.ndarray, list[tuple[str, str]]]:
-    """Keys of all copies, (utterances, 1 + copies) KEY; empty where the file is missing.
+    """Keys of all copies.
 
     Returns:
-        The keys, and the missing files as (id, reason).
+        (utterances, 1 + copies) KEY, empty where the file is missing; and the missing files as (id, reason).
     """
     copies = range(1, 1 + augment.copies)
-    settings, here = settings_hash(features), Path.cwd()
-    chance = _augment_hash(augment, seed) if augment.copies else ""
+    settings, working_folder = settings_hash(features), Path.cwd()
+    augmentation = _augment_hash(augment, seed) if augment.copies else ""
     keys: list[bytes] = []
     failures: list[tuple[str, str]] = []
     for utterance in utterances:
-        # Path.absolute would take longer than all the rest, and this is done at each start of a training.
-        path = os.path.join(here, utterance.audio)  # noqa: PTH118
+        # Path.absolute takes longer than everything else here, and every training starts with this.
+        path = os.path.join(working_folder, utterance.audio)  # noqa: PTH118
         try:
             state = os.stat(path)  # noqa: PTH116
         except OSError:
@@ -52,13 +52,13 @@ def feature_keys(
         keys.append(_key(source))
         for copy in copies:
             altered = source.copy()
-            altered.update(f"\n{chance}\n{utterance.id}\n{copy}".encode())
+            altered.update(f"\n{augmentation}\n{utterance.id}\n{copy}".encode())
             keys.append(_key(altered))
     return np.array(keys, KEY).reshape(len(utterances), 1 + augment.copies), failures
 
 
 def _augment_hash(augment: AugmentConfig, seed: int) -> str:
-    """Of all that shapes an altered copy, the noise and room recordings included; not of how many copies."""
+    """Hash of what an altered copy depends on: settings, seed, noise and room recordings; not the number of copies."""
     values = dataclasses.asdict(augment)
     del values["copies"]
     for folder in (augment.noise_folder, augment.room_folder):

@@ -27,7 +27,7 @@ SILENCE, UNKNOWN = "_silence_", "_unknown_"
 
 _GENERATED_EVERY = 8  # of the clips of silence, as a muted microphone gives them, even where noise is there
 # What each split gets of a recording of noise, as shares of its length: no stretch is in two.
-NOISE_SHARES = {"train": (0.0, 0.8), "dev": (0.8, 0.9), "test": (0.9, 1.0)}
+NOISE_PARTS = {"train": (0.0, 0.8), "dev": (0.8, 0.9), "test": (0.9, 1.0)}
 _NAMES_SHOWN = 5
 
 
@@ -293,7 +293,7 @@ def _silence(
             clips.append(KeywordClip(name, None, SILENCE, seconds=seconds))
             continue
         audio, length = noises[rng.choice(len(noises), p=lengths / lengths.sum())]
-        low, high = (share * length for share in NOISE_SHARES[split])
+        low, high = (share * length for share in NOISE_PARTS[split])
         # A part shorter than a clip reaches into its neighbour, a recording shorter than one is padded.
         start = max(0.0, min(rng.uniform(low, max(low, high - seconds)), length - seconds))
         clips.append(KeywordClip(name, audio, SILENCE, "", round(start, 4), seconds))

@@ -9,7 +9,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from data.features.augment import add_noise, add_room, coloured_noise, generated_room
+from data.features.waveform_effects import (
+    add_noise,
+    add_room,
+    coloured_noise,
+    generated_room,
+    random_coloured_noise,
+)
 
 NOISE_PROBABILITY, ROOM_PROBABILITY = 0.6, 0.4
 
@@ -17,7 +23,6 @@ _SILENCE_SECONDS = (0.1, 0.35)
 _ROOM_SECONDS = (0.1, 0.45)  # reverberation time (RT60)
 _DIRECT_TO_REVERBERANT_DB = (3.0, 15.0)
 _SNR_DB = {"coloured": (10.0, 35.0), "hum": (10.0, 30.0), "babble": (12.0, 30.0)}
-_NOISE_SLOPE = (0.0, 2.0)  # power ∝ 1/f^slope: white 0, pink 1, brown 2
 _HUM_HZ = (50.0, 60.0)  # mains
 _LEVEL_DB = (-32.0, -18.0)  # RMS below full scale
 _PEAK = 0.97
@@ -73,7 +78,7 @@ def _noisy(samples: np.ndarray, rng: np.random.Generator, babble: Babble, sample
     kind = ("coloured", "coloured", "hum", "babble")[rng.integers(4)]
     snr_db = rng.uniform(*_SNR_DB[kind])
     if kind == "coloured":
-        noise = coloured_noise(len(samples), rng.uniform(*_NOISE_SLOPE), rng)
+        noise = random_coloured_noise(len(samples), rng)
     elif kind == "hum":
         noise = hum(len(samples), rng, sample_rate)
     else:

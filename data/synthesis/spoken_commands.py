@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from data.features.augment import add_room, coloured_noise, generated_room
+from data.features.waveform_effects import add_room, coloured_noise, generated_room
 from data.keywords.clips import UNKNOWN
 from data.keywords.folders import DEV_LIST, NOISE_FOLDER, SPLITS, TEST_LIST
 from data.manifest import Utterance, write_manifest

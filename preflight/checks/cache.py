@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from data.array_store import free_bytes
 from data.features.augment import AugmentConfig
 from data.features.cache import cache_folder
 from data.features.keys import feature_keys
-from data.features.shards import KEY, MISSING, find_rows, read_features, shard_places
+from data.features.shards import (
+    FRAME_TYPE,
+    KEY,
+    MISSING,
+    find_rows,
+    indexed_shards,
+    read_features,
+    read_locations,
+)
 from data.manifest import Utterance
 from preflight.findings import ERROR, WARNING, Finding
 from preflight.listings import Line
-from utils.errors import AudioError
+from utils.errors import CacheError
 from utils.features.speech import FeatureConfig, feature_bins, frame_count
 
-_VALUE_BYTES = np.dtype(np.float16).itemsize
 _NEARLY_FULL = 0.9
 
 
@@ -73,14 +80,14 @@ def cache_state(
         for line, copies in zip(own, absent.sum(axis=1).tolist(), strict=True):
             if copies and 0 < line.seconds < float("inf"):
                 frames = frame_count(round(line.seconds * features.sample_rate), features)
-                needed += copies * frames * bins * _VALUE_BYTES
-    return CacheState(place, tuple(damaged), cached, missing, needed, _free(place))
+                needed += copies * frames * bins * FRAME_TYPE.itemsize
+    return CacheState(place, tuple(damaged), cached, missing, needed, free_bytes(place))
 
 
 def needs_room(features: FeatureConfig, hours: float, folder: str | Path) -> bool:
     """Whether the features of so many hours, none of them cached, could fill the disk."""
     frames = hours * 3600 * features.sample_rate / features.hop_samples
-    return frames * feature_bins(features) * _VALUE_BYTES > _NEARLY_FULL * _free(Path(folder))
+    return frames * feature_bins(features) * FRAME_TYPE.itemsize > _NEARLY_FULL * free_bytes(Path(folder))
 
 
 def damaged_shard(state: CacheState) -> Iterator[Finding]:
@@ -115,29 +122,22 @@ def disk_space(state: CacheState) -> Iterator[Finding]:
 def _known_keys(folder: Path, bins: int, thorough: bool) -> tuple[np.ndarray, list[tuple[str, str]]]:
     """Keys of all whole shards, (rows,) KEY, and the damaged ones as (name, why)."""
     keys, damaged = [np.empty(0, KEY)], []
-    for index in sorted(folder.glob("[!.]*.index.npy")):
-        shard = index.with_name(index.name.replace(".index.npy", ".npy"))
+    for index, shard in indexed_shards(folder):
         try:
-            places = shard_places(index, shard, bins, 0)
-            for place in places if thorough else ():
-                read_features(str(shard), place["offset"], place["frames"], bins, place["sum"])
-        except AudioError as error:
+            locations = read_locations(index, shard, bins, 0)
+            for location in locations if thorough else ():
+                read_features(str(shard), location, bins)
+        except CacheError as error:
             damaged.append((shard.name, error.what))
         except (OSError, ValueError, EOFError) as error:
             damaged.append((shard.name, " ".join(str(error).split())))
         else:
-            keys.append(places["key"])
+            keys.append(locations["key"])
     return np.concatenate(keys), damaged
 
 
 def _utterance(line: Line) -> Utterance:
     return Utterance(line.id, Path(line.audio), line.seconds, line.speaker, line.pinyin, line.hanzi)
-
-
-def _free(folder: Path) -> int:
-    """Bytes on the disk on which ``folder`` is, or will be."""
-    whole = folder.absolute()
-    return shutil.disk_usage(next(path for path in (whole, *whole.parents) if path.exists())).free
 
 
 CACHE = (damaged_shard, outdated_features, disk_space)

@@ -10,18 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.features.augment import (
-    AugmentConfig,
-    SpecAugmentConfig,
-    add_noise,
-    add_room,
-    augment_waveform,
-    coloured_noise,
-    forget_recordings,
-    generated_room,
-    spec_augment,
-    warp_frequencies,
-)
+from data.features.augment import AugmentConfig, augment_waveform, forget_recordings
+from data.features.spec_augment import SpecAugmentConfig, spec_augment, warp_frequencies
+from data.features.waveform_effects import add_noise, add_room, coloured_noise, generated_room
 from utils.audio.reading import write_wav
 from utils.config import build_config, to_plain
 from utils.errors import ConfigError

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from data.batches.batching import FRAME_MULTIPLE, BatchSource, make_batch, plan_batches, prefetch
 from data.batches.mixture import CorpusShare
-from data.features.augment import AugmentConfig, SpecAugmentConfig, spec_augment
+from data.features.augment import AugmentConfig
 from data.features.cache import FeatureCache, prepare_features
+from data.features.spec_augment import SpecAugmentConfig, spec_augment
 from data.manifest import Utterance
 from utils.audio.reading import write_wav
 from utils.features.speech import FeatureConfig

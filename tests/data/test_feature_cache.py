@@ -21,7 +21,7 @@ from data.features.augment import AugmentConfig, augment_waveform
 from data.features.cache import prepare_features
 from data.manifest import Utterance
 from utils.audio.reading import read_audio, write_wav
-from utils.errors import AudioError, CorpusError
+from utils.errors import AudioError, CacheError, CorpusError
 from utils.features.speech import FeatureConfig, extract_features, settings_hash
 
 ROOT = Path(__file__).parents[2]
@@ -207,7 +207,7 @@ def test_all_unusable_recordings_are_named_and_the_others_kept(tmp_path, corpus)
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path, corpus):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(AudioError, match=r"features can't be written \(.*\), .*file/filter_bank"):
+    with pytest.raises(CacheError, match=r"the features can't be written \(.*\), .*file/filter_bank"):
         prepare_features(corpus, CONFIG, tmp_path / "file", workers=1)
 
 
@@ -216,7 +216,7 @@ def test_a_full_disk_is_named(tmp_path, corpus, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "save", full)
-    with pytest.raises(AudioError, match=r"features can't be written \(No space left on device\)"):
+    with pytest.raises(CacheError, match=r"the features can't be written \(No space left on device\)"):
         prepare_features(corpus, CONFIG, tmp_path / "cache", workers=1)
     assert not list((tmp_path / "cache").rglob("*.npy"))
 
@@ -224,7 +224,7 @@ def test_a_full_disk_is_named(tmp_path, corpus, monkeypatch):
 def test_a_disk_that_fills_up_leaves_whole_shards_only(tmp_path, computed, small_disk):
     """The manifest says nothing of the lengths, so the lack of space shows only while writing."""
     corpus = [replace(u, seconds=0.0) for u in recordings(tmp_path / "audio", 40)]
-    with pytest.raises(AudioError, match=rf"\(No space left on device\), {small_disk}.*, free some space"):
+    with pytest.raises(CacheError, match=rf"\(No space left on device\), {small_disk}.*, free some space"):
         prepare_features(corpus, CONFIG, small_disk, AugmentConfig(copies=3))
     left = {path.name for path in small_disk.rglob("*.npy")}
     assert left and all(name.replace(".index.npy", ".npy") in left for name in left)
@@ -257,7 +257,7 @@ def test_too_little_space_is_told_before_the_work(tmp_path, corpus, computed, mo
     seconds = sum(u.seconds for u in corpus)
     needed = round(seconds * 100) * 80 * 2 * 3
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=needed - 1))
-    with pytest.raises(AudioError, match=r"need 0\.0 GB, 0\.0 GB are free, .*filter_bank.*, free some space"):
+    with pytest.raises(CacheError, match=r"need 0\.0 GB, 0\.0 GB are free, .*filter_bank.*, free some space"):
         prepare_features(corpus, CONFIG, tmp_path, copies, workers=1)
     assert not computed
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=needed))
@@ -294,8 +294,8 @@ def test_what_killed_processes_left_is_removed_after_an_hour(tmp_path, corpus):
 
 
 def test_shards_that_vanish_are_noticed(tmp_path, corpus, monkeypatch):
-    monkeypatch.setattr(feature_cache, "_run", lambda jobs, utterances, workers: [])
-    with pytest.raises(AudioError, match="shards vanished"):
+    monkeypatch.setattr(feature_cache, "_run", lambda jobs, workers: [])
+    with pytest.raises(CacheError, match="shards vanished"):
         prepare_features(corpus, CONFIG, tmp_path, workers=1)
 
 
@@ -323,7 +323,7 @@ class Deadly:
 
 def test_a_worker_that_dies_gives_an_error_not_a_hang(tmp_path, corpus):
     deadly = Utterance("dead", Deadly(corpus[0].audio), 0.2, "s", ("ma1",), "妈")
-    with pytest.raises(AudioError, match="a process that computes features died"):
+    with pytest.raises(CacheError, match="a process that computes features died"):
         prepare_features([*corpus[1:], deadly], CONFIG, tmp_path, workers=2)
     assert len(prepare_features(corpus, CONFIG, tmp_path, workers=1).ids) == 6
 
@@ -392,13 +392,13 @@ def test_a_shard_of_another_shape_is_computed_again(tmp_path, corpus, computed, 
     np.save(shard, np.zeros((30, 79), np.float16))
     prepare_features(corpus[:1], CONFIG, tmp_path, workers=1)
     assert computed == [("u0", 0)] * 2
-    assert f"{shard} is damaged (float16 (30, 79) is not what its index says)" in caplog.text
+    assert f"{shard} is damaged (float16 (30, 79) does not match the index)" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda shard: flip_a_bit(shard, 2000), "damaged (its check sum is wrong)"),
+        (lambda shard: flip_a_bit(shard, 2000), "damaged (wrong checksum)"),
         (lambda shard: os.truncate(shard, 2000), "cut off"),
         (lambda shard: shard.unlink(), "can't be read (No such file or directory)"),
     ],
@@ -409,7 +409,7 @@ def test_damage_under_a_running_training_names_the_shard(tmp_path, corpus, compu
     before = all_features(cache)
     shard = shards(tmp_path)[2]
     damage(shard)
-    with pytest.raises(AudioError, match=rf"{re.escape(message)}, {shard}, delete the file") as caught:
+    with pytest.raises(CacheError, match=rf"{re.escape(message)}, {shard}, delete the file") as caught:
         all_features(cache)
     assert caught.value.where == str(shard)
     computed.clear()
@@ -435,8 +435,8 @@ def test_shards_that_cannot_be_read_are_not_thrown_away(tmp_path, corpus, monkey
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr(np, "load", fail)
-    message = rf"\(Too many open files\), {before[0].parent}/.*\.npy, check its rights"
-    with pytest.raises(AudioError, match=message):
+    message = rf"\(Too many open files\), {before[0].parent}/.*\.npy, check the permissions"
+    with pytest.raises(CacheError, match=message):
         prepare_features(corpus, CONFIG, tmp_path, workers=1)
     assert shard_files(tmp_path) == before
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from data.features.augment import SpecAugmentConfig
+from data.features.spec_augment import SpecAugmentConfig
 from data.keywords.augment import KeywordAugmentConfig, augment_clips, load_noises, mask_features
 from data.keywords.clip_cache import fit_clip, load_clips
 from data.keywords.clips import (
@@ -33,7 +33,7 @@ from data.manifest import Utterance, write_manifest
 from tests.support.damage import DAMAGE, damage_file
 from utils.audio.reading import SAMPLE_RATE, write_wav
 from utils.config import build_config, load_config, to_plain
-from utils.errors import AudioError, ConfigError, CorpusError
+from utils.errors import AudioError, CacheError, ConfigError, CorpusError
 
 ROOT = Path(__file__).parents[2]
 WORDS = ("down", "go", "stop", "yes")
@@ -351,7 +351,7 @@ def test_the_cache_is_used_and_a_changed_file_is_read_anew(folder, tmp_path):
 
 
 def test_workers_give_the_same(made, tmp_path, monkeypatch):
-    monkeypatch.setattr("data.keywords.clip_cache._FEW", 10)
+    monkeypatch.setattr("data.keywords.clip_cache._MIN_PARALLEL", 10)
     clips = read_keyword_clips(config(made))["train"]
     one = load_clips(clips, 8000, 800, tmp_path / "one", workers=1)
     two = load_clips(clips, 8000, 800, tmp_path / "two", workers=2)
@@ -407,7 +407,7 @@ def test_many_unusable_recordings_are_an_error(folder, tmp_path, kind):
 
 def test_no_room_and_no_clips(made, tmp_path):
     clips = read_keyword_clips(config(made))["train"]
-    with pytest.raises(AudioError, match=r"the clips need \d+.* GB, .* are free"):
+    with pytest.raises(CacheError, match=r"the clips need \d+.* GB, .* are free"):
         load_clips(clips, SAMPLE_RATE, 10**14, tmp_path)
     with pytest.raises(CorpusError, match="there are no clips"):
         load_clips([], SAMPLE_RATE, 1600, tmp_path)
@@ -421,7 +421,7 @@ def test_a_damaged_cache_is_named(made, tmp_path, ending, kind):
     load_clips(clips, SAMPLE_RATE, 1600, tmp_path)
     (path,) = tmp_path.glob(f"*.{ending}")
     damage_file(path, kind, np.random.default_rng(0))
-    with pytest.raises(CorpusError, match=r"the cache of clips is damaged .*remove .*\.sha256"):
+    with pytest.raises(CacheError, match=r"the cached clips are damaged .*delete .*\.sha256"):
         load_clips(clips, SAMPLE_RATE, 1600, tmp_path)
     next(tmp_path.glob("*.sha256")).unlink()
     assert len(load_clips(clips, SAMPLE_RATE, 1600, tmp_path).clips) == len(clips)

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from data.features.augment import SpecAugmentConfig
+from data.features.spec_augment import SpecAugmentConfig
 from data.keywords.augment import KeywordAugmentConfig
 from data.keywords.clip_cache import ClipStore
 from data.keywords.clips import KeywordClip

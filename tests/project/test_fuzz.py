@@ -389,12 +389,11 @@ def features(damaged: str) -> Target:
     def read(path: Path) -> list[object]:
         for name, content in around.items():  # an index that doesn't fit has been removed
             write(path.with_name(name), content)
-        shards, places = read_index(path.parent, 16)
+        shards, locations = read_index(path.parent, 16)
         found: list[object] = [len(shards)]
-        for place in places:
-            offset, frames, expected = (int(place[key]) for key in ("offset", "frames", "sum"))
+        for location in locations:
             with suppress(UserError):
-                found.append(read_features(str(shards[place["shard"]]), offset, frames, 16, expected).shape)
+                found.append(read_features(str(shards[location["shard"]]), location, 16).shape)
         return found
 
     files = contents(keep)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data.features.augment import SpecAugmentConfig
+from data.features.spec_augment import SpecAugmentConfig
 from data.keywords.augment import KeywordAugmentConfig, load_noises
 from data.keywords.clip_cache import ClipStore, load_clips
 from data.keywords.clips import KeywordClip, KeywordDataConfig, read_keyword_clips

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from data.features.augment import SpecAugmentConfig
+from data.features.spec_augment import SpecAugmentConfig
 from data.keywords.augment import KeywordAugmentConfig, load_noises
 from data.keywords.clip_cache import ClipStore, load_clips
 from data.keywords.clips import (

@@ -13,8 +13,9 @@ from keras import ops
 
 from data.batches.batching import Batch, BatchSource
 from data.batches.mixture import CorpusShare
-from data.features.augment import AugmentConfig, SpecAugmentConfig
+from data.features.augment import AugmentConfig
 from data.features.cache import FeatureCache, prepare_features
+from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.ctc.loss import frames_needed, output_lengths

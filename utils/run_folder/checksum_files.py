@@ -76,7 +76,7 @@ def write_checksums(path: Path, checksums: Checksums) -> None:
 
 def record(path: Path, files: Sequence[Path]) -> None:
     """Write the checksums of files in the folder of ``path`` to ``path``."""
-    write_checksums(path, {file.name: frozenset([file_hash(file)]) for file in files})
+    write_checksums(path, {file.name: frozenset([hash_once(file)]) for file in files})
 
 
 def check(path: Path, files: Sequence[Path]) -> None:

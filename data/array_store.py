@@ -1,0 +1,165 @@
+"""Results that take long to compute in; checksummed files in a cache folder, complete or absent, out.
+
+The feature cache (``data/features``), the keyword clips (``data/keywords/clip_cache.py``) and the pairs of
+pinyin and hanzi (``data/text``) are stored by the same rules:
+
+- The name of an entry is a hash of everything that its content depends on. A changed input has another
+  name, so an entry is never outdated.
+- A file is written under a temporary name, then renamed. The file that is written last completes the entry.
+- Every entry has checksums. A damaged file is reported together with the file to delete.
+- Any number of processes may use a folder at the same time. Deleting the folder is always safe.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import numpy as np
+from tqdm import tqdm
+
+from utils.errors import CacheError
+from utils.processes import in_processes
+from utils.run_folder.checksum_files import check, record
+
+Job = TypeVar("Job")
+Failure = TypeVar("Failure")
+
+JOBS_PER_WORKER = 16  # small jobs, so that all workers finish at about the same time
+_MORE_SPACE = "free some space, or set data.cache to another folder"
+_FAILURES_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """The files ``NAME.ENDING`` of one entry; ``NAME.sha256``, written last, holds their checksums.
+
+    Attributes:
+        stem: path of the files without the dot and the ending.
+        endings: of all files but the checksums.
+        content: name of the content for messages, in the plural.
+    """
+
+    stem: Path
+    endings: tuple[str, ...]
+    content: str
+
+    def path(self, ending: str) -> Path:
+        """Path of one file."""
+        return self.stem.with_name(f"{self.stem.name}.{ending}")
+
+    def is_complete(self) -> bool:
+        """Whether all files have been written."""
+        return self.path("sha256").is_file()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Write the files in this block; when it ends without an error, the checksums are written.
+
+        Raises:
+            CacheError: the folder can't be written.
+        """
+        with write_errors(self.stem.parent, self.content):
+            yield
+            record(self.path("sha256"), self._files())
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Compare the files with their checksums, then read them in this block.
+
+        Raises:
+            CacheError: a file is missing or damaged.
+        """
+        checksums = self.path("sha256")
+        try:
+            check(checksums, self._files())
+            yield
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            what = f"the cached {self.content} are damaged ({error})"
+            hint = f"delete {checksums} and run the command again: they are computed again"
+            raise CacheError(what, where=self.path(self.endings[0]), hint=hint) from error
+
+    def _files(self) -> list[Path]:
+        return [self.path(ending) for ending in self.endings]
+
+
+@contextmanager
+def write_errors(folder: Path, content: str) -> Iterator[None]:
+    """Turn the system's errors in this block (a full disk, no permission) into a CacheError."""
+    try:
+        yield
+    except OSError as error:
+        what = f"the {content} can't be written ({error.strerror})"
+        raise CacheError(what, where=folder, hint=_MORE_SPACE) from error
+
+
+def write_array_header(file: BinaryIO, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """Begin an ``.npy`` file whose values are written piece by piece."""
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+
+
+def free_bytes(folder: Path) -> int:
+    """Free bytes on the disk on which ``folder`` is, or will be created."""
+    absolute = folder.absolute()
+    return shutil.disk_usage(next(path for path in (absolute, *absolute.parents) if path.exists())).free
+
+
+def require_space(folder: Path, size: float, content: str, hint: str = _MORE_SPACE) -> None:
+    """Check that a folder's disk has ``size`` free bytes.
+
+    Raises:
+        CacheError: it has not.
+    """
+    free = free_bytes(folder)
+    if size > free:
+        what = f"the {content} need {size / 1e9:.1f} GB, {free / 1e9:.1f} GB are free"
+        raise CacheError(what, where=folder, hint=hint)
+
+
+def compute(
+    work: Callable[[Job], tuple[int, list[Failure]]],
+    jobs: Sequence[Job],
+    workers: int,
+    *,
+    items: int,
+    content: str,
+    folder: Path,
+) -> list[Failure]:
+    """Run jobs in processes behind a progress bar; collect their failures.
+
+    Args:
+        work: a function at the top level of a module; returns the number of items done and the failures.
+        jobs: can be pickled.
+        workers: processes; 1 runs the jobs in this process.
+        items: in all jobs together.
+        content: what is computed, for messages.
+        folder: where it is stored, for messages.
+
+    Raises:
+        CacheError: a worker process died.
+    """
+    failures: list[Failure] = []
+    try:
+        with tqdm(total=items, desc=content, disable=None) as progress:
+            for done, failed in in_processes(work, jobs, workers):
+                failures += failed
+                progress.update(done)
+    except BrokenExecutor as error:
+        hint = (
+            "out of memory, or a recording that crashes the decoder: run the command again with "
+            "data.workers=1 to see which; finished work is kept"
+        )
+        raise CacheError(f"a process that computes {content} died", where=folder, hint=hint) from error
+    return failures
+
+
+def first_failures(failures: Sequence[tuple[str, str]]) -> str:
+    """The first few failures, each given as (id, reason), in one line."""
+    shown = "; ".join(f"{name}: {reason}" for name, reason in failures[:_FAILURES_SHOWN])
+    return shown + ("; …" if len(failures) > _FAILURES_SHOWN else "")
