@@ -58,7 +58,7 @@ def feature_keys(
 
 
 def _augment_hash(augment: AugmentConfig, seed: int) -> str:
-    """Hash of what an altered copy depends on: settings, seed, noise and room recordings; not the number of copies."""
+    """Hash of what an altered copy depends on, beside its recording; the number of copies is left out."""
     values = dataclasses.asdict(augment)
     del values["copies"]
     for folder in (augment.noise_folder, augment.room_folder):

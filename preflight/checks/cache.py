@@ -65,7 +65,7 @@ def cache_state(
         features: the settings.
         folder: of the cache, as in the recipe.
         seed: of the recipe.
-        thorough: read all of it and compare check sums.
+        thorough: read all of it and compare checksums.
     """
     place = cache_folder(folder, features)
     bins = feature_bins(features)
