@@ -29,7 +29,7 @@ from tqdm import tqdm
 
 from data.text.cleaning import clean_text, evaluation_sentences, print_report
 from data.text.deduplication import GRAM, SHORTEST_PART
-from data.text.sources import decoded, read_pieces
+from data.text.sources import decode, read_pieces
 from tests.support.polyphones import TUNED, UNSEEN, accuracy, read_sentences
 from utils.errors import run_command
 from utils.mandarin.pinyin import hanzi_to_pinyin, normalise_syllable
@@ -124,7 +124,7 @@ def _write_head(sources: list[Path], path: Path, hanzi: int) -> None:
         for source in sources:
             left = share
             for piece in read_pieces(source):
-                text = decoded(piece)[0][:left]
+                text = decode(piece)[0][:left]
                 file.write(text)
                 left -= len(text)
                 if not left:

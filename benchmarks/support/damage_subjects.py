@@ -23,7 +23,7 @@ from data.features.cache import prepare_features
 from data.keywords.clip_cache import load_clips
 from data.keywords.clips import KeywordDataConfig, read_keyword_clips
 from data.manifest import read_manifest
-from data.text.pinyin_pair_shards import prepare_pairs
+from data.text.pinyin_pair_preparation import prepare_pairs
 from data.text.pinyin_pairs import pairs_from_text
 from keywords import listening
 from tests.support.scripts import load_script
@@ -211,10 +211,8 @@ class Workshop:
             return str((store.clips, store.samples.tobytes()))
 
         def pairs() -> str:
-            parts = prepare_pairs([self.text], folders["pairs"], workers=1).parts
-            return str(
-                [(part.syllables.tobytes(), part.characters.tobytes(), part.rejected) for part in parts]
-            )
+            shards = prepare_pairs([self.text], folders["pairs"], workers=1).shards
+            return str([(s.syllables.tobytes(), s.hanzi.tobytes(), s.rejected) for s in shards])
 
         def pinyin() -> str:
             return str(pairs_from_text(self.text, cache=folders["pinyin"]))

@@ -1,5 +1,6 @@
-"""Utterances in; their features from a cache on disk, augmented for training, out.
+"""Utterances in; their features, augmented for training and cached on disk, out.
 
-Read ``keys`` (what a cache entry depends on), ``shards`` (the file format), ``cache`` (computed once, in
-parallel) and ``augment`` (speed, noise, room and masking).
+Read ``augment`` (altered copies of recordings) and ``waveform_effects`` (noise, rooms), then ``keys`` (what a
+cache entry depends on), ``shards`` (the file format), ``cache`` (computed once, in parallel) and
+``spec_augment`` (masks in each epoch).
 """

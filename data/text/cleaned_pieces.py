@@ -15,7 +15,7 @@ import numpy as np
 
 from data.text.clauses import Clause, Limits, clauses
 from data.text.deduplication import Excluded, line_fingerprint
-from data.text.sources import decoded
+from data.text.sources import decode
 
 EVALUATION = "evaluation text"
 NOT_UTF8 = "not UTF-8"
@@ -86,7 +86,7 @@ class Cleaner:
 
     def clean(self, piece: bytes) -> Cleaned:
         """The clauses of a piece of UTF-8 text, but for those that can't be used."""
-        text, undecodable = decoded(piece)
+        text, undecodable = decode(piece)
         tally = Tally(text.count("\n") + (not text.endswith("\n")), len(text))
         if undecodable:
             tally.rejected[NOT_UTF8] += undecodable

@@ -33,7 +33,7 @@ from data.manifest import read_transcripts
 from data.text.clauses import Limits, hanzi_of
 from data.text.cleaned_pieces import NOT_UTF8, Cleaned, Cleaner, Tally, clean_in_worker, remember_cleaner
 from data.text.deduplication import SeenLines, excluded
-from data.text.sources import STANDARD_INPUT, decoded, read_pieces
+from data.text.sources import STANDARD_INPUT, not_utf8, read_lines, read_pieces
 from utils.cli import positive
 from utils.errors import CorpusError, run_command
 from utils.files import replacing, write_json
@@ -163,25 +163,13 @@ def evaluation_sentences(lists: Iterable[str | Path]) -> Iterator[str]:
         if path.suffix == ".tsv":
             sentences = [line.hanzi for line in read_transcripts(path)]
         else:
-            sentences = [line for piece in read_pieces(path) for line in _strictly(piece, path).split("\n")]
+            sentences = list(read_lines(path))
         found = [hanzi_of(sentence) for sentence in sentences]
         if not any(found):
             raise CorpusError(
                 "no sentence to exclude", where=path, hint="one sentence a line, or a .tsv list"
             )
         yield from found
-
-
-def _strictly(piece: bytes, path: Path) -> str:
-    text, undecodable = decoded(piece)
-    if undecodable:
-        raise _not_utf8(path)
-    return text
-
-
-def _not_utf8(source: str | Path) -> CorpusError:
-    hint = "convert it, e.g. iconv -f GB18030 -t UTF-8"
-    return CorpusError("this is not UTF-8 text", where=source, hint=hint)
 
 
 def _all_cleaned(sources: Sequence[str | Path], cleaner: Cleaner, workers: int) -> Iterator[Cleaned]:
@@ -203,7 +191,7 @@ def _all_cleaned(sources: Sequence[str | Path], cleaner: Cleaner, workers: int) 
 def _checked(results: Iterator[Cleaned], source: str | Path) -> Iterator[Cleaned]:
     for number, cleaned in enumerate(results):
         if number == 0 and cleaned.tally.rejected[NOT_UTF8] > _OTHER_ENCODING * cleaned.tally.lines:
-            raise _not_utf8(source)
+            raise not_utf8(source)
         yield cleaned
 
 

@@ -1,6 +1,6 @@
-"""Text files, packed or not, or standard input in; pieces of whole lines, of about a megabyte, out.
+"""Text files, plain or compressed, or standard input in; pieces of whole lines, of about a megabyte, out.
 
-Pieces are cut by size alone, so they are the same for whoever works on them.
+Where a text is cut depends on its size only, so the pieces are the same for any number of processes.
 """
 
 from __future__ import annotations
@@ -19,24 +19,37 @@ from utils.errors import CorpusError
 
 STANDARD_INPUT = "-"
 PIECE = 1 << 20  # bytes
-LONGEST_LINE = 1 << 20  # bytes over a piece's end; a longer line is cut between two characters
+LONGEST_LINE = 1 << 20  # bytes after a piece's end; a longer line is cut between two characters
 _OPENERS = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 
 
+def read_lines(source: str | Path) -> Iterator[str]:
+    """Non-empty lines of a text, without the white space around them.
+
+    Raises:
+        CorpusError: as :func:`read_pieces`, or the text is not UTF-8.
+    """
+    for piece in read_pieces(source):
+        text, undecodable = decode(piece)
+        if undecodable:
+            raise not_utf8(source)
+        yield from filter(None, map(str.strip, text.lstrip("\ufeff").replace("\r", "\n").split("\n")))
+
+
 def read_pieces(source: str | Path) -> Iterator[bytes]:
-    """Read a source piece by piece; memory does not grow with it.
+    """Read a source piece by piece, in constant memory.
 
     Args:
-        source: a path, packed if it ends in ``.xz``, ``.gz`` or ``.bz2``; ``-`` is standard input.
+        source: a path, compressed if it ends in ``.xz``, ``.gz`` or ``.bz2``; ``-`` is standard input.
 
     Raises:
         CorpusError: the file is missing, can't be read or is damaged.
     """
     try:
-        with _opened(source) as file:
+        with _open(source) as file:
             rest = b""
             while piece := file.read(PIECE):
-                piece, rest = _whole_characters(rest + piece, file.readline(LONGEST_LINE))
+                piece, rest = _cut_between_characters(rest + piece, file.readline(LONGEST_LINE))
                 yield piece
             if rest:
                 yield rest
@@ -46,14 +59,35 @@ def read_pieces(source: str | Path) -> Iterator[bytes]:
         raise CorpusError("can't read the text", where=source, hint=error.strerror or str(error)) from error
 
 
-def _opened(source: str | Path) -> AbstractContextManager[BinaryIO]:
+def decode(piece: bytes) -> tuple[str, int]:
+    """A piece as text, and the number of its lines that are not UTF-8; they are left empty."""
+    try:
+        return piece.decode("utf-8"), 0
+    except UnicodeDecodeError:
+        lines, undecodable = [], 0
+        for line in piece.split(b"\n"):
+            try:
+                lines.append(line.decode("utf-8"))
+            except UnicodeDecodeError:
+                lines.append("")
+                undecodable += 1
+        return "\n".join(lines), undecodable
+
+
+def not_utf8(source: str | Path) -> CorpusError:
+    """The error for a text of another encoding."""
+    hint = "convert it, e.g. iconv -f GB18030 -t UTF-8"
+    return CorpusError("this is not UTF-8 text", where=source, hint=hint)
+
+
+def _open(source: str | Path) -> AbstractContextManager[BinaryIO]:
     if str(source) == STANDARD_INPUT:
         return nullcontext(sys.stdin.buffer)
     return _OPENERS.get(Path(source).suffix, open)(source, "rb")
 
 
-def _whole_characters(piece: bytes, rest_of_line: bytes) -> tuple[bytes, bytes]:
-    """Both joined, and apart from them the last character if the line is longer than is read of it."""
+def _cut_between_characters(piece: bytes, rest_of_line: bytes) -> tuple[bytes, bytes]:
+    """Both joined; if the line is longer than what was read, its last character is returned separately."""
     piece += rest_of_line
     if len(rest_of_line) < LONGEST_LINE or piece.endswith(b"\n"):
         return piece, b""
@@ -61,18 +95,3 @@ def _whole_characters(piece: bytes, rest_of_line: bytes) -> tuple[bytes, bytes]:
     while piece[last] & 0xC0 == 0x80 and last > len(piece) - 4:  # a byte inside of a character
         last -= 1
     return piece[:last], piece[last:]
-
-
-def decoded(piece: bytes) -> tuple[str, int]:
-    """A piece as text, and how many of its lines were left out as they are not UTF-8."""
-    try:
-        return piece.decode("utf-8"), 0
-    except UnicodeDecodeError:
-        lines = []
-        for line in piece.split(b"\n"):
-            try:
-                lines.append(line.decode("utf-8"))
-            except UnicodeDecodeError:
-                lines.append("")
-        bad = sum(not line and bool(raw) for line, raw in zip(lines, piece.split(b"\n"), strict=True))
-        return "\n".join(lines), bad

@@ -9,7 +9,7 @@ import pytest
 
 from data.manifest import Utterance, write_manifest
 from data.text.pinyin_pairs import Pair, pairs_from_manifest, pairs_from_text, read_pairs
-from utils.errors import CorpusError
+from utils.errors import CacheError, CorpusError
 from utils.run_folder.checksum_files import record
 
 HELLO = Pair(("ni3", "hao3"), "你好")
@@ -66,7 +66,7 @@ def test_cache_gives_the_same_and_notices_a_changed_file(text, tmp_path):
     (kept,) = cache.glob("*.tsv")
     assert pairs_from_text(text, cache=cache) == first
     kept.write_text(kept.read_text(encoding="utf-8").replace("你好", "妳好"), encoding="utf-8")
-    with pytest.raises(CorpusError, match=r"the kept pinyin .* is damaged .*sha256"):
+    with pytest.raises(CacheError, match=r"the cached syllables of a text are damaged .*sha256"):
         pairs_from_text(text, cache=cache)
     record(kept.with_suffix(".sha256"), [kept])
     assert pairs_from_text(text, cache=cache).pairs[0].hanzi == "妳好"  # it is indeed read from the cache
@@ -88,7 +88,7 @@ def test_an_empty_cached_text_is_read_back(tmp_path):
         ("a.txt", "你好".encode("gb18030"), "not UTF-8"),
         ("a.txt.xz", b"no xz at all", "damaged"),
         ("a.txt.xz", lzma.compress("你好\n".encode() * 9)[:-20], "damaged"),
-        ("a.csv", b"", "know how to read"),
+        ("a.csv", b"", "unknown kind of text"),
         ("a.txt", b"abc\n", "no sentences"),
     ],
 )

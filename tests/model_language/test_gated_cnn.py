@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from data.text.pinyin_pair_rows import PairRows
-from data.text.pinyin_pair_shards import prepare_pairs
+from data.text.pinyin_pair_dataset import PairRows
+from data.text.pinyin_pair_preparation import prepare_pairs
 from model_language.converters.explain import GuidedConverter
 from model_language.converters.gated import ContextConverter
 from model_language.networks.candidates import ContextTables, build_tables, toneless_tokens
@@ -90,7 +90,7 @@ def text(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def shards(text):
+def dataset(text):
     return prepare_pairs([text], text.parent / "cache", workers=1)
 
 
@@ -288,38 +288,40 @@ def test_the_converter_keeps_to_what_syllables_may_become(model, tables, symbols
 # --- rows -----------------------------------------------------------------------------------------------
 
 
-def syllable_rows(shards, length: int) -> PairRows:
+def syllable_rows(dataset, length: int) -> PairRows:
     """Rows of places and code points themselves."""
-    return PairRows(shards.parts, length, np.arange(4000, dtype=np.int32), np.arange(1 << 16, dtype=np.int32))
+    return PairRows(
+        dataset.shards, length, np.arange(4000, dtype=np.int32), np.arange(1 << 16, dtype=np.int32)
+    )
 
 
 @pytest.mark.parametrize("offset", [0, 3])
-def test_rows_hold_every_position_once(shards, offset):
-    rows = syllable_rows(shards, 7)
-    syllables, hanzi = rows.cut(np.arange(len(rows)), offset)
-    (part,) = shards.parts
+def test_rows_hold_every_position_once(dataset, offset):
+    rows = syllable_rows(dataset, 7)
+    syllables, hanzi = rows.read(np.arange(len(rows)), offset)
+    (shard,) = dataset.shards
     flat = hanzi.ravel()[offset:]
-    np.testing.assert_array_equal(flat[: len(part)], part.characters)
-    np.testing.assert_array_equal(syllables.ravel()[offset:][: len(part)], part.syllables)
-    assert not flat[len(part) :].any() and not hanzi.ravel()[:offset].any()
+    np.testing.assert_array_equal(flat[: len(shard)], shard.hanzi)
+    np.testing.assert_array_equal(syllables.ravel()[offset:][: len(shard)], shard.syllables)
+    assert not flat[len(shard) :].any() and not hanzi.ravel()[:offset].any()
 
 
 def test_rows_of_several_texts_dont_run_into_each_other(text, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("跑得快\n", encoding="utf-8")
-    shards = prepare_pairs([other, text], tmp_path / "cache", workers=1)
-    rows = syllable_rows(shards, 6)
-    _, hanzi = rows.cut(np.array([2, 0, 1]), 0)
+    dataset = prepare_pairs([other, text], tmp_path / "cache", workers=1)
+    rows = syllable_rows(dataset, 6)
+    _, hanzi = rows.read(np.array([2, 0, 1]), 0)
     assert "".join(map(chr, hanzi[1])) == "跑得快\n\0\0"
-    np.testing.assert_array_equal(hanzi[[2, 0]].ravel(), shards.parts[1].characters[:12])
-    one, two = (part.stem.name for part in shards.parts)
+    np.testing.assert_array_equal(hanzi[[2, 0]].ravel(), dataset.shards[1].hanzi[:12])
+    one, two = (shard.name for shard in dataset.shards)
     assert rows.names(np.array([2, 0]), 0) == [f"{two}:6", f"{one}:0"]
 
 
 @pytest.fixture(scope="module")
-def world(shards):
+def world(dataset):
     """A vocabulary of the syllables and hanzi of ``text``."""
-    found = list(shards.count_readings().named())
+    found = list(dataset.count_readings().named())
     readings = {"di4": "地", "de2": "得", "de5": ""} | dict.fromkeys((s for s, _, _ in found), "")
     for syllable, character, _ in found:
         readings[syllable] += character
@@ -328,21 +330,21 @@ def world(shards):
         language_vocabulary({c for _, c, _ in found}),
         Lexicon(readings),
     )
-    counts = reading_matrix(shards.count_readings(), symbols, particles=0.4)
+    counts = reading_matrix(dataset.count_readings(), symbols, particles=0.4)
     return symbols, build_tables(symbols, counts, choices=6)
 
 
 CLEAN = RowsConfig(joined=0.0, particles=0.0, toneless=0.0, mixed=0.0, confused=0.0)
 
 
-def batches(world, shards, config: RowsConfig, size: int = 64, length: int = 8, seed: int = 1) -> RowBatches:
+def batches(world, dataset, config: RowsConfig, size: int = 64, length: int = 8, seed: int = 1) -> RowBatches:
     symbols, tables = world
-    return RowBatches(text_rows(shards, symbols, length), tables, symbols, config, size, seed)
+    return RowBatches(text_rows(dataset, symbols, length), tables, symbols, config, size, seed)
 
 
-def test_batches_are_a_function_of_seed_and_number(world, shards):
+def test_batches_are_a_function_of_seed_and_number(world, dataset):
     config = RowsConfig()
-    one, two, other = (batches(world, shards, config, size=9, seed=seed) for seed in (1, 1, 2))
+    one, two, other = (batches(world, dataset, config, size=9, seed=seed) for seed in (1, 1, 2))
     undisturbed = [one.batch(number) for number in range(40)]  # more than once through the text
     for number in (39, 5, 26):
         resumed = two.batch(number)
@@ -352,24 +354,24 @@ def test_batches_are_a_function_of_seed_and_number(world, shards):
     assert other.batch(5).ids != undisturbed[5].ids
 
 
-def test_a_pass_has_every_row_once(world, shards):
-    found = batches(world, shards, CLEAN, size=10)
-    number_of_rows = len(text_rows(shards, world[0], 8))
+def test_a_pass_has_every_row_once(world, dataset):
+    found = batches(world, dataset, CLEAN, size=10)
+    number_of_rows = len(text_rows(dataset, world[0], 8))
     ids = [name for number in range(number_of_rows // 10) for name in found.batch(number).ids]
     assert len(set(ids)) >= len(ids) - 1  # the first two rows may both begin at 0
 
 
-def test_shares_of_a_batch_are_its_rows(world, shards):
-    found = batches(world, shards, RowsConfig())
+def test_shares_of_a_batch_are_its_rows(world, dataset):
+    found = batches(world, dataset, RowsConfig())
     whole, parts = found.batch(3), [found.batch(3, (index, 2)) for index in range(2)]
     assert whole.ids == parts[0].ids
     np.testing.assert_array_equal(whole.syllables[1::2], parts[1].syllables)
     np.testing.assert_array_equal(whole.choices[::2], parts[0].choices)
 
 
-def test_clean_rows_are_the_text_and_choices_its_hanzi(world, shards):
+def test_clean_rows_are_the_text_and_choices_its_hanzi(world, dataset):
     symbols, tables = world
-    batch = batches(world, shards, CLEAN).batch(0)
+    batch = batches(world, dataset, CLEAN).batch(0)
     hanzi = np.take_along_axis(
         tables.candidates[batch.syllables], np.maximum(batch.choices - 1, 0)[..., None], axis=-1
     )[..., 0]
@@ -381,9 +383,9 @@ def test_clean_rows_are_the_text_and_choices_its_hanzi(world, shards):
         assert set(filter(None, inner)) <= lines
 
 
-def test_a_share_of_the_ends_of_lines_is_dropped(world, shards):
+def test_a_share_of_the_ends_of_lines_is_dropped(world, dataset):
     clean, joined = (
-        batches(world, shards, RowsConfig(**{**vars(CLEAN), "joined": share}), size=400).batch(0).syllables
+        batches(world, dataset, RowsConfig(**{**vars(CLEAN), "joined": share}), size=400).batch(0).syllables
         for share in (0.0, 0.5)
     )
     pauses = [((rows[:, :-1] == 0) & (rows[:, 1:] > 0)).sum() for rows in (clean, joined)]
@@ -392,11 +394,11 @@ def test_a_share_of_the_ends_of_lines_is_dropped(world, shards):
         np.testing.assert_array_equal(one[one > 0], other[other > 0])
 
 
-def test_rows_are_made_worse_at_their_shares(world, shards):
+def test_rows_are_made_worse_at_their_shares(world, dataset):
     symbols, tables = world
     shares = {"toneless": 0.3, "mixed": 0.2, "confused": 0.25}
     clean, worse = (
-        batches(world, shards, RowsConfig(**{**vars(CLEAN), **given}), size=4000).batch(0).syllables
+        batches(world, dataset, RowsConfig(**{**vars(CLEAN), **given}), size=4000).batch(0).syllables
         for given in ({}, shares)
     )
     there = clean > 0
@@ -413,9 +415,9 @@ def test_rows_are_made_worse_at_their_shares(world, shards):
     assert misheard.any()
 
 
-def test_particles_are_read_in_full_now_and_then(world, shards):
+def test_particles_are_read_in_full_now_and_then(world, dataset):
     symbols, _ = world
-    batch = batches(world, shards, RowsConfig(**{**vars(CLEAN), "particles": 0.4}), size=4000).batch(0)
+    batch = batches(world, dataset, RowsConfig(**{**vars(CLEAN), "particles": 0.4}), size=4000).batch(0)
     times = {name: (batch.syllables == symbols.pinyin.index(name)).sum() for name in ("de5", "de2", "di4")}
     assert times["de2"] > 0 and times["di4"] > 0
     # A third of the weak syllables in the text are 的.
@@ -468,11 +470,11 @@ def test_a_tiny_language_is_learnt(run):
     ]  # fmt: skip
 
 
-def test_losses_are_the_cross_entropy_of_each_row(world, shards):
+def test_losses_are_the_cross_entropy_of_each_row(world, dataset):
     symbols, tables = world
     config = ContextConfig(width=8, dilations=(1,), choices=6)
     model = build_context(config, tables, len(symbols.hanzi))
-    found = batches(world, shards, config.rows, size=5)
+    found = batches(world, dataset, config.rows, size=5)
     task = ContextTask(model, tables, symbols, found, steps=3, dev=[])
     batch = next(task.batches(epoch=2, first_step=1))
     assert batch.ids == found.batch(4).ids and task.steps(7) == 3

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from data.text.dictionary_text import dictionary_lines, read_dictionary
-from data.text.pinyin_pair_part import hanzi_table
-from data.text.pinyin_pair_shards import PairShards, prepare_pairs
+from data.text.pinyin_pair_dataset import PairDataset, hanzi_table
+from data.text.pinyin_pair_preparation import prepare_pairs
 from data.text.pinyin_pairs import read_pairs
 from model_language.converters.combined import (
     NETWORK_FILE,
@@ -65,17 +65,17 @@ def make_fused(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
     symbols.save(run.path)
     tables = ContextTables.load(source.vocabulary(TABLES_FILE))
     save_weights_file(run.path / NETWORK_FILE, context_weights(network, tables))
-    shards = prepare_pairs(data.train, data.cache, spoken=rows.spoken, seed=config.seed)
+    dataset = prepare_pairs(data.train, data.cache, spoken=rows.spoken, seed=config.seed)
     heard = build_heard(
         symbols,
-        reading_matrix(shards.count_readings(), symbols, rows.particles).toarray(),
+        reading_matrix(dataset.count_readings(), symbols, rows.particles).toarray(),
         tables.candidates,
         heard_as(symbols, shipped_noise()),
         model.others,
     )
     heard.save(run.path / HEARD_FILE)
     if not (run.path / NGRAMS_FILE).is_file():
-        ids = np.concatenate(list(_token_ids(shards, symbols, model, config.seed)))
+        ids = np.concatenate(list(_token_ids(dataset, symbols, model, config.seed)))
         save_packed(run.path / NGRAMS_FILE, build_packed(ids, len(symbols.hanzi), model.order, model.ngrams))
     if model.words:
         save_words(run.path / WORDS_FILE, pack_words(read_dictionary(), symbols))
@@ -86,12 +86,12 @@ def make_fused(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
     return _evaluate(config, run)
 
 
-def _token_ids(shards: PairShards, symbols: Symbols, model: FusedConfig, seed: int) -> Iterator[np.ndarray]:
+def _token_ids(dataset: PairDataset, symbols: Symbols, model: FusedConfig, seed: int) -> Iterator[np.ndarray]:
     """Hanzi ids of all texts, and of words of the dictionary, with one 0 before, between and after lines."""
     table = hanzi_table(symbols.hanzi.tokens, end=PAD_ID, unknown=UNKNOWN_ID)
     yield np.zeros(1, np.int32)
-    for part in shards.parts:
-        yield table[part.characters].astype(np.int32)
+    for shard in dataset.shards:
+        yield table[shard.hanzi].astype(np.int32)
     if model.dictionary:
         known = frozenset(symbols.hanzi.tokens)
         words = {word: times for word, times in read_dictionary().items() if known.issuperset(word)}

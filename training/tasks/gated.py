@@ -11,9 +11,14 @@ import numpy as np
 from keras import ops
 from scipy.sparse import coo_array, csr_array
 
-from data.text.pinyin_pair_part import ReadingCounts, hanzi_table, syllable_table
-from data.text.pinyin_pair_rows import PairRows
-from data.text.pinyin_pair_shards import PairShards, prepare_pairs
+from data.text.pinyin_pair_dataset import (
+    PairDataset,
+    PairRows,
+    ReadingCounts,
+    hanzi_table,
+    syllable_table,
+)
+from data.text.pinyin_pair_preparation import prepare_pairs
 from data.text.pinyin_pairs import MANIFEST_ENDINGS, Pair, read_pairs
 from model_language.converters.gated import ContextConverter
 from model_language.networks.candidates import TABLES_FILE, ContextTables, build_tables
@@ -130,31 +135,31 @@ def train_context(
     """
     data = config.data
     _check(config)
-    shards = prepare_pairs(data.train, data.cache, spoken=config.model.rows.spoken, seed=config.seed)
+    dataset = prepare_pairs(data.train, data.cache, spoken=config.model.rows.spoken, seed=config.seed)
     dev = read_pairs(data.dev, cache=data.cache).pairs
-    log.info("%s: %d training hanzi, %d dev sentences", config.model.name, shards.hanzi, len(dev))
-    if shards.rejected:
-        log.warning("lines left out: %s", ", ".join(f"{n}: {why}" for why, n in shards.rejected.items()))
-    symbols, tables = prepared_tables(config, run, shards)
+    log.info("%s: %d training hanzi, %d dev sentences", config.model.name, dataset.hanzi_count, len(dev))
+    if dataset.rejected:
+        log.warning("lines left out: %s", ", ".join(f"{n}: {why}" for why, n in dataset.rejected.items()))
+    symbols, tables = prepared_tables(config, run, dataset)
     prepare_backend(config.training, config.seed)
     distribution.check_same("vocabulary", [symbols.pinyin.tokens, symbols.hanzi.tokens])
     model = distribution.build(lambda: build_context(config.model, tables, len(symbols.hanzi)))
     freeze_layers(model, config.freeze)
     write_text(run.path / "model_summary.txt", summary_text(model))
-    rows = text_rows(shards, symbols, data.batch_syllables // data.batch_sentences)
+    rows = text_rows(dataset, symbols, data.batch_syllables // data.batch_sentences)
     batches = RowBatches(rows, tables, symbols, config.model.rows, data.batch_sentences, config.seed)
     task = ContextTask(model, tables, symbols, batches, config.model.rows.steps, dev, distribution.share)
     return train(task, run, config.training, config.optimiser, distribution)
 
 
 def prepared_tables(
-    config: LanguageConfig, run: RunFolder, shards: PairShards
+    config: LanguageConfig, run: RunFolder, dataset: PairDataset
 ) -> tuple[Symbols, ContextTables]:
     """Vocabularies and candidates of a run: those that it has, or new ones from the text."""
     path = run.vocabulary(TABLES_FILE)
     if path.is_file():  # the last to be written
         return Symbols.load(run.path), ContextTables.load(path)
-    found = shards.count_readings()
+    found = dataset.count_readings()
     symbols = build_symbols(((syllable,), hanzi) for syllable, hanzi, _ in found.named())
     symbols.save(run.path)
     counts = reading_matrix(found, symbols, config.model.rows.particles)
@@ -172,7 +177,7 @@ def reading_matrix(found: ReadingCounts, symbols: Symbols, particles: float = 0.
         particles: share of those read in full, which are counted as such too.
     """
     syllable_ids, hanzi_ids = _id_tables(symbols)
-    syllables, hanzi = syllable_ids[found.syllables.astype(np.int64) + 1], hanzi_ids[found.hanzi]
+    syllables, hanzi = syllable_ids[found.syllables], hanzi_ids[found.hanzi]
     shape = (len(symbols.pinyin), len(symbols.hanzi))
     counts = csr_array(coo_array((found.counts.astype(np.float64), (syllables, hanzi)), shape=shape)).tolil()
     for one, weak, full in PARTICLES:
@@ -184,9 +189,9 @@ def reading_matrix(found: ReadingCounts, symbols: Symbols, particles: float = 0.
     return csr_array(counts)
 
 
-def text_rows(shards: PairShards, symbols: Symbols, length: int) -> PairRows:
+def text_rows(dataset: PairDataset, symbols: Symbols, length: int) -> PairRows:
     """The texts as rows of a model's ids; what isn't in its vocabulary is ``<unk>``."""
-    return PairRows(shards.parts, length, *_id_tables(symbols))
+    return PairRows(dataset.shards, length, *_id_tables(symbols))
 
 
 def _id_tables(symbols: Symbols) -> tuple[np.ndarray, np.ndarray]:

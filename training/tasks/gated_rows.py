@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data.text.pinyin_pair_rows import PairRows
+from data.text.pinyin_pair_dataset import PairRows
 from model_language.networks.candidates import ContextTables
 from model_language.networks.gated_cnn import RowsConfig
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
@@ -74,7 +74,7 @@ class RowBatches:
             offset, order = self._turn(turn)
             chosen = order[place : place + self._size - len(ids)]
             ids += self._rows.names(chosen, offset)
-            cut.append(self._rows.cut(chosen, offset))
+            cut.append(self._rows.read(chosen, offset))
         syllables, hanzi = map(np.concatenate, zip(*cut, strict=True))  # (batch, length) each
         syllables, hanzi = self._worse(syllables, hanzi, np.random.default_rng([self._seed, 1, number]))
         index, count = share

@@ -16,15 +16,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data.text import pinyin_pair_shards, sources
-from data.text.pinyin_pair_part import HANZI_LINE_END, PairPart, hanzi_table, syllable_table
-from data.text.pinyin_pair_pieces import BEYOND_BMP, NOT_HANZI, NOT_UTF8, UNREAD, PairReader
-from data.text.pinyin_pair_shards import PairShards, prepare_pairs
+from data.text import pinyin_pair_dataset, pinyin_pair_preparation, sources
+from data.text.pinyin_pair_dataset import (
+    HANZI_LINE_END,
+    PairDataset,
+    PairShard,
+    hanzi_table,
+    inventory_hash,
+    syllable_table,
+)
+from data.text.pinyin_pair_preparation import (
+    BEYOND_BMP,
+    NOT_HANZI,
+    NOT_UTF8,
+    UNREAD,
+    PairReader,
+    prepare_pairs,
+)
 from data.text.pinyin_pairs import pairs_from_text
 from tests.support.damage import DAMAGE, damage_file
 from tests.support.polyphones import read_sentences
 from tests.support.scripts import ROOT
-from utils.errors import ConfigError, CorpusError
+from utils.errors import CacheError, ConfigError, CorpusError
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
 from utils.mandarin.polyphones import read_rules
 from utils.mandarin.sandhi import spoken_variants
@@ -34,7 +47,7 @@ PREPARE_AND_DIE = """
 import os, signal, sys
 import numpy as np
 from data.text import sources
-from data.text.pinyin_pair_shards import prepare_pairs
+from data.text.pinyin_pair_preparation import prepare_pairs
 
 def save_or_die(path, **arrays):
     if "00003" in path.name:
@@ -65,34 +78,35 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(sources, "PIECE", SMALL)
 
 
-def line_starts(part: PairPart) -> np.ndarray:
+def line_starts(shard: PairShard) -> np.ndarray:
     """Where each line begins, and last the number of positions."""
-    return np.concatenate([[0], np.flatnonzero(part.characters == HANZI_LINE_END) + 1])
+    return np.concatenate([[0], np.flatnonzero(shard.hanzi == HANZI_LINE_END) + 1])
 
 
-def read_back(part: PairPart) -> list[tuple[tuple[str, ...], str]]:
+def read_back(shard: PairShard) -> list[tuple[tuple[str, ...], str]]:
     inventory = full_inventory()
-    starts = line_starts(part)
+    starts = line_starts(shard)
     return [
         (
-            tuple(inventory[place - 1] for place in part.syllables[a : b - 1]),
-            "".join(map(chr, part.characters[a : b - 1])),
+            tuple(inventory[place - 1] for place in shard.syllables[a : b - 1]),
+            "".join(map(chr, shard.hanzi[a : b - 1])),
         )
         for a, b in pairwise(starts)
     ]
 
 
-def content(shards: PairShards) -> list[tuple[bytes, bytes, dict[str, int]]]:
-    return [(p.syllables.tobytes(), p.characters.tobytes(), p.rejected) for p in shards.parts]
+def content(dataset: PairDataset) -> list[tuple[bytes, bytes, dict[str, int]]]:
+    return [(s.syllables.tobytes(), s.hanzi.tobytes(), s.rejected) for s in dataset.shards]
 
 
 def test_what_is_prepared_reads_back_as_the_lines_and_their_pinyin(text, tmp_path, lines, small_pieces):
-    shards = prepare_pairs([text], tmp_path / "pairs", workers=1)
-    (part,) = PairShards.load(tmp_path / "pairs").parts
-    assert read_back(part) == [(pair.pinyin, pair.hanzi) for pair in pairs_from_text(text).pairs]
-    assert (part.lines, part.hanzi) == (len(lines), sum(map(len, lines))) == (shards.lines, shards.hanzi)
-    assert len(part) == len(part.syllables) == len(part.characters)
-    assert isinstance(part.characters, np.memmap)
+    dataset = prepare_pairs([text], tmp_path / "pairs", workers=1)
+    (shard,) = PairDataset.load(tmp_path / "pairs").shards
+    assert read_back(shard) == [(pair.pinyin, pair.hanzi) for pair in pairs_from_text(text).pairs]
+    counts = (len(lines), sum(map(len, lines)))
+    assert (shard.line_count, shard.hanzi_count) == counts == (dataset.line_count, dataset.hanzi_count)
+    assert len(shard) == len(shard.syllables) == len(shard.hanzi)
+    assert isinstance(shard.hanzi, np.memmap)
     assert not list((tmp_path / "pairs").glob("*piece*"))
 
 
@@ -100,11 +114,11 @@ def test_lines_that_cannot_be_used_are_counted_by_reason(tmp_path):
     path = tmp_path / "a.txt.xz"
     raw = "\ufeff你好\r\n\n 音乐 \nabc\n三D\n𠀀\n㐂好\n音，乐".encode() + b"\n\xff\xfe\n"
     path.write_bytes(lzma.compress(raw))
-    shards = prepare_pairs([path], tmp_path / "pairs", workers=1)
-    assert [hanzi for _, hanzi in read_back(shards.parts[0])] == ["你好", "音乐"]
-    assert shards.rejected == {NOT_HANZI: 3, BEYOND_BMP: 1, UNREAD: 1, NOT_UTF8: 1}
+    dataset = prepare_pairs([path], tmp_path / "pairs", workers=1)
+    assert [hanzi for _, hanzi in read_back(dataset.shards[0])] == ["你好", "音乐"]
+    assert dataset.rejected == {NOT_HANZI: 3, BEYOND_BMP: 1, UNREAD: 1, NOT_UTF8: 1}
     saved = json.loads(next((tmp_path / "pairs").glob("a-*.json")).read_text(encoding="utf-8"))
-    assert saved["rejected"] == shards.rejected
+    assert saved["rejected"] == dataset.rejected
 
 
 def test_workers_and_pieces_change_nothing(text, tmp_path, monkeypatch):
@@ -123,10 +137,10 @@ def test_a_killed_preparation_goes_on_with_the_next_piece(text, tmp_path, monkey
     assert sorted(path.name[-9:] for path in folder.glob("news*")) == ["00000.npz", "00001.npz", "00002.npz"]
     assert len(list(folder.glob(".*.npz"))) == 1
     with pytest.raises(CorpusError, match="no prepared pairs"):
-        PairShards.load(folder)
-    written, write_piece = [], pinyin_pair_shards.write_piece
+        PairDataset.load(folder)
+    written, write_piece = [], pinyin_pair_preparation.write_piece
     monkeypatch.setattr(
-        pinyin_pair_shards, "write_piece", lambda *job: written.append(job[2]) or write_piece(*job)
+        pinyin_pair_preparation, "write_piece", lambda *job: written.append(job[2]) or write_piece(*job)
     )
     assert content(prepare_pairs([text], folder, workers=1)) == undisturbed
     assert [path.name[-9:] for path in written][:2] == ["00003.npz", "00004.npz"]
@@ -162,49 +176,48 @@ def test_every_reading_that_a_rule_gives_is_in_the_inventory():
 
 
 def test_readings_are_counted(text, tmp_path, lines, monkeypatch):
-    monkeypatch.setattr("data.text.pinyin_pair_part._AT_ONCE", 1000)
-    shards = prepare_pairs([text, text], tmp_path / "pairs", workers=1)
+    monkeypatch.setattr("data.text.pinyin_pair_dataset._COUNTED_TOGETHER", 1000)
+    dataset = prepare_pairs([text, text], tmp_path / "pairs", workers=1)
     expected = Counter()
     for line in lines:
         expected.update(zip(hanzi_to_pinyin(line), line, strict=True))
-    assert {(s, h): n for s, h, n in shards.parts[0].count_readings().named()} == expected
-    assert {(s, h): n for s, h, n in shards.count_readings().named()} == {
+    assert {(s, h): n for s, h, n in dataset.shards[0].count_readings().named()} == expected
+    assert {(s, h): n for s, h, n in dataset.count_readings().named()} == {
         k: 2 * n for k, n in expected.items()
     }
 
 
 def test_tables_map_to_a_models_ids(text, tmp_path):
-    (part,) = prepare_pairs([text], tmp_path / "pairs", workers=1).parts
+    (shard,) = prepare_pairs([text], tmp_path / "pairs", workers=1).shards
     inventory, rng = full_inventory(), random.Random(0)
     ids = rng.sample(range(2, len(inventory) + 2), len(inventory))
-    tokens = ["<pad>", "<unk>", *sorted(set("".join(h for _, h in read_back(part))))[:-1]]
-    syllables, hanzi = part.encoded(syllable_table(np.array(ids), end=0), hanzi_table(tokens, 0, 1))
+    tokens = ["<pad>", "<unk>", *sorted(set("".join(h for _, h in read_back(shard))))[:-1]]
+    syllables = syllable_table(np.array(ids), end=0)[shard.syllables]
+    hanzi = hanzi_table(tokens, end=0, unknown=1)[shard.hanzi]
     assert syllables.dtype == hanzi.dtype == np.int16
-    starts = line_starts(part)
+    starts = line_starts(shard)
     assert (syllables[starts[1:] - 1] == 0).all() and (hanzi[starts[1:] - 1] == 0).all()
     by_syllable = dict(zip(inventory, ids, strict=True))
-    for (pinyin, line), start in zip(read_back(part), starts, strict=False):
+    for (pinyin, line), start in zip(read_back(shard), starts, strict=False):
         some = slice(start, start + len(line))
         assert syllables[some].tolist() == [by_syllable[one] for one in pinyin]
         assert hanzi[some].tolist() == [tokens.index(c) if c in tokens else 1 for c in line]
-    tables = syllable_table(np.array(ids), end=0), hanzi_table(tokens, 0, 1)
-    assert (part.encoded(*tables, 100, 200)[1] == hanzi[100:200]).all()
     assert syllable_table(np.array(ids) + 40_000, end=0).dtype == np.int32
 
 
 def test_another_reading_or_text_is_prepared_again(text, tmp_path, monkeypatch):
     folder = tmp_path / "pairs"
-    first = prepare_pairs([text], folder, workers=1).parts[0].stem
-    assert prepare_pairs([text], folder, workers=1, seed=3).parts[0].stem == first  # nothing is drawn
+    first = prepare_pairs([text], folder, workers=1).shards[0].name
+    assert prepare_pairs([text], folder, workers=1, seed=3).shards[0].name == first  # nothing is drawn
     os.utime(text, (0, 0))
-    assert prepare_pairs([text], folder, workers=1).parts[0].stem == first
-    spoken = prepare_pairs([text], folder, workers=1, spoken=0.1).parts[0].stem
-    monkeypatch.setattr(pinyin_pair_shards, "reading_version", lambda: "another")
-    again = prepare_pairs([text], folder, workers=1).parts[0].stem
+    assert prepare_pairs([text], folder, workers=1).shards[0].name == first
+    spoken = prepare_pairs([text], folder, workers=1, spoken=0.1).shards[0].name
+    monkeypatch.setattr(pinyin_pair_preparation, "reading_version", lambda: "another")
+    again = prepare_pairs([text], folder, workers=1).shards[0].name
     text.write_text("你好\n", encoding="utf-8")
-    changed = prepare_pairs([text], folder, workers=1).parts[0].stem
+    changed = prepare_pairs([text], folder, workers=1).shards[0].name
     assert len({first, spoken, again, changed}) == 4
-    assert [part.stem for part in PairShards.load(folder).parts] == [changed]
+    assert [shard.name for shard in PairDataset.load(folder).shards] == [changed]
 
 
 @pytest.mark.parametrize("ending", ["syllables.npy", "hanzi.npy", "json", "sha256"])
@@ -213,8 +226,8 @@ def test_a_damaged_file_is_named_and_made_again(text, tmp_path, ending, kind):
     whole = content(prepare_pairs([text], tmp_path, workers=1))
     (path,) = tmp_path.glob(f"news-*.{ending}")
     damage_file(path, kind, np.random.default_rng(0))
-    for read in (lambda: PairShards.load(tmp_path), lambda: prepare_pairs([text], tmp_path, workers=1)):
-        with pytest.raises(CorpusError, match=r"damaged .*delete .*\.sha256"):
+    for read in (lambda: PairDataset.load(tmp_path), lambda: prepare_pairs([text], tmp_path, workers=1)):
+        with pytest.raises(CacheError, match=r"damaged .*delete .*\.sha256"):
             read()
     next(tmp_path.glob("news-*.sha256")).unlink()
     assert content(prepare_pairs([text], tmp_path, workers=1)) == whole
@@ -225,19 +238,19 @@ def test_planted_faults_are_named(text, tmp_path, monkeypatch):
     with pytest.raises(CorpusError, match="can't read the text"):
         prepare_pairs([tmp_path / "missing.txt"], folder, workers=1)
     (tmp_path / "gb.txt").write_bytes("你好吗\n很好\n".encode("gb18030"))
-    with pytest.raises(CorpusError, match="no line that can be used"):
+    with pytest.raises(CorpusError, match="no usable line"):
         prepare_pairs([tmp_path / "gb.txt"], folder, workers=1)
     with pytest.raises(CorpusError, match="no texts"):
         prepare_pairs([], folder)
-    with pytest.raises(ConfigError, match="share"):
+    with pytest.raises(ConfigError, match="spoken is 2, not a fraction"):
         prepare_pairs([text], folder, spoken=2)
-    (part,) = prepare_pairs([text], folder, workers=1).parts
-    array = part.stem.with_name(part.stem.name + ".hanzi.npy")
+    (shard,) = prepare_pairs([text], folder, workers=1).shards
+    array = shard.entry.path("hanzi.npy")
     array.write_bytes(array.read_bytes()[:-10])
-    with pytest.raises(CorpusError, match="damaged"):
-        PairShards.load(folder).parts[0].count_readings()
-    monkeypatch.setattr(pinyin_pair_shards, "full_inventory", lambda: ("a1",))
-    pinyin_pair_shards._inventory_hash.cache_clear()
+    with pytest.raises(CacheError, match="damaged"):
+        PairDataset.load(folder).shards[0].count_readings()
+    monkeypatch.setattr(pinyin_pair_dataset, "full_inventory", lambda: ("a1",))
+    inventory_hash.cache_clear()
     with pytest.raises(CorpusError, match="another inventory"):
-        PairShards.load(folder)
-    pinyin_pair_shards._inventory_hash.cache_clear()
+        PairDataset.load(folder)
+    inventory_hash.cache_clear()
