@@ -1,8 +1,9 @@
-"""Several corpora and their weights → which utterances an epoch reads, the same for the same seed and epoch.
+"""Several corpora and their weights in; the utterances that an epoch reads out.
 
-A corpus is read pass after pass, each in a random order of its own; an epoch is the next stretch of that
-stream, as long as the weight says. So a corpus of weight 0.25 shows another quarter of itself in each epoch
-and all of it in four, and one of weight 3 comes three times an epoch.
+A corpus is read pass after pass, each in another random order. An epoch reads the next part of that stream,
+of a length proportional to the weight. A corpus of weight 0.25 contributes another quarter of its utterances
+to each epoch, and all of them in four; one of weight 3 is read three times per epoch. The result depends on
+the seed and the epoch only.
 """
 
 from __future__ import annotations
@@ -16,52 +17,58 @@ _MIXTURE = 3  # purpose of a random generator, beside those of data/batches/batc
 
 
 @dataclass(frozen=True)
-class CorpusShare:
-    """Utterances that stand together in a list, and how often an epoch reads them.
+class WeightedCorpus:
+    """A corpus in a list of utterances, and how often an epoch reads it.
 
     Attributes:
-        utterances: how many.
-        weight: passes over them in an epoch, above 0.
+        utterances: their number.
+        weight: passes per epoch, above 0.
     """
 
     utterances: int
     weight: float = 1.0
 
-    def entries(self, epoch: int) -> int:
-        """How many utterances an epoch (counted from 1) reads, repeated ones counted each time."""
-        return self._place(epoch) - self._place(epoch - 1)
+    def count(self, epoch: int) -> int:
+        """Number of utterances that an epoch (counted from 1) reads, repeated ones counted each time."""
+        return self._total(epoch) - self._total(epoch - 1)
 
-    def _place(self, epoch: int) -> int:
-        """Utterances read when ``epoch`` has ended, in all; rounded here alone, so that nothing gets lost."""
+    def indices(self, epoch: int, seed: int, corpus: int) -> np.ndarray:
+        """Indices of the utterances that an epoch reads: (count,) int64, ascending.
+
+        Args:
+            epoch: counted from 1.
+            seed: of the orders.
+            corpus: number of the corpus; others have other orders.
+        """
+        first, last, size = self._total(epoch - 1), self._total(epoch), self.utterances
+        parts = [np.zeros(0, np.int64)]
+        for number in range(first // max(size, 1), -(-last // max(size, 1))):  # passes that the epoch touches
+            start, stop = max(first - number * size, 0), min(last - number * size, size)
+            order = np.arange(size)
+            if stop - start < size:
+                order = np.random.default_rng([seed, number, _MIXTURE, corpus]).permutation(size)
+            parts.append(order[start:stop])
+        return np.sort(np.concatenate(parts))
+
+    def _total(self, epoch: int) -> int:
+        """Utterances read up to the end of ``epoch``; only this is rounded, so errors don't add up."""
         return int(epoch * self.weight * self.utterances + 0.5)
 
-    def stretch(self, epoch: int, seed: int, corpus: int) -> np.ndarray:
-        """Indices of the utterances that an epoch reads, (entries,) int64, ascending."""
-        first, last, size = self._place(epoch - 1), self._place(epoch), self.utterances
-        read = [np.zeros(0, np.int64)]
-        for number in range(first // max(size, 1), -(-last // max(size, 1))):
-            begin, end = max(first - number * size, 0), min(last - number * size, size)
-            order = np.arange(size)
-            if end - begin < size:
-                order = np.random.default_rng([seed, number, _MIXTURE, corpus]).permutation(size)
-            read.append(order[begin:end])
-        return np.sort(np.concatenate(read))
 
-
-def epoch_entries(shares: Sequence[CorpusShare], seed: int, epoch: int) -> np.ndarray:
-    """Which utterances of a list an epoch reads.
+def epoch_indices(corpora: Sequence[WeightedCorpus], seed: int, epoch: int) -> np.ndarray:
+    """The utterances of a list that an epoch reads.
 
     Args:
-        shares: the list's corpora, one after the other.
-        seed: of the parts that corpora of broken weights show.
+        corpora: those of the list, one after the other.
+        seed: of the random orders.
         epoch: counted from 1.
 
     Returns:
-        (entries,) int64 indices into the list, ascending; one that is read several times is there as often.
+        (entries,) int64 indices into the list, ascending; an utterance read several times occurs as often.
     """
-    starts = np.cumsum([0, *(share.utterances for share in shares)])
-    stretches = [
-        start + share.stretch(epoch, seed, corpus)
-        for corpus, (start, share) in enumerate(zip(starts, shares, strict=False))
+    starts = np.cumsum([0, *(corpus.utterances for corpus in corpora)])
+    parts = [
+        start + corpus.indices(epoch, seed, number)
+        for number, (start, corpus) in enumerate(zip(starts, corpora, strict=False))
     ]
-    return np.concatenate([np.zeros(0, np.int64), *stretches])
+    return np.concatenate([np.zeros(0, np.int64), *parts])

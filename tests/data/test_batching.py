@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.batches.batching import FRAME_MULTIPLE, BatchSource, make_batch, plan_batches, prefetch
-from data.batches.mixture import CorpusShare
+from data.batches.batching import FRAME_MULTIPLE, BatchSource, make_batch, plan_batches
+from data.batches.mixture import WeightedCorpus
+from data.batches.prefetch import prefetch
 from data.features.augment import AugmentConfig
 from data.features.cache import FeatureCache, prepare_features
 from data.features.spec_augment import SpecAugmentConfig, spec_augment
@@ -173,21 +174,21 @@ def test_resuming_at_any_step_gives_the_same_rest(corpus):
 
 
 @pytest.mark.parametrize("count", [2, 4, 7])
-def test_the_shares_of_a_batch_are_the_batch(corpus, count):
+def test_the_shards_of_a_batch_are_the_batch(corpus, count):
     whole = list(source(corpus).batches(1, 2))
-    shares = [list(source(corpus).batches(1, 2, share=(index, count))) for index in range(count)]
+    shards = [list(source(corpus).batches(1, 2, shard=(index, count))) for index in range(count)]
     assert (
-        any(not len(share.features) for share in shares[-1]) or count < 7
-    )  # an empty share has the shapes too
+        any(not len(shard.features) for shard in shards[-1]) or count < 7
+    )  # an empty shard has the shapes too
     for step, batch in enumerate(whole):
         for index in range(count):
-            share = shares[index][step]
-            assert share.ids == batch.ids
+            shard = shards[index][step]
+            assert shard.ids == batch.ids
             for name in ("features", "feature_lengths", "labels", "label_lengths"):
-                np.testing.assert_array_equal(getattr(share, name), getattr(batch, name)[index::count])
+                np.testing.assert_array_equal(getattr(shard, name), getattr(batch, name)[index::count])
 
 
-def test_a_share_reads_its_own_features_only(corpus, monkeypatch):
+def test_a_shard_reads_its_own_features_only(corpus, monkeypatch):
     read = []
     features = FeatureCache.features
 
@@ -196,10 +197,10 @@ def test_a_share_reads_its_own_features_only(corpus, monkeypatch):
         return features(cache, name, copy)
 
     monkeypatch.setattr(FeatureCache, "features", record)
-    seen = [name for batch in source(corpus).batches(1, share=(1, 3)) for name in batch.ids[1::3]]
+    seen = [name for batch in source(corpus).batches(1, shard=(1, 3)) for name in batch.ids[1::3]]
     assert read == seen and 0 < len(seen) < 15
-    with pytest.raises(ValueError, match="no share 3 of 3"):
-        source(corpus).batches(1, share=(3, 3))
+    with pytest.raises(ValueError, match="no shard 3 of 3"):
+        source(corpus).batches(1, shard=(3, 3))
 
 
 def test_epochs_and_seeds_differ(corpus):
@@ -313,8 +314,8 @@ def test_an_abandoned_epoch_ends_its_thread(corpus):
 
 
 def test_a_mixture_reads_each_corpus_as_often_as_its_weight_says(corpus):
-    shares = (CorpusShare(10, 0.5), CorpusShare(20, 2.0))
-    mixed = source(corpus, mixture=shares)
+    corpora = (WeightedCorpus(10, 0.5), WeightedCorpus(20, 2.0))
+    mixed = source(corpus, mixture=corpora)
     seen = Counter(name for epoch in (1, 2) for batch in mixed.batches(epoch) for name in batch.ids)
     assert [seen[f"u{index}"] for index in range(30)] == [1] * 10 + [4] * 20
     for batch in mixed.batches(1):
@@ -326,4 +327,4 @@ def test_a_mixture_reads_each_corpus_as_often_as_its_weight_says(corpus):
 
 def test_a_mixture_of_other_utterances_is_refused(corpus):
     with pytest.raises(ValueError, match="30 utterances, but a mixture of 29"):
-        source(corpus, mixture=[CorpusShare(29)])
+        source(corpus, mixture=[WeightedCorpus(29)])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data.batches.batching import prefetch
+from data.batches.prefetch import prefetch
 from data.features.spec_augment import SpecAugmentConfig
 from data.keywords.augment import KeywordAugmentConfig, augment_clips, mask_features
 from data.keywords.clip_cache import ClipStore

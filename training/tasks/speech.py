@@ -12,7 +12,7 @@ import numpy as np
 from keras import ops
 
 from data.batches.batching import Batch, BatchSource
-from data.batches.mixture import CorpusShare
+from data.batches.mixture import WeightedCorpus
 from data.features.augment import AugmentConfig
 from data.features.cache import FeatureCache, prepare_features
 from data.features.spec_augment import SpecAugmentConfig
@@ -272,7 +272,9 @@ def _train_source(
     _report_skipped(short, utterances, run)
     kept = [index for index in range(len(utterances)) if index not in short]
     counts = np.bincount(corpus_of[kept], minlength=len(sizes)).tolist()
-    mixture = [CorpusShare(*share) for share in zip(counts, data.weights or [1.0] * len(sizes), strict=True)]
+    mixture = [
+        WeightedCorpus(*corpus) for corpus in zip(counts, data.weights or [1.0] * len(sizes), strict=True)
+    ]
     _report_mixture(data.train, mixture, run)
     return BatchSource(
         cache,
@@ -299,18 +301,18 @@ def _dev_source(config: SpeechConfig, vocabulary: Vocabulary, utterances: list[U
     )
 
 
-def _report_mixture(manifests: Sequence[str], mixture: Sequence[CorpusShare], run: RunFolder) -> None:
+def _report_mixture(manifests: Sequence[str], mixture: Sequence[WeightedCorpus], run: RunFolder) -> None:
     """Say, and write into config.yaml, what each manifest contributes."""
-    if not any(share.entries(1) for share in mixture):
+    if not any(corpus.count(1) for corpus in mixture):
         raise ConfigError("the first epoch would read no utterance", hint="raise data.weights")
     corpora = [
         {
             "manifest": manifest,
-            "utterances": share.utterances,
-            "weight": share.weight,
-            "first_epoch": share.entries(1),
+            "utterances": corpus.utterances,
+            "weight": corpus.weight,
+            "first_epoch": corpus.count(1),
         }
-        for manifest, share in zip(manifests, mixture, strict=True)
+        for manifest, corpus in zip(manifests, mixture, strict=True)
     ]
     for corpus in corpora:
         log.info("%(manifest)s: %(utterances)d utterances x %(weight)g: %(first_epoch)d an epoch", corpus)
