@@ -272,9 +272,8 @@ def _train_source(
     _report_skipped(short, utterances, run)
     kept = [index for index in range(len(utterances)) if index not in short]
     counts = np.bincount(corpus_of[kept], minlength=len(sizes)).tolist()
-    mixture = [
-        WeightedCorpus(*corpus) for corpus in zip(counts, data.weights or [1.0] * len(sizes), strict=True)
-    ]
+    weights = data.weights or [1.0] * len(sizes)
+    mixture = [WeightedCorpus(*corpus) for corpus in zip(counts, weights, strict=True)]
     _report_mixture(data.train, mixture, run)
     return BatchSource(
         cache,
