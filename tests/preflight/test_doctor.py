@@ -23,7 +23,6 @@ from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from model_language.registry import MODELS as LANGUAGE_MODELS
 from model_speech.models.compact import CompactConfig
 from preflight import machine
-from preflight.checks import cache
 from preflight.listings import read_listing
 from tests.support.damage import damage_file
 from tests.support.tiny_corpus import SYLLABLES
@@ -346,7 +345,7 @@ def test_damaged_and_outdated_features_are_found(corpus, recipe, capsys):
 
 def test_a_full_disk_is_told_before_the_features_are_made(recipe, capsys, monkeypatch):
     usage = shutil.disk_usage("/")
-    monkeypatch.setattr(cache.shutil, "disk_usage", lambda _: usage._replace(free=50_000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=50_000))
     assert names(findings(capsys, *recipe)) == [(ERROR, "disk-space")]
 
 
