@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bundle.check.measuring import DEVELOPMENT_POINT, POINT, TOLERANCE
+from bundle.check.measuring import POINT, TOLERANCE
 from bundle.variants import Precision, Variant, matrix_text, offered
 
 HEADER = (
@@ -95,7 +95,7 @@ def _float_layers(made: Sequence[Made]) -> list[str]:
     if not lines:
         return []
     text = (
-        f"With these layers in 8 bits the artefact lost more than {_ALLOWED} of accuracy on the dev clips "
+        f"With these layers in 8 bits the artefact lost more than {_POINT} of the labels on the dev clips "
         "(on the calibration clips where there is no dev split beside the test split). Inputs, states and "
         "outputs are then float as well."
     )
@@ -146,7 +146,6 @@ _ACCURACIES = ("non_stream", "reset1", "reset0")
 
 
 _POINT = f"{100 * POINT:g} point"
-_ALLOWED = f"{100 * DEVELOPMENT_POINT:g} points"
 _FLOAT, _FLOAT16 = (f"{TOLERANCE[one]:g} ({one})" for one in (Precision.FLOAT, Precision.FLOAT16))
 _LEGEND = f"""\
 Each artefact was opened in a fresh process by its own runtime, on one thread, and heard the golden clips:

@@ -23,8 +23,6 @@ TOLERANCE = {Precision.FLOAT: 1e-4, Precision.FLOAT16: 1e-2}
 """Largest difference of a logit, for each unit of the largest logit (at least 1): see :func:`verdict`."""
 POINT = 0.01
 """Largest loss of accuracy of weights or arithmetic in 8 bits; one label or token, where that is more."""
-DEVELOPMENT_POINT = POINT / 2
-"""The same on the clips that float layers are chosen on; less, for the test clips are other ones."""
 _ROOT = Path(__file__).parents[2]
 _DISTRIBUTIONS = {
     "tensorflow": "tensorflow",
@@ -82,7 +80,6 @@ def verdict(
     variant: Variant,
     found: Mapping[str, Any],
     source_accuracy: Mapping[str, float] | None,
-    allowed_loss: float = POINT,
 ) -> list[str]:
     """What is wrong with an artefact; empty: it passes.
 
@@ -93,7 +90,6 @@ def verdict(
         variant: the artefact.
         found: by :func:`measure`.
         source_accuracy: the source model's, if it was measured.
-        allowed_loss: of accuracy in 8 bits; one label or token, where that is more than this.
     """
     problems = []
     if variant.precision in TOLERANCE:
@@ -104,17 +100,19 @@ def verdict(
                     f"differs from the source model by {difference:.2g} ({name}), allowed {allowed:.2g}"
                 )
     elif source_accuracy and "accuracy" in found:
-        allowed = max(allowed_loss, 1 / found["references"]) + 1e-9
+        allowed = allowed_loss(found["labels"])
         for name, accuracy in found["accuracy"].items():
             if source_accuracy[name] - accuracy > allowed:
                 loss = 100 * (source_accuracy[name] - accuracy)
-                problems.append(
-                    f"{name} accuracy is {loss:.1f} points below the source model's, "
-                    f"allowed {100 * allowed_loss:g}"
-                )
+                problems.append(f"{name} accuracy is {loss:.1f} points below the source model's, allowed 1")
     elif not np.isfinite(found["agreement"]) or found["agreement"] < _LEAST_AGREEMENT:
         problems.append(f"only {found['agreement']:.0%} of the golden clips get the source model's label")
     return problems
+
+
+def allowed_loss(labels: int) -> float:
+    """What 8 bits may lose of the accuracy on so many labels or tokens: a point, or one of them."""
+    return max(POINT, 1 / labels) + 1e-9
 
 
 _LEAST_AGREEMENT = 0.8  # where no test set is at hand: a broken artefact agrees by chance only

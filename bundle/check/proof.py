@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 import psutil
 
+from bundle.check import utterances
 from bundle.check.clips import chunks_of, evenly, streamed
-from bundle.check.scoring import final_answers, score
-from bundle.check.utterances import BATCH, compare, error_rate
+from bundle.check.scoring import accuracy, final_answers, label_count, label_errors
+from bundle.check.utterances import BATCH, compare
 from bundle.runtimes.artefacts import Artefact, open_artefact
 from bundle.variants import State
 from utils.errors import run_command
@@ -63,18 +64,20 @@ def prove(artefact: Artefact, facts: Mapping[str, Any], golden: Mapping[str, np.
     }
 
 
-def accuracies(
+def errors_by_mode(
     artefact: Artefact, facts: Mapping[str, Any], tests: Mapping[str, np.ndarray]
-) -> dict[str, float]:
-    """On the test set: ``non_stream``; of streams ``reset1`` (a reset before each clip) and ``reset0``."""
+) -> dict[str, np.ndarray]:
+    """Errors of each test clip, (N,) int: ``non_stream``; of streams ``reset1`` (a reset before each clip)
+    and ``reset0``.
+    """
     if facts.get("row_stride"):
         batch_size = artefact.facts.input_shape[0] or BATCH
-        return {"non_stream": 1 - error_rate(artefact.run, tests, facts["row_stride"], batch_size)}
+        return {"non_stream": utterances.label_errors(artefact.run, tests, facts["row_stride"], batch_size)}
     modes = {"reset1": "reset", "reset0": "running"}
     if artefact.mode is State.NON_STREAM:
         modes = {"non_stream": "non_stream"}
     return {
-        name: score(
+        name: label_errors(
             _counted(_answers(artefact, tests["inputs"], facts, how), facts, how), tests["references"]
         )
         for name, how in modes.items()
@@ -127,8 +130,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if artefact.mode is not State.NON_STREAM and "tensorflow" in sys.modules:
             rows = evenly(len(tests["inputs"]), MOST_SLOW_CLIPS)
             tests = {name: values[rows] for name, values in tests.items()}
-        found["accuracy"], found["clips"] = accuracies(artefact, facts, tests), len(tests["inputs"])
-        found["references"] = int((tests["references"] >= 0).sum())  # labels: one a clip, or tokens
+        errors, references = errors_by_mode(artefact, facts, tests), tests["references"]
+        found["accuracy"] = {name: accuracy(values, references) for name, values in errors.items()}
+        found["errors"] = {name: values.tolist() for name, values in errors.items()}
+        found["clips"], found["labels"] = len(references), label_count(references)
     artefact.reset()
     found |= {
         "latency_us": latency(artefact, golden["inputs"][longest], facts["due"]),

@@ -1,4 +1,4 @@
-"""Answers of an artefact and what was said in; the share that is right out. No framework: for any runtime."""
+"""Answers of an artefact and what was said in; the errors out. No framework: for any runtime."""
 
 from __future__ import annotations
 
@@ -6,23 +6,32 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 
-def score(answers: np.ndarray, references: np.ndarray) -> float:
-    """Accuracy, from 0 to 1 (of tokens it can be below 0).
+def label_errors(answers: np.ndarray, references: np.ndarray) -> np.ndarray:
+    """Errors of each clip.
 
     Args:
         answers: (N, labels) logits of clips, or (N, rows, classes) of CTC, the last class being the blank.
         references: (N,) int labels, or (N, most tokens) int ended by -1.
 
     Returns:
-        The share of clips that are right; of CTC 1 - token error rate of the greedy decoding.
+        (N,) int: 1 where the label is wrong; of CTC the substitutions, deletions and insertions of the greedy
+        decoding.
     """
     if answers.ndim == 2:
-        return float((answers.argmax(axis=1) == references).mean())
+        return (answers.argmax(axis=1) != references).astype(int)
     spoken = [row[row >= 0].tolist() for row in references]
-    errors = sum(
-        Levenshtein.distance(one, other) for one, other in zip(spoken, decoded(answers), strict=True)
-    )
-    return 1 - errors / max(1, sum(map(len, spoken)))
+    pairs = zip(spoken, decoded(answers), strict=True)
+    return np.array([Levenshtein.distance(reference, hypothesis) for reference, hypothesis in pairs], int)
+
+
+def label_count(references: np.ndarray) -> int:
+    """Labels of clips, (N,) int, or tokens of utterances, (N, most tokens) int ended by -1; at least 1."""
+    return max(1, int((references >= 0).sum()))
+
+
+def accuracy(errors: np.ndarray, references: np.ndarray) -> float:
+    """1 minus errors per label, from 0 to 1; of tokens it can be below 0."""
+    return float(1 - errors.sum() / label_count(references))
 
 
 def decoded(answers: np.ndarray) -> list[list[int]]:

@@ -70,10 +70,10 @@ def compare(answer: Answer, golden: Mapping[str, np.ndarray], row_stride: int) -
     }
 
 
-def error_rate(
+def label_errors(
     answer: Answer, tests: Mapping[str, np.ndarray], row_stride: int, batch_size: int = BATCH
-) -> float:
-    """Token errors (substitutions, deletions, insertions) for each token of the references.
+) -> np.ndarray:
+    """Token errors (substitutions, deletions, insertions) of each utterance: (N,) int.
 
     Args:
         answer: the model.
@@ -82,7 +82,7 @@ def error_rate(
         row_stride: input positions a row.
         batch_size: utterances in a call.
     """
-    errors = tokens = 0
+    errors = np.zeros(len(tests["lengths"]), int)
     order = np.argsort(tests["lengths"], kind="stable")  # utterances of one batch have similar lengths
     for start in range(0, len(order), batch_size):
         batch = order[start : start + batch_size]
@@ -95,9 +95,8 @@ def error_rate(
             hypotheses = [decoded(answers[[i], :count])[0] for i, count in enumerate(rows)]
         for row, hypothesis in zip(batch, hypotheses, strict=True):
             reference = [token for token in tests["references"][row].tolist() if token >= 0]
-            errors += Levenshtein.distance(reference, hypothesis)
-            tokens += len(reference)
-    return errors / max(1, tokens)
+            errors[row] = Levenshtein.distance(reference, hypothesis)
+    return errors
 
 
 def best_candidates(

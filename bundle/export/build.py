@@ -156,6 +156,7 @@ def _make(
     seconds = time.perf_counter() - start
     found, answers = measure(folder, variant, clips.tests if accuracy else None)
     problems = verdict(variant, found, accuracy)
+    found.pop("errors", None)  # of each test clip
     found |= {"bytes": _size(folder / variant.path), "seconds_to_make": round(seconds, 2)}
     found |= {"runtime": runtime_version(variant), "float_layers": list(float_layers)}
     return Made(variant, found, problems), answers

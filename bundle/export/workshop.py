@@ -11,9 +11,10 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from bundle.check import utterances
 from bundle.check.clips import Stream, chunks_of, streamed
-from bundle.check.scoring import final_answers, score
-from bundle.check.utterances import error_rate, row_counts, without_padding
+from bundle.check.scoring import accuracy, final_answers, label_errors
+from bundle.check.utterances import row_counts, without_padding
 from bundle.export.drawing import graph_svg
 from bundle.export.frozen_graphs import write_frozen_graph
 from bundle.export.litert_files import litert_file
@@ -57,7 +58,7 @@ class Workshop:
     _stages: dict[State, Stage] = field(default_factory=dict)
     _saved: dict[tuple[State, bool], Path] = field(default_factory=dict)
     _onnx: dict = field(default_factory=dict)
-    _development_accuracy: dict[bool, dict[str, float]] = field(default_factory=dict)
+    _development_errors: dict[bool, dict[str, np.ndarray]] = field(default_factory=dict)
 
     def __enter__(self) -> Workshop:
         return self
@@ -241,24 +242,30 @@ class Workshop:
         answers = {name: self.answers(clips.inputs, name) for name in names}
         return {**clips.arrays(), **answers}
 
-    def development_accuracy(self, streams: bool) -> dict[str, float]:
-        """The source's own accuracy on the clips that float layers are chosen on; see :meth:`accuracies`.
+    def development_errors(self, streams: bool) -> dict[str, np.ndarray]:
+        """The source's own errors on the clips that float layers are chosen on; see :meth:`label_errors`.
 
-        Empty where nothing is said in them: the labels of the golden clips are then compared instead.
+        Empty where nothing is said in them.
         """
-        if streams not in self._development_accuracy:
-            clips = self.source.development_clips
-            self._development_accuracy[streams] = self.accuracies(clips, streams) if clips.labelled else {}
-        return self._development_accuracy[streams]
+        clips = self.source.development_clips
+        if streams not in self._development_errors:
+            self._development_errors[streams] = self.label_errors(clips, streams) if clips.labelled else {}
+        return self._development_errors[streams]
 
     def accuracies(self, clips: Clips, streams: bool) -> dict[str, float]:
         """The source's own accuracy: ``non_stream``, with ``streams`` also ``reset1`` and ``reset0``."""
+        errors = self.label_errors(clips, streams)
+        return {name: accuracy(values, clips.references) for name, values in errors.items()}
+
+    def label_errors(self, clips: Clips, streams: bool) -> dict[str, np.ndarray]:
+        """The source's own errors of each clip, (N,) int, by the names of :meth:`accuracies`."""
         if stride := self.source.row_stride:
-            return {"non_stream": 1 - error_rate(self.answer, self.source.judging_arrays(clips), stride)}
-        found = {"non_stream": score(self.answers(clips.inputs, "non_stream"), clips.references)}
+            tests = self.source.judging_arrays(clips)
+            return {"non_stream": utterances.label_errors(self.answer, tests, stride)}
+        found = {"non_stream": label_errors(self.answers(clips.inputs, "non_stream"), clips.references)}
         for name, how in {"reset1": "reset", "reset0": "running"}.items() if streams else ():
             answers = self.answers(clips.inputs, how, self._quick_stream)
-            found[name] = score(final_answers(answers, self.delay), clips.references)
+            found[name] = label_errors(final_answers(answers, self.delay), clips.references)
         return found
 
     @cached_property

@@ -14,7 +14,7 @@ import pytest
 
 from bundle.check.clips import chunks_of, streamed
 from bundle.check.measuring import verdict
-from bundle.check.scoring import decoded, final_answers, score
+from bundle.check.scoring import accuracy, decoded, final_answers, label_errors
 from bundle.runtimes.artefacts import Artefact, Facts, open_artefact
 from bundle.variants import Format, Precision, State, Variant, matrix_text, offered, refusal
 from utils.errors import BundleError
@@ -92,12 +92,15 @@ def test_streams_go_on_from_clip_to_clip_or_are_reset():
     assert streamed(Sum(), clips, 2, 4, reset=False)[..., 0].tolist() == [[2, 4], [6, 8], [10, 12]]
 
 
-def test_scores_are_shares_of_clips_or_of_tokens():
-    logits = np.eye(4)[[0, 1, 2, 3]]
-    assert score(logits, np.array([0, 1, 2, 0])) == 3 / 4
+def test_errors_are_counted_by_clip_and_shared_out_to_labels_or_tokens():
+    logits, labels = np.eye(4)[[0, 1, 2, 3]], np.array([0, 1, 2, 0])
+    errors = label_errors(logits, labels)
+    assert errors.tolist() == [0, 0, 0, 1] and accuracy(errors, labels) == 3 / 4
     rows = np.eye(4)[[[3, 0, 0, 3, 0, 1], [3, 3, 2, 2, 2, 3]]]  # blank 3: 0 0 1 · 2
     assert decoded(rows) == [[0, 0, 1], [2]]
-    assert score(rows, np.array([[0, 1, -1], [2, -1, -1]])) == 1 - 1 / 3
+    tokens = np.array([[0, 1, -1], [2, -1, -1]])
+    errors = label_errors(rows, tokens)
+    assert errors.tolist() == [1, 0] and accuracy(errors, tokens) == 1 - 1 / 3
 
 
 def test_the_last_answer_of_a_clip_counts_or_all_rows_after_the_delay():
@@ -112,7 +115,7 @@ FOUND = {
     "largest": 0.5,
     "agreement": 1.0,
     "accuracy": {"reset1": 0.9},
-    "references": 500,
+    "labels": 500,
 }
 
 
@@ -127,7 +130,7 @@ FOUND = {
         (Precision.FLOAT16, {"difference": {"running": 2e-2}}, r"\(running\)"),
         (Precision.INT8, {"difference": {"reset": 1.0}}, ""),
         (Precision.INT8, {"accuracy": {"reset1": 0.888}}, "1.2 points below"),
-        (Precision.INT8, {"accuracy": {"reset1": 0.86}, "references": 25}, ""),  # one label of 25
+        (Precision.INT8, {"accuracy": {"reset1": 0.86}, "labels": 25}, ""),  # one label of 25
         (Precision.INT8, {"accuracy": {"reset1": 0.95}}, ""),
     ],
 )

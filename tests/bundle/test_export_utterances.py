@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from bundle.check.measuring import verdict
-from bundle.check.proof import accuracies, prove
-from bundle.check.utterances import best_candidates, compare, error_rate, without_padding
+from bundle.check.proof import errors_by_mode, prove
+from bundle.check.scoring import accuracy, label_count
+from bundle.check.utterances import best_candidates, compare, label_errors, without_padding
 from bundle.export.build import can_stream, export_bundle
 from bundle.export.language_source import language_source
 from bundle.export.source import ExportSource
@@ -75,8 +76,9 @@ def proven(source: ExportSource, variant: Variant, folder: Path) -> dict:
         workshop.write(variant, path)
         artefact, golden = open_artefact(path), workshop.golden(streams=False)
         found = prove(artefact, facts, golden) | {"facts": artefact.facts, "clips": len(source.tests)}
-        found["references"] = int((source.tests.references >= 0).sum())
-        found["accuracy"] = accuracies(artefact, facts, source.judging_arrays(source.tests))
+        errors = errors_by_mode(artefact, facts, source.judging_arrays(source.tests))["non_stream"]
+        found["labels"] = label_count(source.tests.references)
+        found["accuracy"] = {"non_stream": accuracy(errors, source.tests.references)}
         return found | {"problems": verdict(variant, found, workshop.accuracies(source.tests, streams=False))}
 
 
@@ -172,7 +174,7 @@ def test_error_rates_count_insertions_and_leave_padding_out():
     """Classes 0 and 1, blank 2: the model answers 0 1 0 1 and 0 1."""
     golden = golden_of_counting_model()
     tests = {**golden, "references": np.array([[0, 1, 1, -1], [0, 1, -1, -1]], np.int32)}
-    assert error_rate(counting_model, tests, row_stride=2) == 1 / 5
+    assert label_errors(counting_model, tests, row_stride=2).tolist() == [1, 0]
 
 
 def test_only_hanzi_that_are_read_like_the_syllable_are_chosen():
