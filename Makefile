@@ -57,7 +57,7 @@ clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
 	@echo "caches removed; datasets/, runs/ and .venv stay: delete them by hand if you mean it"
 
 # Made anew when a requirements file is newer than the last installation.
-$(READY): requirements.txt requirements/demo.txt requirements/dev.txt
+$(READY): requirements.txt requirements/run.txt requirements/demo.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "error: $(PYTHON) is not a Python 3.11 or newer, name another: make PYTHON=/path/to/python3.12" >&2; \
 	  exit 2; }

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.project.test_requirements import requirements
 from training.run import RECIPES
 from utils.config import load_config
 
@@ -192,8 +193,7 @@ def test_imports_are_at_the_top():
 
 def test_what_is_imported_at_the_top_is_required():
     """An import at the top of a module fails for everybody whose environment lacks the package."""
-    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    required = {re.split(r"[<>=]", line)[0].lower() for line in lines if line and line[0] != "#"}
+    required = requirements(ROOT / "requirements.txt")
     distributions = packages_distributions()
     offences = [
         f"{name(path)} imports {module}"

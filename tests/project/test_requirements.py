@@ -1,0 +1,63 @@
+"""requirements/run.txt is enough to convert pinyin and to run exported models, and loads no framework."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+USES = """
+import sys
+from pathlib import Path
+from tests.support.scripts import load_script
+load_script("convert.py").main([sys.argv[1]])
+load_script("listen.py")
+load_script("examples/recognise_exported.py")
+load_script("examples/stream_keyword.py")
+import bundle.runtimes.litert, bundle.runtimes.onnx
+assert not {"tensorflow", "keras", "jax", "torch"} & set(sys.modules)
+print("files:", *{module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)})
+"""
+
+
+def requirements(path: Path) -> set[str]:
+    """Names of the distributions that a requirements file and those it includes ask for."""
+    found = set()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("-r "):
+            found |= requirements(path.parent / line[3:])
+        elif line and line[0] != "#":
+            found.add(re.split(r"[<>=]", line)[0].lower())
+    return found
+
+
+def test_run_txt_is_enough_to_convert_and_to_run_exports(tmp_path: Path):
+    lines = tmp_path / "lines.txt"
+    lines.write_text("ni3 hao3\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", USES, str(lines)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    answer, files = done.stdout.splitlines()
+    assert answer == "你好"
+    loaded = {Path(name) for name in files.removeprefix("files: ").split()}
+    ours = {path for path in loaded if path.is_relative_to(ROOT) and ".venv" not in path.parts}
+    assert len(ours) > 50
+    imported = {
+        name.partition(".")[0]
+        for path in ours
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for name in _imports(node)
+    }
+    distributions = packages_distributions()
+    needed = {distributions[name][0].lower().replace("_", "-") for name in imported & distributions.keys()}
+    assert needed <= requirements(ROOT / "requirements" / "run.txt")
+
+
+def _imports(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
