@@ -21,7 +21,7 @@ examples:
   python train.py speech --config CONFIG training.profile=120-180
   python train.py speech --config CONFIG training.precision=mixed_bfloat16 training.xla=true
   python train.py speech --config CONFIG seed=7 training.deterministic=true
-  python train.py keyword --config configs/keyword/ds_tc_resnet.yaml data.folder=datasets/speech_commands
+  python train.py keyword --config configs/keyword/speech_commands.yaml model.name=tc_resnet
   python train.py keyword --config CONFIG "data.train=[train.tsv]" "data.dev=[dev.tsv]" "data.test=[test.tsv]"
   python train.py keyword --config CONFIG --run runs/two initialise_from=runs/many "data.words=[开灯,关灯]"
 

@@ -28,6 +28,9 @@ from utils.files import write_text
 Config = TypeVar("Config")
 Variants = Mapping[str, Mapping[str, type]]
 
+BY_MODEL_NAME = "by_model_name"
+"""Key of a recipe for several models: a table of the values in which they differ."""
+
 
 def load_config(
     schema: type[Config],
@@ -39,7 +42,8 @@ def load_config(
 
     Args:
         schema: a frozen data class; nested data classes are sections.
-        path: YAML file, or None for the defaults of ``schema``.
+        path: YAML file, or None for the defaults of ``schema``. Its table ``by_model_name`` maps names to
+            nested values: those of the selected ``model.name`` win over the rest of the file.
         overrides: such as ``["model.width=256", "seed=3"]``; values are YAML, and win over the file's.
         variants: ``{section: {name: data class}}``; the section's ``name`` key picks its data class.
 
@@ -47,7 +51,7 @@ def load_config(
         ConfigError: the file is missing or not YAML, a key is unknown (the nearest known one is
             suggested), a value has the wrong type.
     """
-    given = with_overrides(read_yaml(path) if path else {}, overrides)
+    given = with_overrides(_with_row_of_model(read_yaml(path), overrides) if path else {}, overrides)
     where = " with ".join(filter(None, [str(path or "defaults"), " ".join(overrides)]))
     return build_config(schema, given, variants, where)
 
@@ -136,6 +140,16 @@ def share(config: Any, section: str, *names: str) -> None:
         value = getattr(config, name)
         if not 0 <= value < 1:
             raise ConfigError(f"{section}.{name} is {value}", hint="at least 0 and below 1")
+
+
+def _with_row_of_model(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Values of a recipe, merged with the row of its table ``by_model_name`` for the selected model."""
+    table = values.pop(BY_MODEL_NAME, None) or {}
+    model = with_overrides(values, overrides).get("model")
+    if not isinstance(table, Mapping) or not all(isinstance(row, Mapping) for row in table.values()):
+        raise ConfigError(f"'{BY_MODEL_NAME}' must map names of models to sections, not {table!r}")
+    row = table.get(str(model.get("name")), {}) if isinstance(model, Mapping) else {}
+    return OmegaConf.to_container(OmegaConf.merge(values, row))
 
 
 def _read_overrides(overrides: Sequence[str]) -> Mapping[str, Any]:

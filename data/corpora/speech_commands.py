@@ -52,7 +52,7 @@ _TEN_WORDS = "'data.words=[{}]'".format(",".join(f'"{word}"' for word in TEN_WOR
 _EXAMPLES = f"""examples:
   python -m data.corpora.speech_commands --output datasets/speech_commands
   python -m data.corpora.speech_commands --version 1 --output datasets/speech_commands_1
-  python train.py keyword --config configs/keyword/tc_resnet.yaml {_TEN_WORDS}
+  python train.py keyword --config configs/keyword/speech_commands.yaml {_TEN_WORDS}
 """
 
 

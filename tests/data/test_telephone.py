@@ -113,9 +113,14 @@ def test_speech_recipes_need_no_option_but_the_rate(recipe):
     )
 
 
-@pytest.mark.parametrize("recipe", sorted(CONFIGS.glob("keyword/*.yaml")), ids=lambda path: path.stem)
-def test_keyword_recipes_need_no_option_but_the_rate(recipe):
-    features = load_config(KeywordConfig, recipe, ["task=keyword", AT_TELEPHONE_RATE], VARIANTS).features
+SPEECH_COMMANDS = CONFIGS / "keyword" / "speech_commands.yaml"
+KEYWORD_RECIPES = [(path, "task=keyword") for path in sorted(CONFIGS.glob("keyword/*.yaml"))]
+KEYWORD_RECIPES += [(SPEECH_COMMANDS, f"model.name={name}") for name in VARIANTS["model"]]
+
+
+@pytest.mark.parametrize(("recipe", "override"), KEYWORD_RECIPES)
+def test_keyword_recipes_need_no_option_but_the_rate(recipe, override):
+    features = load_config(KeywordConfig, recipe, [override, AT_TELEPHONE_RATE], VARIANTS).features
     assert features.highest_hz == 0.475 * TELEPHONE
     assert mel_filters(features).any(axis=0).all()
 

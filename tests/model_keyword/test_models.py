@@ -16,12 +16,12 @@ from model_keyword.registry import MODELS, build_keyword_model
 from streaming.conversion.streamability import check_streamable, stream_facts
 from tests.support.streamed import EXTERNAL, INTERNAL, assert_streams, with_random_weights
 from training.tasks.keyword import VARIANTS, KeywordConfig
-from utils.config import load_config
+from utils.config import load_config, read_yaml
 from utils.errors import ConfigError
 from utils.features.keyword import KeywordFeatureConfig
 
 ROOT = Path(__file__).parents[2]
-PACKAGE, RECIPES = ROOT / "model_keyword", ROOT / "configs" / "keyword"
+PACKAGE, RECIPE = ROOT / "model_keyword", ROOT / "configs" / "keyword" / "speech_commands.yaml"
 LABELS = 12
 STATISTICS = ("moving_mean", "moving_variance")
 NORMALISATION = (*STATISTICS, "gamma")
@@ -254,7 +254,7 @@ SMALL = {
 
 @cache
 def recipe(name):
-    return load_config(KeywordConfig, RECIPES / f"{name}.yaml", variants=VARIANTS)
+    return load_config(KeywordConfig, RECIPE, [f"model.name={name}"], VARIANTS)
 
 
 @cache
@@ -281,7 +281,7 @@ def parameters(model, without=()):
 
 def test_all_models_are_here():
     assert set(MODELS) == set(MODELS_OF_RECIPES) == set(SMALL)
-    assert {path.stem for path in RECIPES.glob("*.yaml")} >= set(MODELS)
+    assert set(read_yaml(RECIPE)["by_model_name"]) == set(MODELS)
     assert {name: entry.config().name for name, entry in MODELS.items()} == {name: name for name in MODELS}
 
 
