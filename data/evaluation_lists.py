@@ -12,60 +12,60 @@ from utils.errors import CorpusError, RunError
 from utils.files import is_file
 from utils.run_folder.run import RunFolder
 
-One = TypeVar("One")
+Item = TypeVar("Item")
 
 
 def lists_of_split(run: RunFolder, split: str, given: Sequence[Path] | None = None) -> list[Path]:
-    """The lists that were given, else those of the split in the run's config.
+    """Return the given lists, or else those of the split in the run's config.
 
     Raises:
-        RunError: the config names none, or they are gone.
+        RunError: the config has none, or they no longer exist.
     """
     if given:
         return list(given)
     recorded = run.manifests(split)
     hint = "pass --manifest FILE"
     if not recorded:
-        raise RunError(f"the run's config names no {split} set", where=run.config_file, hint=hint)
-    gone = [str(path) for path in recorded if not path.is_file()]
-    if gone:
-        what = f"the {split} set is not there any more: {', '.join(gone)}"
+        raise RunError(f"the run's config has no {split} set", where=run.config_file, hint=hint)
+    missing = [str(path) for path in recorded if not path.is_file()]
+    if missing:
+        what = f"the {split} set no longer exists: {', '.join(missing)}"
         raise RunError(what, where=run.config_file, hint=hint)
     return recorded
 
 
 def read_test_utterances(manifests: Sequence[Path], limit: int | None = None) -> list[Utterance]:
-    """The first utterances of these manifests, all of them by default; their recordings must be there.
+    """Read the first utterances of these manifests, by default all; their recordings must exist.
 
     Raises:
-        CorpusError: there are none, or recordings are gone.
+        CorpusError: there are none, or recordings are missing.
     """
-    found = [one for path in manifests for one in read_manifest(path)]
-    utterances = _limited(found, manifests, limit)
-    gone = [one.audio for one in utterances if not is_file(one.audio)]
-    if gone:
-        what = f"{len(gone)} of {len(utterances)} recordings are not there, e.g. {gone[0]}"
+    found = [utterance for path in manifests for utterance in read_manifest(path)]
+    utterances = _take(found, manifests, limit)
+    missing = [utterance.audio for utterance in utterances if not is_file(utterance.audio)]
+    if missing:
+        what = f"{len(missing)} of {len(utterances)} recordings do not exist, e.g. {missing[0]}"
         raise CorpusError(what, where=manifests[0], hint="prepare the corpus again, or pass --manifest FILE")
     return utterances
 
 
 def read_test_transcripts(lists: Sequence[Path], limit: int | None = None) -> list[Transcript]:
-    """The first sentences of manifests, transcript lists or text files (whose pinyin is automatic).
+    """Read the first sentences of manifests, transcript lists or text files (whose pinyin is automatic).
 
     Raises:
         CorpusError: there are none.
     """
-    return _limited([one for path in lists for one in _transcripts(path)], lists, limit)
+    return _take([text for path in lists for text in _read_sentences(path)], lists, limit)
 
 
-def _transcripts(path: Path) -> list[Transcript]:
+def _read_sentences(path: Path) -> list[Transcript]:
     if path.suffix == ".tsv":
-        return [one for one in read_transcripts(path) if one.hanzi]
+        return [text for text in read_transcripts(path) if text.hanzi]
     pairs = pairs_from_text(path).pairs
     return [Transcript(f"{path.stem}:{number}", *pair) for number, pair in enumerate(pairs, start=1)]
 
 
-def _limited(found: list[One], lists: Sequence[Path], limit: int | None) -> list[One]:
-    if not found:
-        raise CorpusError("the list holds no utterance", where=lists[0], hint="give another: --manifest FILE")
-    return found[:limit]
+def _take(items: list[Item], lists: Sequence[Path], limit: int | None) -> list[Item]:
+    if not items:
+        raise CorpusError("the list has no utterance", where=lists[0], hint="give another: --manifest FILE")
+    return items[:limit]

@@ -1,7 +1,7 @@
-"""Manifest files (TSV) ⇄ utterances, the one form in which recordings and their texts go through the house.
+"""Manifest files (TSV) ⇄ utterances: the form in which recordings and their texts are passed on.
 
-A manifest has the header ``id audio seconds speaker pinyin hanzi`` and may have ``spoken_pinyin``; ``audio``
-is relative to the manifest's folder. A transcript list is ``id pinyin hanzi`` without a header.
+A manifest has the header ``id audio seconds speaker pinyin hanzi`` and may have a column ``spoken_pinyin``;
+``audio`` is relative to the manifest's folder. A transcript list is ``id pinyin hanzi`` without a header.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from utils.mandarin.pinyin import normalise_syllable
 COLUMNS = ("id", "audio", "seconds", "speaker", "pinyin", "hanzi")
 SPOKEN = "spoken_pinyin"
 
-REJECTED = "rejected.tsv"  # what a preparation writes beside the manifests
-ROLES = ("train", "dev", "test")
+REJECTED = "rejected.tsv"  # written beside the manifests when a corpus is prepared
+SPLITS = ("train", "dev", "test")
 
 Row = tuple[int, list[str]]  # line number from 1, fields
 Item = TypeVar("Item", "Utterance", "Transcript")
@@ -33,7 +33,7 @@ Item = TypeVar("Item", "Utterance", "Transcript")
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A text without a recording: canonical syllables, as many as hanzi."""
+    """A text without a recording: canonical syllables, one for each hanzi."""
 
     id: str
     pinyin: tuple[str, ...]
@@ -42,18 +42,19 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One recording and what is said in it.
+    """A recording and its transcript.
 
     Attributes:
         id: unique in its manifest.
         audio: absolute path of the recording.
-        seconds: its length.
-        speaker: who speaks; ``""`` if not known.
-        pinyin: canonical syllables, the citation reading; empty for a recording without speech. From
-            pypinyin, 一 and 不 stand in part with their tone changed
+        seconds: length of the recording.
+        speaker: the speaker's name; ``""`` if unknown.
+        pinyin: canonical syllables, the citation reading; empty for a recording without speech. Where the
+            reading is pypinyin's, 一 and 不 may have changed their tone
             (``utils.mandarin.pinyin.hanzi_to_pinyin``).
-        hanzi: as many characters as syllables.
-        spoken_pinyin: what was said (sandhi, neutral tones) where the corpus notes it and it differs.
+        hanzi: one character for each syllable.
+        spoken_pinyin: the syllables as pronounced (sandhi, neutral tones), if the corpus has them and they
+            differ from ``pinyin``.
     """
 
     id: str
@@ -66,38 +67,38 @@ class Utterance:
 
 
 def read_manifest(path: str | Path) -> list[Utterance]:
-    """Read a manifest; pinyin of any writing habit becomes canonical.
+    """Read a manifest and convert its pinyin, written in any style, to canonical syllables.
 
     Raises:
-        CorpusError: naming file and line: no such file, not UTF-8, wrong columns, a value that can't be
-            read, an unknown syllable, unequal counts, an id that comes twice.
+        CorpusError: with file and line: no such file, not UTF-8, wrong columns, a value that can't be
+            parsed, an unknown syllable, unequal counts, a duplicate id.
     """
     path = Path(path)
-    rows = _rows(path)
+    rows = _iterate_rows(path)
     columns = check_header(path, list(islice(rows, 1)))
     folder = str(path.resolve().parent)
-    return _each(path, rows, lambda fields: _utterance(fields, columns, folder))
+    return _parse_rows(path, rows, lambda fields: _parse_utterance(fields, columns, folder))
 
 
 def read_transcripts(path: str | Path) -> list[Transcript]:
-    """Read a list of texts, ``id pinyin hanzi`` without a header; of a manifest, just these columns.
+    """Read a list of texts, ``id pinyin hanzi`` without a header; of a manifest, only these columns.
 
     Raises:
         CorpusError: as :func:`read_manifest`.
     """
     path = Path(path)
-    rows = _rows(path)
+    rows = _iterate_rows(path)
     first = list(islice(rows, 1))
     if first and first[0][1][0] == COLUMNS[0]:
         return [Transcript(u.id, u.pinyin, u.hanzi) for u in read_manifest(path)]
-    return _each(path, chain(first, rows), _transcript)
+    return _parse_rows(path, chain(first, rows), _parse_transcript)
 
 
 def write_manifest(path: str | Path, utterances: Sequence[Utterance]) -> None:
-    """Write a manifest, whole or not at all; ``audio`` becomes relative to its folder.
+    """Write a manifest, completely or not at all; ``audio`` becomes relative to its folder.
 
     Raises:
-        CorpusError: a field holds a tab or a line break.
+        CorpusError: a field contains a tab or a line break.
     """
     columns = (*COLUMNS, SPOKEN) if any(u.spoken_pinyin for u in utterances) else COLUMNS
     folder = Path(path).resolve().parent
@@ -110,25 +111,32 @@ def write_manifest(path: str | Path, utterances: Sequence[Utterance]) -> None:
         file.write("\t".join(columns) + "\n")
         for utterance in utterances:
             parent, name = os.path.split(utterance.audio)
-            audio = Path(relative(parent or "."), name).as_posix()
-            fields = _fields(utterance, audio)[: len(columns)]
+            fields = [
+                utterance.id,
+                Path(relative(parent or "."), name).as_posix(),
+                f"{utterance.seconds:.3f}",
+                utterance.speaker,
+                " ".join(utterance.pinyin),
+                utterance.hanzi,
+                " ".join(utterance.spoken_pinyin),
+            ][: len(columns)]
             if any(set(field) & set("\t\n\r") for field in fields):
-                what = "a field holds a tab or a line break"
+                what = "a field contains a tab or a line break"
                 raise CorpusError(what, where=f"utterance {utterance.id!r}")
             file.write("\t".join(fields) + "\n")
 
 
 def read_rows(path: str | Path) -> list[Row]:
-    """Line numbers from 1 and fields of a UTF-8 file of tab-separated values; empty lines are left out.
+    """Read line numbers from 1 and fields of a UTF-8 file of tab-separated values, without empty lines.
 
     Raises:
-        CorpusError: no such file, or not UTF-8 (naming the line).
+        CorpusError: no such file, or not UTF-8 (with the line).
     """
-    return list(_rows(path))
+    return list(_iterate_rows(path))
 
 
-def _rows(path: str | Path) -> Iterator[Row]:
-    """As :func:`read_rows`, one after the other: a list of 140,000 lines is never in memory whole."""
+def _iterate_rows(path: str | Path) -> Iterator[Row]:
+    """As :func:`read_rows`, row by row: a list of 140,000 lines is never in memory as a whole."""
     try:
         with Path(path).open("rb") as file:
             for number, content in enumerate(file, start=1):
@@ -140,19 +148,19 @@ def _rows(path: str | Path) -> Iterator[Row]:
         raise CorpusError("can't read the list of utterances", where=path, hint=error.strerror) from error
     except UnicodeDecodeError as error:
         hint = "convert it, e.g. iconv -f GB18030 -t UTF-8"
-        raise CorpusError("this is not UTF-8 text", where=f"{path}:{number}", hint=hint) from error
+        raise CorpusError("not UTF-8 text", where=f"{path}:{number}", hint=hint) from error
 
 
 def check_header(path: str | Path, rows: Sequence[Row]) -> int:
-    """Check that ``rows`` begin with a manifest's header and give its number of columns.
+    """Check that ``rows`` begin with a manifest's header and return its number of columns.
 
     Raises:
-        CorpusError: they don't.
+        CorpusError: they do not.
     """
     header = rows[0][1] if rows else []
     if tuple(header) not in (COLUMNS, (*COLUMNS, SPOKEN)):
         hint = f"the first line is {' '.join(COLUMNS)} [{SPOKEN}], separated by tabs"
-        raise CorpusError("this is not a manifest's header", where=f"{path}:1", hint=hint)
+        raise CorpusError("not a manifest's header", where=f"{path}:1", hint=hint)
     return len(header)
 
 
@@ -166,51 +174,51 @@ def is_manifest(path: Path) -> bool:
     return start.removeprefix(b"\xef\xbb\xbf").startswith("\t".join(COLUMNS).encode())
 
 
-def role_of(path: Path) -> str:
-    """The split that a file's name speaks of (``test_noisy.tsv`` is a test); ``""`` if none."""
-    return next((role for role in ROLES if path.name.lower().startswith(role)), "")
+def split_of_file(path: Path) -> str:
+    """The split with which a file's name begins (``test`` for ``test_noisy.tsv``); ``""`` if none."""
+    return next((split for split in SPLITS if path.name.lower().startswith(split)), "")
 
 
-def lists_in(folder: Path) -> tuple[list[Path], list[Path]]:
-    """The lists (``*.tsv``) directly in a folder: those to read as manifests, and the others.
+def find_lists(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Find the lists (``*.tsv``) directly in a folder: those to read as manifests, and the others.
 
-    A list is read if it is named after a split, whatever its header (a wrong one is then an error), or if it
-    has a manifest's header. What a preparation has rejected is in neither.
+    A list is a manifest if it is named after a split, whatever its header (a wrong one is then an error), or
+    if it has a manifest's header. The list of rejected utterances is in neither.
     """
     lists = sorted(path for path in folder.glob("*.tsv") if path.name != REJECTED)
-    read = [path for path in lists if role_of(path) or is_manifest(path)]
-    return read, [path for path in lists if path not in read]
+    manifests = [path for path in lists if split_of_file(path) or is_manifest(path)]
+    return manifests, [path for path in lists if path not in manifests]
 
 
-def note_skipped(lists: Sequence[Path]) -> None:
-    """Say on the standard error which lists of a folder are not read, if there are any."""
+def print_skipped(lists: Sequence[Path]) -> None:
+    """Print to standard error which lists of a folder are not read, if any."""
     if lists:
         names = ", ".join(map(str, lists))
-        print(f"note: not read, since these have no manifest's header: {names}", file=sys.stderr)
+        print(f"note: not read, because they have no manifest's header: {names}", file=sys.stderr)
 
 
-def _each(path: Path, rows: Iterable[Row], parse: Callable[[list[str]], Item]) -> list[Item]:
-    """Parse every row; errors get the file and the line."""
+def _parse_rows(path: Path, rows: Iterable[Row], parse: Callable[[list[str]], Item]) -> list[Item]:
+    """Parse every row; adds file and line to the errors."""
     items: list[Item] = []
     lines: dict[str, int] = {}
-    with _no_search_for_cycles():
+    with _without_garbage_collection():
         for line, fields in rows:
             try:
                 item = parse(fields)
                 first = lines.setdefault(item.id, line)
                 if first != line:
-                    what = f"the id '{item.id}' comes twice, first in line {first}"
-                    raise CorpusError(what, hint="give each line its own")
+                    what = f"duplicate id '{item.id}', first in line {first}"
+                    raise CorpusError(what, hint="give each line its own id")
             except CorpusError as error:
-                place = f"{path}:{line}" + (f" ({error.where})" if error.where else "")
-                raise CorpusError(error.what, where=place, hint=error.hint) from error
+                where = f"{path}:{line}" + (f" ({error.where})" if error.where else "")
+                raise CorpusError(error.what, where=where, hint=error.hint) from error
             items.append(item)
     return items
 
 
 @contextmanager
-def _no_search_for_cycles() -> Iterator[None]:
-    """Utterances hold none, and while they are made Python would look for some in a third of the time."""
+def _without_garbage_collection() -> Iterator[None]:
+    """Utterances have no reference cycles, and searching for cycles would take a third of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -220,27 +228,15 @@ def _no_search_for_cycles() -> Iterator[None]:
             gc.enable()
 
 
-def _fields(utterance: Utterance, audio: str) -> list[str]:
-    """All fields of a line, the spoken reading included."""
-    return [
-        utterance.id,
-        audio,
-        f"{utterance.seconds:.3f}",
-        utterance.speaker,
-        " ".join(utterance.pinyin),
-        utterance.hanzi,
-        " ".join(utterance.spoken_pinyin),
-    ]
-
-
-def _transcript(fields: list[str]) -> Transcript:
+def _parse_transcript(fields: list[str]) -> Transcript:
     if len(fields) != 3:
-        raise CorpusError(f"{len(fields)} fields instead of 3", hint="id, pinyin, hanzi, with tabs between")
+        what = f"{len(fields)} fields instead of 3"
+        raise CorpusError(what, hint="id, pinyin, hanzi, separated by tabs")
     name, pinyin, hanzi = fields
-    return Transcript(name, _syllables(name, pinyin, hanzi), hanzi)
+    return Transcript(name, _parse_pinyin(name, pinyin, hanzi), hanzi)
 
 
-def _utterance(fields: list[str], columns: int, folder: str) -> Utterance:
+def _parse_utterance(fields: list[str], columns: int, folder: str) -> Utterance:
     if len(fields) != columns:
         raise CorpusError(f"{len(fields)} fields instead of {columns}")
     name, audio, length, speaker, pinyin, hanzi = fields[:6]
@@ -250,20 +246,16 @@ def _utterance(fields: list[str], columns: int, folder: str) -> Utterance:
         raise CorpusError(f"'{length}' is not a number of seconds") from None
     if not 0 <= seconds < float("inf"):
         raise CorpusError(f"{length} seconds are not possible")
-    spoken = _syllables(name, fields[6], hanzi) if columns > 6 and fields[6] else ()
+    spoken_pinyin = _parse_pinyin(name, fields[6], hanzi) if columns > 6 and fields[6] else ()
     # normpath, not resolve: a manifest of 140,000 lines must not cost as many file-system calls.
-    place = Path(os.path.normpath(os.path.join(folder, audio)))  # noqa: PTH118 - a third of Path's time
-    syllables = _syllables(name, pinyin, hanzi)
-    return Utterance(name, place, seconds, sys.intern(speaker), syllables, hanzi, spoken)
+    path = Path(os.path.normpath(os.path.join(folder, audio)))  # noqa: PTH118 - a third of Path's time
+    syllables = _parse_pinyin(name, pinyin, hanzi)
+    return Utterance(name, path, seconds, sys.intern(speaker), syllables, hanzi, spoken_pinyin)
 
 
-def _syllables(name: str, pinyin: str, hanzi: str) -> tuple[str, ...]:
+def _parse_pinyin(name: str, pinyin: str, hanzi: str) -> tuple[str, ...]:
     syllables = tuple(map(normalise_syllable, pinyin.split()))
-    _check_counts(name, syllables, hanzi)
+    if len(syllables) != len(hanzi):
+        what = f"{len(syllables)} syllables for {len(hanzi)} hanzi"
+        raise CorpusError(what, where=f"utterance {name}", hint="write one syllable for each hanzi")
     return syllables
-
-
-def _check_counts(name: str, pinyin: Sequence[str], hanzi: str) -> None:
-    if len(pinyin) != len(hanzi):
-        what = f"{len(pinyin)} syllables for {len(hanzi)} hanzi"
-        raise CorpusError(what, where=f"utterance {name}", hint="write one syllable a hanzi")

@@ -1,9 +1,9 @@
-"""Manifests or transcript lists of all splits → the acoustic vocabulary, with sizes and overlap printed."""
+"""Manifests or transcript lists of all splits → the acoustic vocabulary; prints sizes and overlap."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -22,59 +22,65 @@ _EXAMPLES = """examples:
 
 
 def build_acoustic_vocabulary(lists: Mapping[str, Sequence[Transcript]]) -> Vocabulary:
-    """The acoustic vocabulary of several lists: the full inventory and what they have beyond it."""
-    return acoustic_vocabulary({s for texts in lists.values() for text in texts for s in text.pinyin})
+    """Build the acoustic vocabulary: the full inventory and the lists' syllables outside of it."""
+    return acoustic_vocabulary(_syllables(text for texts in lists.values() for text in texts))
 
 
 def read_lists(paths: Sequence[str | Path]) -> dict[str, list[Transcript]]:
-    """Read each file, keyed by the shortest ending of its path that tells it from the others.
+    """Read each file; the keys are the shortest endings of the paths that distinguish them.
 
     Raises:
         CorpusError: a file can't be read (see :func:`data.manifest.read_transcripts`).
     """
-    whole = [Path(path).resolve() for path in dict.fromkeys(paths)]
-    return {_name(path, whole): read_transcripts(path) for path in whole}
+    resolved = [Path(path).resolve() for path in dict.fromkeys(paths)]
+    return {_shortest_name(path, resolved): read_transcripts(path) for path in resolved}
 
 
-def _name(path: Path, others: Sequence[Path]) -> str:
+def _shortest_name(path: Path, paths: Sequence[Path]) -> str:
     for count in range(1, len(path.parts)):
         ending = path.parts[-count:]
-        if sum(other.parts[-count:] == ending for other in others) == 1:
+        if sum(other.parts[-count:] == ending for other in paths) == 1:
             return "/".join(ending).removesuffix(".tsv")
     return str(path)
 
 
+def _syllables(texts: Iterable[Transcript]) -> set[str]:
+    return {syllable for text in texts for syllable in text.pinyin}
+
+
 def print_lists(lists: Mapping[str, Sequence[Transcript]], console: Console | None = None) -> None:
-    """Print how large the lists are and what they have in common."""
+    """Print the sizes of the lists and what each two of them have in common."""
     console = console or Console()
     sizes = Table("list", title="sizes")
-    for column in (
-        "texts",
-        "distinct\ntexts",
-        "syllables",
-        "tonal\nkinds",
-        "toneless\nkinds",
-        "hanzi\nkinds",
-    ):
-        sizes.add_column(column, justify="right")
-    kinds = {name: {s for text in texts for s in text.pinyin} for name, texts in lists.items()}
+    _add_counts(
+        sizes, "texts", "distinct\ntexts", "syllables", "tonal\nkinds", "toneless\nkinds", "hanzi\nkinds"
+    )
+    overlap = Table("first", "second", title="overlap")
+    _add_counts(overlap, "texts\nin both", "tonal\nin both", "only in\nfirst", "only in\nsecond")
+    syllables = {name: _syllables(texts) for name, texts in lists.items()}
     sentences = {name: {text.hanzi for text in texts} for name, texts in lists.items()}
     for name, texts in lists.items():
-        hanzi = set().union(*sentences[name])
-        counts = (len(texts), len(sentences[name]), sum(len(text.pinyin) for text in texts))
-        counts += (len(kinds[name]), len(set(map(without_tone, kinds[name]))), len(hanzi))
+        counts = (
+            len(texts),
+            len(sentences[name]),
+            sum(len(text.pinyin) for text in texts),
+            len(syllables[name]),
+            len(set(map(without_tone, syllables[name]))),
+            len(set().union(*sentences[name])),
+        )
         sizes.add_row(name, *(f"{count:,}" for count in counts))
-    console.print(sizes)
-    if len(lists) < 2:
-        return
-    overlap = Table("first", "second", title="overlap")
-    for column in ("texts\nin both", "tonal\nin both", "only in\nfirst", "only in\nsecond"):
-        overlap.add_column(column, justify="right")
     for first, second in combinations(lists, 2):
-        a, b = kinds[first], kinds[second]
+        a, b = syllables[first], syllables[second]
         counts = (len(sentences[first] & sentences[second]), len(a & b), len(a - b), len(b - a))
         overlap.add_row(first, second, *(f"{count:,}" for count in counts))
-    console.print(overlap)
+    console.print(sizes)
+    if len(lists) > 1:
+        console.print(overlap)
+
+
+def _add_counts(table: Table, *columns: str) -> None:
+    for column in columns:
+        table.add_column(column, justify="right")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -83,10 +89,10 @@ def main(argv: list[str] | None = None) -> int:
     lists = read_lists(options.lists)
     vocabulary = build_acoustic_vocabulary(lists)
     print_lists(lists)
-    seen = {s for texts in lists.values() for text in texts for s in text.pinyin}
-    beyond = sorted(seen - set(full_inventory()))
+    seen = _syllables(text for texts in lists.values() for text in texts)
+    outside = sorted(seen - set(full_inventory()))
     print(f"tonal syllables: {len(seen):,} seen; the full inventory has {len(full_inventory()):,}")
-    print(f"beyond the inventory: {', '.join(beyond) or 'none'}")
+    print(f"outside the inventory: {', '.join(outside) or 'none'}")
     print(f"acoustic vocabulary: {len(vocabulary):,} tokens with space and blank, hash {vocabulary.hash}")
     if options.output:
         vocabulary.save(options.output)
@@ -102,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("lists", nargs="+", help="manifests, or lists of id, pinyin, hanzi")
-    parser.add_argument("--output", help="write the vocabulary to this file, one token a line")
+    parser.add_argument("--output", help="write the vocabulary to this file, one token per line")
     return parser
 
 

@@ -38,7 +38,7 @@ from analysis.keyword.wake_word_report import (
 from data.keywords.folders import NOISE_FOLDER
 from data.keywords.long_recordings import Material, write_stream
 from data.synthesis.clips import SpokenClip
-from data.synthesis.wake_word_clips import generate, hour_of_speech
+from data.synthesis.wake_word_clips import choose_stream_clips, generate
 from keywords.calibration import Calibration, calibrate
 from keywords.listening import Listener, open_listener
 from keywords.wake_word_request import Request
@@ -181,7 +181,7 @@ def _stream(request: Request, clips: Sequence[SpokenClip], split: str) -> Path:
         return folder
     root, settings = request.output / "clips", request.settings
     seconds = request.hours * 3600
-    said = hour_of_speech(root, request.word, settings, clips, round(seconds))
+    said = choose_stream_clips(root, request.word, settings, clips, round(seconds))
     noises = recordings_in(root / NOISE_FOLDER)
     write_stream(folder, Material(said, said, noises), seconds, keyword_share=1.0, seed=settings.seed)
     return folder

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from data.manifest import COLUMNS, check_header, lists_in, note_skipped, read_rows, role_of
+from data.manifest import COLUMNS, check_header, find_lists, print_skipped, read_rows, split_of_file
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import normalise_syllable
 
@@ -70,7 +70,7 @@ def read_listing(path: str | Path, role: str | None = None) -> Listing:
     rows = read_rows(path)
     columns = check_header(path, rows)
     folder = str(Path(path).resolve().parent)
-    role = role_of(Path(path)) if role is None else role
+    role = split_of_file(Path(path)) if role is None else role
     lines = [_line(number, fields, folder) for number, fields in rows[1:] if len(fields) == columns]
     misshapen = [(number, len(fields)) for number, fields in rows[1:] if len(fields) != columns]
     return Listing(str(path), role, tuple(lines), tuple(misshapen), columns)
@@ -82,10 +82,10 @@ def find_manifests(folder: Path) -> list[Path]:
     A corpus often has one list of everything beside those of its splits. Lists of another kind are named on
     the standard error.
     """
-    found, others = lists_in(folder)
-    note_skipped(others)
+    found, others = find_lists(folder)
+    print_skipped(others)
     ids = {path: {fields[0] for _, fields in read_rows(path)[1:]} for path in found}
-    splits = [path for path in found if role_of(path)]
+    splits = [path for path in found if split_of_file(path)]
     in_splits = set().union(*(ids[path] for path in splits))
     return [path for path in found if path in splits or not ids[path] or not ids[path] <= in_splits]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 
 def positive(text: str) -> int:
@@ -25,3 +26,13 @@ def not_negative(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0 on")
     return int(text)
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Add ``--workers``, by default the number of CPU cores."""
+    parser.add_argument(
+        "--workers",
+        type=positive,
+        default=os.cpu_count() or 1,
+        help="default: %(default)s, the number of CPU cores",
+    )

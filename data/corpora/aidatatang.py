@@ -1,29 +1,26 @@
-"""aidatatang_200zh as it was distributed → unpacked speakers and manifests, pinyin in its word context.
+"""aidatatang_200zh as distributed → unpacked speakers and manifests, pinyin by pypinyin.
 
 The corpus (Beijing DataTang, 2019, CC BY-NC-ND 4.0: not for commercial use) is
 ``aidatatang_200zh/{corpus/{train,dev,test}/G0013.tar.gz,transcript/aidatatang_200_zh_transcript.txt}``: 200
-hours read to telephones by 600 speakers; in an archive ``G0013/T0055G0013S0001.wav``, in the list of texts
-``T0055G0013S0001 今天 什么 日子``. Its owner has withdrawn it from https://www.openslr.org/62/: who has a
-copy can prepare it, nobody can download it.
+hours read by 600 speakers into mobile phones. An archive holds ``G0013/T0055G0013S0001.wav``, the list of
+transcripts ``T0055G0013S0001 今天 什么 日子``. Its owner has withdrawn it from https://www.openslr.org/62/:
+existing copies can be prepared, but it can't be downloaded.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.tools.archives import ENDING, SpeakerArchive, find_in_speaker_folders
-from data.corpora.tools.command import corpus_command, corpus_parser
+from data.corpora.tools.archives import find_in_speaker_archives
+from data.corpora.tools.command import run_corpus_command
 from data.corpora.tools.download import ByHand
-from data.corpora.tools.preparation import Candidate, Corpus
-from data.corpora.tools.transcripts import read_transcripts
-from utils.errors import CorpusError, run_command
+from data.corpora.tools.preparation import Candidate, Corpus, find_corpus_folder
+from data.corpora.tools.transcripts import read_transcript_list
+from data.manifest import SPLITS
+from utils.errors import run_command
 
-NAME = "aidatatang"
-FOLDER = "aidatatang_200zh"
-SPLITS = ("train", "dev", "test")
-
+NAME, FOLDER = "aidatatang", "aidatatang_200zh"
 SOURCE = ByHand(
     reason="the owner of aidatatang_200zh has withdrawn it from OpenSLR, so it can't be downloaded any more",
     # The sum is what PaddleSpeech's recipe checks.
@@ -33,56 +30,33 @@ SOURCE = ByHand(
     ),
 )
 
-_TRANSCRIPT = Path("transcript", "aidatatang_200_zh_transcript.txt")
+_TRANSCRIPT = "transcript/aidatatang_200_zh_transcript.txt"
 
 
-def find_utterances(root: Path, workers: int) -> Iterator[Candidate]:
-    """Unpack the speakers that are not unpacked yet and give all recordings and transcripts.
-
-    Args:
-        root: ``aidatatang_200zh`` or the folder that holds it.
-        workers: archives unpacked at a time.
+def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidate]:
+    """Unpack the speakers that are not yet unpacked and yield all recordings and transcripts.
 
     Raises:
-        CorpusError: the folders of the corpus are not there, or the disk is full.
+        CorpusError: the corpus is not there, or the disk is full.
     """
-    corpus = _corpus_folder(root)
-    folder = corpus / "corpus"
-    texts = read_transcripts(corpus / _TRANSCRIPT)
-    # T0055 G0013 S0001
-    yield from find_in_speaker_folders(
-        folder, SPLITS, _archives(folder), texts, lambda name: name[5:10], workers
-    )
+    corpus = find_corpus_folder(root, FOLDER, ("corpus", _TRANSCRIPT), NAME, FOLDER)
+    texts = read_transcript_list(corpus / _TRANSCRIPT)
+    # An id is T0055 G0013 S0001.
+    yield from find_in_speaker_archives(corpus / "corpus", texts, lambda name: name[5:10], workers)
 
 
-def _archives(folder: Path) -> list[SpeakerArchive]:
-    return [
-        SpeakerArchive(path, {speaker: path.parent / speaker})
-        for split in SPLITS
-        for path in sorted((folder / split).glob(f"[!.]*{ENDING}"))
-        for speaker in [path.name.removesuffix(ENDING)]
-    ]
-
-
-def _corpus_folder(root: Path) -> Path:
-    for folder in (root, root / FOLDER):
-        if (folder / "corpus").is_dir() and (folder / _TRANSCRIPT).is_file():
-            return folder
-    what = f"no aidatatang_200zh here: {FOLDER}/corpus/{{train,dev,test}} and {_TRANSCRIPT} expected"
-    raise CorpusError(what, where=root, hint="give the folder that holds aidatatang_200zh")
-
-
-CORPUS = Corpus(NAME, SPLITS, find_utterances)
-_ABOUT = "aidatatang_200zh: 200 hours, 600 speakers (CC BY-NC-ND: not for commercial use; withdrawn)"
+CORPUS = Corpus(
+    NAME,
+    "aidatatang_200zh: 200 hours, 600 speakers (CC BY-NC-ND: not for commercial use; withdrawn)",
+    find_utterances,
+    SPLITS,
+    SOURCE,
+)
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.aidatatang``."""
-    return corpus_command(CORPUS, SOURCE, _parser().parse_args(argv))
-
-
-def _parser() -> argparse.ArgumentParser:
-    return corpus_parser(CORPUS, SOURCE, _ABOUT)
+    return run_corpus_command(CORPUS, argv)
 
 
 if __name__ == "__main__":

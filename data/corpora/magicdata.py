@@ -2,27 +2,32 @@
 
 The corpus (Magic Data Technology, 2019, https://www.openslr.org/68/, CC BY-NC-ND 4.0: not for commercial use)
 is three archives: ``{train,dev,test}/38_5716/38_5716_20170914202211.wav`` and, in each, ``TRANS.txt`` with
-the header ``UtteranceID SpeakerID Transcription`` and tabs between: 755 hours read to telephones by 1,080
-speakers. The marks FIL and SPK (noises of the speaker) in texts are left out, and counted.
+the header ``UtteranceID SpeakerID Transcription``, separated by tabs: 755 hours read by 1,080 speakers into
+mobile phones. The marks FIL and SPK (noises of the speaker) are removed from the texts, and counted.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.tools.command import corpus_command, corpus_parser
+from data.corpora.tools.command import run_corpus_command
 from data.corpora.tools.download import Archive
 from data.corpora.tools.preparation import Candidate, Corpus, Problem
-from data.corpora.tools.transcripts import MISSING, NOT_UTF8, candidate_of, utf8_lines
+from data.corpora.tools.transcripts import (
+    MISSING,
+    NO_AUDIO,
+    NOT_UTF8,
+    WRONG_FIELDS,
+    make_candidate,
+    utf8_lines,
+)
+from data.manifest import SPLITS
 from utils.errors import CorpusError, run_command
 
 NAME = "magicdata"
-SPLITS = ("train", "dev", "test")
-
 # Bytes as Kaldi's multi_cn recipe checks them; it has no MD5 sums, nor have the recipes of ESPnet and Lhotse.
 _SIZES = {"train": 52_627_842_921, "dev": 1_035_537_823, "test": 2_201_936_013}
 ARCHIVES = tuple(
@@ -44,11 +49,11 @@ _MARKS = re.compile(r"[`/\\\[\]]")  # punctuation that clean_text leaves
 _BAD = {"16_4013_20170819121429", "18_1565_20170712000170"}
 
 
-def find_utterances(root: Path, workers: int) -> Iterator[Candidate]:
-    """All recordings and transcripts of the splits that are there.
+def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidate]:
+    """Yield all recordings and transcripts of the splits that are there.
 
     Raises:
-        CorpusError: no split is there, or one has no ``TRANS.txt``.
+        CorpusError: no split is there.
     """
     splits = [split for split in SPLITS if (root / split / _TRANSCRIPT).is_file()]
     if not splits:
@@ -60,17 +65,17 @@ def find_utterances(root: Path, workers: int) -> Iterator[Candidate]:
 
 
 def _find_in_split(folder: Path) -> Iterator[Candidate]:
-    texts = _read_transcript(folder / _TRANSCRIPT)
+    texts = _read_transcripts(folder / _TRANSCRIPT)
     for speaker in sorted(entry.name for entry in os.scandir(folder) if entry.is_dir()):
         for audio in sorted((folder / speaker).glob("[!.]*.wav")):
             yield _candidate(audio, *texts.pop(audio.stem, (speaker, Problem(MISSING))))
     for name, (speaker, text) in sorted(texts.items()):
-        problem = text if isinstance(text, Problem) else Problem("no such audio file", f"{name}.wav")
+        problem = text if isinstance(text, Problem) else Problem(NO_AUDIO, f"{name}.wav")
         yield Candidate(name, folder.name, folder, speaker, problem=problem)
 
 
-def _read_transcript(path: Path) -> dict[str, tuple[str, str | Problem]]:
-    """Speaker and text of each utterance, or what is wrong with its line."""
+def _read_transcripts(path: Path) -> dict[str, tuple[str, str | Problem]]:
+    """Read the speaker and the text of each utterance, or what is wrong with its line."""
     texts: dict[str, tuple[str, str | Problem]] = {}
     for number, line, readable in utf8_lines(path):
         fields = line.split("\t")
@@ -79,9 +84,9 @@ def _read_transcript(path: Path) -> dict[str, tuple[str, str | Problem]]:
         name = fields[0].strip().removesuffix(".wav")
         speaker = fields[1].strip() if len(fields) > 1 else ""
         if len(fields) != len(_HEADER):
-            text: str | Problem = Problem("wrong number of fields", f"{len(fields)} in {path.name}:{number}")
+            text: str | Problem = Problem(WRONG_FIELDS, f"{len(fields)} in {path.name}:{number}")
         elif name in texts:
-            text = Problem("transcript comes twice", f"line {number}")
+            text = Problem("duplicate transcript", f"line {number}")
         else:
             text = fields[2] if readable else Problem(NOT_UTF8, f"line {number}")
         texts[name] = (speaker, text)
@@ -95,20 +100,21 @@ def _candidate(audio: Path, speaker: str, text: str | Problem) -> Candidate:
     elif isinstance(text, str):
         text, noises = _NOISE.subn(" ", _MARKS.sub(" ", text))
         note = "noise marks left out" if noises else ""
-    return candidate_of(audio.stem, split, audio, speaker, text, note)
+    return make_candidate(audio.stem, split, audio, speaker, text, note)
 
 
-CORPUS = Corpus(NAME, SPLITS, find_utterances)
-_ABOUT = "MAGICDATA: 755 hours of read speech, 1,080 speakers (CC BY-NC-ND: not for commercial use)"
+CORPUS = Corpus(
+    NAME,
+    "MAGICDATA: 755 hours of read speech, 1,080 speakers (CC BY-NC-ND: not for commercial use)",
+    find_utterances,
+    SPLITS,
+    ARCHIVES,
+)
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.magicdata``."""
-    return corpus_command(CORPUS, ARCHIVES, _parser().parse_args(argv))
-
-
-def _parser() -> argparse.ArgumentParser:
-    return corpus_parser(CORPUS, ARCHIVES, _ABOUT)
+    return run_corpus_command(CORPUS, argv)
 
 
 if __name__ == "__main__":

@@ -1,24 +1,23 @@
-"""THCHS-30 in its own folders → manifests: words, citation pinyin and, from the phones, what was said.
+"""THCHS-30 as distributed → manifests with words, citation pinyin and, from the phones, spoken pinyin.
 
 The corpus (Wang and Zhang, 2015, https://www.openslr.org/18/) is ``data_thchs30/{data,train,dev,test}``.
 ``data/A11_0.wav.trn`` has three lines: words, pinyin, phones. In the split folders ``A11_0.wav.trn`` is a
-text file that holds ``../data/A11_0.wav.trn``, or a link; some copies have the recordings like that too.
+text file that holds the path ``../data/A11_0.wav.trn``, or a link; in some copies the recordings are so too.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.tools.command import corpus_command, corpus_parser
+from data.corpora.tools.command import run_corpus_command
 from data.corpora.tools.download import Archive
-from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text
+from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text, find_corpus_folder
+from data.corpora.tools.transcripts import read_transcript_file
+from data.manifest import SPLITS
 from utils.errors import CorpusError, run_command
 from utils.mandarin.pinyin import Syllable, normalise_syllable
-
-SPLITS = ("train", "dev", "test")
 
 ARCHIVE = Archive(
     url="https://www.openslr.org/resources/18/data_thchs30.tgz",
@@ -29,7 +28,7 @@ ARCHIVE = Archive(
 )
 
 # Phones: the initials, with a dummy for each zero initial (aa ai4 = ai4, ii ian1 = yan1, uu uo3 = wo3,
-# vv ve4 = yue4), and finals whose i is split into ix (zhi chi shi ri), iy and iz (zi ci si).
+# vv ve4 = yue4), and finals whose i is written ix (in zhi chi shi ri), iy or iz (in zi ci si).
 _DUMMIES = {"aa", "ee", "ii", "oo", "uu", "vv"}
 _INITIALS = _DUMMIES | {*"bpmfdtnlgkhjqxrzcs", "zh", "ch", "sh"}
 _FINALS = {"ix": "i", "iy": "i", "iz": "i", "iu": "iou", "ui": "uei", "un": "uen"}
@@ -38,28 +37,28 @@ _POINTER = re.compile(rb"\s*(?:\.\./)*data/([\w-]+\.wav(?:\.trn)?)\s*")
 _POINTER_BYTES = 200
 
 
-def find_utterances(root: Path, workers: int) -> Iterator[Candidate]:
-    """All recordings and transcripts below ``root`` (``data_thchs30`` or the folder that holds it).
+def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidate]:
+    """Yield all recordings and transcripts in ``root`` (``data_thchs30`` or the folder that holds it).
 
     Raises:
-        CorpusError: the folders of the corpus are not there.
+        CorpusError: the corpus is not there.
     """
-    corpus = _corpus_folder(root)
-    listed: set[str] = set()
+    corpus = find_corpus_folder(root, "data_thchs30", ("data/*.wav*",), "thchs30", "THCHS-30")
+    in_splits: set[str] = set()
     for split in SPLITS:
-        names = _names(corpus / split)
-        listed.update(names)
+        names = _utterance_names(corpus / split)
+        in_splits.update(names)
         for name in sorted(names):
             yield _candidate(corpus, split, name)
-    for name in sorted(_names(corpus / "data") - listed):
+    for name in sorted(_utterance_names(corpus / "data") - in_splits):
         yield Candidate(name, "", corpus / "data" / f"{name}.wav")
 
 
 def syllables_of_phones(line: str) -> tuple[str, ...]:
-    """Join a line of THCHS-30 phones to syllables: ``l v4 sh ix4 ii iang2`` → ``lv4 shi4 yang2``.
+    """Join THCHS-30 phones to syllables: ``l v4 sh ix4 ii iang2`` → ``lv4 shi4 yang2``.
 
     Raises:
-        CorpusError: a phone or a combination is unknown.
+        CorpusError: a phone or a combination of phones is unknown.
     """
     syllables, initial = [], None
     for phone in line.split():
@@ -80,49 +79,34 @@ def syllables_of_phones(line: str) -> tuple[str, ...]:
     return tuple(syllables)
 
 
-def _corpus_folder(root: Path) -> Path:
-    for folder in (root, root / "data_thchs30"):
-        if (folder / "data").is_dir() and any((folder / split).is_dir() for split in SPLITS):
-            return folder
-    hint = f"python -m data.corpora.thchs30 download {root}"
-    raise CorpusError("no THCHS-30 here: data_thchs30/{data,train,dev,test} expected", where=root, hint=hint)
-
-
-def _names(folder: Path) -> set[str]:
-    """The utterances of a folder, by recording or by transcript: one of the two may be missing."""
+def _utterance_names(folder: Path) -> set[str]:
+    """The utterances of a folder; either the recording or the transcript may be missing."""
     files = [path.name for path in folder.glob("[!.]*.wav*")]
     return {name.split(".wav")[0] for name in files if name.endswith((".wav", ".wav.trn"))}
 
 
 def _candidate(corpus: Path, split: str, name: str) -> Candidate:
-    audio = _follow(corpus, split, f"{name}.wav")
-    found = {"id": name, "split": split, "audio": audio, "speaker": name.split("_")[0]}
-    transcript = _follow(corpus, split, f"{name}.wav.trn")
-    try:
-        lines = transcript.read_bytes().decode("utf-8-sig").strip().splitlines()
-    except FileNotFoundError:
-        return Candidate(**found, problem=Problem("transcript missing", str(transcript)))
-    except UnicodeDecodeError as error:
-        return Candidate(
-            **found, problem=Problem("transcript is not UTF-8", f"byte {error.start} of {transcript}")
-        )
+    recording = (name, split, _resolve(corpus, split, f"{name}.wav"), name.split("_")[0])
+    transcript = _resolve(corpus, split, f"{name}.wav.trn")
+    lines = read_transcript_file(transcript)
+    if isinstance(lines, Problem):
+        return Candidate(*recording, problem=lines)
     if len(lines) != 3:
-        return Candidate(
-            **found, problem=Problem("transcript has not 3 lines", f"{len(lines)} in {transcript}")
-        )
+        problem = Problem("transcript does not have 3 lines", f"{len(lines)} in {transcript}")
+        return Candidate(*recording, problem=problem)
     words, pinyin, phones = lines
-    found |= {"hanzi": clean_text(words), "pinyin": tuple(pinyin.split())}
+    text = (clean_text(words), tuple(pinyin.split()))
     try:
-        spoken = syllables_of_phones(phones)
+        spoken_pinyin = syllables_of_phones(phones)
     except CorpusError:
-        return Candidate(**found, note="phones not readable: no spoken reading")
-    if len(spoken) != len(found["pinyin"]):
-        return Candidate(**found, note="phones and pinyin differ in number: no spoken reading")
-    return Candidate(**found, spoken=spoken)
+        return Candidate(*recording, *text, note="phones not readable: no spoken reading")
+    if len(spoken_pinyin) != len(text[1]):
+        return Candidate(*recording, *text, note="phones and pinyin differ in number: no spoken reading")
+    return Candidate(*recording, *text, spoken_pinyin)
 
 
-def _follow(corpus: Path, split: str, name: str) -> Path:
-    """Where a file of a split really is: itself, where its text points to, or else in ``data``."""
+def _resolve(corpus: Path, split: str, name: str) -> Path:
+    """The location of a file of a split: the file itself, the path that it holds, or a file in ``data``."""
     path = corpus / split / name
     if not path.is_file():
         return corpus / "data" / name
@@ -131,17 +115,12 @@ def _follow(corpus: Path, split: str, name: str) -> Path:
     return path
 
 
-CORPUS = Corpus("thchs30", SPLITS, find_utterances)
-_ABOUT = "THCHS-30: 30 hours of read news, 60 speakers"
+CORPUS = Corpus("thchs30", "THCHS-30: 30 hours of read news, 60 speakers", find_utterances, SPLITS, ARCHIVE)
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.thchs30``."""
-    return corpus_command(CORPUS, ARCHIVE, _parser().parse_args(argv))
-
-
-def _parser() -> argparse.ArgumentParser:
-    return corpus_parser(CORPUS, ARCHIVE, _ABOUT)
+    return run_corpus_command(CORPUS, argv)
 
 
 if __name__ == "__main__":

@@ -1,46 +1,33 @@
-"""Embedded words in, a corpus of spoken Mandarin commands out: a folder for each word, in many voices.
+"""Sixteen built-in words → a corpus of spoken Mandarin commands: a folder for each word, in many voices.
 
 A synthesiser says sixteen commands, some of them easily confused, and other words that begin or end like
-them (``_unknown_``); noise without words lies in ``_background_noise_``. Voices of dev and test are in no
-other split: ``validation_list.txt`` and ``testing_list.txt`` name their clips, ``manifest.tsv`` says who
-says what. The same settings give the same bytes; an interrupted run goes on where it was.
+them (``_unknown_``); ``_background_noise_`` holds noise without words. The voices of dev and test are in no
+other split: ``validation_list.txt`` and ``testing_list.txt`` list their clips, ``manifest.tsv`` has their
+words and speakers. The same settings give the same bytes; an interrupted run continues.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from data.features.waveform_effects import add_room, coloured_noise, generated_room
 from data.keywords.clips import UNKNOWN
-from data.keywords.folders import DEV_LIST, NOISE_FOLDER, SPLITS, TEST_LIST
-from data.manifest import Utterance, write_manifest
-from data.synthesis.acoustics import hum
-from data.synthesis.card import read_card
-from data.synthesis.clips import (
-    SpokenClip,
-    Unspoken,
-    Voice,
-    background_babble,
-    make_clips,
-    voices_of_splits,
-)
+from data.manifest import SPLITS, Utterance, write_manifest
+from data.synthesis.clips import SpokenClip, make_splits, write_background_noise
+from data.synthesis.corpus_card import CorpusCard
 from data.synthesis.reading import make_sentence, spoken_input
-from data.synthesis.synthesiser import COMMAND, Synthesiser, check_installed
-from utils.audio.reading import SAMPLE_RATE, write_wav
-from utils.cli import not_negative, positive
+from data.synthesis.synthesiser import COMMAND, Unspoken
+from data.synthesis.voices import Voice, deal_all_voices
+from utils.cli import add_workers, not_negative, positive
 from utils.config import at_least
 from utils.errors import run_command
-from utils.files import write_json, write_text
 
 RECIPE = 1  # raise it when the sound of a corpus with the same settings changes
 
@@ -49,7 +36,7 @@ _COMMANDS = """
     上一首 下一首 大声 小声 左转 右转 确认 取消
 """
 COMMANDS = tuple(_COMMANDS.split())
-# Words that are no commands: most begin or end like one, or have its sounds in other tones.
+# Words that are not commands: most begin or end like one, or have its syllables in other tones.
 _OTHERS = """
     打卡 打包 打扫 大会 大概 大学 大雪 大厅 大胜 关门 关心 关系 管理 惯例 开门
     开车 开会 开心 开水 凯旋 楷体 台灯 电灯 看灯 等等 开除 可是 凑齐 停车 听说
@@ -60,19 +47,17 @@ _OTHERS = """
 """
 OTHERS = tuple(_OTHERS.split())
 
-_NOISE_SECONDS = 60
-_NOISE_KEY, _OTHERS_KEY = 11, 12  # purposes of random generators
-_NOISE_RMS = 0.05
+_OTHERS_KEY = 12  # purpose of a random generator
 
 
 @dataclass(frozen=True)
 class CommandSettings:
-    """All that the bytes of the corpus depend on, beside the words and this code.
+    """Everything that determines the bytes of the corpus, beside the words and this code.
 
     Attributes:
-        voices: of train, dev and test together.
-        takes: clips of each command in each voice.
-        others: other words that each voice says.
+        voices: number of voices of train, dev and test together.
+        takes: number of clips of each command in each voice.
+        others: number of other words that each voice says.
         seed: of voices, prosody and acoustics.
     """
 
@@ -89,51 +74,43 @@ SMALL = CommandSettings(voices=24, takes=1, others=8)
 
 
 def plan_clips(settings: CommandSettings) -> dict[str, list[SpokenClip]]:
-    """The clips of each split: every command in every voice, and some of the other words."""
-    plan = {}
-    for split, voices in voices_of_splits(settings.voices, settings.seed).items():
-        plan[split] = [clip for voice in voices for clip in _clips_of(voice, settings)]
-    return plan
+    """Plan the clips of each split: every command in every voice, and some of the other words."""
+    return {
+        split: [clip for voice in voices for clip in _plan_voice(voice, settings)]
+        for split, voices in deal_all_voices(settings.voices, settings.seed).items()
+    }
 
 
 def generate(
     root: str | Path, settings: CommandSettings, workers: int = 2, command: Sequence[str] = COMMAND
-) -> list[Unspoken]:
-    """Make the corpus below ``root``, or what is missing of it; a complete one is left as it is.
+) -> list[Unspoken[SpokenClip]]:
+    """Generate the corpus in ``root``, or what is missing of it; a complete one is left unchanged.
 
     Returns:
-        What couldn't be said, also in ``unspoken.tsv``; [] for a corpus that was complete already.
+        The clips that could not be spoken, also in ``unspoken.tsv``; [] for a corpus that was complete.
 
     Raises:
         CorpusError: ``root`` holds something else, too few voices, or the synthesiser fails.
     """
     root = Path(root)
-    identity = _identity(settings)
-    card = root / "corpus.json"
-    if read_card(card, identity)["complete"]:
+    identity = {"corpus": "spoken commands", "settings": asdict(settings)}
+    card = CorpusCard(root, identity, [RECIPE, asdict(settings), COMMANDS, OTHERS])
+    if card.is_complete():
         return []
-    if tuple(command) == COMMAND:
-        check_installed()
+    card.start(command)
     plan = plan_clips(settings)
-    write_json(card, identity | {"complete": False})
-    made: dict[str, list[SpokenClip]] = {}
-    unspoken: list[Unspoken] = []
-    for split in SPLITS:
-        made[split], failed = make_clips(plan[split], root, settings.seed, workers, command)
-        unspoken += failed
-    with Synthesiser(command) as synthesiser:
-        write_noises(root / NOISE_FOLDER, plan["train"], settings.seed, synthesiser)
-    for split, name in (("dev", DEV_LIST), ("test", TEST_LIST)):
-        write_text(root / name, "".join(f"{clip.path}\n" for clip in made[split]))
-    write_manifest(root / "manifest.tsv", [_utterance(root, c) for split in SPLITS for c in made[split]])
-    lines = [f"{failure.clip.path}\t{failure.reason}\n" for failure in unspoken]
-    write_text(root / "unspoken.tsv", "".join(["clip\treason\n", *lines]))
-    write_json(card, identity | {"complete": True, "clips": {split: len(made[split]) for split in SPLITS}})
+    groups = {split: [clips] for split, clips in plan.items()}
+    made, unspoken = make_splits(groups, root, settings.seed, workers, command)
+    others = [clip for clip in plan["train"] if clip.label == UNKNOWN]
+    write_background_noise(root, others or plan["train"], settings.seed, command)
+    utterances = [_utterance(root, clip) for split in SPLITS for clip in made[split]]
+    write_manifest(root / "manifest.tsv", utterances)
+    card.finish(clips={split: len(made[split]) for split in SPLITS})
     return unspoken
 
 
-def _clips_of(voice: Voice, settings: CommandSettings) -> list[SpokenClip]:
-    """All that one voice says."""
+def _plan_voice(voice: Voice, settings: CommandSettings) -> list[SpokenClip]:
+    """Plan all clips of one voice."""
     rng = np.random.default_rng([settings.seed, _OTHERS_KEY, *voice.name.encode()])
     picked = rng.permutation(len(OTHERS))[: settings.others]
     commands = [
@@ -143,8 +120,8 @@ def _clips_of(voice: Voice, settings: CommandSettings) -> list[SpokenClip]:
 
 
 def _spoken(word: str) -> tuple[str, ...]:
-    """What the synthesiser is told; of the tones that change in speech, it knows one rule itself."""
-    return tuple(spoken_input(make_sentence([word])))
+    """The syllables for the synthesiser."""
+    return spoken_input(make_sentence([word]))
 
 
 def _utterance(root: Path, clip: SpokenClip) -> Utterance:
@@ -159,47 +136,6 @@ def _utterance(root: Path, clip: SpokenClip) -> Utterance:
     )
 
 
-def write_noises(folder: Path, cast: Sequence[SpokenClip], seed: int, synthesiser: Synthesiser) -> None:
-    """A minute each of hiss, rumble, mains hum, steps in a room, and voices.
-
-    Args:
-        folder: gets a WAV of each.
-        cast: clips whose words the voices say; of these only ``_unknown_`` ones, if there are any.
-        seed: of all chance.
-        synthesiser: who speaks.
-    """
-    length = _NOISE_SECONDS * SAMPLE_RATE
-    rng = np.random.default_rng([seed, _NOISE_KEY])
-    others = [clip for clip in cast if clip.label == UNKNOWN] or list(cast)
-    noises = {
-        "white": coloured_noise(length, 0.0, rng),
-        "pink": coloured_noise(length, 1.0, rng),
-        "brown": coloured_noise(length, 2.0, rng),
-        "hum": hum(length, rng, SAMPLE_RATE),
-        "steps": _steps(length, rng),
-        "babble": background_babble(others, synthesiser, voices=8)(rng, length),
-    }
-    for name, samples in noises.items():
-        level = _NOISE_RMS / np.sqrt(np.mean(np.square(samples)))
-        write_wav(folder / f"{name}.wav", samples * np.float32(level))
-
-
-def _steps(length: int, rng: np.random.Generator) -> np.ndarray:
-    """Knocks about twice a second in a room, over a little noise: (length,) float32."""
-    samples = np.zeros(length, np.float32)
-    places = rng.integers(0, length, 2 * _NOISE_SECONDS)
-    samples[places] = rng.uniform(0.3, 1.0, len(places))
-    wet = add_room(samples, generated_room(0.4, -6.0, rng, SAMPLE_RATE))
-    return wet + np.float32(0.2 * np.sqrt(np.mean(np.square(wet)))) * coloured_noise(length, 1.0, rng)
-
-
-def _identity(settings: CommandSettings) -> dict:
-    """The settings, and a hash of them and the words."""
-    parts = json.dumps([RECIPE, asdict(settings), COMMANDS, OTHERS], sort_keys=True, ensure_ascii=False)
-    digest = hashlib.sha256(parts.encode()).hexdigest()[:16]
-    return {"corpus": "spoken commands", "settings": asdict(settings), "hash": digest}
-
-
 _EXAMPLES = """examples:
   python -m data.synthesis.spoken_commands --output datasets/commands
   python -m data.synthesis.spoken_commands --output /tmp/commands --small
@@ -211,9 +147,9 @@ _EXAMPLES = """examples:
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.synthesis.spoken_commands``."""
     options = _parser().parse_args(argv)
-    usual = SMALL if options.small else CommandSettings()
-    given = {name: getattr(options, name) for name in asdict(usual) if getattr(options, name) is not None}
-    settings = CommandSettings(**{**asdict(usual), **given})
+    defaults = SMALL if options.small else CommandSettings()
+    given = {name: getattr(options, name) for name in asdict(defaults) if getattr(options, name) is not None}
+    settings = replace(defaults, **given)
     root, start = Path(options.output), time.monotonic()
     unspoken = generate(root, settings, options.workers)
     clips = json.loads((root / "corpus.json").read_text(encoding="utf-8"))["clips"]
@@ -225,7 +161,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    usual = CommandSettings()
+    defaults = CommandSettings()
     parser = argparse.ArgumentParser(
         "python -m data.synthesis.spoken_commands",
         description="Spoken Mandarin commands in many voices, for keyword spotting.",
@@ -233,21 +169,20 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
     )
     parser.add_argument("--output", required=True, help="folder of the corpus: new, unfinished or complete")
-    parser.add_argument("--voices", type=positive, help=f"of all splits together (default: {usual.voices})")
-    parser.add_argument("--takes", type=positive, help=f"clips of a word and voice (default: {usual.takes})")
+    parser.add_argument("--voices", type=positive, help=f"in all splits (default: {defaults.voices})")
     parser.add_argument(
-        "--others", type=not_negative, help=f"other words that each voice says (default: {usual.others})"
+        "--takes", type=positive, help=f"clips per word and voice (default: {defaults.takes})"
     )
-    parser.add_argument("--seed", type=not_negative, help=f"default: {usual.seed}")
+    parser.add_argument(
+        "--others", type=not_negative, help=f"other words that each voice says (default: {defaults.others})"
+    )
+    parser.add_argument("--seed", type=not_negative, help=f"default: {defaults.seed}")
     parser.add_argument(
         "--small",
         action="store_true",
         help=f"{SMALL.voices} voices, {SMALL.takes} take, {SMALL.others} other words, where not given",
     )
-    workers = os.cpu_count() or 1
-    parser.add_argument(
-        "--workers", type=positive, default=workers, help="default: %(default)s, the CPU's cores"
-    )
+    add_workers(parser)
     return parser
 
 

@@ -1,6 +1,6 @@
-"""Syllables in, speech out: child processes that speak, one a worker, each started again when it dies.
+"""Syllables in, speech out, by child processes: one for each worker, restarted when it dies.
 
-The child is ``espeak.py``; the pipe between is described there. This process never loads espeak-ng.
+The child is ``espeak.py``, which describes the messages on the pipe. This process never loads espeak-ng.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
+from tqdm import tqdm
 
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import tone_of, without_tone
 
-SAMPLE_RATE = 22050  # Hz, what the child speaks at
-REPLY_SECONDS = 20.0  # the child gives a hung fork up after half of this; later than that it hangs itself
+SAMPLE_RATE = 22050  # Hz, of the child's speech
+REPLY_SECONDS = 20.0  # the child kills a hung fork after half of this; then it hangs itself
 COMMAND = (sys.executable, "-m", "data.synthesis.espeak")
 
 _PIPE_BYTES = 1 << 20
+_MAX_FAILURES = 20  # few pairs of voice and text fail; if many do, the synthesiser does not work
 _ROOT = Path(__file__).parents[2]
 # Spelled out as English letters by espeak-ng 1.52 when written in pinyin (see espeak.py).
 _PHONEMES = {"xiong": "S;'iong", "qiong": "tS;h'iong", "jiong": "tS;'iong"}
@@ -40,20 +42,27 @@ R = TypeVar("R")
 
 
 class SynthesiserError(CorpusError):
-    """The synthesiser died of, hung on or refused this pair of voice and text. Another pair may do."""
+    """The synthesiser crashed, hung or refused this pair of voice and text. Another pair may work."""
+
+
+class Unspoken(NamedTuple, Generic[T]):
+    """An utterance or clip that the synthesiser could not say, and the reason."""
+
+    item: T
+    reason: str
 
 
 @dataclass(frozen=True)
 class Speech:
-    """What to say and how; the field names are those of the request on the pipe.
+    """A request for speech; the field names are those on the pipe.
 
     Attributes:
         voice: a variant, ``"f3"``; empty for the plain voice.
         text: in the synthesiser's notation (``to_text``).
-        speed: words a minute, 80 to 450; usual 175.
-        pitch: 0 to 100; usual 50.
-        range: of the pitch, 0 (monotonous) to 100; usual 50.
-        definition: lines of a variant file: a voice of our own, which ``voice`` then only names.
+        speed: words a minute, 80 to 450; usually 175.
+        pitch: 0 to 100; usually 50.
+        range: of the pitch, 0 (monotonous) to 100; usually 50.
+        definition: lines of a variant file that define the voice; ``voice`` is then only its name.
     """
 
     voice: str
@@ -65,7 +74,7 @@ class Speech:
 
 
 def to_text(syllables: Sequence[str], pauses: Sequence[int] = ()) -> str:
-    """Write canonical syllables for the synthesiser, a comma after each number of syllables in ``pauses``."""
+    """Write canonical syllables for the synthesiser, with a comma after those numbered in ``pauses``."""
     words = []
     for number, syllable in enumerate(syllables, 1):
         name = without_tone(syllable)
@@ -75,19 +84,19 @@ def to_text(syllables: Sequence[str], pauses: Sequence[int] = ()) -> str:
 
 
 class Synthesiser:
-    """A child process that speaks. It starts at the first word, and again after it died.
+    """A child process that speaks. It is started by the first request, and restarted after it died.
 
     Args:
-        command: the program; it keeps to the protocol of ``espeak.py``, and gets an empty folder for files of
-            its own as its last argument.
-        reply_seconds: a child that hasn't answered by then is killed.
+        command: the program; it follows the protocol of ``espeak.py``, and its last argument is an empty
+            folder for its own files.
+        reply_seconds: a child that has not answered by then is killed.
     """
 
     def __init__(self, command: Sequence[str] = COMMAND, reply_seconds: float = REPLY_SECONDS):
         self.command, self.reply_seconds = tuple(command), reply_seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._files: tempfile.TemporaryDirectory | None = None  # of the process
-        self._unread = b""  # what the child has sent beyond the message asked for
+        self._unread = b""  # bytes received after the last message
 
     def __enter__(self) -> Synthesiser:
         return self
@@ -101,17 +110,17 @@ class Synthesiser:
         Raises:
             SynthesiserError: the child died, hung, refused, or was silent. The next call starts a new one.
         """
-        header, process = self._ask(asdict(speech), speech)
+        header, process = self._request(asdict(speech), speech)
         size = 2 * header["samples"]
         data = self._receive(process, lambda data: size if len(data) >= size else 0, speech) if size else b""
         samples = np.frombuffer(data, np.int16)
         if not samples.any():
-            raise self._error("nothing was said", speech)
+            raise self._error("the synthesiser was silent", speech)
         return samples
 
     def trace(self, speech: Speech) -> list[list[str]]:
-        """The phonemes that ``say`` says: a list for each stretch between pauses, a mnemonic a syllable."""
-        return self._ask(asdict(speech) | {"trace": True}, speech)[0]["phonemes"]
+        """Return the phonemes of ``say``: a list for each part between pauses, one mnemonic per syllable."""
+        return self._request(asdict(speech) | {"trace": True}, speech)[0]["phonemes"]
 
     def close(self) -> None:
         """End the child, if there is one."""
@@ -121,13 +130,13 @@ class Synthesiser:
             process.communicate()
             self._files.cleanup()
 
-    def _ask(self, request: dict, speech: Speech) -> tuple[dict, subprocess.Popen[bytes]]:
-        process = self._started()
+    def _request(self, request: dict, speech: Speech) -> tuple[dict, subprocess.Popen[bytes]]:
+        process = self._start()
         try:
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
         except BrokenPipeError:
-            raise self._lost("the synthesiser died", speech) from None
+            raise self._end("the synthesiser died", speech) from None
         header = json.loads(self._receive(process, lambda data: data.find(b"\n") + 1, speech))
         if "error" in header:
             raise self._error(header["error"], speech)
@@ -136,19 +145,19 @@ class Synthesiser:
     def _receive(
         self, process: subprocess.Popen[bytes], complete: Callable[[bytes], int], speech: Speech
     ) -> bytes:
-        """Read until ``complete`` tells the length of the first message in what came; keep the rest."""
+        """Read until ``complete`` returns the length of the first message; keep the bytes after it."""
         pipe, deadline = process.stdout.fileno(), time.monotonic() + self.reply_seconds
         while not (length := complete(self._unread)):
             if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise self._lost("the synthesiser hung", speech)
+                raise self._end("the synthesiser hung", speech)
             data = os.read(pipe, _PIPE_BYTES)
             if not data:
-                raise self._lost("the synthesiser died", speech)
+                raise self._end("the synthesiser died", speech)
             self._unread += data
         message, self._unread = self._unread[:length], self._unread[length:]
         return message
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._files = tempfile.TemporaryDirectory(prefix="espeak-ng-data-")
             self._process = subprocess.Popen(
@@ -160,7 +169,7 @@ class Synthesiser:
             )
         return self._process
 
-    def _lost(self, what: str, speech: Speech) -> SynthesiserError:
+    def _end(self, what: str, speech: Speech) -> SynthesiserError:
         self.close()
         return self._error(what, speech)
 
@@ -175,12 +184,51 @@ def check_installed() -> None:
         raise CorpusError("the speech synthesiser (espeakng-loader) is not installed", hint=hint)
 
 
+def speak_all(
+    work: Callable[[T, Synthesiser], R], items: Sequence[T], workers: int, command: Sequence[str], where: Path
+) -> tuple[list[R], list[Unspoken[T]]]:
+    """Call ``work(item, synthesiser)`` for every item, in parallel and with a progress bar.
+
+    Args:
+        work: makes what is wanted of an item; raises :class:`SynthesiserError` if it can't be spoken.
+        items: utterances or clips.
+        workers: number of synthesisers.
+        command: the synthesiser.
+        where: folder of the results, for messages.
+
+    Returns:
+        The results in no fixed order, and the items that could not be spoken.
+
+    Raises:
+        CorpusError: more than 20 items and more than a quarter could not be spoken.
+    """
+
+    def attempt(item: T, synthesiser: Synthesiser) -> R | Unspoken[T]:
+        try:
+            return work(item, synthesiser)
+        except SynthesiserError as error:
+            return Unspoken(item, error.what)
+
+    results: list[R] = []
+    unspoken: list[Unspoken[T]] = []
+    progress = tqdm(in_parallel(attempt, items, workers, command), "speaking", len(items), disable=None)
+    for done, result in enumerate(progress, start=1):
+        if not isinstance(result, Unspoken):
+            results.append(result)
+            continue
+        unspoken.append(result)
+        if len(unspoken) > max(_MAX_FAILURES, done // 4):
+            what = f"the synthesiser fails: {result.reason}"
+            raise CorpusError(what, where=where, hint="see requirements/demo.txt")
+    return results, unspoken
+
+
 def in_parallel(
     work: Callable[[T, Synthesiser], R], items: Iterable[T], workers: int, command: Sequence[str] = COMMAND
 ) -> Iterator[R]:
     """Call ``work(item, synthesiser)`` for every item, in ``workers`` threads with a child process each.
 
-    Results come as they are ready, in no fixed order. An exception that ``work`` raises ends the whole.
+    Results are yielded as they are ready, in no fixed order. An exception of ``work`` ends the iteration.
     """
     own = threading.local()
     children: list[Synthesiser] = []

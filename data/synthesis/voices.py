@@ -1,24 +1,67 @@
-"""A number in, a made-up voice out: a variant file of espeak-ng whose every part is drawn by chance.
+"""A number of voices and a seed → speakers: variants of espeak-ng, own and generated, divided into splits.
 
-The synthesiser has some 90 usable voices of its own, and a model that heard 60 of them errs four times as
-often on the odd ones among the others as on the plain, most of all on those that speak fast and high. Made
-voices fill the space between and around them: other heads, throats, registers and speeds, and the buzzing and
-echoing of the odd ones. The ranges below are those of
-the variants that come with espeak-ng 1.52, without the values that take a voice its tones.
+No voice is in two splits, and neither are voices that are alike. The synthesiser has about 90 usable voices
+of its own. A model trained on 60 of them makes four times as many errors on the unusual ones among the
+others, mostly on high and fast voices. Generated voices fill the space between and around them: other heads,
+throats, registers and speeds, and the roughness and echo of the unusual ones. Their ranges are those of the
+variants of espeak-ng 1.52, without the values that destroy the tones.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from data.manifest import SPLITS
+from utils.errors import CorpusError
+
+# Variants of espeak-ng's Mandarin voice (_ for a blank) by pitch; those joined by + are alike and stay in one
+# split. The position of a variant in the list is the speaker's number. Of the 104 variants of espeak-ng 1.52
+# these are left out, after measuring 46 syllables of each:
+# - no voiced sound, so no tones: whisper, whisperf, caleb;
+# - a pitch that hardly moves, or moves the wrong way: Alex, AnxiousAndy, aunty, robosoft6, robosoft8;
+# - more than a quarter of the syllables are closer to another syllable of the mean voice than to the same
+#   one: Alicia, Annie, Demonic, Lee, ian, kaukovalta, norbert, shelby, zac;
+# - crashes occasionally: rob (and Demonic);
+# The variants in _ALIKE are nearly the same as the one before the colon and add little: they are used only
+# if more voices are requested than there are distinct ones, and only in the train split.
+_LOW = """
+    Andy Denis Diogo Gene Jacky Marco Mario Michael Mike Mr_serious Nguyen
+    Reed+adam+benjamin+edward+klatt+klatt3+klatt4 RicishayMax+RicishayMax2+RicishayMax3 Storm Tweaky
+    UniRobot announcer antonio boris croak david ed fast+john+m6 grandpa gustave iven+iven2+iven4 m1
+    m2 m3 m4 m5 m7 m8 marcelo max mike2 pablo paul pedro quincy robert
+    robosoft+robosoft2+robosoft4+robosoft7 sandro travis victor
+"""
+_HIGH = """
+    Andrea anika+anikaRobot belinda f1 f2+f5 f3 f4 grandma linda steph
+"""
+_REGISTERS = tuple(
+    tuple(tuple(name.replace("_", " ") for name in family.split("+")) for family in names.split())
+    for names in (_LOW, _HIGH)
+)
+_ALIKE = {
+    "Diogo": ("Henrique", "Hugo", "michel", "miguel"),
+    "adam": ("Gene2", "klatt2", "klatt5", "klatt6"),
+    "benjamin": ("edward2",),
+    "iven": ("iven3",),
+    "robosoft": ("robosoft3", "robosoft5"),
+    "steph": ("steph2", "steph3"),
+}
+DISTINCT_VOICES = tuple(voice for families in _REGISTERS for family in families for voice in family)
+VOICES = DISTINCT_VOICES + tuple(voice for voices in _ALIKE.values() for voice in voices)
+
+_DEV_FRACTION, _TEST_FRACTION = 1 / 12, 1 / 6  # of the voices
+_GENERATED_KEY, _DEAL_KEY = 5, 6  # purposes of random generators
+
 _BASE_HZ = (60.0, 260.0)  # of the pitch
-_MOVES = (1.25, 1.65)  # highest pitch over lowest: tones need room
-_HEAD = (0.86, 1.2)  # all formants together, against the plain voice
-_KLATT_MODELS = 6  # the synthesiser's other ways to make a voiced sound
-_HASTY_MS = (10.0, 150.0)  # syllables of those: they say up to six a second where the usual voices say four
-_HASTY, _KLATT, _ROUGH, _ECHO, _BREATHY, _FILTERED = 0.5, 0.3, 0.35, 0.3, 0.15, 0.5  # how often
+_PITCH_RATIO = (1.25, 1.65)  # highest pitch over lowest: tones need a wide range
+_HEAD = (0.86, 1.2)  # factor of all formants, against the plain voice
+_KLATT_MODELS = 6  # the synthesiser's alternative models of voiced sound
+_FAST_MS = (10.0, 150.0)  # syllable lengths of fast voices: up to six syllables a second instead of four
+_FAST, _KLATT, _ROUGH, _ECHO, _BREATHY, _FILTERED = 0.5, 0.3, 0.35, 0.3, 0.15, 0.5  # probabilities
 _FORMANTS = (
-    # Frequency beside the head's, height, width; formant 0 is the hum below the first.
+    # Ranges of relative frequency, height and width; formant 0 is the hum below the first formant.
     ((0.85, 1.15), (80, 200), (80, 140)),
     ((0.88, 1.14), (60, 150), (75, 165)),
     ((0.88, 1.14), (55, 130), (70, 165)),
@@ -31,20 +74,93 @@ _FORMANTS = (
 )
 
 
-def made_voice(rng: np.random.Generator) -> str:
-    """Lines of a variant file; equal generators give equal voices."""
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """A speaker.
+
+    Attributes:
+        name: a short name, the beginning of file names: ``S012``, or ``M003`` if it is generated.
+        variant: the synthesiser's name of the voice.
+        definition: lines of a variant file if it is generated; ``variant`` is then only a name.
+    """
+
+    name: str
+    variant: str
+    definition: str = ""
+
+
+def generate_voices(count: int, seed: int) -> list[Voice]:
+    """Generate ``count`` voices; more of them begin with the same ones."""
+    definitions = (random_definition(np.random.default_rng([seed, _GENERATED_KEY, i])) for i in range(count))
+    return [
+        Voice(f"M{number:03d}", f"made {number}", definition)
+        for number, definition in enumerate(definitions, start=1)
+    ]
+
+
+def deal_voices(count: int, rng: np.random.Generator) -> dict[str, list[Voice]]:
+    """Deal ``count`` of ``VOICES`` to train, dev and test; voices that are alike go to one split.
+
+    Args:
+        count: 3 (one for each split) to all; near-duplicates are used last, and only in train.
+        rng: the source of randomness.
+    """
+    families = _shuffled_families(rng)
+    dev = max(1, round(count * _DEV_FRACTION))
+    test = max(1, round(count * _TEST_FRACTION))
+    dealt: dict[str, list[Voice]] = {"dev": [], "test": [], "train": []}
+    for split, size in (("dev", dev), ("test", test), ("train", count - dev - test)):
+        while families and len(dealt[split]) < size:
+            family = families.pop()
+            if split == "train" and count > len(DISTINCT_VOICES):
+                family += tuple(variant for name in family for variant in _ALIKE.get(name, ()))
+            # The rest of a family is not used at all.
+            chosen = family[: size - len(dealt[split])]
+            dealt[split] += [Voice(f"S{VOICES.index(name) + 1:03d}", name) for name in chosen]
+    return dealt
+
+
+def deal_all_voices(count: int, seed: int) -> dict[str, list[Voice]]:
+    """Deal ``count`` voices to train, dev and test: the synthesiser's own, the rest generated.
+
+    At most half of them are its own, which differ less from each other than people do.
+
+    Raises:
+        CorpusError: too few voices for three splits.
+    """
+    if count < 6:
+        raise CorpusError(f"{count} voices", hint="at least 6: two for each split")
+    rng = np.random.default_rng([seed, _DEAL_KEY])
+    own = deal_voices(min(len(DISTINCT_VOICES), count // 2), rng)
+    generated = generate_voices(count - sum(map(len, own.values())), seed)
+    dev, test = (max(1, round(len(generated) * part)) for part in (_DEV_FRACTION, _TEST_FRACTION))
+    parts = {"dev": generated[:dev], "test": generated[dev : dev + test], "train": generated[dev + test :]}
+    return {split: own[split] + parts[split] for split in SPLITS}
+
+
+def _shuffled_families(rng: np.random.Generator) -> list[tuple[str, ...]]:
+    """Shuffle the families, the high voices evenly among the low ones: each split has some of both."""
+    positions: list[tuple[float, tuple[str, ...]]] = []
+    for families in _REGISTERS:
+        order = rng.permutation(len(families))
+        positions += [((rank + 0.5) / len(order), families[i]) for rank, i in enumerate(order)]
+    return [family for _, family in sorted(positions)]
+
+
+def random_definition(rng: np.random.Generator) -> str:
+    """Draw the lines of a variant file; equal generators give equal definitions."""
     base = np.exp(rng.uniform(*np.log(_BASE_HZ)))
-    # High voices come from small heads, mostly.
+    # High voices mostly come from small heads.
     head = float(np.clip((base / 120.0) ** 0.15 * rng.uniform(0.9, 1.12), *_HEAD))
-    lines = ["language variant", f"pitch {base:.0f} {base * rng.uniform(*_MOVES):.0f}"]
-    if rng.random() < _HASTY:
-        length = rng.uniform(*_HASTY_MS)
+    lines = ["language variant", f"pitch {base:.0f} {base * rng.uniform(*_PITCH_RATIO):.0f}"]
+    if rng.random() < _FAST:
+        length = rng.uniform(*_FAST_MS)
         lines.append(f"stressLength {' '.join(f'{length * rng.uniform(0.9, 1.1):.0f}' for _ in range(8))}")
     if rng.random() < _KLATT:
         lines.append(f"klatt {rng.integers(1, _KLATT_MODELS + 1)}")
     for number, (frequency, height, width) in enumerate(_FORMANTS):
-        at = 100 * rng.uniform(*frequency) * (head if number else 1.0)
-        lines.append(f"formant {number} {at:.0f} {rng.uniform(*height):.0f} {rng.uniform(*width):.0f}")
+        percent = 100 * rng.uniform(*frequency) * (head if number else 1.0)
+        lines.append(f"formant {number} {percent:.0f} {rng.uniform(*height):.0f} {rng.uniform(*width):.0f}")
     lines.append(f"flutter {rng.integers(0, 8)}")
     lines.append(f"voicing {rng.uniform(30, 150):.0f}")
     lines.append(f"consonants {rng.uniform(50, 150):.0f} {rng.uniform(40, 150):.0f}")
@@ -60,6 +176,6 @@ def made_voice(rng: np.random.Generator) -> str:
 
 
 def _filter(rng: np.random.Generator) -> str:
-    """Frequency and amplitude (0 to 255) of some points, ascending; straight between them."""
+    """Draw frequencies, ascending, and amplitudes (0 to 255) of a piecewise linear filter."""
     frequencies = np.sort(rng.uniform(100, 3_500, rng.integers(2, 6)))
     return " ".join(f"{frequency:.0f} {rng.uniform(30, 255):.0f}" for frequency in frequencies)

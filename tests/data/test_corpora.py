@@ -10,7 +10,7 @@ from analysis.inputs.normalisation import DEFAULT_RULES, hanzi_tokens, normalise
 from data.corpora import aishell1, manifest_lists, thchs30
 from data.corpora.thchs30 import syllables_of_phones
 from data.corpora.tools.preparation import clean_text
-from data.corpora.tools.transcripts import candidate_of
+from data.corpora.tools.transcripts import make_candidate
 from data.manifest import read_manifest
 from preflight.listings import find_manifests, read_listing
 from tests.support.archives import tar_bytes
@@ -165,14 +165,14 @@ DAMAGE = {
     "B1_2": ((TEXT, b"not a recording but text"), "not readable as audio"),
     "B1_3": ((TEXT, b""), "no such audio file"),
     "B1_4": ((None,), "transcript missing"),
-    "B1_5": ((f"{WORDS}\n{PINYIN}\n",), "transcript has not 3 lines"),
+    "B1_5": ((f"{WORDS}\n{PINYIN}\n",), "transcript does not have 3 lines"),
     "B1_6": ((f"{WORDS}\n{PINYIN} a5\n{PHONES}\n",), "syllables and hanzi differ in number"),
     "B1_7": ((TEXT.replace("yang2", "yamg2", 1),), "unknown syllable"),
     "B1_8": ((TEXT, wav(rate=8000)), "sample rate too low"),
     "B1_9": ((TEXT.encode("gb18030"),), "transcript is not UTF-8"),
     "B1_10": ((TEXT.replace("阳春", "Ｙ春", 1),), "characters that are not hanzi"),
     "B1_11": ((TEXT, wav(seconds=0)), "the audio file holds no samples"),
-    "B1_12": ((f" \n{PINYIN}\n{PHONES}\n",), "transcript has not 3 lines"),
+    "B1_12": ((f" \n{PINYIN}\n{PHONES}\n",), "transcript does not have 3 lines"),
     "B1_13": ((f"，\n{PINYIN}\n{PHONES}\n",), "empty transcript"),
 }
 
@@ -189,7 +189,7 @@ def test_thchs30_damage_is_told_and_counted(small_thchs30, tmp_path, capsys):
     assert thchs30.main(["prepare", str(small_thchs30), "--output", str(output)]) == 0
     reasons = rejected(output)
     expected = {name: ("train", reason) for name, (_, reason) in DAMAGE.items()}
-    expected |= {"A11_0": ("train", "id comes twice"), "E1_1": ("", "in no split")}
+    expected |= {"A11_0": ("train", "duplicate id"), "E1_1": ("", "in no split")}
     assert {name: row[:2] for name, row in reasons.items()} == expected
     assert reasons["B1_7"][2] == "yamg2" and reasons["B1_10"][2] == "Y"
     assert reasons["B1_6"][2] == "31 syllables, 30 hanzi"
@@ -197,7 +197,7 @@ def test_thchs30_damage_is_told_and_counted(small_thchs30, tmp_path, capsys):
     assert read_manifest(output / "train.tsv")[2].seconds == pytest.approx(0.1)
     summary = json.loads((output / "summary.json").read_text(encoding="utf-8"))
     assert sum(summary["rejected"].values()) == len(DAMAGE) + 2
-    assert summary["rejected"]["transcript has not 3 lines"] == 2
+    assert summary["rejected"]["transcript does not have 3 lines"] == 2
     assert sum(summary["notes"].values()) == 2 and len(summary["notes"]) == 2
     assert "syllables and hanzi differ in number" in capsys.readouterr().out
 
@@ -309,7 +309,7 @@ def test_aishell_damaged_transcript(small_aishell, tmp_path):
     }
     assert reasons == {
         "W0000": "transcript is not UTF-8",
-        "W0001": "transcript comes twice",
+        "W0001": "duplicate transcript",
         "W0002": "empty transcript",
         "W0003": "transcript missing",
         "W0009": "no such audio file",
@@ -373,12 +373,12 @@ def test_lists_of_another_kind_beside_the_splits_are_skipped_and_named(tmp_path,
 @pytest.mark.parametrize("dot", ["·", "•", "‧", "・", "･", "\u0387"])
 def test_dots_in_names_are_read_over_and_scored_alike(dot, tmp_path):
     name = f"阿尔伯特{dot}爱因斯坦"
-    candidate = candidate_of("a", "train", tmp_path, "", name)
+    candidate = make_candidate("a", "train", tmp_path, "", name)
     assert candidate.problem is None and candidate.hanzi == "阿尔伯特爱因斯坦" == clean_text(name)
     assert len(candidate.pinyin) == 8
     assert hanzi_tokens(normalise(name, DEFAULT_RULES)) == tuple("阿尔伯特爱因斯坦")
     # The parts of a name are read on their own: 银行 is no word across the dot.
-    assert candidate_of("b", "train", tmp_path, "", f"小银{dot}行走").pinyin[2] == "xing2"
+    assert make_candidate("b", "train", tmp_path, "", f"小银{dot}行走").pinyin[2] == "xing2"
 
 
 def test_clean_text():

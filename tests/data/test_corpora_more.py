@@ -11,7 +11,7 @@ import soundfile
 from data.corpora import aidatatang, common_voice, kaldi, magicdata, primewords, stcmds
 from data.corpora.tools.download import Archive
 from data.corpora.tools.splits import split_of_speaker
-from data.corpora.tools.transcripts import candidate_of
+from data.corpora.tools.transcripts import make_candidate
 from data.manifest import read_manifest
 from tests.support.archives import tar_bytes
 from tests.support.corpus_files import rejected, wav, write
@@ -71,7 +71,7 @@ def test_split_by_speaker_is_fixed_and_about_90_5_5():
     ],
 )
 def test_transcript_read_aloud(text, hanzi, pinyin):
-    candidate = candidate_of("a", "train", Path("a.wav"), "s", text)
+    candidate = make_candidate("a", "train", Path("a.wav"), "s", text)
     assert (candidate.hanzi, " ".join(candidate.pinyin), candidate.problem) == (hanzi, pinyin, None)
 
 
@@ -80,7 +80,7 @@ def test_transcript_read_aloud(text, hanzi, pinyin):
     [("二零２０年", "digits"), ("打开ＤＪ版", "Latin letters"), ("b超", "Latin letters")],
 )
 def test_transcript_with_what_is_not_hanzi(text, reason):
-    assert candidate_of("a", "train", Path("a.wav"), "s", text).problem.reason.startswith(reason)
+    assert make_candidate("a", "train", Path("a.wav"), "s", text).problem.reason.startswith(reason)
 
 
 # ST-CMDS
@@ -177,7 +177,7 @@ def test_primewords(tmp_path):
     lines = (output / "rejected.tsv").read_text(encoding="utf-8").splitlines()[1:]
     assert sorted(line.split("\t")[2] for line in lines) == sorted(
         [
-            "record comes twice",
+            "duplicate record",
             "records of one recording differ",
             "records of one recording differ",
             "no such audio file",
@@ -235,7 +235,7 @@ def test_aidatatang(tmp_path):
     assert reasons(output) == {
         "T0055G0013S0002": "Latin letters in the transcript",
         "T0055G0013S0009": "no such audio file",
-        "T0055G0014S0001": "transcript comes twice",
+        "T0055G0014S0001": "duplicate transcript",
         "T0055G0014S0002": "transcript missing",
         "T0055G0015S0002": "transcript is not UTF-8",
         "T0055G0020S0001": "recording in a damaged archive",
@@ -286,7 +286,7 @@ def test_magicdata(tmp_path):
     assert {key[-4:]: reason for key, reason in reasons(output).items()} == {
         "0003": "Latin letters in the transcript",
         "0004": "no such audio file",
-        "0005": "transcript comes twice",
+        "0005": "duplicate transcript",
         "0006": "wrong number of fields",
         "0007": "Latin letters in the transcript",
         "0008": "transcript is not UTF-8",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from data.corpora import thchs30
-from data.corpora.tools import command
+from data.corpora.tools.command import run_corpus_command
 from data.corpora.tools.download import (
     ATTEMPTS,
     Archive,
@@ -124,7 +124,7 @@ def test_a_full_disk_is_no_failure_of_the_network(server, tmp_path):
 
 def test_no_progress_ends_with_what_to_do(server, tmp_path):
     server.drop_after = 0
-    with pytest.raises(CorpusError, match="run the command again: it goes on after 0 bytes"):
+    with pytest.raises(CorpusError, match="run the command again: it continues after 0 bytes"):
         fetch(server.url, tmp_path / "x.part", pause=0)
     assert len(server.asked) == ATTEMPTS
 
@@ -186,7 +186,7 @@ def test_without_a_sum_the_size_is_checked_before_the_file_is_loaded(server, tmp
     server.content = tar_bytes({"corpus/readme": b"text"})
     size = len(server.content)
     archive = Archive(url=server.url, md5="", folder="corpus", unpacked=2.0, size=size + 1)
-    with pytest.raises(CorpusError, match=rf"has {size} bytes there, {size + 1} are expected"):
+    with pytest.raises(CorpusError, match=rf"has {size} bytes, {size + 1} expected"):
         download_corpus(archive, tmp_path, pause=0)
     assert not any(tmp_path.iterdir())
     sum_of_user = hashlib.sha256(server.content).hexdigest()
@@ -226,6 +226,5 @@ def test_command_downloads_from_a_mirror(server, tmp_path, capsys):
     server.content = tar_bytes({"corpus/readme": b""})
     archive = archive_of(server.content, "https://www.openslr.org/never-asked")
     arguments = ["download", str(tmp_path), "--url", server.url]
-    options = command.corpus_parser(thchs30.CORPUS, archive, "about").parse_args(arguments)
-    assert command.corpus_command(thchs30.CORPUS, archive, options) == 0
+    assert run_corpus_command(replace(thchs30.CORPUS, source=archive), arguments) == 0
     assert "python -m data.corpora.thchs30 prepare" in capsys.readouterr().out

@@ -87,7 +87,7 @@ def test_commands_are_refused_by_line_and_never_run(recipe, tmp_path):
     assert reasons["a"] == "wav.scp names a command, which is not run"
     assert f"{scp}:1: {evil} |" in rejected(tmp_path / "out")["a"][2]
     assert reasons["nothing"] == "not a line of wav.scp"
-    assert reasons["b"] == "recording comes twice in wav.scp"
+    assert reasons["b"] == "duplicate recording in wav.scp"
     scp.write_text(f"a {evil} |\nb | {evil}\n", encoding="utf-8")
     with pytest.raises(CorpusError, match=rf"all 2 recordings are commands.*{scp}:1.*write the recordings"):
         kaldi.main(["prepare", str(recipe / "data"), "--output", str(tmp_path / "out")])
@@ -145,15 +145,15 @@ def test_segments_are_cut_to_the_sample(segmented, tmp_path):
     assert train["u1"].seconds == 0.5 and train["u1"].speaker == "s1"
     assert all(utterance.audio.is_relative_to(output / "segments" / "train") for utterance in train.values())
     assert reasons == {
-        "late": "segment reaches over the end of its recording",
-        "beyond": "segment reaches over the end of its recording",
-        "backwards": "not a stretch of time",
-        "words": "not a stretch of time",
-        "infinite": "not a stretch of time",
+        "late": "segment exceeds the end of its recording",
+        "beyond": "segment exceeds the end of its recording",
+        "backwards": "not a valid start and end",
+        "words": "not a valid start and end",
+        "infinite": "not a valid start and end",
         "four": "not a line of segments",
         "other": "no such recording in wav.scp",
         "command": "wav.scp names a command, which is not run",
-        "u1": "segment comes twice",
+        "u1": "duplicate segment",
         "silent": "transcript missing",
     }
 

@@ -92,7 +92,7 @@ def test_missing_file_wrong_encoding_id_twice(tmp_path):
     with pytest.raises(CorpusError, match=r"not UTF-8 text, .*a\.tsv:2, .*iconv"):
         read_manifest(path)
     path.write_text(HEADER + "x\tx.wav\t1\ts\tlv4\t绿\n" * 2, encoding="utf-8")
-    with pytest.raises(CorpusError, match=r"'x' comes twice, first in line 2, .*a\.tsv:3"):
+    with pytest.raises(CorpusError, match=r"duplicate id 'x', first in line 2, .*a\.tsv:3"):
         read_manifest(path)
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,10 @@ import soundfile
 from data.keywords.clip_cache import load_clips
 from data.keywords.clips import KeywordDataConfig, labels_of, read_keyword_clips
 from data.manifest import read_manifest
-from data.synthesis import spoken_commands
-from data.synthesis.clips import Voice, synthesise_clips, voices_of_splits
+from data.synthesis import acoustics, spoken_commands
+from data.synthesis.clips import SpokenClip, make_clips
 from data.synthesis.spoken_commands import COMMANDS, OTHERS, CommandSettings, generate, main, plan_clips
+from data.synthesis.voices import Voice, deal_all_voices
 from utils.audio.reading import SAMPLE_RATE
 from utils.errors import ConfigError, CorpusError
 from utils.mandarin.pinyin import is_syllable
@@ -31,7 +33,7 @@ TINY = CommandSettings(voices=6, takes=1, others=2)
 @pytest.fixture(scope="module", autouse=True)
 def _short_noises():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spoken_commands, "_NOISE_SECONDS", 5)
+        patch.setattr(acoustics, "_NOISE_SECONDS", 5)
         yield
 
 
@@ -113,11 +115,22 @@ def test_a_complete_corpus_is_left_alone_and_a_part_goes_on(corpus, tmp_path):
     assert {path for path in kept if path.stat().st_mtime_ns != before[path]} == {lost}
 
 
+def clips_of(texts, voices, takes=1):
+    """Every text in every voice, so many times; numbers go on where a label comes again."""
+    clips, counts = [], Counter()
+    for label, syllables in texts:
+        for voice in voices:
+            numbers = range(counts[label], counts[label] + takes)
+            clips += [SpokenClip(label, syllables, voice, number) for number in numbers]
+        counts[label] += takes
+    return clips
+
+
 def test_syllables_in_voices_for_other_uses(tmp_path):
-    voices = voices_of_splits(6, 0)["train"]
+    voices = deal_all_voices(6, 0)["train"]
     texts = [("你好小明", ("ni3", "hao3", "xiao3", "ming2")), ("near", ("ni3", "hao3")), ("near", ("xiao3",))]
-    clips, unspoken = synthesise_clips(texts, voices, tmp_path / "one", takes=2, workers=2)
-    again, _ = synthesise_clips(texts, voices, tmp_path / "two", takes=2, workers=1)
+    clips, unspoken = make_clips(clips_of(texts, voices, 2), tmp_path / "one", workers=2)
+    again, _ = make_clips(clips_of(texts, voices, 2), tmp_path / "two", workers=1)
     assert unspoken == [] and clips == again and len(clips) == 12
     files = {clip.path: (tmp_path / "one" / clip.path).read_bytes() for clip in clips}
     assert len(set(files.values())) == 12
@@ -132,20 +145,20 @@ def test_syllables_in_voices_for_other_uses(tmp_path):
 
 
 def test_what_cannot_be_said_is_told(tmp_path):
-    voices = voices_of_splits(6, 0)["train"]
-    clips, unspoken = synthesise_clips([("好", ("hao3",))], [*voices, Voice("X", "nobody")], tmp_path)
-    assert len(clips) == 2 and [failure.clip.voice.name for failure in unspoken] == ["X"]
+    voices = deal_all_voices(6, 0)["train"]
+    clips, unspoken = make_clips(clips_of([("好", ("hao3",))], [*voices, Voice("X", "nobody")]), tmp_path)
+    assert len(clips) == 2 and [failure.item.voice.name for failure in unspoken] == ["X"]
     assert "no voice 'nobody'" in unspoken[0].reason
     broken = [sys.executable, "-c", ""]
     with pytest.raises(CorpusError, match="the synthesiser fails: the synthesiser died"):
-        synthesise_clips([("好", ("hao3",))], voices, tmp_path / "none", takes=15, command=broken)
+        make_clips(clips_of([("好", ("hao3",))], voices, 15), tmp_path / "none", command=broken)
 
 
 def test_settings_that_make_no_sense():
     with pytest.raises(ConfigError, match=r"settings\.voices is 5"):
         CommandSettings(voices=5)
     with pytest.raises(CorpusError, match="5 voices"):
-        voices_of_splits(5, 0)
+        deal_all_voices(5, 0)
 
 
 def test_command(tmp_path, monkeypatch, capsys):

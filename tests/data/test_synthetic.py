@@ -15,11 +15,12 @@ import pytest
 import soundfile
 
 from data.corpora import synthetic
-from data.corpora.synthetic import generate, transcript
-from data.corpora.thchs30 import SPLITS, syllables_of_phones
-from data.manifest import read_manifest
+from data.corpora.thchs30 import syllables_of_phones
+from data.manifest import SPLITS, read_manifest
+from data.synthesis import corpus as synthetic_corpus
 from data.synthesis.acoustics import hum, record
-from data.synthesis.plan import VOICES, CorpusSettings, cast_splits, plan_corpus
+from data.synthesis.corpus import generate, syllable_phones, transcript
+from data.synthesis.plan import CorpusSettings, cast_splits, plan_corpus
 from data.synthesis.reading import make_sentence, spoken_input, spoken_reading, word_reading
 from data.synthesis.sentences import draw_sentences, read_grammar
 from data.synthesis.synthesiser import (
@@ -31,7 +32,7 @@ from data.synthesis.synthesiser import (
     in_parallel,
     to_text,
 )
-from data.synthesis.voices import made_voice
+from data.synthesis.voices import VOICES, random_definition
 from utils.audio.reading import SAMPLE_RATE
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import tone_of
@@ -139,8 +140,8 @@ def test_all_voices_speak_and_differ(child):
 
 
 def test_made_voices_speak_each_in_its_own_way(child):
-    definitions = [made_voice(np.random.default_rng(seed)) for seed in range(20)]
-    assert definitions == [made_voice(np.random.default_rng(seed)) for seed in range(20)]
+    definitions = [random_definition(np.random.default_rng(seed)) for seed in range(20)]
+    assert definitions == [random_definition(np.random.default_rng(seed)) for seed in range(20)]
     speeches = [Speech("made", "ni3 hao3", definition=definition) for definition in definitions]
     said = [child.say(speech).tobytes() for speech in speeches]
     assert len(set(said)) == 20
@@ -165,7 +166,7 @@ def test_pitch_of_a_made_voice_is_as_defined(child):
 def test_the_files_of_the_child_are_removed(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with Synthesiser() as synthesiser:
-        synthesiser.say(Speech("made", "ni3", definition=made_voice(np.random.default_rng(0))))
+        synthesiser.say(Speech("made", "ni3", definition=random_definition(np.random.default_rng(0))))
         assert list(tmp_path.iterdir())
     assert not list(tmp_path.iterdir())
 
@@ -194,7 +195,7 @@ def test_child_that_dies_or_hangs_is_replaced(fake, whole):
         assert len(synthesiser.say(Speech("f1", "ni3 hao3"))) == 12800
         with pytest.raises(SynthesiserError, match=r"the synthesiser hung|died of SIGALRM"):
             synthesiser.say(Speech("f1", "deng3"))
-        with pytest.raises(SynthesiserError, match="nothing was said"):
+        with pytest.raises(SynthesiserError, match="the synthesiser was silent"):
             synthesiser.say(Speech("f1", "kong1"))
         assert len(synthesiser.say(Speech("f1", "ni3"))) == 4800
 
@@ -289,20 +290,23 @@ def test_voices_and_sentences_of_the_splits_are_disjoint():
         "dev": 300,
         "test": 600,
     }
-    assert all(set(cast.voices) & {"Andrea", "anika", "f1", "f2", "grandma"} for cast in casts.values())
+    assert all(
+        {voice.variant for voice in cast.voices} & {"Andrea", "anika", "f1", "f2", "grandma"}
+        for cast in casts.values()
+    )
     planned = plan_corpus(CorpusSettings(), casts)
     assert len({p.id for p in planned}) == len(planned) == 4900
     assert len({p.id[:4] for p in planned}) == 71
 
 
-def test_every_third_training_sentence_is_said_by_a_made_voice():
+def test_every_third_training_sentence_is_said_by_a_random_definition():
     settings = CorpusSettings(made=30)
     planned = plan_corpus(settings, cast_splits(settings))
     assert len({p.id for p in planned}) == len(planned) == 4900
-    made = [p for p in planned if p.definition]
+    made = [p for p in planned if p.voice.definition]
     assert {p.split for p in made} == {"train"}
     assert len(made) == 1334
-    assert len({p.definition for p in made}) == len({p.id[:4] for p in made}) == 30
+    assert len({p.voice.definition for p in made}) == len({p.id[:4] for p in made}) == 30
     plain = plan_corpus(CorpusSettings(), cast_splits(CorpusSettings()))
     assert [p.sentence for p in planned] == [p.sentence for p in plain]
 
@@ -310,7 +314,7 @@ def test_every_third_training_sentence_is_said_by_a_made_voice():
 def test_an_interrupted_run_goes_on_and_a_complete_one_is_left_alone(corpus, tmp_path, monkeypatch):
     root = tmp_path / "corpus"
     made: list[str] = []
-    make = synthetic.make_utterance
+    make = synthetic_corpus.make_utterance
 
     def break_off(planned, *arguments, **settings):
         if len(made) == 6:
@@ -318,7 +322,7 @@ def test_an_interrupted_run_goes_on_and_a_complete_one_is_left_alone(corpus, tmp
         made.append(planned.id)
         return make(planned, *arguments, **settings)
 
-    monkeypatch.setattr(synthetic, "make_utterance", break_off)
+    monkeypatch.setattr(synthetic_corpus, "make_utterance", break_off)
     with pytest.raises(KeyboardInterrupt):
         generate(root, SMALL, workers=1)
     monkeypatch.undo()
@@ -380,7 +384,7 @@ def test_phones_are_written_as_in_thchs30(words: str, phones: str):
 
 def test_phones_of_every_syllable_are_read_back():
     for syllable in grammar_syllables():
-        assert syllables_of_phones(synthetic._phones(syllable)) == (syllable,)
+        assert syllables_of_phones(syllable_phones(syllable)) == (syllable,)
 
 
 def test_recording_keeps_its_level_and_depends_on_the_generator_alone():
@@ -410,7 +414,7 @@ def run(argv: Sequence[str]) -> int:
 def test_command(tmp_path, capsys):
     sizes = ["--train", "3", "--dev", "1", "--test", "1", "--voices", "3", "--workers", "1"]
     assert run(["generate", str(tmp_path / "corpus"), *sizes]) == 0
-    assert re.search(r"5 utterances, 0\.00 hours, 3 voices; \d+ s of work", capsys.readouterr().out)
+    assert re.search(r"5 utterances, 0\.00 hours, 3 voices; \d+ s", capsys.readouterr().out)
     for wrong in (["generate"], ["generate", "x", "--train", "0"], ["nothing"]):
         with pytest.raises(SystemExit, match="2"):
             run(wrong)

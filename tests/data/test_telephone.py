@@ -14,11 +14,12 @@ import yaml
 
 import doctor
 from data.corpora import manifest_lists
-from data.corpora.synthetic import _identity, make_utterance
 from data.keywords.clips import KeywordClip
 from data.manifest import Utterance, read_manifest, write_manifest
-from data.synthesis.plan import Cast, CorpusSettings, Planned
+from data.synthesis.corpus import corpus_card, make_utterance
+from data.synthesis.plan import Cast, CorpusSettings, PlannedUtterance
 from data.synthesis.reading import make_sentence
+from data.synthesis.voices import Voice
 from model_speech.acoustic_model import build_acoustic_model
 from model_speech.models.dfcnn import DfcnnConfig, build_dfcnn
 from preflight.recipes import look_before_training, read_recipe
@@ -225,15 +226,16 @@ def test_synthetic_speech_of_telephone_rate(tmp_path):
             return (3000 * np.random.default_rng(0).standard_normal(22050)).astype(np.int16)
 
     sentence = make_sentence(["一", "二", "三"])
-    casts = {"train": Cast(("f1",), (sentence,))}
+    casts = {"train": Cast((Voice("S001", "f1"),), (sentence,))}
     seconds = []
     for rate in (16_000, TELEPHONE):
         root = tmp_path / str(rate)
         for part in ("data", "train"):
             (root / part).mkdir(parents=True)
-        planned = Planned("S001_0000", "train", sentence, "f1", (0,))
+        planned = PlannedUtterance("S001_0000", "train", sentence, Voice("S001", "f1"), (0,))
         assert make_utterance(planned, Noise(), root, casts, rate) is None
         assert seconds_and_rate(root / "data" / "S001_0000.wav")[1] == rate
         seconds.append(audio_seconds(root / "data" / "S001_0000.wav"))
     assert seconds[0] == pytest.approx(seconds[1], abs=1e-3)
-    assert _identity(CorpusSettings())["hash"] != _identity(CorpusSettings(sample_rate=TELEPHONE))["hash"]
+    usual, telephone = (corpus_card(tmp_path, CorpusSettings(sample_rate=r)) for r in (16_000, TELEPHONE))
+    assert usual.parts != telephone.parts

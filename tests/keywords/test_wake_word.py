@@ -13,8 +13,8 @@ from analysis.intervals.exact_intervals import rate_interval, share_interval
 from analysis.keyword.detections import Spoken
 from analysis.keyword.wake_word_report import woken_by_kind
 from bundle.folder import open_bundle
-from data.synthesis import spoken_commands
-from data.synthesis.wake_word_clips import WakeWordSettings, hour_of_speech, negatives_of, plan_clips
+from data.synthesis import acoustics
+from data.synthesis.wake_word_clips import WakeWordSettings, choose_stream_clips, find_negatives, plan_clips
 from data.synthesis.wake_words import (
     NEAR_KINDS,
     WakeWord,
@@ -55,7 +55,7 @@ def test_a_word_is_read_with_all_its_forms():
 @pytest.mark.parametrize(
     ("hanzi", "pinyin", "message"),
     [
-        ("hello小明", "", "the wake word 'hello小明' holds other things than hanzi: 'h', 'e', 'l', 'o'"),
+        ("hello小明", "", "the wake word 'hello小明' has characters that are not hanzi: 'h', 'e', 'l', 'o'"),
         ("", "", "the wake word is empty"),
         ("你好小明你好小明", "", "8 syllables, more than 6"),
         ("你好", "ni3", "1 syllables for '你好'"),
@@ -110,7 +110,7 @@ def test_parts_repeated_and_swapped():
 
 def test_voices_and_sentences_of_a_split_are_in_no_other():
     settings = WakeWordSettings(voices=12, takes=3, sentences=4)
-    plan, negatives = plan_clips(WORD, settings), negatives_of(WORD, 0)
+    plan, negatives = plan_clips(WORD, settings), find_negatives(WORD, 0)
     voices = [{clip.voice.name for clip in clips} for clips in plan.values()]
     assert sum(map(len, voices)) == len(set.union(*voices)) == 12
     said = [
@@ -129,7 +129,7 @@ def test_voices_and_sentences_of_a_split_are_in_no_other():
 
 def test_what_is_nearest_is_said_in_the_test_alone():
     """A phrase a tone away, taught as something else, would cost calls; how often it wakes is counted."""
-    plan, negatives = plan_clips(WORD, WakeWordSettings(voices=24)), negatives_of(WORD, 0)
+    plan, negatives = plan_clips(WORD, WakeWordSettings(voices=24)), find_negatives(WORD, 0)
     nearest = {
         split: min(negatives[clip.number].distance for clip in clips if clip.label != WORD.hanzi)
         for split, clips in plan.items()
@@ -140,7 +140,7 @@ def test_what_is_nearest_is_said_in_the_test_alone():
 
 def test_a_long_recording_is_mostly_ordinary_speech():
     settings = WakeWordSettings(voices=12, takes=3)
-    said = hour_of_speech(Path("clips"), WORD, settings, plan_clips(WORD, settings)["test"], 3600)
+    said = choose_stream_clips(Path("clips"), WORD, settings, plan_clips(WORD, settings)["test"], 3600)
     counts = {label: sum(one.label == label for one in said) for label in {one.label for one in said}}
     near = sum(counts.get(kind, 0) for kind in NEAR_KINDS)
     assert counts["sentence"] == 540 and counts[WORD.hanzi] == 135 and near == 45 and len(said) == 900
@@ -217,7 +217,7 @@ def made(tmp_path_factory, background) -> tuple[Path, list[str]]:
     words = ["小明小明", "--output", str(output), *TINY, "--background", str(background), *NARROW]
     words += ["--alarms-per-hour", "150"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spoken_commands, "_NOISE_SECONDS", 3)
+        patch.setattr(acoustics, "_NOISE_SECONDS", 3)
         for stage in ("generate", "_train", "_export", "_stream", "_calibrate"):
             with pytest.MonkeyPatch.context() as kill:
                 kill.setattr(wake_word, stage, _killed_at_the_end(getattr(wake_word, stage)))
@@ -332,7 +332,7 @@ def test_mistakes_are_told_before_anything_is_made(tmp_path, capsys):
     (tmp_path / "broken.wav").write_bytes(b"RIFF")
     with pytest.raises(AudioError, match=r"broken\.wav"):
         command.main(["你好小明", *output, "--background", str(tmp_path)])
-    with pytest.raises(CorpusError, match="'小mig' holds other things than hanzi: 'm', 'i', 'g'"):
+    with pytest.raises(CorpusError, match="'小mig' has characters that are not hanzi: 'm', 'i', 'g'"):
         command.main(["小mig", *output])
     assert not (tmp_path / "none").exists()
 

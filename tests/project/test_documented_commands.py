@@ -23,6 +23,7 @@ from tests.support.documented_commands import (
     commands_of_line,
     makefile_targets,
     module_of,
+    parser_of,
     parsers,
 )
 from tests.support.scripts import ROOT
@@ -52,9 +53,10 @@ def problem(command: Command) -> str | None:
         return f"no such module: {error}"
     if command.words[0] == "-m" and command.program not in command_modules():
         return "no command: nothing runs it"
-    if not hasattr(module, "_parser") or not command.arguments:
+    parser = parser_of(module)
+    if not parser or not command.arguments:
         return None  # an example without options, or the name of a program
-    parser, words = module._parser(), command.arguments
+    words = command.arguments
     if command.program == "export.py" and words[0] == "verify":
         parser, words = module._verify_parser(), words[1:]
     if ELLIPSIS in words:

@@ -226,8 +226,7 @@ def prepared(module: ModuleType) -> Callable[[Path], object]:
     def read(path: Path) -> object:
         root = next(parent for parent in path.parents if parent.name == "root")
         output = root.with_name("output")
-        corpus = module.corpus_into(output) if module is kaldi else module.CORPUS
-        summary = prepare(corpus, root, output, workers=1)
+        summary = prepare(module.CORPUS, root, output, workers=1)
         speakers = {u.speaker for split in summary["splits"] for u in read_manifest(output / f"{split}.tsv")}
         return summary["rejected"], summary["notes"], sorted(speakers)
 

@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from data.corpora.tools.command import corpus_parser
 from tests.support.scripts import ROOT, load_script
 
 ELLIPSIS = "…"
@@ -237,7 +238,14 @@ def module_of(program: str) -> ModuleType:
 @cache
 def parsers() -> tuple[tuple[str, argparse.ArgumentParser], ...]:
     """Each command with its parser."""
-    return tuple((program, module_of(program)._parser()) for program in command_modules())
+    return tuple((program, parser_of(module_of(program))) for program in command_modules())
+
+
+def parser_of(module: ModuleType) -> argparse.ArgumentParser | None:
+    """The parser of a command; None if the module is no command."""
+    if hasattr(module, "_parser"):
+        return module._parser()
+    return corpus_parser(module.CORPUS) if hasattr(module, "CORPUS") else None
 
 
 def _help_texts(parser: argparse.ArgumentParser) -> Iterator[str]:

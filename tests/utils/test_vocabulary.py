@@ -163,7 +163,7 @@ def test_command_prints_sizes_and_overlap_and_writes(tmp_path, capsys):
     output = tmp_path / "acoustic.txt"
     assert vocabularies.main([*write_lists(tmp_path), "--output", str(output)]) == 0
     printed = capsys.readouterr().out
-    assert "overlap" in printed and "3 seen" in printed and "beyond the inventory: miaor2" in printed
+    assert "overlap" in printed and "3 seen" in printed and "outside the inventory: miaor2" in printed
     assert Vocabulary.load(output) == acoustic_vocabulary(["miaor2"])
 
 

@@ -1,7 +1,7 @@
-"""A corpus of one archive a speaker and one list of texts → unpacked folders and candidates.
+"""One archive per speaker and a list of transcripts in; unpacked recordings and their candidates out.
 
-AISHELL-1 and aidatatang_200zh are made so: ``S0002.tar.gz`` … become ``{train,dev,test}/S0002/*.wav``, each
-speaker whole or not there at all.
+AISHELL-1 and aidatatang_200zh are distributed like this: ``S0002.tar.gz`` … are unpacked to
+``{train,dev,test}/S0002/*.wav``, each speaker completely or not at all.
 """
 
 from __future__ import annotations
@@ -11,116 +11,97 @@ import shutil
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm import tqdm
 
 from data.corpora.tools.download import check_space, extract
 from data.corpora.tools.preparation import Candidate, Problem
-from data.corpora.tools.transcripts import MISSING, candidate_of
+from data.corpora.tools.transcripts import MISSING, NO_AUDIO, make_candidate
+from data.manifest import SPLITS
 from utils.errors import CorpusError
 from utils.processes import thread_pool
 
-ENDING = ".tar.gz"
-_UNPACKED = 1.6  # bytes of recordings for one byte of a speaker's archive, a generous estimate
+_ENDING = ".tar.gz"
+_UNPACKED = 1.6  # bytes of recordings per byte of a speaker's archive, a generous estimate
 # Not the archive's fault, so no reason to reject the speaker.
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
 
 
-@dataclass(frozen=True)
-class SpeakerArchive:
-    """One speaker's archive.
-
-    Attributes:
-        path: ``….tar.gz``.
-        folders: folder inside the archive → where it belongs; at least one must be inside.
-    """
-
-    path: Path
-    folders: Mapping[str, Path]
-
-    @property
-    def speaker(self) -> str:
-        """The speaker, by the archive's name."""
-        return self.path.name.removesuffix(ENDING)
-
-
-def find_in_speaker_folders(
-    folder: Path,
-    splits: Sequence[str],
-    archives: Sequence[SpeakerArchive],
-    texts: Mapping[str, str | Problem],
-    speaker_of: Callable[[str], str],
-    workers: int,
+def find_in_speaker_archives(
+    folder: Path, texts: Mapping[str, str | Problem], speaker_of: Callable[[str], str], workers: int
 ) -> Iterator[Candidate]:
-    """Unpack what is not unpacked yet and give all recordings and transcripts.
+    """Unpack the archives that are not yet unpacked and yield all recordings and transcripts.
 
     Args:
-        folder: where the recordings are or will be, ``{split}/{speaker}/{id}.wav``.
-        splits: their names.
-        archives: of the speakers.
+        folder: holds the archives, directly or in a folder for each split; the recordings are or will be
+            ``{split}/{speaker}/{id}.wav`` in it.
         texts: id → transcript, or what is wrong with it.
         speaker_of: id → speaker.
-        workers: archives unpacked at a time.
+        workers: number of archives unpacked at a time.
 
     Raises:
-        CorpusError: the disk is full or forbidden.
+        CorpusError: the disk is full or not writable.
     """
     damaged = set()
-    for archive, reason in unpack_speakers(archives, workers):
-        damaged.add(archive.speaker)
+    for archive, reason in _unpack_all(folder, workers):
+        damaged.add(_speaker(archive))
         problem = Problem("speaker's archive is damaged", reason)
-        yield Candidate(archive.speaker, "", archive.path, problem=problem)
+        yield Candidate(_speaker(archive), "", archive, problem=problem)
     without_recording = set(texts)
-    for split in splits:
+    for split in SPLITS:
         for audio in sorted((folder / split).glob("[!.]*/[!.]*.wav")):
             without_recording.discard(audio.stem)
             text = texts.get(audio.stem, Problem(MISSING))
-            yield candidate_of(audio.stem, split, audio, audio.parent.name, text)
+            yield make_candidate(audio.stem, split, audio, audio.parent.name, text)
     for name in sorted(without_recording):
         speaker = speaker_of(name)
-        reason = "recording in a damaged archive" if speaker in damaged else "no such audio file"
+        reason = "recording in a damaged archive" if speaker in damaged else NO_AUDIO
         yield Candidate(name, "", folder, speaker, problem=Problem(reason))
 
 
-def unpack_speakers(archives: Sequence[SpeakerArchive], workers: int) -> list[tuple[SpeakerArchive, str]]:
-    """Unpack the speakers; one whose folder is there is left alone, so a broken-off run goes on where it was.
-
-    Args:
-        archives: of one corpus, on one disk.
-        workers: archives unpacked at a time.
+def _unpack_all(folder: Path, workers: int) -> list[tuple[Path, str]]:
+    """Unpack the archives of all speakers whose folder does not exist: an interrupted run continues.
 
     Returns:
         The damaged or unsafe archives, each with what is wrong.
-
-    Raises:
-        CorpusError: the disk is full or forbidden.
     """
-    todo = [one for one in archives if not any(folder.is_dir() for folder in one.folders.values())]
-    if not todo:
+    places = (folder, *(folder / split for split in SPLITS))
+    archives = [path for place in places for path in sorted(place.glob(f"[!.]*{_ENDING}"))]
+    packed = [path for path in archives if not any((path.parent / name).is_dir() for name in _contents(path))]
+    if not packed:
         return []
-    check_space(todo[0].path.parent, round(_UNPACKED * sum(one.path.stat().st_size for one in todo)))
+    check_space(folder, round(_UNPACKED * sum(path.stat().st_size for path in packed)))
     with thread_pool(workers) as pool:
-        reasons = tqdm(pool.map(_unpack, todo), "unpacking", len(todo), disable=None)
-        return [(one, reason) for one, reason in zip(todo, reasons, strict=True) if reason]
+        reasons = tqdm(pool.map(_unpack, packed), "unpacking", len(packed), disable=None)
+        return [(path, reason) for path, reason in zip(packed, reasons, strict=True) if reason]
 
 
-def _unpack(archive: SpeakerArchive) -> str:
-    """Unpack one archive; what is wrong with it, or ``""``."""
-    temporary = archive.path.with_name(f".{archive.speaker}.unpacking")
+def _unpack(archive: Path) -> str:
+    """Unpack an archive beside itself; returns what is wrong with it, or ``""``."""
+    temporary = archive.with_name(f".{_speaker(archive)}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
-        extract(archive.path, temporary)
-        inside = {name: folder for name, folder in archive.folders.items() if (temporary / name).is_dir()}
-        for name, folder in inside.items():
-            folder.parent.mkdir(exist_ok=True)
-            (temporary / name).replace(folder)
-        return "" if inside else f"no folder {' or '.join(archive.folders)} inside"
+        extract(archive, temporary)
+        inside = [name for name in _contents(archive) if (temporary / name).is_dir()]
+        for name in inside:
+            (archive.parent / name).parent.mkdir(exist_ok=True)
+            (temporary / name).replace(archive.parent / name)
+        return "" if inside else f"no folder {' or '.join(_contents(archive))} inside"
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         if getattr(error, "errno", None) in _DISK_ERRORS:
-            hint = "free some space or change the rights, then run the command again: it goes on here"
-            raise CorpusError(f"can't unpack ({error.strerror})", where=archive.path, hint=hint) from error
+            hint = "free some space or change the rights, then run the command again: it continues here"
+            raise CorpusError(f"can't unpack ({error.strerror})", where=archive, hint=hint) from error
         return f"{type(error).__name__}: {error}"
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _speaker(archive: Path) -> str:
+    return archive.name.removesuffix(_ENDING)
+
+
+def _contents(archive: Path) -> Sequence[str]:
+    """The folders that the archive of a speaker may hold; the split is known from the archive alone."""
+    speaker = _speaker(archive)
+    return (speaker, *(f"{split}/{speaker}" for split in SPLITS))

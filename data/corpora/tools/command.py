@@ -1,65 +1,45 @@
-"""The command line that all corpora share: ``prepare ROOT`` and ``download ROOT``."""
+"""The command line of every corpus: ``prepare ROOT`` and, where there is a source, ``download ROOT``."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from data.corpora.tools.download import Archive, ByHand, download_corpus
+from data.corpora.tools.download import Archive, ByHand, Source, download_corpus
 from data.corpora.tools.preparation import Corpus, prepare
 from data.corpora.tools.summary import print_summary
 from utils.audio.reading import SAMPLE_RATE
-from utils.cli import positive
+from utils.cli import add_workers, positive
 from utils.errors import CorpusError
 
-Source = Archive | tuple[Archive, ...] | ByHand | None
-
-_PREPARE_EXAMPLE = """examples:
-  python -m data.corpora.{name} prepare {folder}
-  python -m data.corpora.{name} prepare {folder} --output datasets/{name} --workers 8
-  python -m data.corpora.{name} prepare {folder} --sample-rate 8000     # telephone speech
-"""
-_DOWNLOAD_EXAMPLE = """  python -m data.corpora.{name} download {folder}
-"""
-_MIRROR_EXAMPLE = """  python -m data.corpora.{name} download {folder} --url https://openslr.elda.org/resources/…
-"""
-_PART_EXAMPLE = """  python -m data.corpora.{name} download {folder} --only {part}
-"""
 _CHECKSUM = (
     "SHA-256 that the archive must have. Without it the MD5 sum or the size that public recipes use is "
     "checked: it finds damage in transfer, but does not prove where the file comes from"
 )
 
 
-def corpus_command(
-    corpus: Corpus,
-    source: Source,
-    options: argparse.Namespace,
-    into: Callable[[Path], Corpus] | None = None,
-) -> int:
+def run_corpus_command(corpus: Corpus, argv: list[str] | None = None) -> int:
     """Run ``prepare`` or ``download`` for one corpus.
 
     Args:
-        corpus: what to prepare.
-        source: where it comes from; None if there is no ``download``.
-        options: what the parser of :func:`corpus_parser` has read.
-        into: for a corpus that writes recordings of its own: the corpus for an output folder.
+        corpus: the corpus.
+        argv: the command line's words; None for the program's own.
 
     Returns:
-        The exit code: 0, or 1 if a split came out empty.
+        The exit code: 0, or 1 if a split is empty.
 
     Raises:
-        UserError: the corpus is not there, can't be fetched, or none of it can be used.
+        UserError: the corpus is not there, can't be downloaded, or none of it is usable.
     """
-    root = Path(options.root)
-    if options.action == "download":
-        return _download(corpus, source, root, options)
+    options = corpus_parser(corpus).parse_args(argv)
+    return _download(corpus, options) if options.action == "download" else run_prepare(corpus, options)
+
+
+def run_prepare(corpus: Corpus, options: argparse.Namespace) -> int:
+    """Prepare a corpus with the options of :func:`add_prepare`; returns the exit code."""
     output = Path(options.output or Path("datasets", corpus.name))
-    corpus = into(output) if into else corpus
-    summary = prepare(corpus, root, output, options.workers, options.sample_rate)
+    summary = prepare(corpus, Path(options.root), output, options.workers, options.sample_rate)
     print_summary(summary)
     print(f"written: {output}/{{{','.join(summary['splits'])},rejected}}.tsv and summary.json")
     empty = [name for name, size in summary["splits"].items() if not size["utterances"]]
@@ -68,7 +48,8 @@ def corpus_command(
     return 1 if empty else 0
 
 
-def _download(corpus: Corpus, source: Source, root: Path, options: argparse.Namespace) -> int:
+def _download(corpus: Corpus, options: argparse.Namespace) -> int:
+    root, source = Path(options.root), corpus.source
     if isinstance(source, ByHand):
         raise CorpusError(source.reason, where=root, hint=source.steps)
     if isinstance(source, Archive):
@@ -82,35 +63,28 @@ def _download(corpus: Corpus, source: Source, root: Path, options: argparse.Name
     return 0
 
 
-def corpus_parser(corpus: Corpus, source: Source, about: str) -> argparse.ArgumentParser:
-    """The command line of one corpus.
-
-    Args:
-        corpus: what to prepare.
-        source: where it comes from; None if there is no ``download``.
-        about: a line for ``--help``.
-    """
-    settings = {
-        "formatter_class": argparse.RawDescriptionHelpFormatter,
-        "epilog": _examples(corpus.name, source),
-    }
-    parser = argparse.ArgumentParser(f"python -m data.corpora.{corpus.name}", description=about, **settings)
+def corpus_parser(corpus: Corpus) -> argparse.ArgumentParser:
+    """Build the command line of one corpus."""
+    style = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": _examples(corpus)}
+    parser = argparse.ArgumentParser(
+        f"python -m data.corpora.{corpus.name}", description=corpus.about, **style
+    )
     actions = parser.add_subparsers(dest="action", required=True)
-    add_prepare(actions, corpus.name, settings)
-    if source:
-        _add_download(actions, source, settings)
+    add_prepare(actions, corpus.name, style)
+    if corpus.source:
+        _add_download(actions, corpus.source, style)
     return parser
 
 
-def add_prepare(actions: argparse._SubParsersAction, name: str, settings: dict) -> None:
+def add_prepare(actions: argparse._SubParsersAction, name: str, style: dict) -> None:
     """Add ``prepare`` to the actions of a corpus's command line.
 
     Args:
-        actions: of the parser.
-        name: of the corpus.
-        settings: of the action's own parser.
+        actions: the parser's actions.
+        name: name of the corpus.
+        style: settings of the action's own parser.
     """
-    preparing = actions.add_parser("prepare", help="check the corpus and write its manifests", **settings)
+    preparing = actions.add_parser("prepare", help="check the corpus and write its manifests", **style)
     preparing.add_argument("root", help="the folder of the corpus")
     preparing.add_argument("--output", help=f"folder of the manifests (default: datasets/{name})")
     preparing.add_argument(
@@ -118,46 +92,47 @@ def add_prepare(actions: argparse._SubParsersAction, name: str, settings: dict) 
         type=positive,
         default=SAMPLE_RATE,
         metavar="HZ",
-        help="reject recordings of a lower rate; 8000 for telephone speech, which is then trained with "
+        help="reject recordings with a lower rate; 8000 for telephone speech, which is then trained with "
         "features.sample_rate=8000 (default: %(default)s)",
     )
-    workers = os.cpu_count() or 1
-    preparing.add_argument(
-        "--workers", type=positive, default=workers, help="default: %(default)s, the CPU's cores"
-    )
+    add_workers(preparing)
 
 
-def _examples(name: str, source: Source) -> str:
-    examples = _PREPARE_EXAMPLE
+def _examples(corpus: Corpus) -> str:
+    name, source = corpus.name, corpus.source
+    command, folder = f"  python -m data.corpora.{name}", f"~/corpora/{name}"
+    lines = [
+        "examples:",
+        f"{command} prepare {folder}",
+        f"{command} prepare {folder} --output datasets/{name} --workers 8",
+        f"{command} prepare {folder} --sample-rate 8000     # telephone speech",
+    ]
     if source:
-        examples += _DOWNLOAD_EXAMPLE
+        lines.append(f"{command} download {folder}")
     if isinstance(source, Archive):
-        examples += _MIRROR_EXAMPLE
+        lines.append(f"{command} download {folder} --url https://openslr.elda.org/resources/…")
     if isinstance(source, tuple):
-        examples += _PART_EXAMPLE
-    part = source[-1].folder if isinstance(source, tuple) else ""
-    return examples.format(name=name, folder=f"~/corpora/{name}", part=part)
+        lines.append(f"{command} download {folder} --only {source[-1].folder}")
+    return "\n".join(lines)
 
 
-def _add_download(actions: argparse._SubParsersAction, source: Source, settings: dict) -> None:
+def _add_download(actions: argparse._SubParsersAction, source: Source, style: dict) -> None:
     if isinstance(source, ByHand):
-        loading = actions.add_parser("download", help="say how to get the corpus", **settings)
-        loading.add_argument("root", help="the folder that will hold the corpus")
-        return
+        folder, url, about = "the corpus", None, "say how to get the corpus"
+    elif isinstance(source, Archive):
+        folder, url, about = source.folder, source.url, f"download and unpack {source.url}"
+    else:
+        folder, url = ", ".join(archive.folder for archive in source), source[0].url.rpartition("/")[0]
+        size = sum(archive.size for archive in source) / 1e9
+        about = f"download and unpack {size:.0f} GB from {url}"
+    loading = actions.add_parser("download", help=about, **style)
+    loading.add_argument("root", help=f"the folder that will hold {folder}")
     if isinstance(source, Archive):
-        loading = actions.add_parser("download", help=f"fetch and unpack {source.url}", **settings)
-        loading.add_argument("root", help=f"the folder that will hold {source.folder}")
-        loading.add_argument(
-            "--url", default=source.url, help="a mirror of the same archive (default: %(default)s)"
-        )
+        loading.add_argument("--url", default=url, help="a mirror of the same archive (default: %(default)s)")
         loading.add_argument("--sha256", help=_CHECKSUM)
-        return
-    folders = [archive.folder for archive in source]
-    server = source[0].url.rpartition("/")[0]
-    size = sum(archive.size for archive in source) / 1e9
-    loading = actions.add_parser("download", help=f"fetch and unpack {size:.0f} GB from {server}", **settings)
-    loading.add_argument("root", help=f"the folder that will hold {', '.join(folders)}")
-    loading.add_argument("--only", choices=folders, help="one of the archives (default: all)")
-    loading.add_argument(
-        "--url", default=server, help="a mirror's folder with the same archives (default: %(default)s)"
-    )
+    elif not isinstance(source, ByHand):
+        folders = [archive.folder for archive in source]
+        loading.add_argument("--only", choices=folders, help="one of the archives (default: all)")
+        loading.add_argument(
+            "--url", default=url, help="a mirror's folder with the same archives (default: %(default)s)"
+        )

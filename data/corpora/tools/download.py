@@ -1,4 +1,4 @@
-"""An address → an unpacked corpus folder: resumed where it broke off, checked, whole or not at all."""
+"""A URL → an unpacked corpus folder: interrupted downloads are resumed, checked, complete or not at all."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ ATTEMPTS = 6  # in a row without progress
 
 @dataclass(frozen=True)
 class Archive:
-    """A corpus as its server has it.
+    """An archive of a corpus on a server.
 
     Attributes:
         url: a gzipped tar file.
-        md5: 32 hexadecimal digits; "" if none is known. Then ``size`` is what is checked, and gzip's own
-            checksum when the file is unpacked.
+        md5: 32 hexadecimal digits; "" if unknown. Then ``size`` is checked, and gzip's own checksum when the
+            file is unpacked.
         folder: the folder inside the archive.
-        unpacked: size of what comes out, as a multiple of the archive's (an estimate for the disk check).
-        size: bytes; 0 if not known.
-        sha256: 64 hexadecimal digits, checked rather than the MD5 sum; "" if none is known.
-        bare: the archive holds the content of the folder rather than the folder.
+        unpacked: size of the unpacked files as a multiple of the archive's (an estimate for the disk check).
+        size: bytes; 0 if unknown.
+        sha256: 64 hexadecimal digits, checked instead of the MD5 sum; "" if unknown.
+        bare: the archive holds the contents of the folder without the folder.
     """
 
     url: str
@@ -51,22 +51,25 @@ class Archive:
 
 @dataclass(frozen=True)
 class ByHand:
-    """A corpus that no program may fetch: why, and what its user has to do."""
+    """A corpus that no program may download: why, and what the user has to do."""
 
     reason: str
     steps: str
 
 
+Source = Archive | tuple[Archive, ...] | ByHand
+
+
 def download_corpus(
     archive: Archive, root: Path, url: str | None = None, sha256: str | None = None, pause: float = 2.0
 ) -> Path:
-    """Fetch, check and unpack an archive below ``root``; what is already done is not done again.
+    """Download, check and unpack an archive in ``root``; completed steps are not repeated.
 
     Args:
-        archive: what to fetch.
-        root: gets ``archive.folder``; the archive itself is removed once unpacked.
+        archive: the archive.
+        root: will hold ``archive.folder``; the archive itself is removed once unpacked.
         url: a mirror.
-        sha256: the sum to check instead of the archive's own sum or size.
+        sha256: the checksum to verify instead of the archive's own checksum or size.
         pause: seconds before the first retry; doubled after each.
 
     Returns:
@@ -94,21 +97,21 @@ def download_corpus(
 
 
 def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0, size: int = 0) -> Path:
-    """Load ``url`` into ``part``, going on from the bytes that are there, however often the line drops.
+    """Download ``url`` to ``part``; continues after the existing bytes, however often the connection drops.
 
     Args:
         url: http or https.
-        part: the file, possibly with the beginning of it.
-        unpacked: free space that will be needed besides, as a multiple of the file's size.
+        part: the file, which may hold the first part of the download.
+        unpacked: additional free space needed later, as a multiple of the file's size.
         pause: seconds before the first retry.
-        size: bytes that the whole file must have; 0 if not known.
+        size: bytes of the complete file; 0 if unknown.
 
     Raises:
-        CorpusError: the server refuses, stays away for ``ATTEMPTS`` tries, has a file of another size, or
-            the disk is too small or can't be written.
+        CorpusError: the server refuses, makes no progress in ``ATTEMPTS`` attempts, has a file of another
+            size, or the disk is too small or not writable.
     """
     if not url.startswith(("https://", "http://")):
-        raise CorpusError(f"'{url}' is not a web address", hint="https://…")
+        raise CorpusError(f"'{url}' is not a web address", hint="give an address that begins with https://")
     failures = 0
     while True:
         before = _size(part)
@@ -119,38 +122,38 @@ def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0, size:
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, urllib.error.HTTPError) and error.code < 500:
                 what = f"the server answers {error.code} {error.reason}"
-                raise CorpusError(what, where=url, hint="name a mirror: --url") from error
+                raise CorpusError(what, where=url, hint="use a mirror: --url") from error
             reason = str(error)
         failures = 0 if _size(part) > before else failures + 1
         if failures >= ATTEMPTS:
-            hint = f"run the command again: it goes on after {_size(part):,} bytes"
-            raise CorpusError(f"the download does not get on ({reason})", where=url, hint=hint)
+            hint = f"run the command again: it continues after {_size(part):,} bytes"
+            raise CorpusError(f"the download makes no progress ({reason})", where=url, hint=hint)
         time.sleep(min(pause * 2**failures, 60))
 
 
 def _transfer(url: str, part: Path, unpacked: float, size: int) -> bool:
-    """One connection: append what the server sends; whether the file is complete."""
-    have = _size(part)
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    """Append what the server sends over one connection; returns whether the file is complete."""
+    received = _size(part)
+    request = urllib.request.Request(url, headers={"Range": f"bytes={received}-"} if received else {})
     try:
         response = urllib.request.urlopen(request, timeout=_TIMEOUT)
     except urllib.error.HTTPError as error:
         total = _total(error.headers.get("Content-Range"))
-        if error.code != 416 or total is None:  # 416: nothing after the bytes that we have
+        if error.code != 416 or total is None:  # 416: nothing after our bytes
             raise
-        if total < have:
-            part.unlink()  # the beginning of another file
+        if total < received:
+            part.unlink()  # part of another file
         _check_size(url, total, size)
-        return total == have
+        return total == received
     with response:
         resumed = response.status == 206
-        have = have if resumed else 0  # a server without ranges sends all again
+        received = received if resumed else 0  # a server without ranges sends the whole file
         length = response.headers.get("Content-Length")
-        total = have + int(length) if length else None
+        total = received + int(length) if length else None
         if total:
             _check_size(url, total, size)
-            check_space(part.parent, round(total - have + total * unpacked))
-        bar = tqdm(desc=part.stem, total=total, initial=have, unit="B", unit_scale=True, disable=None)
+            check_space(part.parent, round(total - received + total * unpacked))
+        bar = tqdm(desc=part.stem, total=total, initial=received, unit="B", unit_scale=True, disable=None)
         with bar, _opened(part, "ab" if resumed else "wb") as file:
             while chunk := response.read(_CHUNK):
                 _write(file, chunk)
@@ -161,7 +164,7 @@ def _transfer(url: str, part: Path, unpacked: float, size: int) -> bool:
 
 
 def _opened(path: Path, mode: str) -> FileIO:
-    """The file without a buffer: a full disk is found at the write, not when the file is closed."""
+    """Open a file without a buffer, so that a full disk is an error of the write, not of closing."""
     try:
         return path.open(mode, buffering=0)
     except OSError as error:
@@ -169,7 +172,7 @@ def _opened(path: Path, mode: str) -> FileIO:
 
 
 def _write(file: FileIO, chunk: bytes) -> None:
-    """Write all of ``chunk``; what the disk refuses is not to be taken for the network's failure."""
+    """Write all of ``chunk``; an error of the disk must not look like an error of the network."""
     try:
         while chunk:
             chunk = chunk[file.write(chunk) :]
@@ -184,38 +187,36 @@ def _disk_error(path: Path, error: OSError) -> CorpusError:
 
 def _check_size(url: str, total: int, size: int) -> None:
     if size and total != size:
-        what = f"the file has {total:,} bytes there, {size:,} are expected"
-        hint = "take another mirror (--url), or check the file yourself and give its sum (--sha256)"
+        what = f"the file has {total:,} bytes, {size:,} expected"
+        hint = "use another mirror (--url), or check the file yourself and give its checksum (--sha256)"
         raise CorpusError(what, where=url, hint=hint)
 
 
 def verify(path: Path, algorithm: str, expected: str) -> None:
-    """Check a file's checksum; a file that fails is removed, since going on with it could never help.
+    """Check a file's checksum; a wrong file is removed, because continuing it can't help.
 
     Raises:
         CorpusError: it differs.
     """
     digest = hashlib.new(algorithm, usedforsecurity=False)
-    bar = tqdm(desc=f"checking {algorithm}", total=_size(path), unit="B", unit_scale=True, disable=None)
-    with bar, path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
+    bar = {"desc": f"checking {algorithm}", "total": _size(path), "disable": None}
+    with path.open("rb") as file, tqdm.wrapattr(file, "read", **bar) as reader:
+        while chunk := reader.read(_CHUNK):
             digest.update(chunk)
-            bar.update(len(chunk))
     if digest.hexdigest() != expected.lower():
         path.unlink()
         what = f"{algorithm} is {digest.hexdigest()}, {expected.lower()} expected"
-        raise CorpusError(
-            what, where=path, hint="the file is removed: download again, perhaps from a mirror (--url)"
-        )
+        hint = "the file was removed: download again, perhaps from a mirror (--url)"
+        raise CorpusError(what, where=path, hint=hint)
 
 
 def unpack(file: Path, folder: Path, bare: bool = False) -> None:
-    """Unpack ``file``, which holds one folder of ``folder``'s name, to ``folder``, whole or not at all.
+    """Unpack ``file``, which holds one folder of ``folder``'s name, to ``folder``, completely or not at all.
 
     Args:
         file: a tar archive.
-        folder: what it becomes; must not be there yet.
-        bare: the archive holds the content of the folder instead.
+        folder: the unpacked folder, which must not exist yet.
+        bare: the archive holds the contents of the folder instead.
 
     Raises:
         CorpusError: the archive is damaged, has no such folder, or would write outside of it.
@@ -240,7 +241,7 @@ def unpack(file: Path, folder: Path, bare: bool = False) -> None:
 
 
 def extract(archive: Path, folder: Path, progress: bool = False) -> None:
-    """Unpack a tar archive into ``folder``; what would leave it (../, absolute names, links) is an error.
+    """Unpack a tar archive into ``folder``; members outside of it (../, absolute names, links) are errors.
 
     Raises:
         tarfile.TarError, EOFError, zlib.error, OSError: the archive is damaged or unsafe, the disk is full.
@@ -252,16 +253,16 @@ def extract(archive: Path, folder: Path, progress: bool = False) -> None:
             tar, f"unpacking {archive.name}", unit=" files", disable=None if progress else True
         ):
             tar.extract(member, folder, filter="data")
-        # tarfile stops at the archive's end mark; gzip checks its sum only at the end of the file.
+        # tarfile stops at the archive's end mark; gzip verifies its checksum only at the end of the file.
         while tar.fileobj.read(_CHUNK):
             pass
 
 
 def check_space(folder: Path, needed: int) -> None:
-    """Check that the disk of ``folder`` has ``needed`` bytes.
+    """Check that the disk of ``folder`` has ``needed`` free bytes.
 
     Raises:
-        CorpusError: it has less.
+        CorpusError: it has fewer.
     """
     free = shutil.disk_usage(folder).free
     if free < needed:

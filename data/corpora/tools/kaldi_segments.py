@@ -1,8 +1,8 @@
-"""Kaldi's ``segments`` → the stretches of long recordings as files of their own, each written once.
+"""Kaldi's ``segments`` → parts of long recordings as separate files, each written once.
 
-A manifest names whole files, so a segment becomes one: ``RECORDING/SEGMENT_FROM_TO.wav`` (milliseconds),
-mono, 16 bit, at the rate of the recording. A file that is there and not older than its recording is kept: a
-broken-off run goes on where it was, and another time in ``segments`` gives another file.
+A manifest lists whole files, so each segment is written to ``RECORDING/SEGMENT_FROM_TO.wav`` (milliseconds),
+mono, 16 bit, at the rate of the recording. An existing file that is not older than its recording is kept, so
+that an interrupted run continues; other times in ``segments`` give another file name.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from data.corpora.tools.transcripts import utf8_lines
 from utils.audio.reading import audio_seconds, write_wav
 from utils.errors import AudioError
 
-# Seconds that a segment may reach over the end of its recording, as in Kaldi's extract-segments.
+# Seconds that a segment may exceed the end of its recording, as in Kaldi's extract-segments.
 MAX_OVERSHOOT = 0.5
 _TO_THE_END = -1.0
 _LONGEST_NAME = 200  # bytes; a file system has 255, and a temporary name is longer
-_LOUDEST = 64.0  # a float sample beyond is an integer that was stored as it is
+_LOUDEST = 64.0  # a larger float sample is an integer stored without scaling
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Segment:
         recording: id of the recording.
         start: seconds.
         end: seconds; -1 for the end of the recording.
-        problem: what is wrong with the line; the times are then 0.
+        problem: what is wrong with the line; start and end are then 0.
     """
 
     id: str
@@ -48,7 +48,7 @@ class Segment:
 
 
 def read_segments(path: Path) -> Iterator[Segment]:
-    """The lines of a ``segments`` file, ``UTTERANCE RECORDING START END``.
+    """Read the lines of a ``segments`` file, ``UTTERANCE RECORDING START END``.
 
     Raises:
         CorpusError: the file can't be read.
@@ -63,20 +63,20 @@ def read_segments(path: Path) -> Iterator[Segment]:
             continue
         start, end = map(_seconds, fields[2:])
         problem = None
-        if not (start >= 0 and (end > start or end == _TO_THE_END)):  # so that NaN is none
-            problem = Problem("not a stretch of time", f"{place}: {fields[2]} to {fields[3]}")
+        if not (start >= 0 and (end > start or end == _TO_THE_END)):  # rejects NaN too
+            problem = Problem("not a valid start and end", f"{place}: {fields[2]} to {fields[3]}")
         elif max(map(len, _file_name(Segment(name, recording, start, end)).parts)) > _LONGEST_NAME:
             problem = Problem("segment's name is too long for a file", place)
         yield Segment(name, recording, problem=problem) if problem else Segment(name, recording, start, end)
 
 
 def cut_segments(audio: Path, segments: Sequence[Segment], folder: Path) -> dict[str, Path | Problem]:
-    """Write the segments of one recording, one after the other: little memory, however long it is.
+    """Write the segments of one recording, one at a time to save memory.
 
     Args:
-        audio: the recording; several channels become their mean.
-        segments: of it, without those that have a problem.
-        folder: gets the files.
+        audio: the recording; several channels are averaged.
+        segments: its segments, without those that have a problem.
+        folder: where the files are written.
 
     Returns:
         The id of each segment → its file, or why there is none.
@@ -98,7 +98,7 @@ def cut_segments(audio: Path, segments: Sequence[Segment], folder: Path) -> dict
 
 
 def missing_seconds(audio: Path, segments: Sequence[Segment], folder: Path) -> float:
-    """How much of a recording :func:`cut_segments` still has to write, about, in seconds."""
+    """Estimate how many seconds of a recording :func:`cut_segments` still has to write."""
     new = [segment for segment in segments if not _is_current(folder / _file_name(segment), audio)]
     return sum(segment.end - segment.start for segment in new if segment.end != _TO_THE_END)
 
@@ -106,7 +106,7 @@ def missing_seconds(audio: Path, segments: Sequence[Segment], folder: Path) -> f
 def _cut(recording: soundfile.SoundFile, length: float, segment: Segment, file: Path) -> Path | Problem:
     if segment.start >= length or segment.end > length + MAX_OVERSHOOT:
         detail = f"{segment.start} to {segment.end} s, {segment.recording} has {length:.3f} s"
-        return Problem("segment reaches over the end of its recording", detail)
+        return Problem("segment exceeds the end of its recording", detail)
     if _is_current(file, Path(recording.name)):
         return file
     end = length if segment.end == _TO_THE_END else min(segment.end, length)
@@ -126,7 +126,7 @@ def _is_current(file: Path, audio: Path) -> bool:
 
 
 def _file_name(segment: Segment) -> Path:
-    """``RECORDING/SEGMENT_FROM_TO.wav``; ids may hold anything but spaces, so also ``/`` and ``..``."""
+    """``RECORDING/SEGMENT_FROM_TO.wav``; ids may contain anything but spaces, also ``/`` and ``..``."""
     end = "end" if segment.end == _TO_THE_END else round(segment.end * 1000)
     return Path(_quoted(segment.recording), f"{_quoted(segment.id)}_{round(segment.start * 1000)}_{end}.wav")
 
@@ -137,7 +137,7 @@ def _quoted(name: str) -> str:
 
 
 def _seconds(text: str) -> float:
-    """The number, or NaN, which no comparison accepts."""
+    """Parse a number of seconds; NaN if the text is not a finite number."""
     try:
         seconds = float(text)
     except ValueError:

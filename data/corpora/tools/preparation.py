@@ -1,7 +1,7 @@
-"""Utterances as a corpus's loader finds them → checked manifests, ``rejected.tsv``, ``summary.json``.
+"""Candidates found by a corpus's loader → checked manifests, ``rejected.tsv`` and ``summary.json``.
 
-Every candidate ends in a manifest or, with the reason, in ``rejected.tsv``; none is dropped in silence. The
-files depend on the corpus alone: preparing again gives the same bytes.
+Every candidate is written to a manifest or, with the reason, to ``rejected.tsv``. The output depends on the
+corpus alone: preparing it again writes the same bytes.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
+from data.corpora.tools.download import Source
 from data.corpora.tools.summary import summarise
 from data.manifest import REJECTED, Utterance, write_manifest
 from utils.audio.reading import SAMPLE_RATE, seconds_and_rate
@@ -31,7 +32,7 @@ _PUNCTUATION = str.maketrans("", "", "，。、；：？！…—·《》〈〉�
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a candidate can't be used: a reason that is counted, and what it is in this case."""
+    """Why a candidate is rejected: a reason, which is counted, and the details of this case."""
 
     reason: str
     detail: str = ""
@@ -39,16 +40,18 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An utterance as found, unchecked.
+    """An utterance as found in a corpus, unchecked.
 
     Attributes:
-        id: the corpus's own.
+        id: the corpus's own id.
         split: ``train``, ``dev``, ``test`` …; ``""`` if it is in none.
         audio: its recording, which may be missing.
-        pinyin: citation reading as written.
-        spoken: what was said, as written, where the corpus has it.
-        problem: what the loader found wrong already.
-        note: something odd that doesn't make it unusable; counted in the summary.
+        speaker: the speaker's name; ``""`` if unknown.
+        hanzi: the transcript without spaces and punctuation.
+        pinyin: the citation reading as written in the corpus.
+        spoken_pinyin: the syllables as pronounced, where the corpus has them.
+        problem: what the loader found wrong.
+        note: something unusual that does not make the utterance unusable; counted in the summary.
     """
 
     id: str
@@ -57,128 +60,158 @@ class Candidate:
     speaker: str = ""
     hanzi: str = ""
     pinyin: tuple[str, ...] = ()
-    spoken: tuple[str, ...] = ()
+    spoken_pinyin: tuple[str, ...] = ()
     problem: Problem | None = None
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """What distinguishes one corpus from the others in its preparation.
+    """What distinguishes one corpus from the others.
 
     Attributes:
-        name: of the module and of the default output folder.
+        name: name of its module and of the default output folder.
+        about: one or two lines for ``--help``.
+        find: ``(root, output, workers)`` → its candidates. ``root`` is the folder given by the user;
+            ``output``, the folder of the manifests, is for recordings that the loader has to write.
         splits: names of its manifests; () if they depend on the folder.
-        find: ``(root, workers)`` → its candidates.
+        source: where it can be downloaded; None if there is no ``download`` command.
     """
 
     name: str
-    splits: tuple[str, ...]
-    find: Callable[[Path, int], Iterable[Candidate]]
+    about: str
+    find: Callable[[Path, Path, int], Iterable[Candidate]]
+    splits: tuple[str, ...] = ()
+    source: Source | None = None
+
+
+class CheckedCandidate(NamedTuple):
+    """A candidate with its utterance or problem, and its sample rate in Hz (0 if it was not read)."""
+
+    candidate: Candidate
+    result: Utterance | Problem
+    sample_rate: int = 0
 
 
 def prepare(
     corpus: Corpus, root: Path, output: Path, workers: int = 4, sample_rate: int = SAMPLE_RATE
 ) -> dict[str, Any]:
-    """Check every utterance of the corpus below ``root`` and write the folder ``output``.
+    """Check every utterance of the corpus in ``root`` and write the folder ``output``.
 
     Args:
-        corpus: which one.
+        corpus: the corpus to prepare.
         root: its folder.
-        output: of the manifests.
-        workers: files checked at a time.
-        sample_rate: Hz, of the features that will be computed. Recordings of a lower rate are rejected: the
-            upper part of the band that the features look at is missing in them.
+        output: folder of the manifests.
+        workers: number of files checked at a time.
+        sample_rate: Hz, of the features that will be computed. Recordings with a lower rate are rejected,
+            because they lack the upper part of the frequency band.
 
     Returns:
-        The summary, as in ``summary.json`` (which is written last: where it is, the others are whole).
+        The summary, as in ``summary.json``. That file is written last: if it exists, the others are complete.
 
     Raises:
-        CorpusError: the corpus is not there, or none of its utterances can be used.
+        CorpusError: the corpus is not in ``root``, or none of its utterances is usable.
     """
-    reading = tqdm(corpus.find(root, workers), "reading", disable=None, unit=" texts")
-    candidates = sorted(reading, key=lambda candidate: (candidate.id, candidate.split))
-    results = _check_all(candidates, workers, sample_rate)
-    checked = _refuse_twice([result for result, _ in results])
-    found = {candidate.split for candidate in candidates if candidate.split}
-    # What models train on comes first: the summary holds the others against it.
-    names = corpus.splits or sorted(found, key=lambda name: (not name.startswith("train"), name))
-    usable = [
-        (c, result) for c, result in zip(candidates, checked, strict=True) if isinstance(result, Utterance)
-    ]
-    splits = {name: [utterance for c, utterance in usable if c.split == name] for name in names}
-    rejected = [(c, r) for c, r in zip(candidates, checked, strict=True) if isinstance(r, Problem)]
+    found = tqdm(corpus.find(root, output, workers), "reading", disable=None, unit=" texts")
+    candidates = sorted(found, key=lambda candidate: (candidate.id, candidate.split))
+    checked = list(_reject_duplicate_ids(_check_all(candidates, workers, sample_rate)))
+    usable = [item for item in checked if isinstance(item.result, Utterance)]
+    rejected = [item for item in checked if isinstance(item.result, Problem)]
     if not usable:
-        raise CorpusError(
-            "no utterance of the corpus can be used", where=root, hint=_why_none(rejected, sample_rate)
-        )
-    rates = Counter(
-        rate for one, (_, rate) in zip(checked, results, strict=True) if isinstance(one, Utterance)
+        hint = _why_none(rejected, sample_rate)
+        raise CorpusError("no utterance of the corpus can be used", where=root, hint=hint)
+    found_splits = {candidate.split for candidate in candidates if candidate.split}
+    # The training split comes first: the summary compares the others with it.
+    names = corpus.splits or sorted(found_splits, key=lambda name: (not name.startswith("train"), name))
+    splits = {name: [item.result for item in usable if item.candidate.split == name] for name in names}
+    summary = summarise(
+        corpus.name,
+        splits,
+        rates=Counter(item.sample_rate for item in usable),
+        rejected=Counter(item.result.reason for item in rejected),
+        notes=Counter(item.candidate.note for item in usable if item.candidate.note),
     )
-    reasons = Counter(problem.reason for _, problem in rejected)
-    notes = Counter(candidate.note for candidate, _ in usable if candidate.note)
-    summary = summarise(corpus.name, splits, rates, reasons, notes)
     _write(output, splits, rejected, summary)
     return summary
 
 
-def clean_text(text: str) -> str:
-    """Bring a transcript to plain characters: full-width forms to ASCII, no spaces, punctuation, name dots.
+def find_corpus_folder(root: Path, folder: str, contents: Sequence[str], name: str, title: str) -> Path:
+    """Return the folder of a corpus: ``root`` itself, or ``folder`` in it.
 
-    What is spoken but is not hanzi (letters, digits, %) stays, and makes the check refuse the line.
+    Args:
+        root: the folder given by the user.
+        folder: the corpus's own folder name.
+        contents: patterns of files and folders, all of which must match something in the corpus's folder.
+        name: name of the corpus's module.
+        title: name of the corpus in messages.
+
+    Raises:
+        CorpusError: neither folder holds the corpus.
+    """
+    for place in (root, root / folder):
+        if all(any(place.glob(pattern)) for pattern in contents):
+            return place
+    expected = " and ".join(f"{folder}/{pattern}" for pattern in contents)
+    hint = f"python -m data.corpora.{name} download {root}"
+    raise CorpusError(f"no {title} here: {expected} expected", where=root, hint=hint)
+
+
+def clean_text(text: str) -> str:
+    """Normalise a transcript: full-width forms to ASCII; no spaces, punctuation or dots in names.
+
+    Letters, digits and signs such as % remain, so that the check rejects the transcript.
     """
     return "".join(unicodedata.normalize("NFKC", text).translate(_PUNCTUATION).split())
 
 
-def _why_none(rejected: Sequence[tuple[Candidate, Problem]], sample_rate: int) -> str:
-    """What to do when every candidate is rejected: the first reason, or the option that low rates need."""
+def _why_none(rejected: Sequence[CheckedCandidate], sample_rate: int) -> str:
+    """What to do if every candidate was rejected: the first reason, or the option that low rates need."""
     if not rejected:
         return "nothing was found"
-    if all(problem.reason == _LOW_RATE for _, problem in rejected):
-        rate = min(int(problem.detail.split()[0]) for _, problem in rejected)
+    if all(item.result.reason == _LOW_RATE for item in rejected):
+        rate = min(item.sample_rate for item in rejected)
         return (
             f"all recordings have less than {sample_rate} Hz: prepare them with --sample-rate {rate} "
             f"and train with features.sample_rate={rate}"
         )
-    return f"{rejected[0][0].id}: {rejected[0][1].reason}"
+    return f"{rejected[0].candidate.id}: {rejected[0].result.reason}"
 
 
-def _check_all(
-    candidates: list[Candidate], workers: int, sample_rate: int
-) -> list[tuple[Utterance | Problem, int]]:
-    """Check candidates in threads: file headers are read, so they wait for the disk more than for Python.
-
-    Returns:
-        For each candidate its utterance or its problem, and the recording's sample rate (0: not read).
-    """
-    checked: list[tuple[Utterance | Problem, int]] = []
+def _check_all(candidates: list[Candidate], workers: int, sample_rate: int) -> Iterator[CheckedCandidate]:
+    """Check candidates in threads: reading file headers waits for the disk more than for Python."""
     # In chunks: 140,000 futures would take more memory than the utterances.
     chunks = [candidates[start : start + _CHUNK] for start in range(0, len(candidates), _CHUNK)]
     progress = tqdm(total=len(candidates), desc="checking", disable=None, unit=" files")
     with progress, thread_pool(workers) as pool:
-        for results in pool.map(lambda chunk: [_check(one, sample_rate) for one in chunk], chunks):
-            checked += results
+        for results in pool.map(lambda chunk: [_check(item, sample_rate) for item in chunk], chunks):
+            yield from results
             progress.update(len(results))
-    return checked
 
 
-def _check(candidate: Candidate, sample_rate: int) -> tuple[Utterance | Problem, int]:
+def _check(candidate: Candidate, sample_rate: int) -> CheckedCandidate:
     problem = candidate.problem or _text_problem(candidate)
     if problem:
-        return problem, 0
+        return CheckedCandidate(candidate, problem)
     try:
         seconds, rate = seconds_and_rate(candidate.audio)
     except AudioError as error:
         reason, _, detail = re.sub(r"[:(]", "\n", error.what, count=1).partition("\n")
-        return Problem(reason.strip(), f"{detail.strip(' )')} {candidate.audio}".strip()), 0
+        problem = Problem(reason.strip(), f"{detail.strip(' )')} {candidate.audio}".strip())
+        return CheckedCandidate(candidate, problem)
     if rate < sample_rate:
-        return Problem(_LOW_RATE, f"{rate} Hz {candidate.audio}"), rate
+        return CheckedCandidate(candidate, Problem(_LOW_RATE, f"{rate} Hz {candidate.audio}"), rate)
     pinyin = tuple(map(normalise_syllable, candidate.pinyin))
-    spoken = tuple(map(normalise_syllable, candidate.spoken))
-    audio = candidate.audio.absolute()
-    text = candidate.hanzi
-    spoken = () if spoken == pinyin else spoken
-    return Utterance(candidate.id, audio, seconds, candidate.speaker, pinyin, text, spoken), rate
+    spoken_pinyin = tuple(map(normalise_syllable, candidate.spoken_pinyin))
+    utterance = Utterance(
+        candidate.id,
+        candidate.audio.absolute(),
+        seconds,
+        candidate.speaker,
+        pinyin,
+        candidate.hanzi,
+        () if spoken_pinyin == pinyin else spoken_pinyin,
+    )
+    return CheckedCandidate(candidate, utterance, rate)
 
 
 def _text_problem(candidate: Candidate) -> Problem | None:
@@ -187,9 +220,9 @@ def _text_problem(candidate: Candidate) -> Problem | None:
     if not candidate.hanzi:
         return Problem("empty transcript")
     if not is_hanzi(candidate.hanzi):
-        strange = "".join(character if not is_hanzi(character) else " " for character in candidate.hanzi)
-        return Problem("characters that are not hanzi", strange)
-    for syllable in (*candidate.pinyin, *candidate.spoken):
+        others = "".join(" " if is_hanzi(character) else character for character in candidate.hanzi)
+        return Problem("characters that are not hanzi", others)
+    for syllable in (*candidate.pinyin, *candidate.spoken_pinyin):
         if not is_syllable(syllable):
             return Problem("unknown syllable", syllable)
     if len(candidate.pinyin) != len(candidate.hanzi):
@@ -198,23 +231,21 @@ def _text_problem(candidate: Candidate) -> Problem | None:
     return None
 
 
-def _refuse_twice(checked: list[Utterance | Problem]) -> list[Utterance | Problem]:
+def _reject_duplicate_ids(checked: Iterable[CheckedCandidate]) -> Iterator[CheckedCandidate]:
+    """Keep the first usable utterance of each id; the candidates are sorted by id and split."""
     seen: set[str] = set()
-    results: list[Utterance | Problem] = []
-    for result in checked:
-        if isinstance(result, Utterance):
-            twice = result.id in seen
-            seen.add(result.id)
-            results.append(Problem("id comes twice", str(result.audio)) if twice else result)
-        else:
-            results.append(result)
-    return results
+    for item in checked:
+        if isinstance(item.result, Utterance):
+            if item.result.id in seen:
+                item = item._replace(result=Problem("duplicate id", str(item.result.audio)))
+            seen.add(item.candidate.id)
+        yield item
 
 
 def _write(
     output: Path,
     splits: dict[str, list[Utterance]],
-    rejected: Sequence[tuple[Candidate, Problem]],
+    rejected: Sequence[CheckedCandidate],
     summary: dict[str, Any],
 ) -> None:
     remove_left_over(output)
@@ -222,7 +253,7 @@ def _write(
     for name, utterances in splits.items():
         write_manifest(output / f"{name}.tsv", utterances)
     lines = ["split\tid\treason\tdetail"]
-    for candidate, problem in rejected:
+    for candidate, problem, _ in rejected:
         fields = (candidate.split, candidate.id, problem.reason, shorten(problem.detail))
         lines.append("\t".join(" ".join(field.split()) for field in fields))
     write_text(output / REJECTED, "\n".join(lines) + "\n")

@@ -1,4 +1,4 @@
-"""Checked utterances of a corpus → its figures: size, overlap of splits, syllable coverage, rejections."""
+"""Checked utterances of a corpus → statistics: size, overlap of splits, syllable coverage, rejections."""
 
 from __future__ import annotations
 
@@ -16,6 +16,15 @@ from utils.mandarin.pinyin import full_inventory
 
 Splits = Mapping[str, Sequence[Utterance]]
 
+_SIZE_COLUMNS = {
+    "utterances": "utterances",
+    "hours": "hours",
+    "speakers": "speakers",
+    "distinct_sentences": "distinct\ntexts",
+    "distinct_syllables": "tonal\nsyllables",
+    "spoken_readings": "spoken\ndiffers",
+}
+
 
 def summarise(
     corpus: str,
@@ -24,14 +33,14 @@ def summarise(
     rejected: Mapping[str, int],
     notes: Mapping[str, int],
 ) -> dict[str, Any]:
-    """The figures of a prepared corpus as plain nested values, ready for JSON.
+    """Compute the statistics of a prepared corpus as plain nested values, ready for JSON.
 
     Args:
         corpus: its name.
-        splits: utterances by split; the first is the one that models train on.
-        rates: how many utterances are recorded at each sample rate, in Hz.
-        rejected: how many utterances for each reason.
-        notes: how many utterances for each remark.
+        splits: utterances by split; the first is the training split.
+        rates: number of utterances by sample rate in Hz.
+        rejected: number of utterances by reason.
+        notes: number of utterances by note.
     """
     return {
         "corpus": corpus,
@@ -72,90 +81,67 @@ def _overlap(a: Sequence[Utterance], b: Sequence[Utterance]) -> dict[str, int]:
 
 def _coverage(splits: Splits) -> dict[str, Any]:
     counts = {name: _syllables(utterances) for name, utterances in splits.items()}
-    training_name, training = next(iter(counts.items()))
+    (training, training_counts), *others = counts.items()
     seen = set().union(*counts.values())
     return {
         "inventory": len(full_inventory()),
         "seen": len(seen),
         "outside_inventory": sorted(seen - set(full_inventory())),
-        f"seen_in_{training_name}": {
+        f"seen_in_{training}": {
             name: {
                 "distinct_syllables": len(count),
-                "of_these_seen": len(set(count) & set(training)),
+                "of_these_seen": len(set(count) & set(training_counts)),
                 "syllables": count.total(),
-                "of_all_seen": sum(number for syllable, number in count.items() if syllable in training),
+                "of_all_seen": sum(n for syllable, n in count.items() if syllable in training_counts),
             }
-            for name, count in counts.items()
-            if name != training_name
+            for name, count in others
         },
     }
 
 
 def print_summary(summary: Mapping[str, Any], console: Console | None = None) -> None:
-    """Print the figures as tables."""
+    """Print the statistics as tables."""
     console = console or Console()
     sizes = Table(Column("split", overflow="fold"), title=f"{summary['corpus']}: utterances")
-    columns = (
-        "utterances",
-        "hours",
-        "speakers",
-        "distinct_sentences",
-        "distinct_syllables",
-        "spoken_readings",
-    )
-    for label in (
-        "utterances",
-        "hours",
-        "speakers",
-        "distinct\ntexts",
-        "tonal\nsyllables",
-        "spoken\ndiffers",
-    ):
+    for label in _SIZE_COLUMNS.values():
         sizes.add_column(label, justify="right", no_wrap=True)
     for name, size in summary["splits"].items():
-        hours = f"{size['hours']:,.2f}"
-        sizes.add_row(name, *(hours if key == "hours" else f"{size[key]:,}" for key in columns))
+        values = {key: f"{size[key]:,}" for key in _SIZE_COLUMNS} | {"hours": f"{size['hours']:,.2f}"}
+        sizes.add_row(name, *values.values())
+    overlap = Table("in both", title="overlap between splits")
+    for label in ("speakers", "sentences", "utterances of\nthe second"):
+        overlap.add_column(label, justify="right")
+    for pair, counts in summary["overlap"].items():
+        overlap.add_row(pair, *(f"{count:,}" for count in counts.values()))
     console.print(sizes)
-    console.print(_overlap_table(summary["overlap"]))
-    for line in _coverage_lines(summary["coverage"]):
+    console.print(overlap)
+    for line in (*_coverage_lines(summary), _rate_line(summary["sample_rates"])):
         console.print(line, highlight=False)
-    console.print(_rate_line(summary["sample_rates"]), highlight=False)
     _print_counts(console, "rejected (see rejected.tsv)", summary["rejected"])
     _print_counts(console, "notes", summary["notes"])
 
 
-def _overlap_table(overlap: Mapping[str, Mapping[str, int]]) -> Table:
-    table = Table("in both", title="overlap between splits")
-    for column in ("speakers", "sentences", "utterances of\nthe second"):
-        table.add_column(column, justify="right")
-    for pair, counts in overlap.items():
-        table.add_row(pair, *(f"{count:,}" for count in counts.values()))
-    return table
-
-
-def _coverage_lines(coverage: Mapping[str, Any]) -> list[str]:
-    share = coverage["seen"] / coverage["inventory"]
-    lines = [f"tonal syllables: {coverage['seen']:,} of {coverage['inventory']:,} in Mandarin ({share:.0%})"]
-    for key, splits in coverage.items():
-        if not key.startswith("seen_in_"):
-            continue
-        for name, counts in splits.items():
-            missing = counts["distinct_syllables"] - counts["of_these_seen"]
-            share = 1 - counts["of_all_seen"] / max(counts["syllables"], 1)
-            training = key.removeprefix("seen_in_")
-            lines.append(
-                f"{name}: {missing} tonal syllables never seen in {training}, {share:.2%} of its text"
-            )
+def _coverage_lines(summary: Mapping[str, Any]) -> list[str]:
+    coverage = summary["coverage"]
+    seen, inventory = coverage["seen"], coverage["inventory"]
+    lines = [f"tonal syllables: {seen:,} of {inventory:,} in Mandarin ({seen / inventory:.0%})"]
+    training = next(iter(summary["splits"]))
+    for name, counts in coverage[f"seen_in_{training}"].items():
+        missing = counts["distinct_syllables"] - counts["of_these_seen"]
+        fraction = 1 - counts["of_all_seen"] / max(counts["syllables"], 1)
+        lines.append(
+            f"{name}: {missing} tonal syllables never seen in {training}, {fraction:.2%} of its text"
+        )
     return lines
 
 
 def _rate_line(rates: Mapping[str, int]) -> str:
-    """The sample rates of the recordings, and what to do where they aren't those of the usual features."""
+    """The sample rates of the recordings, and how to train if one is below the usual rate."""
     shown = ", ".join(f"{int(rate):,} Hz ({count:,} utterances)" for rate, count in rates.items())
     lowest = min(map(int, rates))
     if lowest >= SAMPLE_RATE:
         return f"sample rates: {shown}"
-    why = "recordings of other rates are brought to it" if len(rates) > 1 else "nothing is recorded above"
+    why = "other rates are converted to it" if len(rates) > 1 else "no recording has a higher rate"
     return f"sample rates: {shown}; train with features.sample_rate={lowest}: {why}"
 
 
@@ -163,8 +149,7 @@ def _print_counts(console: Console, title: str, counts: Mapping[str, int]) -> No
     if not counts:
         console.print(f"{title}: none")
         return
-    table = Table("reason", title=title)
-    table.add_column("utterances", justify="right")
+    table = Table("reason", Column("utterances", justify="right"), title=title)
     for reason, count in sorted(counts.items(), key=lambda item: -item[1]):
         table.add_row(reason, f"{count:,}")
     console.print(table)

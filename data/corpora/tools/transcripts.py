@@ -1,4 +1,4 @@
-"""Transcripts as corpora write them → candidates with hanzi and pinyin, or with what is wrong with them."""
+"""Transcripts as written in corpora → candidates with hanzi and pinyin, or with what is wrong with them."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ from utils.mandarin.pinyin import NAME_DOTS, hanzi_to_pinyin, is_hanzi
 
 NOT_UTF8 = "transcript is not UTF-8"
 MISSING = "transcript missing"
+NO_AUDIO = "no such audio file"
+WRONG_FIELDS = "wrong number of fields"
 
 _PAUSE = re.compile(rf"[\s、，。；：？！…,.;:?!{NAME_DOTS}]+")
-_UNREAD = {
+_NOT_HANZI = {
     "digits in the transcript": re.compile(r"\d"),
     "Latin letters in the transcript": re.compile("[A-Za-z]"),
 }
 
 
-def candidate_of(
+def make_candidate(
     name: str, split: str, audio: Path, speaker: str, text: str | Problem, note: str = ""
 ) -> Candidate:
-    """Clean a transcript and read it aloud.
+    """Clean a transcript and add its pinyin.
 
     Spaces, punctuation and the dots in names separate words or clauses: no phrase of pypinyin's dictionary is
-    looked up across them, unless the text is written one character at a time. How digits and letters were
-    read isn't known, so a text with them is refused, each for its own reason.
+    looked up across them, unless the text is written one character at a time. A text with digits or letters
+    is rejected, because their pronunciation is unknown.
 
     Args:
         name: the utterance's id.
         split: as in :class:`Candidate`.
         audio: the recording.
-        speaker: who speaks.
+        speaker: the speaker's name.
         text: the transcript as written, or why there is none.
         note: as in :class:`Candidate`.
     """
@@ -42,10 +44,10 @@ def candidate_of(
         return Candidate(name, split, audio, speaker, problem=text)
     words = [word for word in map(clean_text, _PAUSE.split(unicodedata.normalize("NFKC", text))) if word]
     hanzi = "".join(words)
-    for reason, unread in _UNREAD.items():
-        if unread.search(hanzi):
+    for reason, pattern in _NOT_HANZI.items():
+        if pattern.search(hanzi):
             return Candidate(name, split, audio, speaker, hanzi, problem=Problem(reason, hanzi))
-    if not is_hanzi(hanzi):  # empty, or the check says which characters
+    if not is_hanzi(hanzi):  # empty, or the check names the characters
         return Candidate(name, split, audio, speaker, hanzi)
     segmented = words if 1 < len(words) < len(hanzi) else None
     try:
@@ -56,9 +58,9 @@ def candidate_of(
 
 
 def utf8_lines(path: Path) -> Iterator[tuple[int, str, bool]]:
-    """Line numbers from 1, lines without their ends, and whether the line is UTF-8; empty ones are left out.
+    """Yield line numbers from 1, lines without their ends, and whether the line is UTF-8; no empty lines.
 
-    A line in another encoding comes with ``�`` for what can't be read, so that its id can still be told.
+    In a line that is not UTF-8, ``�`` replaces what can't be decoded, so that its id is still known.
 
     Raises:
         CorpusError: the file can't be read.
@@ -77,8 +79,8 @@ def utf8_lines(path: Path) -> Iterator[tuple[int, str, bool]]:
         raise CorpusError("can't read the list", where=path, hint=error.strerror) from error
 
 
-def read_transcripts(path: Path) -> dict[str, str | Problem]:
-    """A list of ``id text …`` lines (AISHELL's, Kaldi's ``text``): id → its text, or what is wrong with it.
+def read_transcript_list(path: Path) -> dict[str, str | Problem]:
+    """Read lines of ``id text …`` (AISHELL's, Kaldi's ``text``): id → its text, or what is wrong with it.
 
     Raises:
         CorpusError: the file can't be read.
@@ -87,21 +89,17 @@ def read_transcripts(path: Path) -> dict[str, str | Problem]:
     for number, line, readable in utf8_lines(path):
         name, text = (*line.split(None, 1), "")[:2]
         if name in texts:
-            texts[name] = Problem("transcript comes twice", f"line {number}")
+            texts[name] = Problem("duplicate transcript", f"line {number}")
         else:
             texts[name] = text if readable else Problem(NOT_UTF8, f"line {number}")
     return texts
 
 
-def read_transcript_file(path: Path) -> str | Problem:
-    """The one line of a file that holds nothing but a transcript, or what is wrong with it."""
+def read_transcript_file(path: Path) -> list[str] | Problem:
+    """Read the lines of a file that holds one transcript, or tell what is wrong with it."""
     try:
-        text = path.read_bytes().decode("utf-8-sig").strip()
+        return path.read_bytes().decode("utf-8-sig").strip().splitlines()
     except FileNotFoundError:
         return Problem(MISSING, str(path))
     except UnicodeDecodeError as error:
         return Problem(NOT_UTF8, f"byte {error.start} of {path}")
-    lines = text.splitlines()
-    if len(lines) > 1:
-        return Problem("transcript has several lines", f"{len(lines)} in {path}")
-    return text

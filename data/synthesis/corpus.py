@@ -1,0 +1,145 @@
+"""Settings → a synthetic speech corpus in the layout of THCHS-30.
+
+The voices of a synthesiser say the sentences of a grammar (``grammar.txt``) or of the user's text; noise and
+room acoustics are added. Voices and sentences of train, dev and test are disjoint. The same settings give the
+same bytes, whatever the number of workers; an interrupted run continues.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from data.manifest import SPLITS
+from data.synthesis.acoustics import record
+from data.synthesis.corpus_card import CorpusCard
+from data.synthesis.plan import Cast, CorpusSettings, PlannedUtterance, cast_splits, plan_corpus
+from data.synthesis.reading import Sentence, spoken_input, spoken_reading
+from data.synthesis.sentences import GRAMMAR_PATH
+from data.synthesis.speech import Words, make_babble, speak
+from data.synthesis.synthesiser import COMMAND, Synthesiser, speak_all
+from data.synthesis.voices import VOICES
+from utils.audio.reading import SAMPLE_RATE, resample, write_wav
+from utils.files import write_text
+from utils.mandarin.pinyin import split_syllable
+
+RECIPE = 2  # raise it when the sound of a corpus with the same settings changes
+
+# THCHS-30's phones: a dummy initial for each zero initial, other finals for the i of zhi and of zi.
+_DUMMY_INITIALS = {"a": "aa", "o": "oo", "e": "ee", "i": "ii", "u": "uu", "v": "vv"}
+_PHONE_FINALS = {"iou": "iu", "uei": "ui", "uen": "un"}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A sentence that the synthesiser could not say in a voice."""
+
+    id: str
+    voice: str
+    hanzi: str
+    reason: str
+
+
+def generate(
+    root: str | Path, settings: CorpusSettings, workers: int = 2, command: Sequence[str] = COMMAND
+) -> list[Failure]:
+    """Generate the corpus in ``root``, or what is missing of it; a complete one is left unchanged.
+
+    Returns:
+        The sentences that could not be spoken, also written to ``failures.tsv``.
+
+    Raises:
+        CorpusError: ``root`` holds something else, the settings can't be met, or the synthesiser fails.
+    """
+    root = Path(root)
+    casts = cast_splits(settings)
+    card = corpus_card(root, settings)
+    if card.is_complete():
+        return _read_failures(root)
+    card.start(command)
+    for split in SPLITS:
+        (root / split).mkdir(parents=True, exist_ok=True)
+    make = partial(make_utterance, root=root, casts=casts, sample_rate=settings.sample_rate)
+    made, unspoken = speak_all(make, plan_corpus(settings, casts), workers, command, root)
+    failures = [
+        Failure(item.id, item.voice.variant, item.sentence.hanzi, reason) for item, reason in unspoken
+    ]
+    failures.sort(key=lambda failure: failure.id)
+    rows = ["\t".join(asdict(failure).values()) for failure in failures]
+    write_text(root / "failures.tsv", "\n".join(["id\tvoice\thanzi\treason", *rows]) + "\n")
+    card.finish(utterances=len(made))
+    return failures
+
+
+def make_utterance(
+    planned: PlannedUtterance,
+    synthesiser: Synthesiser,
+    root: Path,
+    casts: dict[str, Cast],
+    sample_rate: int = SAMPLE_RATE,
+) -> None:
+    """Write one utterance's recording and transcript, unless they exist.
+
+    Raises:
+        SynthesiserError: this voice can't say the sentence.
+    """
+    audio = root / "data" / f"{planned.id}.wav"
+    if audio.exists():
+        return
+    rng = np.random.default_rng(planned.rng_key)
+    cast = casts[planned.split]
+
+    def draw(rng: np.random.Generator) -> Words:
+        voice = cast.voices[rng.integers(len(cast.voices))]
+        sentence = cast.sentences[rng.integers(len(cast.sentences))]
+        return spoken_input(sentence), sentence.pauses, voice
+
+    sentence = planned.sentence
+    speech = speak(spoken_input(sentence), sentence.pauses, planned.voice, rng, synthesiser)
+    samples = record(speech, rng, make_babble(draw, synthesiser), SAMPLE_RATE)
+    write_text(audio.with_name(f"{audio.name}.trn"), transcript(sentence))
+    write_text(root / planned.split / f"{audio.name}.trn", f"../data/{audio.name}.trn\n")
+    link = root / planned.split / audio.name
+    link.unlink(missing_ok=True)
+    link.symlink_to(Path("..", "data", audio.name))
+    # Last: if the recording exists, the utterance is complete.
+    write_wav(audio, resample(samples, SAMPLE_RATE, sample_rate), sample_rate)
+
+
+def transcript(sentence: Sentence) -> str:
+    """THCHS-30's three lines: words, citation pinyin, and phones, which give the spoken pinyin."""
+    phones = " ".join(syllable_phones(syllable) for syllable in spoken_reading(sentence))
+    return f"{' '.join(sentence.words)}\n{' '.join(sentence.pinyin)}\n{phones}\n"
+
+
+def syllable_phones(syllable: str) -> str:
+    """The phones of a syllable in the notation of THCHS-30: ``shi4`` → ``sh ix4``."""
+    parts = split_syllable(syllable)
+    final = _PHONE_FINALS.get(parts.final, parts.final)
+    if final == "i" and parts.initial in ("zh", "ch", "sh", "r"):
+        final = "ix"
+    elif final == "i" and parts.initial in ("z", "c", "s"):
+        final = "iy"
+    return f"{parts.initial or _DUMMY_INITIALS[final[0]]} {final}{parts.tone}"
+
+
+def corpus_card(root: Path, settings: CorpusSettings) -> CorpusCard:
+    """The card of the corpus, with a hash of everything that determines its bytes."""
+    text = Path(settings.text or GRAMMAR_PATH).read_bytes()
+    values = asdict(settings) | {"text": None}
+    # Settings that older corpora do not have are left out where they change nothing, so that those are known.
+    for name in ("made", "sample_rate"):
+        if values[name] == getattr(CorpusSettings(), name):
+            del values[name]
+    parts = [RECIPE, values, VOICES, hashlib.sha256(text).hexdigest()]
+    return CorpusCard(root, {"corpus": "synthetic", "settings": asdict(settings)}, parts)
+
+
+def _read_failures(root: Path) -> list[Failure]:
+    rows = (root / "failures.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    return [Failure(*row.split("\t")) for row in rows]
