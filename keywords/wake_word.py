@@ -36,7 +36,7 @@ from analysis.keyword.wake_word_report import (
     woken_by_kind,
 )
 from data.keywords.folders import NOISE_FOLDER
-from data.keywords.long_recordings import Material, write_stream
+from data.keywords.long_recordings import Material, write_long_recording
 from data.synthesis.clips import SpokenClip
 from data.synthesis.wake_word_clips import choose_stream_clips, generate
 from keywords.calibration import Calibration, calibrate
@@ -183,7 +183,7 @@ def _stream(request: Request, clips: Sequence[SpokenClip], split: str) -> Path:
     seconds = request.hours * 3600
     said = choose_stream_clips(root, request.word, settings, clips, round(seconds))
     noises = recordings_in(root / NOISE_FOLDER)
-    write_stream(folder, Material(said, said, noises), seconds, keyword_share=1.0, seed=settings.seed)
+    write_long_recording(folder, Material(said, said, noises), seconds, keyword_share=1.0, seed=settings.seed)
     return folder
 
 

@@ -1,7 +1,7 @@
-"""A folder for each word, or manifests → clips with labels, for training, dev and test of keyword spotting.
+"""A folder for each word, or manifests, in; labelled clips for training, dev and test out.
 
-Words that aren't asked for become ``_unknown_``; ``_silence_`` is cut from recordings of noise, or made.
-What comes out depends on the recordings and the settings alone, not on the order of files on a disk.
+Words other than the keywords become ``_unknown_``. ``_silence_`` is cut from recordings of noise, or
+generated. The result depends on the recordings and the settings only, not on the order of files on a disk.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from utils.errors import ConfigError, CorpusError
 
 SILENCE, UNKNOWN = "_silence_", "_unknown_"
 
-_GENERATED_EVERY = 8  # of the clips of silence, as a muted microphone gives them, even where noise is there
-# What each split gets of a recording of noise, as shares of its length: no stretch is in two.
+_GENERATED_EVERY = 8  # every eighth clip of silence is generated, as of a muted microphone, even with noise
+# The part of a recording of noise that each split uses, as fractions of its length; they don't overlap.
 NOISE_PARTS = {"train": (0.0, 0.8), "dev": (0.8, 0.9), "test": (0.9, 1.0)}
 _NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordClip:
-    """One example: a recording, or a stretch of one, and its label.
+    """One example: a recording, or a segment of one, and its label.
 
     Attributes:
         id: unique among the clips that are read together.
-        audio: the recording; None for silence that is generated.
+        audio: the recording; None for generated silence.
         label: a word, ``_silence_`` or ``_unknown_``.
-        speaker: ``""`` if not known.
-        start_seconds: where in the recording it begins.
-        seconds: how much of the recording counts; 0 for all that follows.
+        speaker: ``""`` if unknown.
+        start_seconds: start of the segment.
+        seconds: length of the segment; 0: up to the end of the recording.
     """
 
     id: str
@@ -54,23 +54,25 @@ class KeywordClip:
 
 @dataclass(frozen=True)
 class KeywordDataConfig:
-    """Where the recordings are, and what becomes of them.
+    """The recordings, and how clips are made of them.
 
     Attributes:
-        folder: a folder for each word (see ``data/keywords/folders.py``); or else
-        train: manifests, whose hanzi are the labels (none: ``_silence_``); ``dev`` and ``test`` likewise.
-        words: to tell apart, in this order; empty for all that are there. The others become ``_unknown_``.
-        silence_share: clips of silence for each clip of a word, in each split; 0 for none. Not made where
-            the recordings have the label ``_silence_`` themselves.
-        unknown_share: most clips of other words for each clip of a word, in each split; 0 for none.
-        noise_folder: recordings without words; by default ``_background_noise_`` in ``folder``, if there.
+        folder: a folder with a subfolder for each word (see ``data/keywords/folders.py``). Instead of it:
+        train: manifests, whose hanzi are the labels (no hanzi: ``_silence_``).
+        dev, test: likewise.
+        words: the keywords, in the order of the model's outputs; empty: all words. Others are ``_unknown_``.
+        silence_share: clips of silence per clip of a keyword, in each split; 0 for none. Not used if there
+            are recordings labelled ``_silence_``.
+        unknown_share: largest number of clips of other words per clip of a keyword, in each split; 0: none.
+        noise_folder: recordings without words; by default ``_background_noise_`` in ``folder``, if it exists.
         clip_ms: length of a clip.
-        context_ms: sound before the clip that the model hears too: in a stream a causal model always heard
-            something. A clip alone has silence there; in training it has the end of another clip, mostly.
-        dev_percentage: of the speakers, where the names of the files decide; ``test_percentage`` likewise.
-        seed: picks the unknown words and the stretches of noise.
-        cache: folder of the clips as they were read; may be shared by all corpora, settings and runs.
-        workers: processes that read.
+        context_ms: sound before the clip that the model gets too, as a causal model does in a stream: in
+            evaluation silence, in training mostly the end of another clip.
+        dev_percentage: of the speakers, where file names decide about the splits.
+        test_percentage: likewise.
+        seed: of the choice of unknown words and of segments of noise.
+        cache: folder of the samples; may be shared by all corpora, settings and runs.
+        workers: processes that read recordings.
     """
 
     folder: str = ""
@@ -93,26 +95,25 @@ class KeywordDataConfig:
         at_least(self, "data", silence_share=0, unknown_share=0, clip_ms=1, context_ms=0, seed=0, workers=1)
         at_least(self, "data", dev_percentage=0, test_percentage=0)
         if self.dev_percentage + self.test_percentage >= 100:
-            what = (
-                f"data.dev_percentage + data.test_percentage is {self.dev_percentage + self.test_percentage}"
-            )
-            raise ConfigError(what, hint="below 100: something has to train")
+            total = self.dev_percentage + self.test_percentage
+            what = f"data.dev_percentage + data.test_percentage is {total}"
+            raise ConfigError(what, hint="below 100: some recordings are needed for training")
         for word, count in Counter(self.words).items():
             if count > 1:
                 raise ConfigError(f"data.words holds '{word}' {count} times", hint="each word once")
             if word in (SILENCE, UNKNOWN):
-                hint = "it comes by itself: see data.silence_share and data.unknown_share"
+                hint = "it is added automatically: see data.silence_share and data.unknown_share"
                 raise ConfigError(f"data.words holds '{word}'", hint=hint)
 
 
 def read_keyword_clips(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:
-    """The clips of ``train``, ``dev`` and ``test``: words, unknown words, silence, each sorted by id.
+    """The clips of ``train``, ``dev`` and ``test``: words and unknown words, sorted by id, then silence.
 
-    A speaker or a file that is in two splits of manifests or lists is told on the standard error.
+    Speakers that occur in two splits of manifests or lists are reported on the standard error.
 
     Raises:
-        CorpusError: no recordings, a word without recordings (the nearest names are suggested), a word with
-            too few to be split, two recordings of one id.
+        CorpusError: there are no recordings; a word has none (the nearest names are suggested) or too few
+            to be split; a recording is in two splits; two recordings have the same id.
         ConfigError: neither a folder nor manifests are given, or both.
         AudioError: a recording of noise can't be read.
     """
@@ -123,33 +124,33 @@ def read_keyword_clips(config: KeywordDataConfig) -> dict[str, list[KeywordClip]
         )
     found = _from_folder(config) if config.folder else _from_manifests(config)
     _check_words(config, found)
-    _tell_speakers_in_two_splits(found)
+    _report_speakers_in_two_splits(found)
     words = set(config.words) or {c.label for c in found["train"]} - {SILENCE, UNKNOWN}
     noises = _noise_lengths(config)
-    return {split: _with_specials(config, split, found[split], words, noises) for split in SPLITS}
+    return {split: _with_unknown_and_silence(config, split, found[split], words, noises) for split in SPLITS}
 
 
 def read_listed_clips(manifests: Sequence[str | Path]) -> list[KeywordClip]:
-    """The recordings of manifests as they are listed: none left out, none added.
+    """All recordings of manifests as clips, without unknown words or silence being added.
 
-    The label is the hanzi; a row without hanzi is ``_silence_``.
+    The label of a clip is its hanzi; a row without hanzi is ``_silence_``.
 
     Raises:
         CorpusError: a manifest can't be read, or two recordings have the same id.
     """
     clips = [
-        KeywordClip(one.id, one.audio, one.hanzi or SILENCE, one.speaker)
+        KeywordClip(row.id, row.audio, row.hanzi or SILENCE, row.speaker)
         for path in manifests
-        for one in read_manifest(path)
+        for row in read_manifest(path)
     ]
     _check_ids(clips, manifests)
     return clips
 
 
 def labels_of(config: KeywordDataConfig, clips: Mapping[str, Sequence[KeywordClip]]) -> tuple[str, ...]:
-    """Labels in the order of a model's outputs: silence and unknown if in use, then the words.
+    """Labels in the order of a model's outputs: silence and unknown if used, then the keywords.
 
-    The words are in the order of ``config.words``, or sorted by code point if that is empty.
+    The keywords are in the order of ``config.words``, or sorted by code point if that is empty.
     """
     used = {clip.label for split in clips.values() for clip in split}
     specials = tuple(label for label in (SILENCE, UNKNOWN) if label in used)
@@ -157,15 +158,15 @@ def labels_of(config: KeywordDataConfig, clips: Mapping[str, Sequence[KeywordCli
 
 
 def noise_recordings(config: KeywordDataConfig) -> list[Path]:
-    """Recordings without words, sorted; [] if there are none and none are asked for.
+    """Recordings without words, sorted; may be empty.
 
     Raises:
-        AudioError: the folder that was asked for holds none.
+        AudioError: ``config.noise_folder`` holds none.
     """
     if config.noise_folder:
         return recordings_in(config.noise_folder)
-    beside = Path(config.folder, NOISE_FOLDER) if config.folder else None
-    return recordings_in(beside) if beside and beside.is_dir() else []
+    default = Path(config.folder, NOISE_FOLDER)
+    return recordings_in(default) if config.folder and default.is_dir() else []
 
 
 def _from_folder(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:
@@ -179,38 +180,36 @@ def _from_folder(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:
 
 
 def _check_split_by_name(config: KeywordDataConfig, found: Mapping[str, Sequence[KeywordClip]]) -> None:
-    """See that the names' hashes left each word something to train on, and something to measure with."""
+    """Check that the hashes of the names gave each word recordings for every split that is asked for."""
     counts = {split: Counter(clip.label for clip in clips) for split, clips in found.items()}
     wanted = set(config.words or {word for each in counts.values() for word in each}) - {SILENCE, UNKNOWN}
     percentages = {"dev": config.dev_percentage, "test": config.test_percentage}
     asked = ["train", *(split for split, percentage in percentages.items() if percentage)]
     for word in sorted(wanted):
-        have = [counts[split][word] for split in asked]
-        if 0 < sum(have) < len(asked) or (sum(have) and not have[0]):
-            what = f"{sum(have)} recordings of '{word}' can't be split in {', '.join(asked)}"
-            hint = f"record more, or say what trains: {DEV_LIST} and {TEST_LIST}, or manifests"
+        recordings = [counts[split][word] for split in asked]
+        total = sum(recordings)
+        if 0 < total < len(asked) or (total and not recordings[0]):
+            what = f"{total} recordings of '{word}' can't be split into {', '.join(asked)}"
+            hint = f"record more, or define the splits with {DEV_LIST} and {TEST_LIST}, or with manifests"
             raise CorpusError(what, where=Path(config.folder, word), hint=hint)
     for split in asked:
         missing = sorted(word for word in wanted if not counts[split][word])
         if missing:
-            _note(
-                f"no recordings of {_some(missing)} in {split} of {config.folder}: few names, split by hash"
-            )
+            where = f"{split} of {config.folder}"
+            _note(f"no recordings of {_list_names(missing)} in {where}: too few to be split by name")
     if not any(clip.speaker for clips in found.values() for clip in clips):
-        _note(f"{config.folder}: the names tell no speakers, so the same voice may be in train, dev and test")
+        _note(f"{config.folder}: no file names with speakers: a voice may be in train, dev and test")
 
 
 def _from_manifests(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:
-    found = {}
-    for split in SPLITS:
-        found[split] = read_listed_clips(getattr(config, split))
+    found = {split: read_listed_clips(getattr(config, split)) for split in SPLITS}
     if not found["train"]:
         raise CorpusError("no recordings in these manifests", where=", ".join(config.train))
-    for one, other in combinations(SPLITS, 2):
-        twice = sorted({str(c.audio) for c in found[one]} & {str(c.audio) for c in found[other]})
-        if twice:
-            what = f"{len(twice)} recordings are in both {one} and {other}"
-            raise CorpusError(what, where=twice[0], hint="take them out of one of the manifests")
+    for split, other in combinations(SPLITS, 2):
+        shared = sorted({str(c.audio) for c in found[split]} & {str(c.audio) for c in found[other]})
+        if shared:
+            what = f"{len(shared)} recordings are in both {split} and {other}"
+            raise CorpusError(what, where=shared[0], hint="remove them from one of the manifests")
     return found
 
 
@@ -223,44 +222,44 @@ def _check_ids(clips: Sequence[KeywordClip], manifests: Sequence[str | Path]) ->
 
 
 def _check_words(config: KeywordDataConfig, found: Mapping[str, Sequence[KeywordClip]]) -> None:
-    there = {clip.label for clip in found["train"]} - {SILENCE, UNKNOWN}
+    trained = {clip.label for clip in found["train"]} - {SILENCE, UNKNOWN}
     where = config.folder or ", ".join(config.train)
     for word in config.words:
-        if word in there:
-            continue
-        nearest = difflib.get_close_matches(word, sorted(there), n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(nearest)}?" if nearest else f"there are: {_some(sorted(there))}"
-        raise CorpusError(f"no recordings of the word '{word}' to train on", where=where, hint=hint)
-    if not there:
+        if word not in trained:
+            nearest = difflib.get_close_matches(word, sorted(trained), n=3, cutoff=0.5)
+            known = f"there are: {_list_names(sorted(trained))}"
+            hint = f"did you mean {' or '.join(nearest)}?" if nearest else known
+            raise CorpusError(f"no recordings of the word '{word}' to train on", where=where, hint=hint)
+    if not trained:
         raise CorpusError("there are no words to train on, only noise", where=where, hint="add recordings")
-    strange = {c.label for s in ("dev", "test") for c in found[s]} - there - {SILENCE, UNKNOWN}
-    if strange and not config.words:
-        what = f"dev or test hold words that don't train: {_some(sorted(strange))}"
+    untrained = {c.label for s in ("dev", "test") for c in found[s]} - trained - {SILENCE, UNKNOWN}
+    if untrained and not config.words:
+        what = f"dev or test contain words that train does not: {_list_names(sorted(untrained))}"
         raise CorpusError(what, where=where, hint="add recordings of them to train, or choose data.words")
 
 
-def _tell_speakers_in_two_splits(found: Mapping[str, Sequence[KeywordClip]]) -> None:
+def _report_speakers_in_two_splits(found: Mapping[str, Sequence[KeywordClip]]) -> None:
     speakers = {split: {clip.speaker for clip in clips if clip.speaker} for split, clips in found.items()}
-    for one, other in combinations(SPLITS, 2):
-        both = sorted(speakers[one] & speakers[other])
-        if both:
-            what = f"{len(both)} speakers are in both {one} and {other}: {_some(both)}"
-            _note(f"{what}; accuracy on {other} will say little about voices never heard")
+    for split, other in combinations(SPLITS, 2):
+        shared = sorted(speakers[split] & speakers[other])
+        if shared:
+            what = f"{len(shared)} speakers are in both {split} and {other}: {_list_names(shared)}"
+            _note(f"{what}; accuracy on {other} says little about unknown voices")
 
 
-def _with_specials(
+def _with_unknown_and_silence(
     config: KeywordDataConfig,
     split: str,
     clips: Sequence[KeywordClip],
     words: set[str],
     noises: Sequence[tuple[Path, float]],
 ) -> list[KeywordClip]:
-    """The clips of ``words``, some of the others as unknown ones, and silence."""
+    """The clips of ``words``, some of the others as ``_unknown_``, and silence."""
     known = [clip for clip in clips if clip.label in words]
     others = [clip for clip in clips if clip.label not in words and clip.label != SILENCE]
     unknown = [
         KeywordClip(clip.id, clip.audio, UNKNOWN, clip.speaker)
-        for clip in _picked(others, round(config.unknown_share * len(known)), config.seed)
+        for clip in _select(others, round(config.unknown_share * len(known)), config.seed)
     ]
     silence = [clip for clip in clips if clip.label == SILENCE] if config.silence_share else []
     if not silence:
@@ -268,21 +267,21 @@ def _with_specials(
     return [*sorted([*known, *unknown], key=lambda clip: clip.id), *silence]
 
 
-def _picked(clips: Sequence[KeywordClip], most: int, seed: int) -> Sequence[KeywordClip]:
-    """At most so many, by a hash of their ids: a clip that is added or removed changes few others."""
-    if len(clips) <= most:
+def _select(clips: Sequence[KeywordClip], count: int, seed: int) -> Sequence[KeywordClip]:
+    """At most ``count`` clips, by a hash of their ids: if clips are added or removed, few others change."""
+    if len(clips) <= count:
         return clips
 
     def rank(clip: KeywordClip) -> bytes:
         return hashlib.blake2b(f"{seed} {clip.id}".encode(), digest_size=8).digest()
 
-    return sorted(clips, key=rank)[:most]
+    return sorted(clips, key=rank)[:count]
 
 
 def _silence(
     config: KeywordDataConfig, split: str, count: int, noises: Sequence[tuple[Path, float]]
 ) -> list[KeywordClip]:
-    """Stretches of noise by chance, from the part of each recording that is this split's; some generated."""
+    """Random segments of noise, from the part of each recording that is for this split; some generated."""
     rng = np.random.default_rng([config.seed, SPLITS.index(split)])
     seconds = config.clip_ms / 1000
     lengths = np.array([length for _, length in noises])
@@ -293,8 +292,8 @@ def _silence(
             clips.append(KeywordClip(name, None, SILENCE, seconds=seconds))
             continue
         audio, length = noises[rng.choice(len(noises), p=lengths / lengths.sum())]
-        low, high = (share * length for share in NOISE_PARTS[split])
-        # A part shorter than a clip reaches into its neighbour, a recording shorter than one is padded.
+        low, high = (fraction * length for fraction in NOISE_PARTS[split])
+        # If the part is shorter than a clip, the clip extends into the next part or, at the end, is padded.
         start = max(0.0, min(rng.uniform(low, max(low, high - seconds)), length - seconds))
         clips.append(KeywordClip(name, audio, SILENCE, "", round(start, 4), seconds))
     return clips
@@ -304,7 +303,7 @@ def _noise_lengths(config: KeywordDataConfig) -> list[tuple[Path, float]]:
     return [(path, seconds_and_rate(path)[0]) for path in noise_recordings(config)]
 
 
-def _some(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
     return ", ".join(names[:_NAMES_SHOWN]) + more
 

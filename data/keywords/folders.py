@@ -1,13 +1,14 @@
-"""A folder with a folder for each word → its recordings, each with word, speaker and split.
+"""A folder with a subfolder for each word in; its recordings, each with word, speaker and split, out.
 
-Three layouts are known, and told by what is there:
+The splits are found in one of three ways:
 
 - split folders: ``train/WORD/…``, ``dev/WORD/…``, ``test/WORD/…``;
-- lists: ``WORD/…``, and ``validation_list.txt`` and ``testing_list.txt`` name what doesn't train;
-- neither: the rule of Speech Commands (Warden 2018, arXiv:1804.03209, section 5.5) splits by the name's hash.
+- lists: ``WORD/…``; ``validation_list.txt`` and ``testing_list.txt`` name the recordings that are not for
+  training;
+- neither: a hash of the name decides, as in Speech Commands (Warden 2018, arXiv:1804.03209, section 5.5).
 
-Recordings are named ``SPEAKER_nohash_NUMBER.wav`` as in Speech Commands, or lie in a folder of their speaker
-(``WORD/SPEAKER/….wav``); what has another name has no known speaker.
+The speaker is known if the file is named ``SPEAKER_nohash_NUMBER.wav`` as in Speech Commands, or is in a
+folder of the speaker (``WORD/SPEAKER/….wav``).
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ SPLITS = ("train", "dev", "test")
 NOISE_FOLDER = "_background_noise_"
 DEV_LIST, TEST_LIST = "validation_list.txt", "testing_list.txt"
 
-# Of the rule; what the hash is taken modulo, less one (Speech Commands' MAX_NUM_WAVS_PER_CLASS).
-_LARGEST = 2**27 - 1
+_LARGEST_HASH = 2**27 - 1  # Speech Commands' MAX_NUM_WAVS_PER_CLASS
 _SPEAKER_END = re.compile(r"_nohash_.*$")
 _SPLIT_FOLDERS = {
     "train": ("train", "training"),
@@ -38,12 +38,13 @@ _SPLIT_FOLDERS = {
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One file of a folder for each word.
+    """A recording of one word.
 
     Attributes:
         id: its path below the folder, with slashes.
-        word: name of the folder it lies in.
-        speaker: ``""`` if not known.
+        audio: the file.
+        word: name of its folder.
+        speaker: ``""`` if unknown.
         split: ``train``, ``dev`` or ``test``.
     """
 
@@ -55,42 +56,42 @@ class Recording:
 
 
 def split_of_name(name: str, dev_percentage: float, test_percentage: float) -> str:
-    """The split of a recording by the rule of Speech Commands: all of a speaker on one side.
+    """The split of a recording by the rule of Speech Commands; a speaker is in one split only.
 
     Args:
-        name: of the file, with its ending; what follows ``_nohash_`` doesn't count.
+        name: of the file, with its ending; ``_nohash_`` and what follows is ignored.
         dev_percentage: of the speakers; the official lists were made with 10 and 10.
         test_percentage: likewise.
 
     Returns:
-        ``train``, ``dev`` or ``test``. It depends on the name alone: a corpus that grows keeps its splits.
+        ``train``, ``dev`` or ``test``. It depends on the name only, so a growing corpus keeps its splits.
     """
     digest = hashlib.sha1(_SPEAKER_END.sub("", name).encode(), usedforsecurity=False).hexdigest()
-    percentage = int(digest, 16) % (_LARGEST + 1) * (100.0 / _LARGEST)
+    percentage = int(digest, 16) % (_LARGEST_HASH + 1) * (100.0 / _LARGEST_HASH)
     if percentage < dev_percentage:
         return "dev"
     return "test" if percentage < dev_percentage + test_percentage else "train"
 
 
 def read_recordings(folder: str | Path, dev_percentage: float, test_percentage: float) -> list[Recording]:
-    """All recordings below ``folder``, sorted by word and name; those of background noise are left out.
+    """All recordings in ``folder`` except those of background noise, sorted by word and name.
 
     Args:
         folder: of one of the three layouts.
-        dev_percentage, test_percentage: for the rule; lists and split folders go before it.
+        dev_percentage, test_percentage: for the hashes of names, if there are no lists or split folders.
 
     Raises:
-        CorpusError: there is no such folder, no recording in it, a word's folder is empty, or a list can't
-            be read or names what isn't there.
+        CorpusError: the folder does not exist, holds no recording, or has a word without recordings; or a
+            list can't be read, or names recordings that don't exist.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise CorpusError("no such folder of recordings", where=folder, hint="check the path (data.folder)")
-    parts = _split_folders(folder)
-    if parts:
+    split_folders = _split_folders(folder)
+    if split_folders:
         recordings = [
             Recording(f"{part.name}/{name}", part / name, word, speaker, split)
-            for split, part in parts.items()
+            for split, part in split_folders.items()
             for name, word, speaker in _files(part)
         ]
     else:
@@ -106,12 +107,12 @@ def read_recordings(folder: str | Path, dev_percentage: float, test_percentage: 
 
 
 def is_split_by_name(folder: str | Path) -> bool:
-    """Whether neither lists nor split folders say what trains, so that names decide."""
+    """Whether there are no split folders and no lists, so that names decide."""
     return not _split_folders(Path(folder)) and not (Path(folder) / DEV_LIST).is_file()
 
 
 def _split_folders(folder: Path) -> dict[str, Path]:
-    """Split → its folder, if there is one for training and another one, and words are inside of it."""
+    """Split → its folder, if there is one for training and another, and they hold folders of words."""
     found = {
         split: folder / name
         for split, names in _SPLIT_FOLDERS.items()
@@ -122,74 +123,72 @@ def _split_folders(folder: Path) -> dict[str, Path]:
 
 
 def _files(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """(path below the folder, word, speaker) of each recording, in the order of words and paths."""
-    for place in sorted(path for path in folder.iterdir() if path.is_dir()):
-        if place.name == NOISE_FOLDER or place.name.startswith("."):
+    """(path below the folder, word, speaker) of each recording, sorted by word and path."""
+    for word_folder in sorted(path for path in folder.iterdir() if path.is_dir()):
+        word = word_folder.name
+        if word == NOISE_FOLDER or word.startswith("."):
             continue
-        names = sorted(_audio_names(place))
+        names = sorted(_audio_names(word_folder))
         if not names:
             hint = "put recordings into it, or remove it"
-            raise CorpusError("a word's folder holds no recordings", where=place, hint=hint)
+            raise CorpusError("a word's folder holds no recordings", where=word_folder, hint=hint)
         for name in names:
             inner, _, base = name.rpartition("/")
-            speaker = inner.partition("/")[0] or _speaker(base)
-            yield f"{place.name}/{name}", place.name, speaker
+            speaker = inner.partition("/")[0] or (_SPEAKER_END.sub("", base) if "_nohash_" in base else "")
+            yield f"{word}/{name}", word, speaker
 
 
 def _audio_names(folder: Path) -> Iterator[str]:
-    """Audio files below a folder, relative to it; os.walk takes a tenth of the time of Path.rglob.
+    """Paths of the audio files in a folder, relative to it; ten times as fast as Path.rglob.
 
-    Files of formats that can't be read are named on the standard error.
+    Files of formats that can't be read are reported on the standard error.
     """
     unreadable = []
-    for place, folders, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        inner = Path(place).relative_to(folder).as_posix()
+        inner = Path(parent).relative_to(folder).as_posix()
         for name in names:
             if is_unreadable_audio(name):
-                unreadable.append(Path(place, name))
+                unreadable.append(Path(parent, name))
             elif is_audio(name) and not name.startswith("."):
                 yield name if inner == "." else f"{inner}/{name}"
     note_unreadable(folder, sorted(unreadable))
 
 
-def _speaker(base: str) -> str:
-    return _SPEAKER_END.sub("", base) if "_nohash_" in base else ""
-
-
 def _splits(
     folder: Path, files: list[tuple[str, str, str]], dev_percentage: float, test_percentage: float
 ) -> dict[str, str]:
-    """Path below the folder → split, by the lists, or else by the rule."""
+    """Path below the folder → split, by the lists, or else by the names."""
     present = [name for name in (DEV_LIST, TEST_LIST) if (folder / name).is_file()]
     if not present:
         return {
-            # A speaker's folder is what the rule is to keep together; else it's the beginning of the name.
+            # The name of a speaker's folder is hashed if there is one, so that the speaker is in one split.
             name: split_of_name(speaker or name.rpartition("/")[2], dev_percentage, test_percentage)
             for name, _, speaker in files
         }
     splits = dict.fromkeys((name for name, _, _ in files), "train")
-    for name, split in ((DEV_LIST, "dev"), (TEST_LIST, "test")):
-        if name not in present:
-            hint = f"{present[0]} is there: write both (an empty file for no recordings), or remove both"
-            raise CorpusError("one of the two lists of splits is missing", where=folder / name, hint=hint)
-        listed = _listed(folder / name)
-        words = {name.partition("/")[0] for name in splits}
-        # A corpus of which somebody has removed words keeps its lists.
-        gone = sorted(line for line in listed - splits.keys() if line.partition("/")[0] in words)
-        if gone:
-            what = f"{len(gone)} recordings of the list are not there, '{gone[0]}' for one"
-            hint = "copy or unpack the corpus again, or take the lines out of the list"
-            raise CorpusError(what, where=folder / name, hint=hint)
-        for line in listed & splits.keys():
-            if splits[line] != "train":
-                hint = "a recording belongs to one split: take the line out of one of the lists"
-                raise CorpusError(f"'{line}' is in both lists", where=folder / name, hint=hint)
-            splits[line] = split
+    words = {word for _, word, _ in files}
+    for list_name, split in ((DEV_LIST, "dev"), (TEST_LIST, "test")):
+        path = folder / list_name
+        if list_name not in present:
+            hint = f"{present[0]} exists: write both (an empty file for no recordings), or remove both"
+            raise CorpusError("one of the two lists of splits is missing", where=path, hint=hint)
+        listed = _read_list(path)
+        # Words that were removed from the corpus may still be in the lists.
+        missing = sorted(name for name in listed - splits.keys() if name.partition("/")[0] in words)
+        if missing:
+            what = f"{len(missing)} recordings of the list don't exist, for example '{missing[0]}'"
+            hint = "copy or unpack the corpus again, or remove the lines from the list"
+            raise CorpusError(what, where=path, hint=hint)
+        for name in listed & splits.keys():
+            if splits[name] != "train":
+                hint = "a recording belongs to one split: remove the line from one of the lists"
+                raise CorpusError(f"'{name}' is in both lists", where=path, hint=hint)
+            splits[name] = split
     return splits
 
 
-def _listed(path: Path) -> set[str]:
+def _read_list(path: Path) -> set[str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:

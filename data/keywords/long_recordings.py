@@ -1,14 +1,15 @@
-"""Clips of keywords and of everything else in; one long recording with a list of what was said when, out.
+"""Clips of keywords and of other words in; one long recording, and the times of the keywords in it, out.
 
-A spotter that is right on clips may still cry wolf once a minute: false alarms are counted on hours of sound
-that hold no keyword most of the time. Between the keywords of a split lie its other words, recordings that
-the user names, pauses and noise; where each keyword begins and ends is known to the sample.
+A keyword spotter may be accurate on clips and still raise a false alarm every minute. False alarms are
+therefore counted on hours of sound that mostly hold no keyword. Between the keywords of a split there are its
+other words, recordings that the user names, pauses and noise. The times of the keywords are exact to the
+sample.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import numpy as np
 import soundfile
 from tqdm import tqdm
 
+from data.features.waveform_effects import mean_power, noise_segment
 from data.keywords.clips import (
     SILENCE,
     UNKNOWN,
@@ -33,13 +35,14 @@ examples:
   python -m data.keywords.long_recordings --folder datasets/commands --hours 1 --output datasets/stream
   python -m data.keywords.long_recordings --folder MY_WORDS --background MY_RECORDINGS --hours 3 --output long
 
-OUTPUT/stream.flac is the recording, OUTPUT/said.tsv says which keyword begins and ends when (seconds):
+OUTPUT/stream.flac is the recording, OUTPUT/said.tsv lists start and end (seconds) of each keyword:
   python test.py keyword RUN --recording OUTPUT/stream.flac --said OUTPUT/said.tsv --report report
 """
 _PAUSE_SECONDS = (0.5, 4.0)  # after a word
-_NOISE_DB = (-60.0, -35.0)  # of full scale; drawn anew for each stretch between two words
-_BACKGROUND_SECONDS = (5.0, 20.0)  # a stretch of the user's recordings
-_EDGE_DB = -40.0  # a word begins where its clip comes so close to its peak, and ends likewise
+_NOISE_DB = (-60.0, -35.0)  # relative to full scale; drawn for each segment
+_BACKGROUND_SECONDS = (5.0, 20.0)  # length of a segment of the user's recordings
+_EDGE_DB = -40.0  # a word begins and ends where its level reaches this, relative to its peak
+_SMALLEST_RMS = 1e-9  # avoids a division by zero
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,10 @@ class Material:
     """What a long recording is made of.
 
     Attributes:
-        keywords: clips that must be heard.
+        keywords: clips that are to be detected.
         others: clips of other words.
-        noises: recordings of noise, under everything; none: generated hiss.
-        backgrounds: recordings without keywords, a stretch at a time.
+        noises: recordings of noise, mixed with everything; none: generated white noise.
+        backgrounds: recordings without keywords, of which segments are used.
     """
 
     keywords: Sequence[KeywordClip]
@@ -60,13 +63,14 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A stretch of the recording.
+class Segment:
+    """A part of the recording.
 
     Attributes:
         samples: (n,) float32.
-        keyword: what is said in it; empty for none.
-        start: sample at which the keyword begins; ``end`` likewise, where it ends.
+        keyword: spoken in it; empty for none.
+        start: first sample of the keyword.
+        end: sample after the keyword.
     """
 
     samples: np.ndarray
@@ -75,23 +79,24 @@ class Piece:
     end: int = 0
 
 
-def write_stream(
+def write_long_recording(
     output: Path, material: Material, seconds: float, keyword_share: float = 0.15, seed: int = 0
 ) -> int:
     """Write ``stream.flac`` and ``said.tsv``; the same arguments give the same files.
 
     Args:
         output: folder.
-        material: what it is made of.
-        seconds: length; the last piece may go beyond.
-        keyword_share: of the pieces that hold a keyword; the others hold other words, or backgrounds.
+        material: what the recording is made of.
+        seconds: length; the last segment may go beyond it.
+        keyword_share: fraction of the segments that hold a keyword; the others hold other words, or
+            backgrounds.
         seed: of the order, the pauses and the levels.
 
     Returns:
-        How many keywords were said.
+        The number of keywords in the recording.
 
     Raises:
-        CorpusError: there is nothing to be said.
+        CorpusError: there are no keywords, or nothing else.
         AudioError: a recording can't be read.
     """
     if not material.keywords or not (material.others or material.backgrounds):
@@ -99,92 +104,87 @@ def write_stream(
         raise CorpusError("no keywords, or nothing that isn't one", where=output, hint=hint)
     output.mkdir(parents=True, exist_ok=True)
     lines, written = ["start\tend\tkeyword"], 0
-    pieces = _pieces(material, keyword_share, np.random.default_rng(seed))
+    segments = _segments(material, keyword_share, np.random.default_rng(seed))
     with (
         replacing(output / "stream.flac") as temporary,
         soundfile.SoundFile(temporary, "w", SAMPLE_RATE, 1, "PCM_16", format="FLAC") as file,
         tqdm(total=round(seconds), desc="stream", unit="s", disable=None) as bar,
     ):
         while written < seconds * SAMPLE_RATE:
-            piece = next(pieces)
-            file.write(np.clip(piece.samples, -1.0, 1.0))
-            if piece.keyword:
-                times = [(written + at) / SAMPLE_RATE for at in (piece.start, piece.end)]
-                lines.append(f"{times[0]:.3f}\t{times[1]:.3f}\t{piece.keyword}")
-            bar.update(len(piece.samples) // SAMPLE_RATE)
-            written += len(piece.samples)
+            segment = next(segments)
+            file.write(np.clip(segment.samples, -1.0, 1.0))
+            if segment.keyword:
+                start, end = (written + segment.start) / SAMPLE_RATE, (written + segment.end) / SAMPLE_RATE
+                lines.append(f"{start:.3f}\t{end:.3f}\t{segment.keyword}")
+            bar.update(len(segment.samples) // SAMPLE_RATE)
+            written += len(segment.samples)
     write_text(output / "said.tsv", "\n".join(lines) + "\n")
     return len(lines) - 1
 
 
 def edges(samples: np.ndarray) -> tuple[int, int]:
-    """First and last sample that matter: those at most 40 dB below the peak."""
+    """Start and end of the sound in a clip: of the samples at most 40 dB below the peak."""
     loud = np.flatnonzero(np.abs(samples) >= 10 ** (_EDGE_DB / 20) * np.abs(samples).max())
     return int(loud[0]), int(loud[-1]) + 1
 
 
-def _pieces(material: Material, keyword_share: float, rng: np.random.Generator) -> Iterator[Piece]:
-    """Endless: a word or a stretch of background, and a pause, with noise under both."""
+def _segments(material: Material, keyword_share: float, rng: np.random.Generator) -> Iterator[Segment]:
+    """Endless: a word or a part of a background, then a pause, with noise under both."""
     keywords, others = _shuffled(material.keywords, rng), _shuffled(material.others, rng)
-    backgrounds, noises = _shuffled(material.backgrounds, rng), _noise_of(material.noises, rng)
+    backgrounds = _shuffled(material.backgrounds, rng)
+    noises = [_at_full_level(read_audio(path)) for path in material.noises]
     while True:
         pause = int(rng.uniform(*_PAUSE_SECONDS) * SAMPLE_RATE)
         keyword, start, end = "", 0, 0
         if rng.random() < keyword_share:
             clip = next(keywords)
-            samples, keyword = _samples(clip), clip.label
+            samples, keyword = _read_word(clip), clip.label
             start, end = edges(samples)
         elif material.backgrounds and (not material.others or rng.random() < 0.5):
-            samples = _stretch(next(backgrounds), rng)
+            samples = _random_part(next(backgrounds), rng)
         else:
-            samples = _samples(next(others))
+            samples = _read_word(next(others))
         level = np.float32(10 ** (rng.uniform(*_NOISE_DB) / 20))
         padded = np.pad(samples, (0, pause))
-        yield Piece(padded + level * noises(len(padded)), keyword, start, end)
+        yield Segment(padded + level * _random_noise(noises, len(padded), rng), keyword, start, end)
 
 
 def _shuffled(items: Sequence, rng: np.random.Generator) -> Iterator:
-    """All items in some order, then in another, endlessly."""
+    """All items in a random order, then in another one, endlessly."""
     while len(items):
         for index in rng.permutation(len(items)):
             yield items[index]
 
 
-def _samples(clip: KeywordClip) -> np.ndarray:
-    """A clip as it is, at the length of its recording."""
+def _read_word(clip: KeywordClip) -> np.ndarray:
     samples = read_audio(clip.audio)
     if not np.abs(samples).max(initial=0.0):
-        raise CorpusError("a word that is silent", where=clip.audio, hint="leave the recording out")
+        raise CorpusError("a word that is silent", where=clip.audio, hint="remove the recording")
     return samples
 
 
-def _stretch(path: Path, rng: np.random.Generator) -> np.ndarray:
+def _random_part(path: Path, rng: np.random.Generator) -> np.ndarray:
     """Some seconds of a recording; of a long one, a block of about a minute is drawn first."""
-    wanted = int(rng.uniform(*_BACKGROUND_SECONDS) * SAMPLE_RATE)
+    length = int(rng.uniform(*_BACKGROUND_SECONDS) * SAMPLE_RATE)
     chosen = np.zeros(0, np.float32)
     for count, block in enumerate(audio_blocks(path), start=1):
-        if rng.integers(count) == 0:  # each block is as likely, and one is in memory at a time
+        if rng.integers(count) == 0:  # every block is equally likely, and one at a time is in memory
             chosen = block
-    start = int(rng.integers(max(len(chosen) - wanted, 0) + 1))
-    return chosen[start : start + wanted]
+    start = int(rng.integers(max(len(chosen) - length, 0) + 1))
+    return chosen[start : start + length]
 
 
-def _noise_of(recordings: Sequence[Path], rng: np.random.Generator) -> Callable[[int], np.ndarray]:
-    """What gives noise of a length, of power 1 on average: (length,) float32."""
-    loaded = [samples / max(_power(samples), 1e-9) for samples in map(read_audio, recordings)]
-
-    def noise(length: int) -> np.ndarray:
-        if not loaded:
-            return rng.standard_normal(length, np.float32)
-        samples = loaded[rng.integers(len(loaded))]
-        start = int(rng.integers(len(samples)))
-        return np.take(samples, np.arange(start, start + length), mode="wrap")
-
-    return noise
+def _at_full_level(samples: np.ndarray) -> np.ndarray:
+    """Samples scaled to a power of 1."""
+    return samples / np.float32(max(np.sqrt(mean_power(samples)), _SMALLEST_RMS))
 
 
-def _power(samples: np.ndarray) -> np.float32:
-    return np.sqrt(np.mean(np.square(samples)))
+def _random_noise(noises: Sequence[np.ndarray], length: int, rng: np.random.Generator) -> np.ndarray:
+    """A random segment of a random noise, or white noise if there are none: (length,) float32."""
+    if not noises:
+        return rng.standard_normal(length, np.float32)
+    noise = noises[rng.integers(len(noises))]
+    return noise_segment(noise, int(rng.integers(len(noise))), length)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         test=tuple(map(str, options.manifest)),
         words=tuple(options.words or ()),
         silence_share=0,
-        unknown_share=1e6,  # all of them
+        unknown_share=1e6,  # all other words
     )
     clips = read_keyword_clips(config)[options.split]
     material = Material(
@@ -206,8 +206,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         noise_recordings(config),
         [path for folder in options.background for path in recordings_in(folder)],
     )
-    said = write_stream(options.output, material, options.hours * 3600, options.keyword_share, options.seed)
-    print(f"{options.output / 'stream.flac'}: {options.hours:g} h, {said} keywords")
+    seconds = options.hours * 3600
+    count = write_long_recording(options.output, material, seconds, options.keyword_share, options.seed)
+    print(f"{options.output / 'stream.flac'}: {options.hours:g} h, {count} keywords")
     return 0
 
 

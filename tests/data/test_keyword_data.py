@@ -118,7 +118,11 @@ def test_lists_go_before_the_rule(folder):
 @pytest.mark.parametrize(
     ("dev", "test", "message"),
     [
-        ("yes/nobody.wav", "", r"1 recordings of the list are not there, 'yes/nobody.wav'.*validation_list"),
+        (
+            "yes/nobody.wav",
+            "",
+            r"1 recordings of the list don't exist, .* 'yes/nobody.wav'.*validation_list",
+        ),
         ("go/00000001_nohash_0.wav", "go/00000001_nohash_0.wav", "is in both lists"),
         (None, "", "one of the two lists of splits is missing.*validation_list"),
         (b"\xff\xfe", "", "not UTF-8 text"),
@@ -175,7 +179,7 @@ def test_names_without_speakers_are_told(tmp_path, made, capsys):
         (tmp_path / "on").mkdir(exist_ok=True)
         shutil.copy(made / "go" / "00000000_nohash_0.wav", tmp_path / "on" / f"{number}.wav")
     read_keyword_clips(config(tmp_path))
-    assert "the names tell no speakers" in capsys.readouterr().err
+    assert "no file names with speakers" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------ labels, unknown words, silence
@@ -251,7 +255,7 @@ def test_words_that_no_folder_has(made, words, message):
     ("values", "message"),
     [
         ({"words": ["go", "go"]}, "data.words holds 'go' 2 times"),
-        ({"words": ["_silence_"]}, "it comes by itself"),
+        ({"words": ["_silence_"]}, "it is added automatically"),
         ({"dev_percentage": 60, "test_percentage": 40}, "is 100.*below 100"),
         ({"silence_share": -1}, "data.silence_share is -1"),
         ({"clip_ms": 0}, "data.clip_ms is 0"),
@@ -288,7 +292,8 @@ def test_nothing_to_read(folder, tmp_path):
 def test_a_word_with_one_recording(folder):
     (folder / "once").mkdir()
     shutil.copy(folder / "go" / "00000000_nohash_0.wav", folder / "once")
-    with pytest.raises(CorpusError, match=r"1 recordings of 'once' can't be split in train, dev, test.*once"):
+    message = r"1 recordings of 'once' can't be split into train, dev, test.*once"
+    with pytest.raises(CorpusError, match=message):
         read_keyword_clips(config(folder))
     assert read_keyword_clips(config(folder, words=("go", "yes")))["train"]  # as an unknown word it may
 

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.keyword.detections import read_spoken
 from data.keywords.clips import KeywordClip
-from data.keywords.long_recordings import Material, edges, main, write_stream
+from data.keywords.long_recordings import Material, edges, main, write_long_recording
 from streaming.keyword.stream import KeywordStream
 from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
 from utils.errors import CorpusError, UserError
@@ -58,21 +58,21 @@ def test_backgrounds_fill_the_time(words: Path, tmp_path: Path):
     write_wav(tmp_path / "talk/talk.wav", tone(800, 90.0))
     clip = KeywordClip("a", words / "开/S0_nohash_0.wav", "开")
     material = Material([clip], [], backgrounds=[tmp_path / "talk/talk.wav"])
-    said = write_stream(tmp_path / "long", material, 120, keyword_share=0.3)
+    said = write_long_recording(tmp_path / "long", material, 120, keyword_share=0.3)
     samples = read_audio(tmp_path / "long/stream.flac")
     spectrum = np.abs(np.fft.rfft(samples))
     assert said and spectrum.argmax() * SAMPLE_RATE / len(samples) == pytest.approx(800, abs=1)
 
 
-def test_nothing_to_say_is_told(words: Path, tmp_path: Path):
+def test_missing_keywords_or_others_are_reported(words: Path, tmp_path: Path):
     clip = KeywordClip("a", words / "开/S0_nohash_0.wav", "开")
     with pytest.raises(CorpusError, match="nothing that isn't one"):
-        write_stream(tmp_path / "none", Material([clip], []), 10)
+        write_long_recording(tmp_path / "none", Material([clip], []), 10)
     assert not (tmp_path / "none").exists()
     write_wav(tmp_path / "silent.wav", np.zeros(1000, np.float32))
     silent = KeywordClip("s", tmp_path / "silent.wav", "开")
     with pytest.raises(UserError, match=r"silent\.wav"):
-        write_stream(tmp_path / "silent", Material([silent], [clip]), 10, keyword_share=1.0)
+        write_long_recording(tmp_path / "silent", Material([silent], [clip]), 10, keyword_share=1.0)
     assert not (tmp_path / "silent/stream.flac").exists()
 
 
