@@ -1,7 +1,8 @@
-"""Raw lines of Chinese text in; clauses of nothing but hanzi, and the others with the reason why not, out.
+"""Raw lines of Chinese text in; clauses that consist of hanzi only, and rejected clauses with reasons, out.
 
-Split at punctuation; brackets are taken out of their sentence and stand after it; quotation marks, 、 and the
-dot in names leave no trace; whole text first (C speed), single clauses only where figures have to be read.
+Lines are split at punctuation. Text in brackets is moved behind its sentence. Quotation marks, 、 and the dot
+in names are removed. Regular expressions work on the whole text, which is fast; only clauses with figures are
+processed one by one.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ ADDRESSES = "web or mail address"
 REPEATED = "one character over and over"
 SHORT = "too short"
 LONG = "too long"
-MOST_REPEATED = 4  # times that a hanzi may come in a row: 哈哈哈哈
+MAX_REPEATED = 4  # times that a hanzi may occur in a row: 哈哈哈哈
 
-_ADDRESS = "\ue000"  # stands for a web or mail address
+_ADDRESS = "\ue000"  # replaces a web or mail address
 _BREAK = "\ue001"  # between two clauses of a line
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 _HANZI = "\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
-_SOFT = "、"  # a pause inside a clause; a clause that is too long is cut there
+_COMMA = "、"  # separates items of a list; a clause that is too long is split there
 
 _HIDDEN = re.compile(
     "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
 )
-_UNSEEN = re.compile(r"<(script|style)\b[^<]{0,5000}</\1>|<!--.{0,1000}?-->", re.IGNORECASE)
+_INVISIBLE_MARKUP = re.compile(r"<(script|style)\b[^<]{0,5000}</\1>|<!--.{0,1000}?-->", re.IGNORECASE)
 _INLINE_TAG = re.compile(
     r"</?(?:a|b|i|u|em|strong|span|font|sub|sup|mark|small)\b[^<>]{0,500}>", re.IGNORECASE
 )
@@ -45,9 +46,9 @@ _TAG = re.compile(r"</?[A-Za-z][^<>]{0,500}>")
 _URL = re.compile(
     r"(?:https?://|ftp://|www\.)[!-;=?-~]+|[\w.+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+", re.ASCII
 )
-_URL_ASIDE = re.compile(f"(?<=\\s){_ADDRESS}|{_ADDRESS}(?=\\s)")
+_SEPARATE_URL = re.compile(f"(?<=\\s){_ADDRESS}|{_ADDRESS}(?=\\s)")
 _FRACTIONS = ("二分之一", "三分之一", "三分之二", "四分之一", "四分之三")
-# Before NFKC would make a 2 of ² and a comma like any other of ，
+# Replaced before NFKC, which would turn ² into 2 and ， into an ordinary comma
 _BEFORE_NFKC = {
     **dict.fromkeys(map(ord, "，。！？；…"), _BREAK),
     **dict.fromkeys(range(0x2460, 0x2500), _BREAK),  # ① ⑴ ⒈ Ⓐ: bullets
@@ -74,27 +75,25 @@ _ENUMERATOR = re.compile(
 _SPACE = r"[^\S\n]+"
 _SPACE_IN_NUMBERS = re.compile(rf"(?<=[{_HANZI}]){_SPACE}(?=[0-9])|(?<=[0-9%]){_SPACE}(?=[{_HANZI}])")
 _SPACE_AT_LATIN = re.compile(rf"(?<=[{_HANZI}]){_SPACE}(?=[A-Za-z])|(?<=[A-Za-z]){_SPACE}(?=[{_HANZI}])")
-_WORDS_APART = re.compile(rf"^(?:[{_HANZI}]{{1,4}}|[^\s\w]){_SPACE}\S.*$", re.MULTILINE)
-_LEAST_WORDS, _MEAN_WORD = (
-    4,
-    2.6,
-)  # a line of so many tokens, of so few characters each, has its words set apart
-# Where clauses end: all signs but those that belong to figures; the latter where no figure is beside them.
+_SEPARATE_WORDS = re.compile(rf"^(?:[{_HANZI}]{{1,4}}|[^\s\w]){_SPACE}\S.*$", re.MULTILINE)
+# A line of at least this many tokens, of at most this many characters on average, has spaces between words.
+_MIN_WORDS, _MAX_MEAN_LENGTH = 4, 2.6
+# Clauses end at all signs, but at signs that occur in figures only where no figure is beside them.
 _SIGNS_OF_FIGURES = "%‰°+/$¥€£×.:,~—–-"
 _ENDS = re.compile(
-    rf"[^\w\s{_ADDRESS}{_SOFT}{re.escape(_SIGNS_OF_FIGURES)}]+"
+    rf"[^\w\s{_ADDRESS}{_COMMA}{re.escape(_SIGNS_OF_FIGURES)}]+"
     r"|[-~—–]{2,}|[-~—–](?![0-9])|[.:,](?![0-9])|(?<![0-9])[.:,]"
     rf"|[+/×](?![\w])|(?<!\w)[+/×]|(?<=[{_HANZI}])/(?=[{_HANZI}])(?<![元次人斤吨克米]/)|_+"
     rf"|(?<=[{_HANZI}]){_SPACE}|{_SPACE}(?=[{_HANZI}])"
 )
-_REPEATED = re.compile(rf"(.)\1{{{MOST_REPEATED}}}")
-_SOFT_BESIDE_WORDS = re.compile(f"(?<![0-9]){_SOFT}|{_SOFT}(?![0-9])")
+_REPEATED = re.compile(rf"(.)\1{{{MAX_REPEATED}}}")
+_COMMA_BESIDE_WORDS = re.compile(f"(?<![0-9]){_COMMA}|{_COMMA}(?![0-9])")
 _FIGURE, _LATIN = re.compile("[0-9]"), re.compile("[A-Za-z]")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How many hanzi a clause may have."""
+    """Smallest and largest number of hanzi in a clause."""
 
     shortest: int = 2
     longest: int = 50
@@ -102,12 +101,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Clause:
-    """A part of a line: usable if there is no ``reason`` against it.
+    """A part of a line.
 
     Attributes:
-        text: hanzi only if usable, else as it was found.
+        text: hanzi only if the clause is usable, else the original text.
         line: number of the line in the text, from 0.
-        reason: why it can't be used; "" if it can.
+        reason: why the clause can't be used; "" if it can.
     """
 
     text: str
@@ -116,53 +115,54 @@ class Clause:
 
 
 def clauses(text: str, limits: Limits) -> Iterator[Clause]:
-    """All clauses of a text, in order; what holds neither hanzi nor figures nor letters is none.
+    """All clauses of a text, in order; parts without hanzi, figures and letters are left out.
 
-    A usable clause comes out unchanged when it is cut again.
+    A usable clause stays the same when it is processed again.
 
     Args:
         text: any number of lines.
         limits: of a usable clause.
     """
-    lines = _simplified(_cut(_plain(text))).split("\n")
+    lines = _simplify(_split(_normalise(text))).split("\n")
     for number, line in enumerate(lines):
         for raw in line.split(_BREAK):
-            for part in _fitting(raw.strip(), limits.longest):
-                if clause := _judged(part, number, limits):
+            for part in _split_long(raw.strip(), limits.longest):
+                if clause := _clause(part, number, limits):
                     yield clause
 
 
 def hanzi_of(text: str) -> str:
-    """All hanzi of a text in a row, as :func:`clauses` writes them: what two texts are compared by."""
+    """All hanzi of a text in a row, as :func:`clauses` writes them; used to compare two texts."""
     parts = (clause.text for clause in clauses(text, Limits(1, len(text) * 20 + 1)))
     return "".join(character for part in parts for character in part if is_hanzi(character))
 
 
-def _plain(text: str) -> str:
-    """Text without markup, addresses, width and invisible characters; lines stay lines."""
+def _normalise(text: str) -> str:
+    """Text without markup, addresses, full-width and invisible characters; line breaks are kept."""
     if "&" in text:
         text = html.unescape(text)
     text = _PRIVATE.sub("\ufffd", text)
     if "<" in text:
-        text = _TAG.sub(_BREAK, _INLINE_TAG.sub("", _UNSEEN.sub(_BREAK, text)))
+        text = _TAG.sub(_BREAK, _INLINE_TAG.sub("", _INVISIBLE_MARKUP.sub(_BREAK, text)))
     if "://" in text or "www." in text or "@" in text:
-        text = _URL_ASIDE.sub(f"{_BREAK}{_ADDRESS}{_BREAK}", _URL.sub(_ADDRESS, text))
+        text = _SEPARATE_URL.sub(f"{_BREAK}{_ADDRESS}{_BREAK}", _URL.sub(_ADDRESS, text))
     text = _MIXED_FRACTION.sub("又", _HIDDEN.sub("", text)).translate(_BEFORE_NFKC)
     if not unicodedata.is_normalized("NFKC", text):
         text = unicodedata.normalize("NFKC", text)
     return text.translate(_AFTER_NFKC)
 
 
-def _cut(text: str) -> str:
-    """The same with a break between clauses."""
+def _split(text: str) -> str:
+    """The text with ``_BREAK`` between its clauses."""
     if "(" in text:
-        text = "\n".join(_brackets_last(line) if "(" in line else line for line in text.split("\n"))
+        text = "\n".join(_move_brackets(line) if "(" in line else line for line in text.split("\n"))
     text = _NAME_DOT.sub("", _ENUMERATOR.sub(_BREAK, text))
-    text = _SPACE_IN_NUMBERS.sub("", _WORDS_APART.sub(_words_together, text))
+    text = _SPACE_IN_NUMBERS.sub("", _SEPARATE_WORDS.sub(_join_words, text))
     return _ENDS.sub(_BREAK, _SPACE_AT_LATIN.sub("", text))
 
 
-def _brackets_last(line: str) -> str:
+def _move_brackets(line: str) -> str:
+    """Move text in brackets behind the line, as clauses of its own."""
     inside: list[str] = []
     while found := _IN_BRACKETS.search(line):  # the innermost first
         inside.append(found[1])
@@ -170,10 +170,11 @@ def _brackets_last(line: str) -> str:
     return _BREAK.join([line, *inside])
 
 
-def _words_together(found: re.Match[str]) -> str:
+def _join_words(found: re.Match[str]) -> str:
+    """Remove the spaces of a line in which all words are separated by spaces."""
     tokens = found[0].split()
-    apart = len(tokens) >= _LEAST_WORDS and sum(map(len, tokens)) <= _MEAN_WORD * len(tokens)
-    return "".join(tokens) if apart else found[0]
+    separated = len(tokens) >= _MIN_WORDS and sum(map(len, tokens)) <= _MAX_MEAN_LENGTH * len(tokens)
+    return "".join(tokens) if separated else found[0]
 
 
 @cache
@@ -181,22 +182,22 @@ def _converter() -> opencc.OpenCC:
     return opencc.OpenCC("t2s")
 
 
-def _simplified(text: str) -> str:
-    """OpenCC's simplified characters, by its phrases; converting again changes nothing."""
+def _simplify(text: str) -> str:
+    """Convert to simplified characters by OpenCC, until another conversion changes nothing."""
     convert = _converter().convert
     while (converted := convert(text)) != text:
         text = converted
     return text
 
 
-def _fitting(clause: str, longest: int) -> Iterator[str]:
-    """The clause without 、 but between figures; one that is too long is cut there, into few parts."""
-    if len(whole := _SOFT_BESIDE_WORDS.sub("", clause)) <= longest or _SOFT not in clause:
+def _split_long(clause: str, longest: int) -> Iterator[str]:
+    """Remove 、 except between figures; a clause that is too long is split there, into few parts."""
+    if len(whole := _COMMA_BESIDE_WORDS.sub("", clause)) <= longest or _COMMA not in clause:
         yield whole
         return
     part = ""
-    for piece in clause.split(_SOFT):
-        longer = _SOFT_BESIDE_WORDS.sub("", f"{part}{_SOFT}{piece}" if part else piece)
+    for piece in clause.split(_COMMA):
+        longer = _COMMA_BESIDE_WORDS.sub("", f"{part}{_COMMA}{piece}" if part else piece)
         if part and len(longer) > longest:
             yield part
             longer = piece
@@ -204,15 +205,16 @@ def _fitting(clause: str, longest: int) -> Iterator[str]:
     yield part
 
 
-def _judged(text: str, line: int, limits: Limits) -> Clause | None:
+def _clause(text: str, line: int, limits: Limits) -> Clause | None:
+    """The clause of a text, with figures written in hanzi; None for punctuation only."""
     if not is_hanzi(text):
         if _ADDRESS in text:
             return Clause(text.replace(_ADDRESS, "…"), line, ADDRESSES)
         if not any(map(str.isalnum, text)):
             return None
-        words = verbalise(text).replace(_SOFT, "")
+        words = verbalise(text).replace(_COMMA, "")
         if not is_hanzi(words):
-            return Clause(text, line, _obstacle(words))
+            return Clause(text, line, _reason(words))
         text = words
     if len(text) < limits.shortest:
         return Clause(text, line, SHORT)
@@ -223,8 +225,8 @@ def _judged(text: str, line: int, limits: Limits) -> Clause | None:
     return Clause(text, line)
 
 
-def _obstacle(text: str) -> str:
-    """Why a text that isn't all hanzi can't be read."""
+def _reason(text: str) -> str:
+    """Why a text that consists not only of hanzi can't be read aloud."""
     if _LATIN.search(text):
         return LETTERS
     if _FIGURE.search(text):

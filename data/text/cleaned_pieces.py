@@ -1,6 +1,6 @@
-"""A piece of raw text in; its usable clauses, their fingerprints, and counts of the others out.
+"""A piece of raw text in; its usable clauses, their fingerprints, and counts of the rejected ones out.
 
-What every worker process of ``data.text.cleaning`` does.
+This is the work of the processes of ``data.text.cleaning``.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from data.text.clauses import Clause, Limits, clauses
-from data.text.deduplication import Excluded, line_fingerprint
+from data.text.deduplication import ExcludedSentences, line_fingerprint
 from data.text.sources import decode
 
 EVALUATION = "evaluation text"
 NOT_UTF8 = "not UTF-8"
-SAMPLES = 20  # clauses of each reason that are kept to look at
+SAMPLES = 20  # rejected clauses per reason that the report shows
 
-_GAP = Clause("", -1)  # stands where a clause was rejected: its neighbours don't follow upon each other
+_GAP = Clause("", -1)  # replaces a rejected clause, so that its neighbours are not joined
 _cleaners: list[Cleaner] = []  # of a worker process
 
 
 @dataclass
 class Tally:
-    """What came in and what was left out; pieces are added up.
+    """Counts of what was read, kept and rejected, of one piece or of several.
 
     Attributes:
         lines, characters: read.
         clauses, hanzi: kept.
-        rejected: reason → clauses; lines for ``NOT_UTF8``.
-        rejected_characters: reason → their characters.
-        samples: reason → up to ``SAMPLES`` (rank, clause): those with the lowest ranks, as good as drawn
-            by chance, but the same in any order.
+        rejected: reason → number of clauses; of lines for ``NOT_UTF8``.
+        rejected_characters: reason → number of their characters.
+        samples: reason → up to ``SAMPLES`` (rank, clause) with the lowest ranks. Ranks are hashes: the
+            samples are as good as random, but don't depend on the order of the pieces.
     """
 
     lines: int = 0
@@ -47,14 +47,14 @@ class Tally:
     samples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 
     def reject(self, reason: str, texts: Sequence[str]) -> None:
-        """Count clauses that were left out for one reason."""
+        """Count clauses that were rejected for one reason."""
         if texts:
             self.rejected[reason] += len(texts)
             self.rejected_characters[reason] += sum(map(len, texts))
             self._keep(reason, [(zlib.crc32(text.encode()), text) for text in texts])
 
     def add(self, other: Tally) -> None:
-        """Take in another tally."""
+        """Add the counts of another tally."""
         self.lines += other.lines
         self.characters += other.characters
         self.clauses += other.clauses
@@ -70,22 +70,22 @@ class Tally:
 
 @dataclass(frozen=True)
 class Cleaned:
-    """A cleaned piece: its usable clauses, their fingerprints ((n,) uint64), and what was left out."""
+    """A cleaned piece: its usable clauses, their fingerprints ((n,) uint64), and the counts."""
 
     texts: list[str]
-    prints: np.ndarray
+    fingerprints: np.ndarray
     tally: Tally
 
 
 @dataclass(frozen=True)
 class Cleaner:
-    """What every process has to know."""
+    """Cleans pieces; sent to every worker process once."""
 
     limits: Limits
-    excluded: Excluded
+    excluded: ExcludedSentences
 
     def clean(self, piece: bytes) -> Cleaned:
-        """The clauses of a piece of UTF-8 text, but for those that can't be used."""
+        """The usable clauses of a piece of UTF-8 text."""
         text, undecodable = decode(piece)
         tally = Tally(text.count("\n") + (not text.endswith("\n")), len(text))
         if undecodable:
@@ -101,29 +101,29 @@ class Cleaner:
         by_reason[EVALUATION] = evaluation
         for reason, texts in by_reason.items():
             tally.reject(reason, texts)
-        return Cleaned(kept, np.fromiter(map(line_fingerprint, kept), np.uint64, len(kept)), tally)
+        fingerprints = np.fromiter(map(line_fingerprint, kept), np.uint64, len(kept))
+        return Cleaned(kept, fingerprints, tally)
 
     def _without_evaluation(self, usable: Sequence[Clause]) -> tuple[list[str], list[str]]:
-        """Clauses that share nothing with evaluation text, and the others.
+        """Clauses that share no text with evaluation sentences, and the others.
 
-        Clauses that follow each other in a line are looked at as one text.
+        Adjacent clauses of a line are examined as one text.
         """
-        parts, starts, length, before = [], [], 0, _GAP
+        parts, starts, length, previous = [], [], 0, _GAP
         for clause in usable:
-            gap = "\n" if clause.line != before.line else ""
+            gap = "\n" if clause.line != previous.line else ""
             starts.append(length + len(gap))
             parts.append(gap + clause.text)
             length += len(gap) + len(clause.text)
-            before = clause
+            previous = clause
         covered = np.concatenate([[0], np.cumsum(self.excluded.covered("".join(parts)))])
         kept: list[str] = []
         evaluation: list[str] = []
         for clause, start in zip(usable, starts, strict=True):
             if clause is not _GAP:
-                held = (
-                    covered[start + len(clause.text)] > covered[start] or clause.text in self.excluded.clauses
-                )
-                (evaluation if held else kept).append(clause.text)
+                shared = covered[start + len(clause.text)] > covered[start]
+                excluded = shared or clause.text in self.excluded.clauses
+                (evaluation if excluded else kept).append(clause.text)
         return kept, evaluation
 
 

@@ -1,14 +1,15 @@
-"""Chinese text of any kind in; lines of nothing but hanzi, one clause each, to train language models on, out.
+"""Chinese text of any kind in; lines of one clause that consists of hanzi only, for language models, out.
 
     python -m data.text.cleaning a.txt b.txt --output datasets/ab.txt --exclude datasets/thchs30/test.tsv
 
-Clauses, figures and simplification: ``data.text.clauses``. Left out and counted: what can't be read aloud,
-what stood before, and what an evaluation list holds (``data.text.deduplication`` says what counts as held).
-Texts stream through, a few pieces at a time, and the output does not depend on the number of processes.
+``data.text.clauses`` splits lines, reads figures aloud and simplifies characters. Clauses are rejected, and
+counted, if they can't be read aloud, are repeated, or share text with an evaluation list (see
+``data.text.deduplication``). Texts are read in pieces, a few at a time; the output does not depend on the
+number of processes.
 
-Beside the output ``….report.json`` has the counts, for each reason some of the clauses, and under ``made_of``
-what the output was made of. The same command again leaves the output as it is; with other texts, lists or
-limits, or another content of them, the output is made anew.
+``OUTPUT.report.json`` holds the counts, some clauses for each reason, and under ``made_of`` what the output
+depends on. The same command again leaves the output unchanged; if the texts, lists or limits have changed, it
+is made again.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tqdm import tqdm
 from data.manifest import read_transcripts
 from data.text.clauses import Limits, hanzi_of
 from data.text.cleaned_pieces import NOT_UTF8, Cleaned, Cleaner, Tally, clean_in_worker, remember_cleaner
-from data.text.deduplication import SeenLines, excluded
+from data.text.deduplication import SeenLines, index_sentences
 from data.text.sources import STANDARD_INPUT, not_utf8, read_lines, read_pieces
 from utils.cli import positive
 from utils.errors import CorpusError, run_command
@@ -41,9 +42,9 @@ from utils.processes import WorkerPool
 from utils.run_folder.checksum_files import file_hash
 
 SEEN = "seen before"
-ENDINGS = (".txt", ".txt.xz")  # those that data.text.pinyin_pairs reads
-_VERSION = 1  # raise it when the same texts, lists and limits give other lines than before
-_OTHER_ENCODING = 0.1  # of a source's first lines; from here on it is not damage but another encoding
+ENDINGS = (".txt", ".txt.xz")  # as data.text.pinyin_pairs reads them
+_VERSION = 1  # increase it when the same texts, lists and limits give other lines than before
+_OTHER_ENCODING = 0.1  # fraction of a source's first lines; above, the text is in another encoding
 
 _EXAMPLES = """examples:
   python -m data.text.cleaning news/*.txt.gz --output datasets/text/news.txt
@@ -66,48 +67,44 @@ def clean_text(
     Args:
         sources: text files, packed or not; ``-`` is standard input.
         output: ``.txt`` or ``.txt.xz``; appears whole or not at all.
-        exclude: manifests, transcript lists (``.tsv``) or text files of evaluation
-            sentences, one a line.
-        limits: hanzi a clause.
+        exclude: evaluation sentences: manifests, transcript lists (``.tsv``) or text files, one per line.
+        limits: of the number of hanzi in a clause.
         workers: processes.
 
     Returns:
-        What ``OUTPUT.report.json`` holds.
+        The content of ``OUTPUT.report.json``.
 
     Raises:
-        CorpusError: a file can't be read or is no UTF-8 text, a process died, or nothing was left.
+        CorpusError: a file can't be read or is not UTF-8 text, a process died, or no clause is usable.
     """
     output = Path(output)
     if not output.name.endswith(ENDINGS):
-        raise CorpusError(
-            "the output has an unknown ending", where=output, hint=f"name it {', '.join(ENDINGS)}"
-        )
+        hint = f"name it {', '.join(ENDINGS)}"
+        raise CorpusError("the output has an unknown ending", where=output, hint=hint)
     began = time.perf_counter()
     limits = limits or Limits()
-    made_of = ingredients(sources, exclude, limits)
-    Path(f"{output}.report.json").unlink(missing_ok=True)  # written last: it belongs to the output beside it
-    cleaner = Cleaner(limits, excluded(evaluation_sentences(exclude)))
+    made_of = dependencies(sources, exclude, limits)
+    Path(f"{output}.report.json").unlink(missing_ok=True)  # written last: with it, the output is complete
+    cleaner = Cleaner(limits, index_sentences(evaluation_sentences(exclude)))
     total, seen = Tally(), SeenLines()
     with replacing(output) as temporary, _writer(temporary) as file:
         with tqdm(desc="text", unit=" characters", unit_scale=True, disable=None, leave=False) as bar:
-            for cleaned in _all_cleaned(sources, cleaner, workers):
+            for cleaned in _clean_all(sources, cleaner, workers):
                 _write_new(cleaned, seen, total, file)
                 bar.update(cleaned.tally.characters)
         if not total.clauses:
             where = ", ".join(map(str, sources)) or "no sources"
-            raise CorpusError(
-                "no clause that can be used", where=where, hint="see python -m data.text.cleaning --help"
-            )
+            raise CorpusError("no usable clause", where=where, hint="see python -m data.text.cleaning --help")
     report = _report(total, sources, exclude, limits, time.perf_counter() - began)
     report["made_of"] = {**made_of, "output": file_hash(output)}
     write_json(f"{output}.report.json", report)
     return report
 
 
-def ingredients(
+def dependencies(
     sources: Sequence[str | Path], exclude: Sequence[str | Path], limits: Limits
 ) -> dict[str, Any]:
-    """What the lines of a cleaned text depend on, as plain values; files by their SHA-256.
+    """What a cleaned text depends on, as plain values; files by their SHA-256.
 
     Raises:
         CorpusError: a file can't be read.
@@ -121,9 +118,9 @@ def ingredients(
 
 
 def is_made_of(output: str | Path, made_of: Mapping[str, Any]) -> bool:
-    """Whether an output is there, whole, and was made of the same :func:`ingredients`.
+    """Whether an output is complete and was made of the same :func:`dependencies`.
 
-    What comes from standard input is never the same.
+    Standard input always counts as changed.
     """
     try:
         report = json.loads(Path(f"{output}.report.json").read_text(encoding="utf-8"))
@@ -143,7 +140,7 @@ def _hash(path: str | Path) -> str:
 
 
 def _write_new(cleaned: Cleaned, seen: SeenLines, total: Tally, file: TextIO) -> None:
-    fresh = seen.add(cleaned.prints)
+    fresh = seen.add(cleaned.fingerprints)
     new = [text for text, is_new in zip(cleaned.texts, fresh, strict=True) if is_new]
     total.add(cleaned.tally)
     total.reject(SEEN, [text for text, is_new in zip(cleaned.texts, fresh, strict=True) if not is_new])
@@ -154,10 +151,10 @@ def _write_new(cleaned: Cleaned, seen: SeenLines, total: Tally, file: TextIO) ->
 
 
 def evaluation_sentences(lists: Iterable[str | Path]) -> Iterator[str]:
-    """The hanzi of each sentence of evaluation lists (``.tsv``) or texts.
+    """The hanzi of each sentence in evaluation lists (``.tsv``) or texts.
 
     Raises:
-        CorpusError: a list can't be read, or holds no sentence.
+        CorpusError: a list can't be read, or contains no sentence.
     """
     for path in map(Path, lists):
         if path.suffix == ".tsv":
@@ -166,14 +163,13 @@ def evaluation_sentences(lists: Iterable[str | Path]) -> Iterator[str]:
             sentences = list(read_lines(path))
         found = [hanzi_of(sentence) for sentence in sentences]
         if not any(found):
-            raise CorpusError(
-                "no sentence to exclude", where=path, hint="one sentence a line, or a .tsv list"
-            )
+            hint = "one sentence per line, or a .tsv list"
+            raise CorpusError("no sentence to exclude", where=path, hint=hint)
         yield from found
 
 
-def _all_cleaned(sources: Sequence[str | Path], cleaner: Cleaner, workers: int) -> Iterator[Cleaned]:
-    """All pieces of all sources in their order, checked for their encoding."""
+def _clean_all(sources: Sequence[str | Path], cleaner: Cleaner, workers: int) -> Iterator[Cleaned]:
+    """The cleaned pieces of all sources, in order."""
     if workers == 1:
         for source in sources:
             yield from _checked(map(cleaner.clean, read_pieces(source)), source)
@@ -184,11 +180,12 @@ def _all_cleaned(sources: Sequence[str | Path], cleaner: Cleaner, workers: int) 
                 jobs = ((piece,) for piece in read_pieces(source))
                 yield from _checked(pool.in_order(clean_in_worker, jobs, 2 * workers), source)
             except BrokenExecutor as error:
-                hint = "was it killed for its memory? try --workers 1"
+                hint = "perhaps out of memory: try --workers 1"
                 raise CorpusError("a worker process died", where=source, hint=hint) from error
 
 
 def _checked(results: Iterator[Cleaned], source: str | Path) -> Iterator[Cleaned]:
+    """The same results; an error if the source has another encoding than UTF-8."""
     for number, cleaned in enumerate(results):
         if number == 0 and cleaned.tally.rejected[NOT_UTF8] > _OTHER_ENCODING * cleaned.tally.lines:
             raise not_utf8(source)
@@ -220,7 +217,7 @@ def _report(
 
 
 def print_report(report: dict[str, Any], console: Console) -> None:
-    """Show the counts of a report as a table."""
+    """Print the counts of a report as a table."""
     read, kept, seconds = report["read"], report["kept"], report["seconds"]
     rate = f"{read['characters'] / max(seconds, 0.1):,.0f} characters/s"
     table = Table(title=f"{read['characters']:,} characters in {read['lines']:,} lines; {seconds} s, {rate}")
@@ -236,14 +233,13 @@ def print_report(report: dict[str, Any], console: Console) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Clean texts as the command line says, print the counts."""
+    """The command ``python -m data.text.cleaning``."""
     options = _parser().parse_args(argv)
     if options.shortest > options.longest:
-        raise CorpusError(
-            f"--shortest {options.shortest} is above --longest {options.longest}", hint="swap them"
-        )
+        what = f"--shortest {options.shortest} is above --longest {options.longest}"
+        raise CorpusError(what, hint="swap them")
     limits = Limits(options.shortest, options.longest)
-    if is_made_of(options.output, ingredients(options.sources, options.exclude, limits)):
+    if is_made_of(options.output, dependencies(options.sources, options.exclude, limits)):
         print(f"unchanged: {options.output} was made of these texts and lists")
         return 0
     clean = partial(clean_text, options.sources, options.output, exclude=options.exclude, limits=limits)
@@ -255,12 +251,15 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m data.text.cleaning",
-        description="Make training lines of nothing but hanzi, one clause a line, of Chinese text.",
+        description="Clean Chinese text for language models: one clause of hanzi only per line.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EXAMPLES,
     )
     parser.add_argument(
-        "sources", nargs="+", metavar="INPUT", help=f".txt, .xz, .gz, .bz2; {STANDARD_INPUT} is stdin"
+        "sources",
+        nargs="+",
+        metavar="INPUT",
+        help=f".txt, .xz, .gz, .bz2; {STANDARD_INPUT} is standard input",
     )
     parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="FILE.txt or FILE.txt.xz")
     parser.add_argument(
@@ -268,18 +267,15 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         default=[],
         metavar="LIST",
-        help="evaluation lists (.tsv) or texts (.txt) to keep out",
+        help="evaluation lists (.tsv) or texts (.txt) whose sentences are removed",
     )
-    parser.add_argument(
-        "--shortest", type=positive, default=Limits.shortest, metavar="N", help="hanzi a clause (%(default)s)"
-    )
-    parser.add_argument(
-        "--longest", type=positive, default=Limits.longest, metavar="N", help="hanzi a clause (%(default)s)"
-    )
-    workers = os.cpu_count() or 1
-    parser.add_argument(
-        "--workers", type=positive, default=workers, metavar="N", help="processes (default: %(default)s)"
-    )
+    for name, default, meaning in (
+        ("--shortest", Limits.shortest, "smallest number of hanzi in a clause"),
+        ("--longest", Limits.longest, "largest number of hanzi in a clause"),
+        ("--workers", os.cpu_count() or 1, "processes"),
+    ):
+        help_text = f"{meaning} (default: %(default)s)"
+        parser.add_argument(name, type=positive, default=default, metavar="N", help=help_text)
     return parser
 
 

@@ -1,7 +1,7 @@
-"""Clauses with figures, units and signs in; the hanzi that a newsreader says for them out.
+"""Clauses with figures, units and signs in; the same as a newsreader reads them, in hanzi, out.
 
-What has no certain reading stays as it is (3-1, 1.2.3, 5G): the caller then rejects the clause. Where there
-are several, one is chosen: 两 before measure words and 千, 幺 in telephone numbers, 公斤 for kg.
+Figures without a certain reading stay as they are (3-1, 1.2.3, 5G): the caller then rejects the clause. Where
+several are common, one is used: 两 before measure words and 千, 幺 in telephone numbers, 公斤 for kg.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Callable
 
 from utils.mandarin.numerals import DIGITS, cardinal, is_code, spelled
 
-# Words that 2 is 两 before. Not here: 月 日 号 楼 级 线 期 等 (二月, 二楼 …), which order rather than count.
+# Words before which 2 is read 两. Not included: 月 日 号 楼 级 线 期 等 (二月, 二楼 …), which don't count.
 _MEASURES = (
     "个|位|名|只|条|张|件|次|天|年|周|岁|小时|分钟|秒|米|公里|千米|公斤|千克|斤|吨|克|升|毫升|元|块|家|座|本|部|辆|架|艘"
     "|场|遍|种|类|项|份|篇|句|段|层|倍|万|亿|千|百|点|口|户|套|台|所|颗|棵|头|匹|枚|枝|支|根|杯|瓶|盒|箱|包|袋|双|对|组"
     "|批|队|排|行|列|成|股|平方|立方|美元|欧元|英镑|港元|毛|角|厘米|毫米|纳米|节|轮|局|盘|人|门|国|地|省|市|县|岸|侧|端"
 )
 _MEASURE = re.compile(_MEASURES)
-# A bare 1900-2099 is a year or an amount; these, beside the measure words, tell that it is an amount.
+# 1900 to 2099 alone may be a year or an amount; before these, and before measure words, it is an amount.
 _COUNTED = re.compile(rf"{_MEASURES}|余|多|来|摄氏度|度")
 _EVENTS = "赛季|奥运|世界杯|欧洲杯|世锦赛|亚运|冬奥|春晚|财年|年度|学年|款|新款|版|秋冬|春夏|届|级新生|级学生"
 _DEFEATS = "击败|战胜|胜|负|不敌|大胜|逆转|领先|落后|险胜|力克|完胜|战平|惜败|惨败|获胜|取胜|告负|淘汰|横扫"
-# Telephone-like figures are read one by one, 1 as 幺.
+# Figures that are read digit by digit like telephone numbers, 1 as 幺.
 _CODES = (
     r"(?<=拨打|热线|致电|电话)[0-9]{3,5}(?![0-9.%:/-])",
     r"(?<![0-9.])(?:110|119|120|122)(?=报警|急救|民警|指挥|接警|火警|出警|救护|热线)",
@@ -82,16 +82,16 @@ _UNITS = {
     "V": "伏",
 }
 _LOW_END = re.compile(rf"到[0-9.]+(?:{_MEASURES})")  # 2到3个
-_GENERATION = re.compile(r"(?<![0-9.])[2-6]$")  # 5g: of mobile networks, not of weight
+_GENERATION = re.compile(r"(?<![0-9.])[2-6]$")  # 5g: a mobile network, not a weight
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _START, _END = r"(?<![A-Za-z0-9.:/_+-])", r"(?![A-Za-z0-9:/_%‰+-]|\.[0-9])"
 _DASH = "[-~—–]"
-_DURATION = "前|后|来|间|代|内|以|多|里|龄|历|之"  # after 年: so many years rather than a year
-_LASTING = "第近过达有满约共后前了隔的长国立婚这每十百千万几"  # before it
+_DURATION = "前|后|来|间|代|内|以|多|里|龄|历|之"  # after 年: a number of years, not a year
+_LASTING = "第近过达有满约共后前了隔的长国立婚这每十百千万几"  # before the figure, likewise
 
 
 def verbalise(text: str) -> str:
-    """Write what can be read aloud in hanzi: 3.5%的人 → 百分之三点五的人, 2026-1-5 → 二零二六年一月五日.
+    """Write figures, units and signs in hanzi: 3.5%的人 → 百分之三点五的人, 2026-1-5 → 二零二六年一月五日.
 
     Args:
         text: one clause, NFKC-normalised and simplified, without spaces beside hanzi.
@@ -102,7 +102,7 @@ def verbalise(text: str) -> str:
 
 
 def amount(number: str, counted: bool = False) -> str:
-    """A quantity: 2000 → 两千, 12.50 → 十二点五零, 200 → 两百; 2 is 二, or ``counted``, of something, 两."""
+    """A quantity: 2000 → 两千, 12.50 → 十二点五零, 200 → 两百; 2 → 二, or 两 if something is ``counted``."""
     if counted and number == "2":
         return "两"
     whole, _, fraction = number.partition(".")
@@ -177,7 +177,7 @@ def _plain(found: re.Match[str]) -> str:
 
 
 def _years(found: re.Match[str]) -> str:
-    """Years digit by digit, but for round thousands and for spans of time: 1500年前, 3000年."""
+    """Years are read digit by digit, except round thousands and periods: 1500年前, 3000年."""
     number, rest = found[0], found.string[found.end() :]
     lasting = number.endswith("00") and re.match("年(?:前|历史|来|间|以)", rest)
     year = 1000 < int(number) < 2100 and not lasting
@@ -191,7 +191,7 @@ def _rule(pattern: str, read: str | Callable[[re.Match[str]], str]) -> tuple[re.
 _UNIT_NAMES = "|".join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))
 _SIGNS = "|".join(map(re.escape, _CURRENCIES))
 _DAY = "(?P<month>0?[1-9]|1[0-2]){0}(?P<day>0?[1-9]|[12][0-9]|3[01])(?![0-9.])日?"
-# In this order: what is more particular comes first.
+# Applied in this order: more specific rules first.
 _RULES = (
     _rule(r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])", lambda found: found[0].replace(",", "")),
     *(_rule(pattern, _telephone) for pattern in _TELEPHONES),

@@ -35,7 +35,7 @@ from data.text.clauses import (
 )
 from data.text.cleaned_pieces import EVALUATION, NOT_UTF8
 from data.text.cleaning import SEEN, clean_text, main
-from data.text.deduplication import GRAM, SeenLines, excluded
+from data.text.deduplication import GRAM, SeenLines, index_sentences
 from data.text.pinyin_pairs import pairs_from_text
 from data.text.sources import read_pieces
 from data.text.verbalisation import verbalise
@@ -221,7 +221,7 @@ OTHER = "他仅凭腰部的力量在泳道上下翻腾"
 
 
 def covered(text: str, *sentences: str) -> bool:
-    return bool(excluded(sentences or [SENTENCE, OTHER]).covered(text).any())
+    return bool(index_sentences(sentences or [SENTENCE, OTHER]).covered(text).any())
 
 
 def test_every_run_of_ten_is_found_and_nothing_else():
@@ -236,7 +236,7 @@ def test_every_run_of_ten_is_found_and_nothing_else():
 def test_short_sentences_are_found_whole():
     assert covered("他说回来就好了", "回来就好")
     assert not covered("回来就", "回来就好")
-    short = excluded(["北京", "回来就好"])
+    short = index_sentences(["北京", "回来就好"])
     assert short.clauses == {"北京"} and not short.covered("在北京").any()
     assert list(np.flatnonzero(short.covered("他说回来就好了"))) == [2, 3, 4, 5]
 
