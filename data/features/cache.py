@@ -69,10 +69,6 @@ class FeatureCache:
         location = self._locations[self._rows[utterance], copy]
         return read_features(self._shards[location["shard"]], location, self.bins)
 
-    def frames(self, utterance: str, copy: int = 0) -> int:
-        """Number of frames of one utterance."""
-        return int(self.frame_counts[self._rows[utterance], copy])
-
     def rows(self, ids: Sequence[str]) -> np.ndarray:
         """Rows of ``frame_counts`` for these utterances: (ids,) int64."""
         return np.fromiter((self._rows[name] for name in ids), np.int64, len(ids))

@@ -20,8 +20,6 @@ import lzma
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -34,11 +32,10 @@ from data.manifest import read_transcripts
 from data.text.clauses import Limits, hanzi_of
 from data.text.cleaned_pieces import NOT_UTF8, Cleaned, Cleaner, Tally, clean_in_worker, remember_cleaner
 from data.text.deduplication import SeenLines, index_sentences
-from data.text.sources import STANDARD_INPUT, not_utf8, read_lines, read_pieces
+from data.text.sources import STANDARD_INPUT, not_utf8, piece_pool, read_lines, read_pieces
 from utils.cli import positive
 from utils.errors import CorpusError, run_command
 from utils.files import replacing, write_json
-from utils.processes import WorkerPool
 from utils.run_folder.checksum_files import file_hash
 
 SEEN = "seen before"
@@ -170,26 +167,14 @@ def evaluation_sentences(lists: Iterable[str | Path]) -> Iterator[str]:
 
 def _clean_all(sources: Sequence[str | Path], cleaner: Cleaner, workers: int) -> Iterator[Cleaned]:
     """The cleaned pieces of all sources, in order."""
-    if workers == 1:
+    with piece_pool(workers, remember_cleaner, cleaner) as run:
         for source in sources:
-            yield from _checked(map(cleaner.clean, read_pieces(source)), source)
-        return
-    with closing(WorkerPool(workers, remember_cleaner, cleaner)) as pool:
-        for source in sources:
-            try:
-                jobs = ((piece,) for piece in read_pieces(source))
-                yield from _checked(pool.in_order(clean_in_worker, jobs, 2 * workers), source)
-            except BrokenExecutor as error:
-                hint = "perhaps out of memory: try --workers 1"
-                raise CorpusError("a worker process died", where=source, hint=hint) from error
-
-
-def _checked(results: Iterator[Cleaned], source: str | Path) -> Iterator[Cleaned]:
-    """The same results; an error if the source has another encoding than UTF-8."""
-    for number, cleaned in enumerate(results):
-        if number == 0 and cleaned.tally.rejected[NOT_UTF8] > _OTHER_ENCODING * cleaned.tally.lines:
-            raise not_utf8(source)
-        yield cleaned
+            jobs = ((piece,) for piece in read_pieces(source))
+            for number, cleaned in enumerate(run(source, clean_in_worker, jobs)):
+                tally = cleaned.tally
+                if number == 0 and tally.rejected[NOT_UTF8] > _OTHER_ENCODING * tally.lines:
+                    raise not_utf8(source)
+                yield cleaned
 
 
 def _writer(path: Path) -> TextIO:

@@ -126,11 +126,6 @@ class PairDataset:
     shards: tuple[PairShard, ...]
 
     @property
-    def line_count(self) -> int:
-        """Lines of all texts."""
-        return sum(shard.line_count for shard in self.shards)
-
-    @property
     def hanzi_count(self) -> int:
         """Hanzi of all texts, without line ends."""
         return sum(shard.hanzi_count for shard in self.shards)

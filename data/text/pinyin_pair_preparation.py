@@ -12,11 +12,8 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
-from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
-from functools import cache, partial
-from itertools import starmap
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -32,12 +29,11 @@ from data.text.pinyin_pair_dataset import (
     inventory_hash,
     shard_entry,
 )
-from data.text.sources import decode, read_pieces
+from data.text.sources import decode, piece_pool, read_pieces
 from utils.errors import CacheError, ConfigError, CorpusError
 from utils.files import read_arrays, remove_left_over, replacing, write_json
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin, is_hanzi, reading_version
 from utils.mandarin.sandhi import spoken_variants
-from utils.processes import WorkerPool
 
 NOT_HANZI = "not hanzi only"
 BEYOND_BMP = "hanzi outside of the BMP"
@@ -46,9 +42,6 @@ NOT_UTF8 = "not UTF-8"
 REASONS = (NOT_HANZI, BEYOND_BMP, UNREAD, NOT_UTF8)
 
 _VARIANTS_VERSION = "1"  # increase it when spoken variants are found or drawn differently
-_PENDING_PIECES = 2  # for each process, finished or not
-
-Runner = Callable[..., Iterator[int]]  # (work, jobs) → results of work(*job), in the order of the jobs
 
 
 @dataclass(frozen=True)
@@ -186,7 +179,7 @@ def prepare_pairs(
     reader = PairReader(spoken, seed)
     with (
         write_errors(folder, "pairs of pinyin and hanzi"),
-        _runner(workers or os.cpu_count() or 1) as run,
+        piece_pool(workers or os.cpu_count() or 1) as run,
         tqdm(desc="pinyin of texts", unit=" lines", unit_scale=True, disable=None, leave=False) as bar,
     ):
         shards = tuple(_prepare_text(Path(source), folder, reader, run, bar) for source in sources)
@@ -195,25 +188,12 @@ def prepare_pairs(
     return PairDataset(shards)
 
 
-@contextmanager
-def _runner(workers: int) -> Iterator[Runner]:
-    if workers == 1:
-        yield starmap
-        return
-    with closing(WorkerPool(workers)) as pool:
-        yield partial(pool.in_order, most=_PENDING_PIECES * workers)
-
-
-def _prepare_text(source: Path, folder: Path, reader: PairReader, run: Runner, bar: tqdm) -> PairShard:
+def _prepare_text(source: Path, folder: Path, reader: PairReader, run: Callable, bar: tqdm) -> PairShard:
     entry = shard_entry(folder / f"{source.name.partition('.')[0]}-{_fingerprint(source, reader)}")
     if not entry.is_complete():
         pieces: list[Path] = []
-        try:
-            for lines in run(write_piece, _missing_pieces(source, entry, reader, pieces)):
-                bar.update(lines)
-        except BrokenExecutor as error:
-            hint = "perhaps out of memory: run it again with fewer workers; finished work is kept"
-            raise CorpusError("a worker process died", where=source, hint=hint) from error
+        for lines in run(source, write_piece, _missing_pieces(source, entry, reader, pieces)):
+            bar.update(lines)
         _join(source, entry, reader, pieces)
     for piece in folder.glob(f"{entry.stem.name}.piece-*"):
         piece.unlink()

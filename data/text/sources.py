@@ -1,6 +1,7 @@
 """Text files, plain or compressed, or standard input in; pieces of whole lines, of about a megabyte, out.
 
-Where a text is cut depends on its size only, so the pieces are the same for any number of processes.
+Where a text is cut depends on its size only, so the pieces are the same for any number of processes. The
+processes that work on pieces are here too.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ import gzip
 import lzma
 import sys
 import zlib
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from itertools import starmap
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from utils.errors import CorpusError
+from utils.processes import WorkerPool
 
 STANDARD_INPUT = "-"
 PIECE = 1 << 20  # bytes
 LONGEST_LINE = 1 << 20  # bytes after a piece's end; a longer line is cut between two characters
+_PENDING_PIECES = 2  # for each process, finished or not
 _OPENERS = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 
 
@@ -57,6 +62,38 @@ def read_pieces(source: str | Path) -> Iterator[bytes]:
         raise CorpusError(f"the file is damaged ({error})", where=source, hint="copy it again") from error
     except OSError as error:
         raise CorpusError("can't read the text", where=source, hint=error.strerror or str(error)) from error
+
+
+@contextmanager
+def piece_pool(
+    workers: int, prepare: Callable[..., None] | None = None, *arguments: Any
+) -> Iterator[Callable]:
+    """Processes for jobs on pieces; with one worker, the jobs are done in this process.
+
+    Args:
+        workers: processes.
+        prepare: called once in each process with ``arguments``.
+        arguments: see ``prepare``.
+
+    Yields:
+        A function (source, work, jobs) → results of ``work(*job)``, in the order of the jobs. It raises a
+        CorpusError that names the source if a process dies.
+    """
+    if workers == 1:
+        if prepare:
+            prepare(*arguments)
+        yield lambda source, work, jobs: starmap(work, jobs)
+        return
+    with closing(WorkerPool(workers, prepare, *arguments)) as pool:
+
+        def run(source: str | Path, work: Callable, jobs: Iterable[Sequence]) -> Iterator:
+            try:
+                yield from pool.in_order(work, jobs, _PENDING_PIECES * workers)
+            except BrokenExecutor as error:
+                hint = "perhaps out of memory: run it again with fewer workers"
+                raise CorpusError("a worker process died", where=source, hint=hint) from error
+
+        yield run
 
 
 def decode(piece: bytes) -> tuple[str, int]:
