@@ -30,8 +30,8 @@ from tqdm import tqdm
 
 from data.manifest import read_transcripts
 from data.text.clauses import Limits, hanzi_of
-from data.text.cleaned_pieces import NOT_UTF8, Cleaned, Cleaner, Tally, clean_in_worker, remember_cleaner
 from data.text.deduplication import SeenLines, index_sentences
+from data.text.piece_cleaner import NOT_UTF8, Cleaned, Cleaner, Tally, clean_in_worker, remember_cleaner
 from data.text.sources import STANDARD_INPUT, not_utf8, piece_pool, read_lines, read_pieces
 from utils.cli import positive
 from utils.errors import CorpusError, run_command

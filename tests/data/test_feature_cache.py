@@ -349,8 +349,8 @@ def shards(folder: Path) -> list[Path]:
 @pytest.mark.parametrize(
     "damage",
     [
-        "index gone",
-        "shard gone",
+        "index missing",
+        "shard missing",
         "shard cut",
         "index garbage",
         "index empty",
@@ -363,7 +363,7 @@ def test_damaged_shards_are_computed_again(tmp_path, corpus, computed, damage):
     first = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
     shard = shards(tmp_path)[0]
     index = shard.with_name(shard.stem + ".index.npy")
-    if damage.endswith("gone"):
+    if damage.endswith("missing"):
         (index if damage.startswith("index") else shard).unlink()
     elif damage == "shard cut":
         os.truncate(shard, 500)
@@ -402,7 +402,7 @@ def test_a_shard_of_another_shape_is_computed_again(tmp_path, corpus, computed, 
         (lambda shard: os.truncate(shard, 2000), "cut off"),
         (lambda shard: shard.unlink(), "can't be read (No such file or directory)"),
     ],
-    ids=["one bit", "cut", "gone"],
+    ids=["one bit", "cut", "missing"],
 )
 def test_damage_under_a_running_training_names_the_shard(tmp_path, corpus, computed, damage, message):
     cache = prepare_features(corpus, CONFIG, tmp_path, workers=1)
@@ -427,7 +427,7 @@ def flip_a_bit(path: Path, place: int) -> None:
 
 
 def test_shards_that_cannot_be_read_are_not_thrown_away(tmp_path, corpus, monkeypatch):
-    """Too many open files, a network disk that is gone for a moment: the features may be whole."""
+    """Too many open files, a network disk that is not available for a moment: the features may be whole."""
     prepare_features(corpus, CONFIG, tmp_path, workers=1)
     before = shard_files(tmp_path)
 

@@ -127,7 +127,7 @@ def test_lists_go_before_the_rule(folder):
         (None, "", "one of the two lists of splits is missing.*validation_list"),
         (b"\xff\xfe", "", "not UTF-8 text"),
     ],
-    ids=["gone", "twice", "one list", "bytes"],
+    ids=["missing", "twice", "one list", "bytes"],
 )
 def test_wrong_lists(folder, dev, test, message):
     for name, content in (("validation_list.txt", dev), ("testing_list.txt", test)):
@@ -308,7 +308,7 @@ def test_fitting_a_clip():
     assert len(fitted) == SAMPLE_RATE
     assert np.square(fitted).sum() >= np.square(tone(0.8)).sum()
     late = fit_clip(np.concatenate([np.zeros(1005), np.ones(100)]).astype(np.float32), 100)
-    assert late.sum() == 100  # the last stretch, though the step doesn't divide its beginning
+    assert late.sum() == 100  # the last segment, though the step doesn't divide its beginning
 
 
 @pytest.mark.parametrize("ending", ["wav", "flac", "ogg", "mp3"])
@@ -330,8 +330,8 @@ def test_samples_are_those_of_the_files(made, tmp_path):
     assert store.clips == tuple(clips) and store.rejected == ()
     assert isinstance(store.samples, np.memmap) and not store.samples.flags.writeable
     for row in (0, 70):
-        said, _ = soundfile.read(clips[row].audio, dtype="int16")
-        np.testing.assert_array_equal(store.samples[row], np.pad(said, 7200))
+        spoken, _ = soundfile.read(clips[row].audio, dtype="int16")
+        np.testing.assert_array_equal(store.samples[row], np.pad(spoken, 7200))
     pink, _ = soundfile.read(made / "_background_noise_" / "pink.wav", dtype="int16")
     cut = [row for row, clip in enumerate(clips) if clip.audio and clip.audio.name == "pink.wav"]
     assert len(cut) > 20
@@ -370,7 +370,7 @@ def spoil(path: Path, kind: str) -> None:
         path.write_text("this is not a recording")
     elif kind == "cut off":
         path.write_bytes(path.read_bytes()[:-900])
-    elif kind == "gone":
+    elif kind == "missing":
         path.unlink()
     else:
         soundfile.write(path, np.full(1600, np.nan, np.float32), SAMPLE_RATE, subtype="FLOAT")
@@ -399,7 +399,7 @@ def test_unusable_recordings_are_named_and_left_out(folder, tmp_path, capsys):
         assert reason in line and ".wav" in line
 
 
-@pytest.mark.parametrize("kind", ["empty", "text", "cut off", "NaN", "gone"])
+@pytest.mark.parametrize("kind", ["empty", "text", "cut off", "NaN", "missing"])
 def test_many_unusable_recordings_are_an_error(folder, tmp_path, kind):
     clips = read_keyword_clips(config(folder))["train"][:20]
     spoil(clips[7].audio, kind)

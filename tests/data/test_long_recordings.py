@@ -42,14 +42,15 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_keyword_is_where_the_list_says(words: Path, tmp_path: Path):
     arguments = ["--folder", str(words), "--hours", str(60 / 3600), "--keyword-share", "0.5"]
     assert main([*arguments, "--output", str(tmp_path / "one")]) == 0
-    samples, said = read_audio(tmp_path / "one/stream.flac"), read_spoken(tmp_path / "one/said.tsv")
-    assert len(samples) >= 60 * SAMPLE_RATE and {one.keyword for one in said} == {"开", "关"}
-    for one in said:
-        stretch = samples[round(one.start * SAMPLE_RATE) : round(one.end * SAMPLE_RATE)]
-        spectrum = np.abs(np.fft.rfft(stretch * np.hanning(len(stretch))))
-        peak = spectrum.argmax() * SAMPLE_RATE / len(stretch)
-        assert peak == pytest.approx({"开": 500, "关": 1500}[one.keyword], abs=5)
-        assert 0.37 <= one.end - one.start <= 0.41  # speakers 4 and 5, those of the test split; no silence
+    samples = read_audio(tmp_path / "one/stream.flac")
+    spoken = read_spoken(tmp_path / "one/said.tsv")
+    assert len(samples) >= 60 * SAMPLE_RATE and {word.keyword for word in spoken} == {"开", "关"}
+    for word in spoken:
+        segment = samples[round(word.start * SAMPLE_RATE) : round(word.end * SAMPLE_RATE)]
+        spectrum = np.abs(np.fft.rfft(segment * np.hanning(len(segment))))
+        peak = spectrum.argmax() * SAMPLE_RATE / len(segment)
+        assert peak == pytest.approx({"开": 500, "关": 1500}[word.keyword], abs=5)
+        assert 0.37 <= word.end - word.start <= 0.41  # speakers 4 and 5, those of the test split; no silence
     assert main([*arguments, "--output", str(tmp_path / "two")]) == 0
     assert (tmp_path / "one/stream.flac").read_bytes() == (tmp_path / "two/stream.flac").read_bytes()
 
@@ -58,10 +59,10 @@ def test_backgrounds_fill_the_time(words: Path, tmp_path: Path):
     write_wav(tmp_path / "talk/talk.wav", tone(800, 90.0))
     clip = KeywordClip("a", words / "开/S0_nohash_0.wav", "开")
     material = Material([clip], [], backgrounds=[tmp_path / "talk/talk.wav"])
-    said = write_long_recording(tmp_path / "long", material, 120, keyword_share=0.3)
+    count = write_long_recording(tmp_path / "long", material, 120, keyword_share=0.3)
     samples = read_audio(tmp_path / "long/stream.flac")
     spectrum = np.abs(np.fft.rfft(samples))
-    assert said and spectrum.argmax() * SAMPLE_RATE / len(samples) == pytest.approx(800, abs=1)
+    assert count and spectrum.argmax() * SAMPLE_RATE / len(samples) == pytest.approx(800, abs=1)
 
 
 def test_missing_keywords_or_others_are_reported(words: Path, tmp_path: Path):
@@ -84,7 +85,7 @@ def test_edges():
 
 
 class Summing:
-    """A stand-in for a streamed model: its first logit is the sum of all it has heard."""
+    """A stand-in for a streamed model: its first logit is the sum of all samples so far."""
 
     def __init__(self):
         self.reset()

@@ -88,7 +88,7 @@ def read_back(shard: PairShard) -> list[tuple[tuple[str, ...], str]]:
     starts = line_starts(shard)
     return [
         (
-            tuple(inventory[place - 1] for place in shard.syllables[a : b - 1]),
+            tuple(inventory[number - 1] for number in shard.syllables[a : b - 1]),
             "".join(map(chr, shard.hanzi[a : b - 1])),
         )
         for a, b in pairwise(starts)
@@ -154,18 +154,18 @@ def test_a_killed_preparation_goes_on_with_the_next_piece(text, tmp_path, monkey
 @pytest.mark.parametrize("spoken", [0.2, 0.8])
 def test_spoken_variants_come_as_often_as_asked_and_are_legal(lines, spoken):
     piece = "\n".join(lines).encode()
-    cited, said = (PairReader(share, seed=1).read(piece) for share in (0.0, spoken))
-    assert (cited.hanzi == said.hanzi).all()
+    cited, varied = (PairReader(fraction, seed=1).read(piece) for fraction in (0.0, spoken))
+    assert (cited.hanzi == varied.hanzi).all()
     other = PairReader(spoken, seed=2).read(piece)
-    assert (other.syllables != said.syllables).any()
-    inventory, place, possible, changed = full_inventory(), 0, 0, 0
+    assert (other.syllables != varied.syllables).any()
+    inventory, position, possible, changed = full_inventory(), 0, 0, 0
     for line in lines:
-        for ways in spoken_variants(line, hanzi_to_pinyin(line)):
-            assert inventory[said.syllables[place] - 1] in ways
-            possible += len(ways) > 1
-            changed += inventory[said.syllables[place] - 1] != ways[0]
-            place += 1
-        place += 1
+        for readings in spoken_variants(line, hanzi_to_pinyin(line)):
+            assert inventory[varied.syllables[position] - 1] in readings
+            possible += len(readings) > 1
+            changed += inventory[varied.syllables[position] - 1] != readings[0]
+            position += 1
+        position += 1
     expected = spoken * possible
     assert possible > 300
     assert abs(changed - expected) < 4 * (expected * (1 - spoken)) ** 0.5  # 4 standard deviations
@@ -201,7 +201,7 @@ def test_tables_map_to_a_models_ids(text, tmp_path):
     by_syllable = dict(zip(inventory, ids, strict=True))
     for (pinyin, line), start in zip(read_back(shard), starts, strict=False):
         some = slice(start, start + len(line))
-        assert syllables[some].tolist() == [by_syllable[one] for one in pinyin]
+        assert syllables[some].tolist() == [by_syllable[syllable] for syllable in pinyin]
         assert hanzi[some].tolist() == [tokens.index(c) if c in tokens else 1 for c in line]
     assert syllable_table(np.array(ids) + 40_000, end=0).dtype == np.int32
 

@@ -33,9 +33,9 @@ from data.text.clauses import (
     clauses,
     hanzi_of,
 )
-from data.text.cleaned_pieces import EVALUATION, NOT_UTF8
 from data.text.cleaning import SEEN, clean_text, main
 from data.text.deduplication import GRAM, SeenLines, index_sentences
+from data.text.piece_cleaner import EVALUATION, NOT_UTF8
 from data.text.pinyin_pairs import pairs_from_text
 from data.text.sources import read_pieces
 from data.text.verbalisation import verbalise
@@ -45,15 +45,15 @@ from utils.mandarin.pinyin import is_hanzi
 
 
 def usable(text: str, **limits) -> list[str]:
-    return [one.text for one in clauses(text, Limits(**limits)) if not one.reason]
+    return [clause.text for clause in clauses(text, Limits(**limits)) if not clause.reason]
 
 
 def reasons(text: str, **limits) -> list[str]:
-    return [one.reason for one in clauses(text, Limits(**limits)) if one.reason]
+    return [clause.reason for clause in clauses(text, Limits(**limits)) if clause.reason]
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "spoken"),
     [
         ("2026年1月5日", "二零二六年一月五日"),
         ("2026-01-05开始", "二零二六年一月五日开始"),
@@ -123,8 +123,8 @@ def reasons(text: str, **limits) -> list[str]:
         ("3x4", "三乘四"),
     ],
 )
-def test_figures_are_read(written, said):
-    assert verbalise(written) == said
+def test_figures_are_read(written, spoken):
+    assert verbalise(written) == spoken
 
 
 @pytest.mark.parametrize(
@@ -210,10 +210,10 @@ _ODD = (
 @given(st.text(st.sampled_from(_ODD), max_size=40) | st.text(max_size=20))
 def test_output_is_hanzi_and_cleaning_again_changes_nothing(text):
     limits = Limits(2, 12)
-    for line in (once := [one.text for one in clauses(text, limits) if not one.reason]):
+    for line in (once := [clause.text for clause in clauses(text, limits) if not clause.reason]):
         assert is_hanzi(line) and 2 <= len(line) <= 12
     again = list(clauses("\n".join(once), limits))
-    assert [one.text for one in again] == once and not any(one.reason for one in again)
+    assert [clause.text for clause in again] == once and not any(clause.reason for clause in again)
 
 
 SENTENCE = "东北军的一些爱国将士马占山李杜也奋起抗战"
@@ -306,7 +306,7 @@ def test_no_evaluation_text_survives(cleaned_twice):
         assert not any(sentence[i : i + GRAM] in text for i in range(len(sentence) - GRAM + 1))
     assert report["rejected"][EVALUATION]["clauses"] >= 300
     assert SENTENCE in report["samples"][EVALUATION]
-    # Both halves of a sentence that was cut by a comma are gone.
+    # Both halves of a sentence that was cut by a comma are removed.
     lines = text.split("\n")
     assert not any(SENTENCE[:cut] in lines or SENTENCE[cut:] in lines for cut in range(2, 10))
 
@@ -324,7 +324,7 @@ def test_nothing_is_lost_without_a_count(cleaned_twice):
     folder, report, _, _ = cleaned_twice
     raw = lzma.decompress((folder / "b.txt.xz").read_bytes()).decode()
     raw = (folder / "a.txt").read_text(encoding="utf-8") + raw
-    count = report["kept"]["clauses"] + sum(one["clauses"] for one in report["rejected"].values())
+    count = report["kept"]["clauses"] + sum(counts["clauses"] for counts in report["rejected"].values())
     assert count == sum(len(list(filter(None, line[:-1].split("，")))) for line in raw.splitlines())
     assert report["read"] == {"lines": 3000, "characters": len(raw)}
     assert json.loads((folder / "one.txt.report.json").read_text(encoding="utf-8")) == report
