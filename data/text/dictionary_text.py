@@ -60,7 +60,7 @@ def dictionary_lines(
     names = list(words)
     weights = np.array([words[name] for name in names], np.float64)
     if not weights.any():
-        raise ConfigError("the dictionary contains no words", hint="see read_dictionary")
+        raise ConfigError("the dictionary has no word with a frequency above 0", hint="see read_dictionary")
     weights[weights > 0] **= power
     rng = np.random.default_rng(seed)
     drawn = rng.choice(len(names), count, p=weights / weights.sum())

@@ -76,5 +76,5 @@ def test_the_same_seed_gives_the_same_lines():
 
 def test_nothing_to_draw_from_is_an_error():
     for words in ({}, {"无": 0}):
-        with pytest.raises(ConfigError, match="without words"):
+        with pytest.raises(ConfigError, match="no word with a frequency above 0"):
             list(dictionary_lines(words, 10))

@@ -380,8 +380,8 @@ def test_broken_lines_are_counted_and_other_encodings_refused(tmp_path):
         ("a.txt.xz", b"no xz", "damaged"),
         ("a.txt.gz", gzip.compress(b"x" * 999, mtime=0)[:-9], "damaged"),
         ("a.txt.gz", b"no gzip", "damaged"),
-        ("a.txt", b"abc\n", "no clause"),
-        ("a.txt", b"", "no clause"),
+        ("a.txt", b"abc\n", "no usable clause"),
+        ("a.txt", b"", "no usable clause"),
     ],
 )
 def test_bad_sources_are_named_and_leave_no_output(tmp_path, source, content, message):
