@@ -66,9 +66,9 @@ def test_a_changed_file_is_damage_and_the_file_to_delete_is_named(entry, ending)
     write(entry)
     with entry.path(ending).open("ab") as file:
         file.write(b"x")
-    with pytest.raises(CacheError, match=r"the cached clips are damaged .*delete .*a1b2\.sha256"):
-        with entry.reading():
-            pass
+    message = r"the cached clips are damaged .*delete .*a1b2\.sha256"
+    with pytest.raises(CacheError, match=message), entry.reading():
+        pass
 
 
 def test_content_that_cannot_be_parsed_is_damage(entry):
@@ -86,9 +86,9 @@ def test_the_space_of_a_folder_that_does_not_exist_yet(tmp_path, monkeypatch):
 
 
 def test_errors_of_the_system_name_the_folder(tmp_path):
-    with pytest.raises(CacheError, match=rf"can't be written \(No space left\), {tmp_path}"):
-        with write_errors(tmp_path, "features"):
-            raise OSError(28, "No space left")
+    message = rf"can't be written \(No space left\), {tmp_path}"
+    with pytest.raises(CacheError, match=message), write_errors(tmp_path, "features"):
+        raise OSError(28, "No space left")
 
 
 def test_an_array_that_is_written_piece_by_piece():
