@@ -1,5 +1,5 @@
 """Recordings in; segments with syllables, times and hanzi out: what testing, transcription and serving share.
 
-Read ``recognizer`` (acoustic model, decoder and converter joined) and ``voice_activity`` (long recordings cut
-at pauses).
+Read ``recognizer`` (acoustic model, decoder and converter together) and ``voice_activity`` (long recordings
+cut at pauses), then ``options`` and ``loading`` (a recognizer from a command line) and ``microphone``.
 """

@@ -1,7 +1,7 @@
-"""Recognition: audio → features → syllables with times → hanzi; test, transcribe, serve and export share it.
+"""Recordings in; segments with syllables, times, hanzi and alternatives out.
 
-A recording of any length is read block by block and cut where nobody speaks; pieces of many recordings are
-recognised together in batches of similar length, and come out in their order.
+A recording of any length is read block by block and cut at pauses. Pieces of many recordings are recognised
+together in batches of similar length; the results come out in the order of the recordings.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from utils.softmax import softmax
 from utils.vocabulary import SPACE
 
 LONGEST_PIECE = 20.0  # seconds
-WINDOW_SECONDS = 600.0  # of audio whose features are held at once
+WINDOW_SECONDS = 600.0  # audio whose features are in memory at the same time
 BATCH_FRAMES = 6_000  # feature frames in a batch, padding included
 
-# Name; file, mono samples in [-1, 1] at the model's rate, or blocks of such samples.
+# Name; file, mono samples in [-1, 1] at the model's sample rate, or blocks of such samples.
 Source = tuple[str, str | Path | np.ndarray | Iterator[np.ndarray]]
 OnError = Callable[[str, AudioError], None]
 
@@ -51,22 +51,8 @@ class _Piece:
     features: np.ndarray  # (frames, bins) float32
 
 
-# What is read, in its order: the recording's number and name, and a piece of it or its end.
+# The number and name of a recording, and a piece of it or its end.
 _Part = tuple[int, str, _Piece | Ending]
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """One reading of a piece: syllables and their times in seconds from the recording's start.
-
-    A joint search has the hanzi already, and how sure each is.
-    """
-
-    pinyin: tuple[str, ...]
-    score: float
-    times: tuple[tuple[float, float], ...]
-    hanzi: str = ""
-    confidence: tuple[float, ...] = ()
 
 
 class Recognizer:
@@ -76,14 +62,14 @@ class Recognizer:
         acoustic: first stage.
         converter: second stage; None gives syllables only.
         beam: prefixes kept by the beam search; 1 decodes greedily.
-        n_best: readings to give of each segment and of each recording.
-        fusion: a language model of syllables that has a say in the beam search (:func:`load_fusion`).
-        joint: searches syllables and hanzi together, around the best reading.
-        workers: processes that decode beside this one; 0: this one decodes.
-        window_seconds: audio that is gathered before it is recognised; 0 recognises each piece as it comes.
+        n_best: readings of each segment and of each recording.
+        fusion: a language model of syllables for the beam search (:func:`recognition.loading.load_fusion`).
+        joint: a search over syllables and hanzi together, around the best reading.
+        workers: processes that decode; 0: this process decodes.
+        window_seconds: audio that is collected before it is recognised; 0 recognises each piece at once.
 
     Raises:
-        ConfigError: more readings are asked for than the beam keeps, or fusion without a beam.
+        ConfigError: ``n_best`` is larger than the beam, or there is fusion without a beam.
     """
 
     def __init__(
@@ -98,11 +84,11 @@ class Recognizer:
         window_seconds: float = WINDOW_SECONDS,
     ):
         if not 1 <= n_best <= (beam if joint is None else n_best):
-            hint = "take a beam of at least as many"
+            hint = f"use a beam of at least {n_best}"
             raise ConfigError(f"{n_best} readings from a beam of {beam}", hint=hint)
         if fusion and beam == 1:
             raise ConfigError("a language model of syllables needs a beam", hint="e.g. --beam 10")
-        self.sample_rate = acoustic.features.sample_rate  # Hz, of samples that are given as such
+        self.sample_rate = acoustic.features.sample_rate  # Hz
         self._acoustic, self._converter, self._n_best = acoustic, converter, n_best
         self._joint = joint
         self._decoder = Decoder(acoustic.vocabulary.blank_index, beam, 1 if joint else n_best, fusion)
@@ -112,10 +98,9 @@ class Recognizer:
         """Recognise whole recordings, in their order.
 
         Args:
-            sources: (name, audio file, samples or blocks of them); read as they are needed, so a generator
-                will do.
-            on_error: called with the name and the error of what can't be read, which is then left out;
-                without it the error is raised.
+            sources: (name, audio file, samples or blocks of samples); may be a generator.
+            on_error: called with the name and the error of a recording that can't be read, which is then
+                skipped; without it the error is raised.
 
         Raises:
             AudioError: a recording can't be read, and there is no ``on_error``.
@@ -130,29 +115,29 @@ class Recognizer:
                 on_error(name, ending.error)
 
     def segments(self, sources: Iterable[Source]) -> Iterator[tuple[str, Iterator[Segment | Ending]]]:
-        """Recognise recordings of any length segment by segment, in flat memory.
+        """Recognise recordings of any length segment by segment, in constant memory.
 
         Args:
             sources: as for :meth:`recognise`.
 
         Yields:
-            of each recording its name and what comes of it: its segments, in their order, then one ending. To
-            be consumed before the next recording is asked for.
+            the name of each recording, and an iterator over its segments in order and one ending. Consume
+            the iterator before the next recording.
         """
         events = self._events(sources)
         for (_, name), group in itertools.groupby(events, key=lambda event: event[:2]):
             yield name, (event for _, _, event in group)
 
     def scores(self, samples: np.ndarray, sequences: Sequence[Sequence[str]]) -> list[float] | None:
-        """How the search rates sequences of syllables for one recording: it looks for the highest.
+        """Scores of syllable sequences for one recording: the quantity that the search maximises.
 
         Args:
-            samples: mono, in [-1, 1], at the model's rate.
+            samples: mono, in [-1, 1], at the model's sample rate.
             sequences: canonical syllables.
 
         Returns:
-            natural logs, -inf for what can't be written; None if the recording is so long that it is cut, or
-            if a joint search has looked for something else than the best syllables.
+            natural logarithms, -inf for syllables outside the vocabulary; None if the recording is long
+            enough to be cut, or if a joint search is used, which maximises another quantity.
         """
         logits = None if self._joint else self._whole_logits(samples)
         if logits is None:
@@ -166,13 +151,13 @@ class Recognizer:
         ]
 
     def inspect(self, samples: np.ndarray) -> Inspection | None:
-        """What the acoustic model makes of one recording, for a person to look at.
+        """The output of the acoustic model for one recording, for a plot.
 
         Args:
-            samples: mono, in [-1, 1], at the model's rate.
+            samples: mono, in [-1, 1], at the model's sample rate.
 
         Returns:
-            None if the recording is so long that it is cut.
+            None if the recording is long enough to be cut.
         """
         logits = self._whole_logits(samples)
         if logits is None:
@@ -181,7 +166,7 @@ class Recognizer:
         return Inspection(posteriors, self._acoustic.vocabulary.tokens, self._acoustic.frame_seconds)
 
     def _whole_logits(self, samples: np.ndarray) -> np.ndarray | None:
-        """Logits (T', C) of a recording that is recognised in one piece; None of one that is cut."""
+        """Logits (T', C) of a recording that is recognised in one piece; None if it is cut."""
         if len(samples) > LONGEST_PIECE * self.sample_rate:
             return None
         logits, lengths = self._acoustic.logits([extract_features(samples, self._acoustic.features)])
@@ -192,13 +177,13 @@ class Recognizer:
             for window in _windows(self._parts(sources), self._window_seconds):
                 pieces = [part for _, _, part in window if isinstance(part, _Piece)]
                 segments = iter(self._read(pieces, submit))
-                for clip, name, part in window:
-                    yield clip, name, next(segments) if isinstance(part, _Piece) else part
+                for number, name, part in window:
+                    yield number, name, next(segments) if isinstance(part, _Piece) else part
 
     def _parts(self, sources: Iterable[Source]) -> Iterator[_Part]:
-        for clip, (name, audio) in enumerate(sources):
+        for number, (name, audio) in enumerate(sources):
             for part in self._parts_of(name, audio):
-                yield clip, name, part
+                yield number, name, part
 
     def _parts_of(self, name: str, audio: Any) -> Iterator[_Piece | Ending]:
         rate, length = self._acoustic.features.sample_rate, 0
@@ -221,52 +206,71 @@ class Recognizer:
         yield Ending(length / rate, error)
 
     def _read(self, pieces: Sequence[_Piece], submit: Submit) -> list[Segment]:
-        """What is said in each piece."""
+        """Recognise each piece."""
         batches = list(_batches([len(piece.features) for piece in pieces]))
-        decoded, networks = [], {}
-        readings: list[list[_Reading]] = [[] for _ in pieces]
+        submitted = []
         for batch in batches:
             logits, lengths = self._acoustic.logits([pieces[i].features for i in batch])
-            # Logits are kept for a joint search alone: they need the most memory of all.
-            decoded.append((submit(logits, lengths), (logits, lengths) if self._joint else None))
+            # Only a joint search needs the logits again: they take the most memory of all.
+            submitted.append((submit(logits, lengths), (logits, lengths) if self._joint else None))
+        decoded: dict[int, list[Hypothesis]] = {}
+        networks: dict[int, ConfusionNetwork] = {}
         try:
-            for batch, (future, kept) in zip(batches, decoded, strict=True):
+            for batch, (future, kept) in zip(batches, submitted, strict=True):
                 for row, (i, hypotheses) in enumerate(zip(batch, future.result(), strict=True)):
+                    decoded[i] = hypotheses
                     if kept:
                         logits = kept[0][row, : kept[1][row]]
                         networks[i] = confusion_network(logits, hypotheses[0], self._acoustic.vocabulary)
-                    else:
-                        readings[i] = self._readings(pieces[i], hypotheses)
         except BrokenExecutor as error:
-            hint = "the memory may be full: take fewer --workers"
+            hint = "the memory may be full: use fewer --workers"
             raise RunError("a decoding process died", hint=hint) from error
         if self._joint:
-            for i, found in zip(
-                networks, self._joint.read(list(networks.values()), self._n_best), strict=True
-            ):
-                readings[i] = [self._joint_reading(pieces[i], networks[i], one) for one in found]
-            return [_joint_segment(piece, each) for piece, each in zip(pieces, readings, strict=True)]
-        hanzi = self._convert({reading.pinyin for each in readings for reading in each})
-        return [_segment(piece, each, hanzi) for piece, each in zip(pieces, readings, strict=True)]
+            readings = self._joint.read(list(networks.values()), self._n_best)
+            segments = {
+                i: self._joint_segment(pieces[i], network, found)
+                for (i, network), found in zip(networks.items(), readings, strict=True)
+            }
+            return [segments[i] for i in range(len(pieces))]
+        by_syllables = [self._by_syllables(decoded[i]) for i in range(len(pieces))]
+        hanzi = self._convert({pinyin for hypotheses in by_syllables for pinyin in hypotheses})
+        return [self._plain_segment(*each, hanzi) for each in zip(pieces, by_syllables, strict=True)]
 
-    def _readings(self, piece: _Piece, hypotheses: Sequence[Hypothesis]) -> list[_Reading]:
-        """Hypotheses as syllables; the space token is dropped, and what then comes twice."""
-        readings: dict[tuple[str, ...], _Reading] = {}
-        frame_seconds = self._acoustic.frame_seconds
+    def _by_syllables(self, hypotheses: Sequence[Hypothesis]) -> dict[tuple[str, ...], Hypothesis]:
+        """Hypotheses by their syllables, without the space token; of equal ones the first."""
+        found: dict[tuple[str, ...], Hypothesis] = {}
         for hypothesis in hypotheses:
             tokens = self._acoustic.vocabulary.decode(hypothesis.tokens)
-            spoken = [(t, f) for t, f in zip(tokens, hypothesis.frames, strict=True) if t != SPACE]
-            pinyin = tuple(token for token, _ in spoken)
-            times = syllable_times([frame for _, frame in spoken], frame_seconds, piece.seconds)
-            moved = tuple((piece.start + start, piece.start + end) for start, end in times)
-            readings.setdefault(pinyin, _Reading(pinyin, hypothesis.score, moved))
-        return list(readings.values())
+            found.setdefault(tuple(token for token in tokens if token != SPACE), hypothesis)
+        return found
 
-    def _joint_reading(self, piece: _Piece, network: ConfusionNetwork, found: JointReading) -> _Reading:
-        frames = [network.slots[slot].frame for slot in found.slots]
+    def _plain_segment(
+        self,
+        piece: _Piece,
+        hypotheses: Mapping[tuple[str, ...], Hypothesis],
+        hanzi: Mapping[tuple[str, ...], str],
+    ) -> Segment:
+        best = next(iter(hypotheses.values()))
+        tokens = self._acoustic.vocabulary.decode(best.tokens)
+        frames = [frame for token, frame in zip(tokens, best.frames, strict=True) if token != SPACE]
+        n_best = (Alternative(pinyin, hanzi[pinyin], one.score) for pinyin, one in hypotheses.items())
+        return self._segment(piece, frames, n_best)
+
+    def _joint_segment(
+        self, piece: _Piece, network: ConfusionNetwork, readings: Sequence[JointReading]
+    ) -> Segment:
+        frames = [network.slots[slot].frame for slot in readings[0].slots]
+        n_best = (
+            Alternative(reading.pinyin, reading.hanzi, reading.score, reading.confidence)
+            for reading in readings
+        )
+        return self._segment(piece, frames, n_best)
+
+    def _segment(self, piece: _Piece, frames: Sequence[int], n_best: Iterable[Alternative]) -> Segment:
+        """The segment of a piece, from the output frames of the best reading's syllables."""
         times = syllable_times(frames, self._acoustic.frame_seconds, piece.seconds)
         moved = tuple((piece.start + start, piece.start + end) for start, end in times)
-        return _Reading(found.pinyin, found.score, moved, found.hanzi, found.confidence)
+        return Segment(piece.start, piece.start + piece.seconds, moved, tuple(n_best))
 
     def _convert(self, sentences: set[tuple[str, ...]]) -> Mapping[tuple[str, ...], str]:
         ordered = sorted(sentences)
@@ -275,17 +279,17 @@ class Recognizer:
         return dict(zip(ordered, self._converter.convert(ordered), strict=True))
 
     def _join(self, name: str, segments: Sequence[Segment], seconds: float) -> Recognition:
-        """One recording from its segments; the n best of the whole are the best sums of their scores."""
+        """One recording from its segments; its n best readings have the highest sums of scores."""
         best = [Alternative((), "", 0.0)]
         for segment in segments:
             joined = (
                 Alternative(
-                    one.pinyin + other.pinyin,
-                    one.hanzi + other.hanzi,
-                    one.score + other.score,
-                    one.confidence + other.confidence,
+                    left.pinyin + right.pinyin,
+                    left.hanzi + right.hanzi,
+                    left.score + right.score,
+                    left.confidence + right.confidence,
                 )
-                for one, other in itertools.product(best, segment.n_best)
+                for left, right in itertools.product(best, segment.n_best)
             )
             best = heapq.nlargest(self._n_best, joined, key=lambda alternative: alternative.score)
         return Recognition(
@@ -305,32 +309,14 @@ def _blocks(audio: str | Path | np.ndarray | Iterator[np.ndarray], rate: int) ->
     return audio_blocks(audio, rate) if isinstance(audio, str | Path) else audio
 
 
-def _joint_segment(piece: _Piece, readings: Sequence[_Reading]) -> Segment:
-    return Segment(
-        start=piece.start,
-        end=piece.start + piece.seconds,
-        times=readings[0].times,
-        n_best=tuple(Alternative(one.pinyin, one.hanzi, one.score, one.confidence) for one in readings),
-    )
-
-
-def _segment(piece: _Piece, readings: Sequence[_Reading], hanzi: Mapping[tuple[str, ...], str]) -> Segment:
-    return Segment(
-        start=piece.start,
-        end=piece.start + piece.seconds,
-        times=readings[0].times,
-        n_best=tuple(Alternative(one.pinyin, hanzi[one.pinyin], one.score) for one in readings),
-    )
-
-
-def _windows(parts: Iterable[_Part], most: float) -> Iterator[list[_Part]]:
-    """Parts by ``most`` seconds: enough to find neighbours of similar length, little enough to hold."""
+def _windows(parts: Iterable[_Part], longest: float) -> Iterator[list[_Part]]:
+    """Groups of about ``longest`` seconds: large enough for batches of similar length, and small."""
     window: list[_Part] = []
     seconds = 0.0
     for part in parts:
         window.append(part)
         seconds += part[2].seconds if isinstance(part[2], _Piece) else 0.0
-        if seconds >= most:
+        if seconds >= longest:
             yield window
             window, seconds = [], 0.0
     if window:
@@ -338,7 +324,7 @@ def _windows(parts: Iterable[_Part], most: float) -> Iterator[list[_Part]]:
 
 
 def _batches(frames: Sequence[int]) -> Iterator[list[int]]:
-    """Indices by ascending length, as many a batch as fit with their padding (at least one)."""
+    """Indices by ascending length; as many in a batch as fit with their padding, at least one."""
     batch: list[int] = []
     for i in sorted(range(len(frames)), key=frames.__getitem__):
         if batch and (len(batch) + 1) * frames[i] > BATCH_FRAMES:

@@ -1,12 +1,12 @@
-"""Blocks of a recording's samples in, its stretches of speech out, while it is read: flat memory. NumPy only.
+"""Blocks of a recording's samples in; its stretches of speech out, in constant memory (NumPy only).
 
 A frame is speech if its level is well above the noise, on average over some twenty bands. The noise of a band
-is the lowest level that it had within some seconds around (Martin, "Noise Power Spectral Density Estimation
+is its lowest level within some seconds before and after (Martin, "Noise Power Spectral Density Estimation
 Based on Optimal Smoothing and Minimum Statistics", IEEE Trans. Speech and Audio Processing 9(5), 2001: the
-minimum is searched in sub-windows): so a noise may begin, end or change without being taken for speech for
-longer than that, and speech without a pause doesn't become noise, since each band falls silent now and then.
+minimum is searched in sub-windows). A noise that begins or changes is therefore taken for speech for some
+seconds at most. Speech without a pause does not become noise, because each band is silent now and then.
 
-In doubt it is speech: what is cut off here is lost for good, while a noise costs only time.
+Doubtful frames count as speech: speech that is dropped here is lost, while noise only costs time.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 FRAME_SECONDS = 0.02
-SMOOTHED_FRAMES = 5  # a band's level is the mean power of 0.1 s
+SMOOTHED_FRAMES = 5  # the level of a band is the mean power over 0.1 s
 BANDS = 20
-LOWEST_HERTZ, HIGHEST_HERTZ = 150.0, 7000.0  # hum below, hardly any speech above
+LOWEST_HERTZ, HIGHEST_HERTZ = 150.0, 7000.0  # below is hum, above is hardly any speech
 SUB_WINDOW_FRAMES = 25  # 0.5 s
-REACH_SUB_WINDOWS = 8  # the noise is searched 4 s before and after
-CHUNK_SUB_WINDOWS = 20  # decided at once: 10 s
+REACH_SUB_WINDOWS = 8  # the minimum is taken over 4 s before and after
+CHUNK_SUB_WINDOWS = 20  # 10 s are scored together
 
-# A band's noise is taken to be at least this far below the loudest level within reach: what is fainter is no
-# speaker's voice, and digital silence would make every whisper of the recorder stand out.
+# The noise of a band is assumed to be at most this far below the loudest level around it: fainter sound is
+# not a voice, and beside digital silence every rustle would count as speech.
 RANGE_DB = 50.0
-FAINTEST_DB = -90.0  # of full scale, in a band: rounding to 16 bits
+FAINTEST_DB = -90.0  # below full scale, in a band: the noise of rounding to 16 bits
 SPEECH_DB = 5.0  # above the noise, on average over the bands
-CERTAIN_DB = 6.0  # reached somewhere in a stretch, else it is none
-LARGEST_DB = 20.0  # what one band can add to that average
+CERTAIN_DB = 6.0  # a stretch must reach this level somewhere
+LARGEST_DB = 20.0  # the most that one band counts in the average
 
-PAUSE_FRAMES = 25  # 0.5 s without speech end a stretch
-MARGIN_FRAMES = 12  # 0.24 s are kept before and after: consonants are faint
-QUIET_FRAMES = 10  # a stretch that gets too long is cut in the middle of the quietest 0.2 s
+PAUSE_FRAMES = 25  # a stretch ends after 0.5 s without speech
+MARGIN_FRAMES = 12  # 0.24 s are kept before and after, because consonants are faint
+QUIET_FRAMES = 10  # a stretch that is too long is cut in the middle of its quietest 0.2 s
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """A part of a recording: its first sample's number, and its samples."""
+    """A part of a recording: the index of its first sample, and its samples."""
 
     start: int
     samples: np.ndarray
@@ -50,31 +50,31 @@ class Stretch:
 def speech_stretches(
     blocks: Iterable[np.ndarray], sample_rate: int, longest: float = 20.0
 ) -> Iterator[Stretch]:
-    """Find the speech in a recording that is read along, and cut it where nobody speaks.
+    """Find the stretches of speech in a recording while it is read.
 
-    Held in memory are some 25 s, or ``longest`` and 10 s if that is more. Speech without a pause is cut where
-    it is quietest, in the second half of what it may last.
+    About 25 s of samples are in memory, or ``longest`` plus 10 s if that is more. Speech without a pause is
+    cut at its quietest point, in the second half of the longest stretch.
 
     Args:
-        blocks: (samples,) floats of any lengths, in [-1, 1].
+        blocks: (samples,) floats in [-1, 1], of any length.
         sample_rate: Hz.
-        longest: seconds a stretch may last; at least 1.
+        longest: maximum seconds of a stretch; at least 1.
 
     Yields:
-        the stretches in their order; they don't overlap.
+        the stretches in order; they don't overlap.
     """
     size = _frame_samples(sample_rate)
-    state = _Search(size, most=int(longest / FRAME_SECONDS))
+    search = _Search(size, longest=int(longest / FRAME_SECONDS))
     for samples, levels, scores in _scored(blocks, sample_rate):
-        state.hold(samples, levels.sum(axis=1))
-        yield from state.look(scores)
-    yield from state.finish()
+        search.append(samples, levels.sum(axis=1))
+        yield from search.advance(scores)
+    yield from search.finish()
 
 
 def whole_or_stretches(
     blocks: Iterable[np.ndarray], sample_rate: int, longest: float = 20.0
 ) -> Iterator[Stretch]:
-    """A recording of at most ``longest`` seconds as it is; of a longer one see :func:`speech_stretches`."""
+    """A recording of at most ``longest`` seconds as one stretch, a longer one by :func:`speech_stretches`."""
     blocks, first, length = iter(blocks), [], 0
     for block in blocks:
         first.append(block)
@@ -87,10 +87,10 @@ def whole_or_stretches(
 
 
 def speech_scores(levels: np.ndarray) -> np.ndarray:
-    """How far each frame stands out from the noise around it.
+    """How far each frame is above the noise around it.
 
     Args:
-        levels: (frames, bands) mean power, of a full-scale signal about 1.
+        levels: (frames, bands) mean power; a full-scale signal has about 1.
 
     Returns:
         (frames,) decibels, 0 to ``LARGEST_DB``.
@@ -109,7 +109,7 @@ def speech_scores(levels: np.ndarray) -> np.ndarray:
 
 
 def band_levels(samples: np.ndarray, sample_rate: int) -> np.ndarray:
-    """Mean power in each band of the whole frames in ``samples``, side by side: (frames, bands) float64."""
+    """Mean power of each band in consecutive whole frames of (samples,): (frames, bands) float64."""
     size = _frame_samples(sample_rate)
     frames = samples[: len(samples) // size * size].reshape(-1, size)
     window = np.hanning(size + 2)[1:-1]
@@ -120,33 +120,33 @@ def band_levels(samples: np.ndarray, sample_rate: int) -> np.ndarray:
 
 
 class _Search:
-    """The frames so far: what is held of them, and the stretch that has begun.
+    """The frames in memory, and the current stretch. All frame numbers count from the recording's start.
 
     Args:
-        size: samples a frame.
-        most: frames a stretch may have.
+        size: samples per frame.
+        longest: maximum frames of a stretch.
     """
 
-    def __init__(self, size: int, most: int):
-        self._size, self._most = size, most
+    def __init__(self, size: int, longest: int):
+        self._size, self._longest = size, longest
         self._samples, self._power = np.zeros(0, np.float32), np.zeros(0)
-        self._origin = 0  # number of the first frame that is held
-        self._next = 0  # of the next frame to look at
-        self._free = 0  # of the first frame that belongs to no stretch yet
-        self._first: int | None = None  # of the stretch that has begun
-        self._last = 0  # of the last frame that was speech
+        self._origin = 0  # the first frame in memory
+        self._next = 0  # the next frame to look at
+        self._free = 0  # the first frame after the last stretch
+        self._first: int | None = None  # the first frame of the current stretch
+        self._last = 0  # the last frame that was speech
         self._certain = False
 
-    def hold(self, samples: np.ndarray, power: np.ndarray) -> None:
-        """Take samples and (frames,) power; forget what no stretch can need any more."""
+    def append(self, samples: np.ndarray, power: np.ndarray) -> None:
+        """Add samples and their (frames,) power; drop frames that no stretch can need any more."""
         needed = self._next - MARGIN_FRAMES if self._first is None else self._first
-        gone = max(needed - self._origin, 0)
-        self._samples = np.concatenate([self._samples[gone * self._size :], samples])
-        self._power = np.concatenate([self._power[gone:], power])
-        self._origin += gone
+        dropped = max(needed - self._origin, 0)
+        self._samples = np.concatenate([self._samples[dropped * self._size :], samples])
+        self._power = np.concatenate([self._power[dropped:], power])
+        self._origin += dropped
 
-    def look(self, scores: np.ndarray) -> Iterator[Stretch]:
-        """Go through the frames that were taken last, by their scores."""
+    def advance(self, scores: np.ndarray) -> Iterator[Stretch]:
+        """Go through the frames that were added last, given their (frames,) scores."""
         for score in scores.tolist():
             frame = self._next
             self._next += 1
@@ -157,13 +157,13 @@ class _Search:
                 self._certain |= score > CERTAIN_DB
             elif self._first is not None and frame - self._last >= PAUSE_FRAMES:
                 yield from self._end()
-            if self._first is not None and frame + 1 - self._first >= self._most:
-                self._certain = True  # so long a sound between noise and speech: in doubt it is speech
+            if self._first is not None and frame + 1 - self._first >= self._longest:
+                self._certain = True  # a doubtful sound of this length counts as speech
                 yield self._stretch(self._quietest())
                 self._first = self._free
 
     def finish(self) -> Iterator[Stretch]:
-        """The stretch that lasts to the recording's end, if there is one."""
+        """The stretch that lasts until the end of the recording, if there is one."""
         if self._first is not None:
             yield from self._end()
 
@@ -174,7 +174,7 @@ class _Search:
         self._first = None
 
     def _stretch(self, end: int) -> Stretch:
-        """The samples from the first frame up to ``end``, which is free again."""
+        """The samples from the first frame up to frame ``end``, where the next stretch may begin."""
         start, self._free = self._first, end
         origin = self._origin * self._size
         return Stretch(
@@ -182,18 +182,18 @@ class _Search:
         )
 
     def _quietest(self) -> int:
-        """The frame in the second half of the stretch around which it is quietest."""
-        held = self._first - self._origin
-        power = _moving_mean(self._power[held : held + self._most, None], QUIET_FRAMES)[:, 0]
-        half = self._most // 2
-        return self._first + half + int(power[half : self._most - QUIET_FRAMES // 2].argmin())
+        """The frame in the middle of the quietest 0.2 s in the second half of the stretch."""
+        start = self._first - self._origin
+        power = _moving_mean(self._power[start : start + self._longest, None], QUIET_FRAMES)[:, 0]
+        half = self._longest // 2
+        return self._first + half + int(power[half : self._longest - QUIET_FRAMES // 2].argmin())
 
 
 def _scored(
     blocks: Iterable[np.ndarray], sample_rate: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """(samples,), (frames, bands) levels and (frames,) scores, chunk by chunk, as if scored all at once."""
-    # One sub-window more than is searched: at its far edge levels are smoothed over too few frames.
+    """(samples,), (frames, bands) levels and (frames,) scores of each chunk, as if scored all at once."""
+    # One sub-window more than the minimum needs: levels at the far edge are smoothed over too few frames.
     context = (REACH_SUB_WINDOWS + 1) * SUB_WINDOW_FRAMES
     size = CHUNK_SUB_WINDOWS * SUB_WINDOW_FRAMES * _frame_samples(sample_rate)
     chunks = ((samples, band_levels(samples, sample_rate)) for samples in _in_chunks(blocks, size))
@@ -210,18 +210,18 @@ def _scored(
 
 
 def _in_chunks(blocks: Iterable[np.ndarray], size: int) -> Iterator[np.ndarray]:
-    """The same samples in arrays of ``size``, the last one shorter."""
-    held, length = [], 0
+    """The same samples in arrays of ``size``; the last one may be shorter."""
+    pending, length = [], 0
     for block in blocks:
-        held.append(block)
+        pending.append(block)
         length += len(block)
         if length >= size:
-            whole = np.concatenate(held)
+            whole = np.concatenate(pending)
             end = length // size * size
             yield from whole[:end].reshape(-1, size)
-            held, length = [whole[end:]], length - end
+            pending, length = [whole[end:]], length - end
     if length:
-        yield np.concatenate(held)
+        yield np.concatenate(pending)
 
 
 def _frame_samples(sample_rate: int) -> int:
@@ -229,7 +229,7 @@ def _frame_samples(sample_rate: int) -> int:
 
 
 def _band_edges(sample_rate: int, size: int) -> np.ndarray:
-    """First FFT bin of each band and the first after the last, evenly spaced in mel, no band empty."""
+    """First FFT bin of each band, and the one after the last band; equal widths in mel, no band is empty."""
     highest = min(HIGHEST_HERTZ, 0.45 * sample_rate)
     lowest_mel, highest_mel = np.log1p(np.array([LOWEST_HERTZ, highest]) / 700.0)
     hertz = 700.0 * np.expm1(np.linspace(lowest_mel, highest_mel, BANDS + 1))
@@ -237,14 +237,14 @@ def _band_edges(sample_rate: int, size: int) -> np.ndarray:
 
 
 def _moving_mean(values: np.ndarray, width: int) -> np.ndarray:
-    """Mean over ``width`` rows around each row (n, m), the edges repeated: (n, m)."""
+    """Mean over ``width`` rows around each row, edges repeated: (n, m) → (n, m)."""
     padded = np.pad(values, ((width // 2, width - 1 - width // 2), (0, 0)), mode="edge")
     total = np.cumsum(np.concatenate([np.zeros_like(padded[:1]), padded]), axis=0)
     return np.maximum(total[width:] - total[:-width], 0.0) / width
 
 
 def _around(values: np.ndarray, extreme: np.ufunc) -> np.ndarray:
-    """The extreme over each sub-window and those within reach: (windows, n) → (windows, n)."""
+    """Minimum or maximum over each sub-window and its neighbours: (windows, n) → (windows, n)."""
     reach = REACH_SUB_WINDOWS
     padded = np.pad(values, ((reach, reach), (0, 0)), mode="edge")
     return extreme.reduce(sliding_window_view(padded, 2 * reach + 1, axis=0), axis=-1)

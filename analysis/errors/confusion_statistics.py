@@ -12,7 +12,7 @@ from analysis.errors.alignment import align
 from analysis.inputs.text_files import OURS
 from data.manifest import read_rows, read_transcripts
 from utils.errors import CorpusError, run_command
-from utils.mandarin.confusion_statistics import PinyinNoise
+from utils.mandarin.confusion_statistics import ConfusionStatistics
 from utils.mandarin.syllable_distance import syllable_distance
 
 EXAMPLES = """\
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, count, show the shares and write the table."""
     options = _parser().parse_args(arguments)
     spoken = chain.from_iterable(one.pinyin for path in options.texts for one in read_transcripts(path))
-    noise = PinyinNoise.counted(chain.from_iterable(map(aligned_syllables, options.hypotheses)), spoken)
+    noise = ConfusionStatistics.count(chain.from_iterable(map(aligned_syllables, options.hypotheses)), spoken)
     found = shares_text(noise)
     print(found)
     if options.output:
@@ -58,9 +58,9 @@ def aligned_syllables(path: str | Path) -> Iterator[tuple[str | None, str | None
             yield pair.reference, pair.hypothesis
 
 
-def shares_text(noise: PinyinNoise) -> str:
+def shares_text(noise: ConfusionStatistics) -> str:
     """One line: how many errors, and which share of them is of what kind."""
-    shares = ", ".join(f"{name} {share:.1%}" for name, share in noise.shares.items())
+    shares = ", ".join(f"{name} {share:.1%}" for name, share in noise.fractions.items())
     return f"{noise.errors} errors among {noise.syllables} syllables: {shares}"
 
 

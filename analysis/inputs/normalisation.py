@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from utils.errors import ConfigError, CorpusError
-from utils.mandarin.numerals import in_words
+from utils.mandarin.numerals import numbers_to_hanzi
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
 
 WIDTH, TRADITIONAL, DIGITS, PUNCTUATION, CASE = "width", "traditional", "digits", "punctuation", "case"
@@ -138,7 +138,7 @@ def _width(text: str) -> str:
 
 
 def _digits(text: str) -> str:
-    return in_words(text)
+    return numbers_to_hanzi(text)
 
 
 def _punctuation(text: str) -> str:

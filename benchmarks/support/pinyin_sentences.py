@@ -12,7 +12,7 @@ from pathlib import Path
 
 from data.manifest import read_transcripts
 from utils.errors import CorpusError
-from utils.mandarin.pinyin_noise import corrupted
+from utils.mandarin.pinyin_noise import corrupt_pinyin
 
 THCHS, DISTINCT, AISHELL = "THCHS-30 test", "THCHS-30 test, each sentence once", "AISHELL-1 dev"
 FILES = {THCHS: "thchs_test.tsv", AISHELL: "aishell_dev.tsv"}
@@ -70,6 +70,6 @@ def _conditions(name: str, rows: Sequence[tuple[tuple[str, ...], str]]) -> list[
     ways = {
         TONED: lambda: toned,
         TONELESS: lambda: [[syllable[:-1] for syllable in sentence] for sentence in toned],
-        NOISY: lambda: corrupted(toned, NOISE_RATE, SEED),
+        NOISY: lambda: corrupt_pinyin(toned, NOISE_RATE, SEED),
     }
     return [Condition(name, given, tuple(map(tuple, ways[given]())), hanzi) for given in ASKED[name]]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from utils.mandarin.pinyin import hanzi_to_pinyin, tone_of
-from utils.mandarin.sandhi import said_bu, said_third, said_yi
+from utils.mandarin.sandhi import bu_sandhi, third_tone_sandhi, yi_sandhi
 
 PAUSE = "，"
 
@@ -86,7 +86,7 @@ def spoken_reading(sentence: Sentence) -> tuple[str, ...]:
     """
     syllables = spoken_input(sentence)
     followings = (_following_tone(syllables, i, sentence) for i in range(len(syllables)))
-    return tuple(map(said_third, syllables, followings))
+    return tuple(map(third_tone_sandhi, syllables, followings))
 
 
 def spoken_input(sentence: Sentence) -> tuple[str, ...]:
@@ -96,9 +96,9 @@ def spoken_input(sentence: Sentence) -> tuple[str, ...]:
     for i, char in enumerate(hanzi[:-1]):
         following = _following_tone(pinyin, i, sentence)
         if char == "不" and pinyin[i] == "bu4":
-            changed[i] = said_bu(following)
+            changed[i] = bu_sandhi(following)
         elif char == "一" and pinyin[i] == "yi1":
-            changed[i] = said_yi(hanzi, i, following)
+            changed[i] = yi_sandhi(hanzi, i, following)
     return tuple(changed)
 
 

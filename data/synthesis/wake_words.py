@@ -16,7 +16,7 @@ from data.synthesis.reading import word_reading
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import full_inventory, has_tone, is_hanzi, tone_of
 from utils.mandarin.pypinyin_data import phrases
-from utils.mandarin.sandhi import said_third, spoken_variants
+from utils.mandarin.sandhi import spoken_variants, third_tone_sandhi
 from utils.mandarin.substitutions import split_parts
 from utils.mandarin.syllable_distance import NEAR, NEUTRAL, phrase_distance, syllable_distance
 from utils.mandarin.typed_pinyin import read_syllables
@@ -153,7 +153,7 @@ def sounds_like(syllables: Sequence[str], word: WakeWord) -> bool:
     if len(syllables) < size:
         return False
     pronunciations = [
-        {syllable, said_third(syllable, tone_of(following) if following else 0)}
+        {syllable, third_tone_sandhi(syllable, tone_of(following) if following else 0)}
         for syllable, following in zip(syllables, [*syllables[1:], ""], strict=True)
     ]
     return any(

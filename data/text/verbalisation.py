@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from utils.mandarin.numerals import DIGITS, cardinal, is_code, spelled
+from utils.mandarin.numerals import DIGITS, cardinal, is_code, spell_digits
 
 # Words before which 2 is read 两. Not included: 月 日 号 楼 级 线 期 等 (二月, 二楼 …), which don't count.
 _MEASURES = (
@@ -106,29 +106,29 @@ def amount(number: str, counted: bool = False) -> str:
     if counted and number == "2":
         return "两"
     whole, _, fraction = number.partition(".")
-    words = spelled(whole) if is_code(whole) and not (fraction or counted) else cardinal(int(whole))
+    words = spell_digits(whole) if is_code(whole) and not (fraction or counted) else cardinal(int(whole))
     words = re.sub("^二(?=[百千万亿])|(?<=[万亿])二(?=千)", "两", words)
-    return f"{words}点{spelled(fraction)}" if fraction else words
+    return f"{words}点{spell_digits(fraction)}" if fraction else words
 
 
 def _code(found: re.Match[str]) -> str:
-    return spelled(re.sub("[^0-9]", "", found[0])).replace(DIGITS[1], "幺")
+    return spell_digits(re.sub("[^0-9]", "", found[0])).replace(DIGITS[1], "幺")
 
 
 def _telephone(found: re.Match[str]) -> str:
-    return spelled("".join(found.groups())).replace(DIGITS[1], "幺")
+    return spell_digits("".join(found.groups())).replace(DIGITS[1], "幺")
 
 
 def _date(found: re.Match[str]) -> str:
     year, month, day = found["year"], int(found["month"]), int(found["day"])
-    return f"{spelled(year)}年{cardinal(month)}月{cardinal(day)}日"
+    return f"{spell_digits(year)}年{cardinal(month)}月{cardinal(day)}日"
 
 
 def _time(found: re.Match[str]) -> str:
     hour, minute, second = found.groups()
     words = amount(str(int(hour)), counted=True) + "点"
     if int(minute) or second:
-        words += f"{spelled(minute) if minute[0] == '0' else cardinal(int(minute))}分"
+        words += f"{spell_digits(minute) if minute[0] == '0' else cardinal(int(minute))}分"
     return words + (f"{cardinal(int(second))}秒" if second else "")
 
 
@@ -181,7 +181,7 @@ def _years(found: re.Match[str]) -> str:
     number, rest = found[0], found.string[found.end() :]
     lasting = number.endswith("00") and re.match("年(?:前|历史|来|间|以)", rest)
     year = 1000 < int(number) < 2100 and not lasting
-    return spelled(number) if year else amount(number)
+    return spell_digits(number) if year else amount(number)
 
 
 def _rule(pattern: str, read: str | Callable[[re.Match[str]], str]) -> tuple[re.Pattern[str], object]:
@@ -202,17 +202,17 @@ _RULES = (
     ),
     _rule(
         rf"(?<![0-9.])((?:1[89]|20)[0-9]{{2}})年?{_DASH}((?:1[89]|20)[0-9]{{2}})(?=年|{_EVENTS}|学年)",
-        lambda found: f"{spelled(found[1])}到{spelled(found[2])}",
+        lambda found: f"{spell_digits(found[1])}到{spell_digits(found[2])}",
     ),
     _rule(
         rf"(?<![0-9.])((?:19|20)[0-9]{{2}})[-/]([0-9]{{2}})(?={_EVENTS})",
-        lambda found: f"{spelled(found[1])}到{spelled(found[2])}",
+        lambda found: f"{spell_digits(found[1])}到{spell_digits(found[2])}",
     ),
     _rule(r"(?<![0-9.])[1-9][0-9]{3}(?=年(?!级))", _years),
-    _rule(rf"(?<![0-9.])(?:19|20)[0-9]{{2}}(?={_EVENTS})", lambda found: spelled(found[0])),
+    _rule(rf"(?<![0-9.])(?:19|20)[0-9]{{2}}(?={_EVENTS})", lambda found: spell_digits(found[0])),
     _rule(
         rf"(?<![0-9.{_LASTING}])(?:0[0-9]|[5-9][1-9])(?=年(?!{_DURATION}))|(?<![0-9.])0[0-9](?=年|后)|(?<![0-9.])[05-9][05](?=(?:、[05-9][05])*后(?![来面续期的]))",
-        lambda found: spelled(found[0]),
+        lambda found: spell_digits(found[0]),
     ),
     _rule(
         rf"(?:(?<=比分)|(?<![0-9:.-]))([0-9]{{1,3}})[:-]([0-9]{{1,3}})(?=的?(?:{_DEFEATS}))",

@@ -17,7 +17,12 @@ from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from model_language.vocabulary.tokens import toneless_tokens
 from utils.errors import RunError
 from utils.files import read_arrays, replacing
-from utils.mandarin.confusion_statistics import PinyinNoise, is_canonical, shipped_noise, up_to_one
+from utils.mandarin.confusion_statistics import (
+    ConfusionStatistics,
+    cumulative,
+    is_canonical,
+    shipped_statistics,
+)
 from utils.mandarin.pinyin import full_inventory
 
 TABLES_FILE = "context.npz"
@@ -76,7 +81,7 @@ class ContextTables:
 
 
 def build_tables(
-    symbols: Symbols, counts: csr_array, choices: int, noise: PinyinNoise | None = None
+    symbols: Symbols, counts: csr_array, choices: int, noise: ConfusionStatistics | None = None
 ) -> ContextTables:
     """Choose the candidates.
 
@@ -92,7 +97,7 @@ def build_tables(
     same = np.arange(len(bases), dtype=np.int32)
     tonal = bases < len(place)
     known = _known(counts, symbols)
-    misheard_as = heard_as(symbols, noise or shipped_noise())
+    misheard_as = heard_as(symbols, noise or shipped_statistics())
     said, hanzi = np.nonzero(known)
     times = _ERROR_RATE * known[said, hanzi]  # (pairs,)
     own = round(choices * _OWN_SHARE)
@@ -168,7 +173,7 @@ def _known(counts: csr_array, symbols: Symbols) -> np.ndarray:
     return known
 
 
-def heard_as(symbols: Symbols, noise: PinyinNoise) -> np.ndarray:
+def heard_as(symbols: Symbols, noise: ConfusionStatistics) -> np.ndarray:
     """P(heard | said, misheard), (pinyin, pinyin) float32; rows of what is no syllable are 0."""
     said = [number for number, token in enumerate(symbols.pinyin.tokens) if is_canonical(token)]
     inventory = full_inventory()
@@ -185,7 +190,7 @@ def _draws(shares: np.ndarray) -> np.ndarray:
     result = np.full((len(shares), _DRAWS), PAD_ID, np.int32)
     quantiles = (np.arange(_DRAWS) + 0.5) / _DRAWS
     for row in np.flatnonzero(shares.sum(axis=1) > 0):
-        result[row] = np.searchsorted(up_to_one(shares[row]), quantiles, side="right")
+        result[row] = np.searchsorted(cumulative(shares[row]), quantiles, side="right")
     return result
 
 

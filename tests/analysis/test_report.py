@@ -39,7 +39,7 @@ from analysis.results.terminal import print_results_report
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 from tests.support.scripts import ROOT
 from utils.errors import ConfigError, CorpusError
-from utils.mandarin.numerals import in_words
+from utils.mandarin.numerals import numbers_to_hanzi
 
 REFERENCE = {"a1": "今天天气很好", "a2": "我们去银行", "b1": "他说了三句话", "b2": "谢谢"}
 
@@ -227,7 +227,7 @@ def test_rules(text, rules, expected):
     ],
 )
 def test_numbers_in_words(figures, words):
-    assert in_words(figures) == words
+    assert numbers_to_hanzi(figures) == words
 
 
 def test_tokens():

@@ -26,7 +26,7 @@ from tests.support.scripts import ROOT
 from training.run import train_from_config
 from utils.errors import ConfigError, RunError
 from utils.files import write_text
-from utils.mandarin.confusion_statistics import shipped_noise
+from utils.mandarin.confusion_statistics import shipped_statistics
 from utils.mandarin.pinyin import hanzi_to_pinyin
 from utils.run_folder.run import RunFolder
 
@@ -201,7 +201,7 @@ def test_a_hanzi_is_heard_as_something_with_probability_one_at_most(folder):
     sums = np.bincount(tables.candidates[:tonal].ravel(), heard.ravel(), minlength=len(symbols.hanzi))
     assert sums[2:].max() < 1.01
     assert sums[symbols.hanzi.index("学")] > 0.9
-    confused = heard_as(symbols, shipped_noise())
+    confused = heard_as(symbols, shipped_statistics())
     assert np.allclose(confused.sum(axis=1)[confused.sum(axis=1) > 0], 1, atol=1e-4)
 
 

@@ -31,7 +31,7 @@ from training.run import train_from_config
 from training.tasks.gated import ContextTask, evaluated, reading_matrix, text_rows
 from training.tasks.gated_rows import CONFUSED, MISHEARD_SHARES, RowBatches
 from utils.errors import ConfigError, RunError
-from utils.mandarin.confusion_statistics import shipped_noise
+from utils.mandarin.confusion_statistics import shipped_statistics
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import language_vocabulary
@@ -200,7 +200,7 @@ def test_two_thirds_of_the_candidates_are_read_so_the_most_frequent_first(symbol
 
 def test_the_others_are_what_is_most_often_misheard_as_it(symbols, counts, tables):
     """count · P(heard | said): by brute force over all pairs."""
-    channel = shipped_noise().matrix(list(COUNTS))
+    channel = shipped_statistics().matrix(list(COUNTS))
     heard = full_inventory().index("shi4")
     weights: dict[str, float] = {}
     for row, (said, times) in enumerate(COUNTS.items()):
@@ -253,7 +253,7 @@ def test_rated_and_rare_are_all_that_a_syllable_may_become_once_each(symbols, ta
 def test_confusions_are_drawn_as_often_as_they_happen(symbols, tables):
     drawn = tables.confusions[token(symbols, "shi4")]
     assert token(symbols, "shi4") not in drawn and PAD_ID not in drawn
-    row = shipped_noise().matrix(["shi4"])[0]
+    row = shipped_statistics().matrix(["shi4"])[0]
     there = [full_inventory().index(name) for name in symbols.pinyin.tokens if name in full_inventory()]
     share = row[full_inventory().index("shi2")] / row[there].sum()
     assert np.mean(drawn == token(symbols, "shi2")) == pytest.approx(share, abs=1 / len(drawn))

@@ -15,7 +15,7 @@ from model_language.search.user_words import UserWords
 from model_language.vocabulary.symbols import Symbols
 from tests.support.scripts import ROOT
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
-from utils.mandarin.pinyin_noise import corrupted
+from utils.mandarin.pinyin_noise import corrupt_pinyin
 from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED
 
@@ -89,7 +89,7 @@ def test_the_first_of_several_ways_is_as_good_as_the_only_one():
     """Many different paths need a wider search than the best one; in it the best one must not get lost."""
     converter = load_converter(PRETRAINED)
     long = [hanzi_to_pinyin(a + b) for a, b in itertools.pairwise(SENTENCES)]
-    sentences = [tuple(sentence) for sentence in corrupted(long, 0.25, seed=3)]
+    sentences = [tuple(sentence) for sentence in corrupt_pinyin(long, 0.25, seed=3)]
     best = converter.scores(sentences, converter.convert(sentences))
     guided = GuidedConverter(converter, UserWords())
     for sentence, score, explained in zip(sentences, best, guided.explain(sentences, 3), strict=True):

@@ -31,7 +31,7 @@ from training.tasks.gated import reading_matrix
 from training.tasks.language_config import LanguageConfig
 from utils.errors import ConfigError
 from utils.files import write_json, write_text
-from utils.mandarin.confusion_statistics import shipped_noise
+from utils.mandarin.confusion_statistics import shipped_statistics
 from utils.mandarin.pinyin import without_tone
 from utils.metrics import count_errors, total
 from utils.run_folder.run import RunFolder, open_run
@@ -70,7 +70,7 @@ def make_fused(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
         symbols,
         reading_matrix(dataset.count_readings(), symbols, rows.particles).toarray(),
         tables.candidates,
-        heard_as(symbols, shipped_noise()),
+        heard_as(symbols, shipped_statistics()),
         model.others,
     )
     heard.save(run.path / HEARD_FILE)

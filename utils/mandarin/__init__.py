@@ -1,7 +1,7 @@
-"""Facts about Mandarin: pinyin, readings of hanzi, tone sandhi, numerals, which syllables sound alike.
+"""Mandarin text or syllables in; canonical tonal syllables such as ``zhong1``, readings and distances out.
 
-In: text or syllables. Out: canonical tonal syllables such as ``zhong1``, readings, distances. Read ``pinyin``
-first; ``hanzi_readings``, ``polyphones``, ``sandhi`` and ``numerals`` read text aloud; ``typed_pinyin``
-parses what a user types; ``syllable_distance``, ``substitutions``, ``confusion_statistics`` and
-``pinyin_noise`` say which syllables an acoustic model confuses.
+Read ``pinyin`` first. ``hanzi_readings``, ``polyphones``, ``sandhi`` and ``numerals`` find the pronunciation
+of text; ``typed_pinyin`` parses typed lines. Which syllables are confused: ``syllable_distance`` (phonetics),
+``confusion_statistics`` with ``substitutions`` (counts of an acoustic model), ``pinyin_noise`` (random
+errors).
 """

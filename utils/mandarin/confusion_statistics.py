@@ -1,7 +1,7 @@
-"""Aligned syllables in; statistics of what an acoustic model mistakes, as a file and as probabilities, out.
+"""Aligned syllables in; counts of the errors of an acoustic model, as a file and as probabilities, out.
 
-Shipped are the statistics of our own acoustic models (``pinyin_noise.tsv``, whose head says how they were
-counted). :mod:`utils.mandarin.pinyin_noise` makes pinyin wrong by them.
+``pinyin_noise.tsv`` has the counts of the project's own acoustic models; its first lines say how they were
+made. :mod:`utils.mandarin.pinyin_noise` draws random errors from such counts.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from utils.mandarin.substitutions import (
 STATISTICS = Path(__file__).with_name("pinyin_noise.tsv")
 DELETION, INSERTION = "deletion", "insertion"
 
-# Rows of the file: what is counted, said, heard, count.
+# Columns of the file: what is counted, reference, hypothesis, count.
 SYLLABLES, CHANGED, FREQUENCY = "syllables", "changed", "frequency"
 COLUMNS = ("what", "said", "heard", "count")
 NOTHING, ZERO_INITIAL = "-", "∅"
 
 
 @dataclass(frozen=True)
-class PinyinNoise:
-    """How an acoustic model mistakes syllables.
+class ConfusionStatistics:
+    """Counts of the substitutions, deletions and insertions of an acoustic model.
 
     Attributes:
-        syllables: how many of the reference were looked at.
-        deletions, insertions: among them.
-        changes: substitutions, by the parts that they change (:data:`utils.mandarin.substitutions.CHANGES`).
-        parts: by ``initial``, ``final``, ``tone``: how often (said, heard), where they differ.
-        frequencies: how often texts like those that the model learnt from have each syllable.
+        syllables: number of reference syllables.
+        deletions, insertions: their numbers.
+        changes: substitutions by the parts that they change (:data:`utils.mandarin.substitutions.CHANGES`).
+        parts: for ``initial``, ``final`` and ``tone`` the counts of (reference, hypothesis) that differ.
+        frequencies: counts of each syllable in texts like the training texts of the model.
     """
 
     syllables: int
@@ -55,64 +55,65 @@ class PinyinNoise:
     frequencies: Mapping[str, int]
 
     @classmethod
-    def counted(
+    def count(
         cls, pairs: Iterable[tuple[str | None, str | None]], texts: Iterable[str] = ()
-    ) -> PinyinNoise:
-        """Count aligned pairs of (said, heard); None on one side is an insertion or a deletion.
+    ) -> ConfusionStatistics:
+        """Count aligned pairs (reference, hypothesis); None on one side is an insertion or a deletion.
 
         Args:
-            pairs: of whole alignments, right ones included. What is no syllable on either side is left out.
-            texts: syllables that tell the frequencies, beside those of the reference.
+            pairs: of whole alignments, including correct ones. Tokens that are not syllables are ignored.
+            texts: more syllables for the frequencies, besides those of the reference.
 
         Raises:
-            CorpusError: no pair has a reference, or none is wrong.
+            CorpusError: no pair has a reference, or all pairs are correct.
         """
-        alone, changes, frequencies = Counter[str](), Counter[str](), Counter(texts)
+        totals, changes, frequencies = Counter[str](), Counter[str](), Counter(texts)
         parts = {part: Counter[tuple[str, str]]() for part in PARTS}
-        for said, heard in pairs:
-            if not all(one is None or is_syllable(one) for one in (said, heard)):
+        for reference, hypothesis in pairs:
+            if not all(token is None or is_syllable(token) for token in (reference, hypothesis)):
                 continue
-            if said is not None:
-                frequencies[said] += 1
-                alone[SYLLABLES] += 1
-            if said is None or heard is None:
-                alone[INSERTION if said is None else DELETION] += 1
-            elif said != heard:
-                changes[changed_parts(said, heard)] += 1
-                for part, one, other in zip(PARTS, split_parts(said), split_parts(heard), strict=True):
-                    parts[part][one, other] += one != other
-        found = cls(
-            syllables=alone[SYLLABLES],
-            deletions=alone[DELETION],
-            insertions=alone[INSERTION],
+            if reference is not None:
+                frequencies[reference] += 1
+                totals[SYLLABLES] += 1
+            if reference is None or hypothesis is None:
+                totals[INSERTION if reference is None else DELETION] += 1
+            elif reference != hypothesis:
+                changes[changed_parts(reference, hypothesis)] += 1
+                for part, *pair in zip(PARTS, split_parts(reference), split_parts(hypothesis), strict=True):
+                    if pair[0] != pair[1]:
+                        parts[part][tuple(pair)] += 1
+        counted = cls(
+            syllables=totals[SYLLABLES],
+            deletions=totals[DELETION],
+            insertions=totals[INSERTION],
             changes=dict(changes),
-            parts={part: {pair: n for pair, n in counts.items() if n} for part, counts in parts.items()},
+            parts={part: dict(counts) for part, counts in parts.items()},
             frequencies=dict(frequencies),
         )
-        if not found.syllables or not found.errors:
-            what = f"{found.errors} errors among {found.syllables} syllables: nothing to count"
+        if not counted.syllables or not counted.errors:
+            what = f"{counted.errors} errors among {counted.syllables} syllables: nothing to count"
             raise CorpusError(what, hint="give recognised texts with some errors, and their references")
-        return found
+        return counted
 
     @property
     def substitutions(self) -> int:
-        """All substitutions."""
+        """Number of substitutions."""
         return sum(self.changes.values())
 
     @property
     def errors(self) -> int:
-        """All errors."""
+        """Number of errors."""
         return self.substitutions + self.deletions + self.insertions
 
     @property
-    def shares(self) -> dict[str, float]:
-        """Of all errors, the share of each set of changed parts, of deletions and of insertions."""
+    def fractions(self) -> dict[str, float]:
+        """The fraction of all errors for each set of changed parts, for deletions and for insertions."""
         counts = {name: self.changes.get(name, 0) for name in CHANGES}
         counts |= {DELETION: self.deletions, INSERTION: self.insertions}
         return {name: count / self.errors for name, count in counts.items()}
 
     def save(self, path: str | Path, notes: Sequence[str] = ()) -> None:
-        """Write the counts as a table, with these lines of comment at its head."""
+        """Write the counts as a table; ``notes`` are lines of comment at its beginning."""
         rows: list[tuple[object, ...]] = [
             (SYLLABLES, NOTHING, NOTHING, self.syllables),
             (DELETION, NOTHING, NOTHING, self.deletions),
@@ -121,63 +122,64 @@ class PinyinNoise:
         rows += [(CHANGED, name, NOTHING, self.changes[name]) for name in CHANGES if name in self.changes]
         for part in PARTS:
             ordered = sorted(self.parts[part].items(), key=lambda item: (-item[1], item[0]))
-            rows += [(part, said or ZERO_INITIAL, heard or ZERO_INITIAL, n) for (said, heard), n in ordered]
-        rows += [(FREQUENCY, one, NOTHING, count) for one, count in sorted(self.frequencies.items())]
+            rows += [(part, *(label or ZERO_INITIAL for label in pair), n) for pair, n in ordered]
+        rows += [(FREQUENCY, syllable, NOTHING, n) for syllable, n in sorted(self.frequencies.items())]
         head = [f"# {note}" for note in (*notes, " ".join(COLUMNS))]
         write_text(path, "\n".join([*head, *("\t".join(map(str, row)) for row in rows)]) + "\n")
 
     @classmethod
-    def load(cls, path: str | Path = STATISTICS) -> PinyinNoise:
-        """Read what :meth:`save` wrote; without a path, the shipped statistics.
+    def load(cls, path: str | Path = STATISTICS) -> ConfusionStatistics:
+        """Read a file of :meth:`save`; without a path, the shipped statistics.
 
         Raises:
-            CorpusError: a line is none of ours.
+            CorpusError: a line does not have the format of :meth:`save`.
         """
-        alone = {SYLLABLES: 0, DELETION: 0, INSERTION: 0}
+        totals = {SYLLABLES: 0, DELETION: 0, INSERTION: 0}
         tables: dict[str, dict] = {name: {} for name in (CHANGED, FREQUENCY, *PARTS)}
         for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
             if line.startswith("#"):
                 continue
             fields = line.split("\t")
-            if len(fields) != len(COLUMNS) or not (fields[0] in alone or fields[0] in tables):
+            if len(fields) != len(COLUMNS) or not (fields[0] in totals or fields[0] in tables):
                 raise _damaged(path, number, line)
-            what, said, heard, count = fields
-            if not count.isdecimal() or (what == CHANGED and said not in CHANGES):
+            what, reference, hypothesis, count = fields
+            if not count.isdecimal() or (what == CHANGED and reference not in CHANGES):
                 raise _damaged(path, number, line)
             if what in PARTS:
-                tables[what][_part(said), _part(heard)] = int(count)
+                pair = ("" if label == ZERO_INITIAL else label for label in (reference, hypothesis))
+                tables[what][tuple(pair)] = int(count)
             elif what in tables:
-                tables[what][said] = int(count)
+                tables[what][reference] = int(count)
             else:
-                alone[what] = int(count)
+                totals[what] = int(count)
         return cls(
-            syllables=alone[SYLLABLES],
-            deletions=alone[DELETION],
-            insertions=alone[INSERTION],
+            syllables=totals[SYLLABLES],
+            deletions=totals[DELETION],
+            insertions=totals[INSERTION],
             changes=tables[CHANGED],
             parts={part: tables[part] for part in PARTS},
             frequencies=tables[FREQUENCY],
         )
 
     @cached_property
-    def cumulated(self) -> np.ndarray:
-        """P(heard | said) summed up to each of the inventory, (said, heard) float32: to draw from."""
-        return up_to_one(self.matrix(full_inventory())).astype(np.float32)
+    def cumulative_matrix(self) -> np.ndarray:
+        """:meth:`matrix` of the inventory, cumulative over each row: (inventory, inventory) float32."""
+        return cumulative(self.matrix(full_inventory())).astype(np.float32)
 
-    def matrix(self, said: Sequence[str]) -> np.ndarray:
-        """P(heard | said, another one is heard): (said, inventory) float32, rows sum to 1."""
-        return substitution_matrix(self.changes, self.parts, self.frequencies, said)
+    def matrix(self, references: Sequence[str]) -> np.ndarray:
+        """P(hypothesis | reference, they differ): (references, inventory) float32, rows sum to 1."""
+        return substitution_matrix(self.changes, self.parts, self.frequencies, references)
 
 
 @cache
-def shipped_noise() -> PinyinNoise:
-    """The shipped statistics, read once."""
-    return PinyinNoise.load()
+def shipped_statistics() -> ConfusionStatistics:
+    """The shipped statistics; the file is read once."""
+    return ConfusionStatistics.load()
 
 
-def up_to_one(shares: np.ndarray) -> np.ndarray:
-    """Cumulate shares along the last axis; no rounding leaves the last one below 1."""
-    sums = np.cumsum(shares, axis=-1, dtype=np.float64)
+def cumulative(probabilities: np.ndarray) -> np.ndarray:
+    """Cumulative sums along the last axis, float64, scaled so that the last value is exactly 1."""
+    sums = np.cumsum(probabilities, axis=-1, dtype=np.float64)
     return sums / sums[..., -1:]
 
 
@@ -186,10 +188,6 @@ def is_canonical(token: str) -> bool:
     return is_syllable(token) and normalise_syllable(token) == token
 
 
-def _part(label: str) -> str:
-    return "" if label == ZERO_INITIAL else label
-
-
 def _damaged(path: str | Path, number: int, line: str) -> CorpusError:
-    hint = f"lines are {' '.join(COLUMNS)}, separated by tabs; take the file from the repository again"
-    return CorpusError(f"'{line}' is no count of ours", where=f"{path}:{number}", hint=hint)
+    hint = f"lines are {' '.join(COLUMNS)}, separated by tabs; copy the file from the repository again"
+    return CorpusError(f"'{line}' is not a line of counts", where=f"{path}:{number}", hint=hint)

@@ -1,7 +1,7 @@
-"""Hanzi in; the reading of each with tone marks, by pypinyin's phrases and characters, out.
+"""Hanzi in; one reading with tone marks per character out, from pypinyin's phrases and characters.
 
-What ``pypinyin.lazy_pinyin`` finds, ten times as fast: that copies each entry of its dictionaries, and
-brings each syllable into the wanted style by regular expressions, anew in every call.
+The result is that of ``pypinyin.lazy_pinyin``, ten times as fast: ``lazy_pinyin`` copies every dictionary
+entry and converts every syllable by regular expressions in each call.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from utils.mandarin.pypinyin_data import characters, phrases
 
 
 def phrase_readings(text: str) -> list[str]:
-    """The readings of a text as the dictionaries spell them (``zhōng``), one a character.
+    """The readings of a text as the dictionaries spell them (``zhōng``), one per character.
 
-    From the left, always the longest phrase that stands there; what begins no phrase is read as the lone
-    character is most often.
+    The text is cut from the left into the longest known phrases. A character that begins no phrase gets its
+    most frequent reading.
 
     Raises:
         CorpusError: a character has no reading.
     """
     beginnings, known_readings = _phrases_by_beginning(), phrases()
     readings: list[str] = []
-    place = 0
-    while place < len(text):
-        known = beginnings.get(text[place : place + 2], ())
-        for phrase in known:
-            if text.startswith(phrase, place):
-                readings += [one[0] for one in known_readings[phrase]]
-                place += len(phrase)
+    start = 0
+    while start < len(text):
+        candidates = beginnings.get(text[start : start + 2], ())
+        for phrase in candidates:
+            if text.startswith(phrase, start):
+                readings += [alternatives[0] for alternatives in known_readings[phrase]]
+                start += len(phrase)
                 break
         else:
-            # pypinyin looks for no more phrases in a rest that may be the beginning of one.
-            cut_off = any(phrase.startswith(text[place:]) for phrase in known)
-            end = len(text) if cut_off else place + 1
-            readings += map(_lone_reading, text[place:end])
-            place = end
+            # Like pypinyin: where the rest of the text is the beginning of a phrase, no phrases are searched.
+            cut_off = any(phrase.startswith(text[start:]) for phrase in candidates)
+            end = len(text) if cut_off else start + 1
+            readings += map(_most_frequent_reading, text[start:end])
+            start = end
     return readings
 
 
 @cache
 def _phrases_by_beginning() -> dict[str, tuple[str, ...]]:
-    """Two characters to all phrases that begin with them, the longest first."""
+    """For each two characters all phrases that begin with them, the longest first."""
     found: dict[str, list[str]] = defaultdict(list)
     for phrase in sorted(phrases(), key=len, reverse=True):
         found[phrase[:2]].append(phrase)
@@ -51,7 +51,7 @@ def _phrases_by_beginning() -> dict[str, tuple[str, ...]]:
 
 
 @cache
-def _lone_reading(character: str) -> str:
+def _most_frequent_reading(character: str) -> str:
     readings = characters().get(ord(character))
     if not readings:
         raise CorpusError(f"'{character}' has no Mandarin reading", hint="write it out in hanzi")

@@ -1,4 +1,4 @@
-"""Numbers in figures, as transcripts and texts write them, in; the words that Mandarin reads them as, out."""
+"""Text with numbers in digits in; the same text with the numbers in hanzi, as they are spoken, out."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import re
 DIGITS = "零一二三四五六七八九"
 UNITS = ("", "十", "百", "千")
 MYRIADS = ("", "万", "亿", "万亿")
-LONGEST_CARDINAL = 16  # digits; longer ones are numbers of something, read one by one
+LONGEST_CARDINAL = 16  # digits; longer numbers are read digit by digit
 _NUMBER = re.compile(r"(?<![A-Za-z\d.,])(\d{1,3}(?:,\d{3})+|\d+)(?:\.(\d+))?(%)?(?![A-Za-z\d])")
-# What is read digit by digit: years, and what begins with 0 (codes) or is long and not round (telephones).
-LONG, ROUND = 7, 5  # digits; digits before the zeros at the end
+# Read digit by digit: years, codes (they begin with 0), and telephone numbers: at least LONG digits, of which
+# more than ROUND come before the zeros at the end.
+LONG, ROUND = 7, 5
 _YEAR = re.compile(r"\s*年")
 
 
-def in_words(text: str) -> str:
-    """Write the numbers of a text in hanzi: 2024年 → 二零二四年, 120人 → 一百二十人, 3.5% → 百分之三点五.
+def numbers_to_hanzi(text: str) -> str:
+    """Write the numbers in a text in hanzi: 2024年 → 二零二四年, 120人 → 一百二十人, 3.5% → 百分之三点五.
 
-    Mandarin has more than one way (两 for 二, 幺 for 一, 2,000 as 两千): what comes out is one of them.
-    Numbers that touch Latin letters (MP3, 4G) stay as they are.
+    Where Mandarin has several ways (两 for 二, 幺 for 一, 2,000 as 两千), one of them is chosen.
+    Numbers next to Latin letters (MP3, 4G) are unchanged.
     """
-    return _NUMBER.sub(lambda found: _read(found, text), text)
+    return _NUMBER.sub(lambda match: _read(match, text), text)
 
 
 def cardinal(number: int) -> str:
@@ -32,40 +33,40 @@ def cardinal(number: int) -> str:
         number, group = divmod(number, 10_000)
         groups.append(group)
     words = ""
-    for place in reversed(range(len(groups))):
-        group = groups[place]
+    for power in reversed(range(len(groups))):
+        group = groups[power]
         if not group:
             continue
-        gap = bool(words) and (group < 1000 or (place + 1 < len(groups) and not groups[place + 1]))
-        words += (DIGITS[0] if gap else "") + _below_myriad(group) + MYRIADS[place]
+        gap = bool(words) and (group < 1000 or (power + 1 < len(groups) and not groups[power + 1]))
+        words += (DIGITS[0] if gap else "") + _below_myriad(group) + MYRIADS[power]
     return words[1:] if words.startswith("一十") else words
 
 
 def _below_myriad(number: int) -> str:
     words, gap = "", False
-    for place in (3, 2, 1, 0):
-        digit = number // 10**place % 10
+    for power in (3, 2, 1, 0):
+        digit = number // 10**power % 10
         if not digit:
             gap = bool(words)
             continue
-        words += (DIGITS[0] if gap else "") + DIGITS[digit] + UNITS[place]
+        words += (DIGITS[0] if gap else "") + DIGITS[digit] + UNITS[power]
         gap = False
     return words
 
 
-def _read(found: re.Match[str], text: str) -> str:
-    grouped, fraction, percent = found.groups()
+def _read(match: re.Match[str], text: str) -> str:
+    grouped, fraction, percent = match.groups()
     whole = grouped.replace(",", "")
-    if whole == grouped and _is_read_one_by_one(whole, fraction, text[found.end() :]):
-        words = spelled(whole)
+    if whole == grouped and _is_read_by_digits(whole, fraction, text[match.end() :]):
+        words = spell_digits(whole)
     else:
         words = cardinal(int(whole))
     if fraction:
-        words += "点" + spelled(fraction)
+        words += "点" + spell_digits(fraction)
     return f"百分之{words}" if percent else words
 
 
-def _is_read_one_by_one(whole: str, fraction: str | None, rest: str) -> bool:
+def _is_read_by_digits(whole: str, fraction: str | None, rest: str) -> bool:
     if fraction:
         return len(whole) > LONGEST_CARDINAL
     year = len(whole) == 4 and _YEAR.match(rest) is not None
@@ -73,11 +74,11 @@ def _is_read_one_by_one(whole: str, fraction: str | None, rest: str) -> bool:
 
 
 def is_code(digits: str) -> bool:
-    """Whether figures are no quantity, by their look: 007, telephones, and what is too long for a name."""
+    """Whether digits are not a quantity: codes such as 007, telephone numbers, and very long numbers."""
     long = len(digits) >= LONG and len(digits.rstrip("0")) > ROUND
     return (len(digits) > 1 and digits[0] == "0") or long or len(digits) > LONGEST_CARDINAL
 
 
-def spelled(digits: str) -> str:
-    """Figures read one by one: 007 → 零零七."""
+def spell_digits(digits: str) -> str:
+    """Read a number digit by digit: 007 → 零零七."""
     return "".join(DIGITS[int(digit)] for digit in digits)

@@ -1,7 +1,7 @@
-"""Written pinyin in any habit or hanzi → canonical tonal syllables such as ``zhong1``, and their parts.
+"""Pinyin in any usual spelling, or hanzi, in; canonical syllables such as ``zhong1`` and their parts out.
 
-Canonical, everywhere inside the product: lower case, ``v`` for ü (``lv4``, ``nve4``; but ``ju``, ``yu`` as
-pinyin spells them), one tone digit 1-5 at the end, 5 for the neutral tone.
+The canonical form is used everywhere inside the product: lower case, ``v`` for ü (``lv4``, ``nve4``; but
+``ju``, ``yu`` as pinyin spells them), one tone digit 1-5 at the end, 5 for the neutral tone.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from functools import cache, lru_cache
 
 from utils.errors import CorpusError
 from utils.mandarin.hanzi_readings import phrase_readings
-from utils.mandarin.polyphones import RULES_PATH, corrected
+from utils.mandarin.polyphones import RULES_PATH, correct_polyphones
 from utils.mandarin.pypinyin_data import version
 
 TONES = (1, 2, 3, 4, 5)
 
-# Spellings whose canonical form is remembered, at most 3 MB: lines typed by users have any number of others.
+# Spellings whose canonical form is cached, at most 3 MB: users may type any number of other spellings.
 _SPELLINGS_KEPT = 16_384
-_READING = "2"  # raise it when hanzi_to_pinyin reads something differently by its code alone
+_READING = "2"  # increase it when a change of the code changes what hanzi_to_pinyin returns
 
-# Which initials a final takes ('-' is the zero initial): GB/T 16159 and the Xiandai Hanyu Cidian's table,
-# with the rare but recorded dia, tei, kei, cei, nou, len, cen, den, lo, yo, chua, rua, nia, din, nun, fiao.
-# Finals in full: iou, uei, uen are written iu, ui, un after an initial.
+# The initials that combine with each final ('-' is the zero initial): GB/T 16159 and the table of the Xiandai
+# Hanyu Cidian, with the rare but recorded dia, tei, kei, cei, nou, len, cen, den, lo, yo, chua, rua, nia,
+# din, nun, fiao. Finals are in full form: iou, uei, uen are written iu, ui, un after an initial.
 _COMBINATIONS = {
     "a": "- b p m f d t n l g k h zh ch sh z c s",
     "o": "- b p m f l",
@@ -73,11 +73,11 @@ _COMBINATIONS = {
 _SYLLABIC_NASALS = ("m", "n", "ng")
 _SHORT_FINALS = {"iou": "iu", "uei": "ui", "uen": "un"}
 
-# Erhua (a syllable that swallows a following 儿) is read by every function here: any syllable plus r. The
-# inventory takes only the forms in daily use, because each is one more class of every acoustic model: all
-# syllables x 5 tones would add 2,100 classes that no corpus fills. Our corpora write none (THCHS-30's phone
-# set has no r-coloured final, and AISHELL and pypinyin give 儿 a syllable of its own, er2 or er5), and a
-# vocabulary built on a corpus with others takes those in by itself.
+# Erhua (a syllable merged with a following 儿) is accepted by every function here: any syllable plus r. The
+# inventory has only the forms in daily use, because each form is a class of every acoustic model: all
+# syllables in 5 tones would add 2,100 classes that no corpus fills. Our corpora write no erhua (the phone set
+# of THCHS-30 has no r-coloured final; AISHELL and pypinyin write 儿 as a syllable, er2 or er5). A vocabulary
+# that is built from a corpus with other forms includes these.
 _ERHUA = (
     "bianr1 dianr3 duir4 fanr4 ganr4 ger4 ger1 guar1 guanr3 guor3 haor4 huar1 huar4 huor2 huor4 "
     "huir3 huir4 jinr1 jinr4 kongr4 kuair4 kour3 lengr4 mingr2 menr2 menr5 mianr4 nar3 nar4 nianr2 niaor3 "
@@ -91,12 +91,12 @@ _HANZI_BLOCKS = re.compile("[\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U0002
 
 @dataclass(frozen=True)
 class Syllable:
-    """A syllable's parts.
+    """The parts of a syllable.
 
     Attributes:
         initial: ``b`` … ``zh``; ``""`` is the zero initial (``an``, ``yi`` = ``i``, ``wei`` = ``uei``).
-        final: in full and with v for ü, whatever the spelling hides: ``iou`` of ``jiu``, ``v`` of ``qu``;
-            with a trailing ``r`` if the syllable has erhua. ``zhi`` and ``zi`` have the final ``i``.
+        final: in full form and with v for ü: ``iou`` for ``jiu``, ``v`` for ``qu``; with a trailing ``r`` if
+            the syllable has erhua. ``zhi`` and ``zi`` have the final ``i``.
         tone: 1-4, or 5 for the neutral tone.
     """
 
@@ -147,7 +147,7 @@ def _parts() -> dict[str, tuple[str, str]]:
 def full_inventory() -> tuple[str, ...]:
     """All Mandarin tonal syllables, sorted: every legal syllable in tones 1-5, and erhua in daily use.
 
-    It depends on no corpus, so a vocabulary built on it is the same whatever was read.
+    It depends on no corpus, so a vocabulary built from it never changes.
     """
     tonal = {f"{name}{tone}" for name in _plain_parts() for tone in TONES}
     return tuple(sorted(tonal | {normalise_syllable(text) for text in _ERHUA.split()}))
@@ -155,7 +155,7 @@ def full_inventory() -> tuple[str, ...]:
 
 @lru_cache(maxsize=_SPELLINGS_KEPT)
 def normalise_syllable(text: str) -> str:
-    """Bring one written syllable into the canonical form.
+    """Convert one written syllable to the canonical form.
 
     Accepts capitals, tone marks (``zhōng``), tone digits 0-5 (0 and none = neutral), ``ü``, ``u:`` and
     ``v``, ``nue``/``lue``, and a tone digit before the r of erhua.
@@ -226,7 +226,7 @@ def without_tone(text: str) -> str:
 
 
 NAME_DOTS = "·•‧・"
-"""What stands between the parts of a foreign name (阿尔伯特·爱因斯坦), in NFKC form; nobody says it."""
+"""Dots between the parts of a foreign name (阿尔伯特·爱因斯坦), in NFKC form; they are not pronounced."""
 
 
 def is_hanzi(text: str) -> bool:
@@ -234,22 +234,22 @@ def is_hanzi(text: str) -> bool:
     return _HANZI_BLOCKS.fullmatch(text) is not None
 
 
-# A particle that stands as a word of its own is nearly always unstressed; pypinyin's most frequent
-# reading of the lone character is the full one (di4, de2).
+# A particle that is a word by itself nearly always has the neutral tone; the most frequent reading in
+# pypinyin is the full one (di4, de2).
 _PARTICLES = {"的": "de5", "地": "de5", "得": "de5", "了": "le5", "着": "zhe5"}
 
 
 def hanzi_to_pinyin(text: str, words: Sequence[str] | None = None) -> list[str]:
-    """Read hanzi aloud: one canonical syllable each, by pypinyin's phrases and our rules for polyphones.
+    """One canonical syllable for each hanzi, by pypinyin's phrases and the rules for polyphones.
 
-    These are citation tones but for 一 and 不: in part of its phrases the dictionary gives them with the tone
-    that they take before the next syllable (一定 yi2 ding4, 是不是 shi4 bu2 shi4; also 一月 yi2 yue4, where
-    nobody says it so), in others, and between two phrases, as they are cited (第一 di4 yi1).
+    The tones are citation tones except for 一 and 不: some phrases of the dictionary have the spoken tone
+    (一定 yi2 ding4, 是不是 shi4 bu2 shi4; also 一月 yi2 yue4, which is not said so), others, and all
+    combinations across two phrases, have the citation tone (第一 di4 yi1).
 
     Args:
         text: hanzi only.
-        words: the same text cut into words, where the segmentation is known; a phrase is then looked up
-            for each word, never across two, and a particle (的 地 得 了 着) standing alone is neutral.
+        words: the same text cut into words, if the segmentation is known; phrases are then looked up within
+            each word, and a particle (的 地 得 了 着) that is a word by itself has the neutral tone.
 
     Raises:
         CorpusError: a character has no reading, or ``words`` joined are not ``text``.
@@ -266,7 +266,7 @@ def hanzi_to_pinyin(text: str, words: Sequence[str] | None = None) -> list[str]:
 
 @cache
 def reading_version() -> str:
-    """16 hexadecimal digits that change with whatever decides how :func:`hanzi_to_pinyin` reads."""
+    """16 hexadecimal digits that change with everything that determines :func:`hanzi_to_pinyin`."""
     key = f"{_READING} {version()} ".encode() + RULES_PATH.read_bytes()
     return hashlib.sha256(key).hexdigest()[:16]
 
@@ -277,4 +277,4 @@ def _read_word(word: str) -> list[str]:
 
 
 def _read_phrases(text: str) -> list[str]:
-    return corrected(text, list(map(normalise_syllable, phrase_readings(text))))
+    return correct_polyphones(text, list(map(normalise_syllable, phrase_readings(text))))

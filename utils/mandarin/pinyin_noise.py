@@ -1,7 +1,7 @@
-"""Right pinyin in, pinyin with the mistakes of an acoustic model out: to train and to test converters.
+"""Correct pinyin in; pinyin with random errors like those of an acoustic model out.
 
-The mistakes are drawn by :class:`utils.mandarin.confusion_statistics.PinyinNoise`, of our own acoustic models
-or of yours.
+Converters are trained and tested with it. The errors follow counts of an acoustic model:
+:class:`utils.mandarin.confusion_statistics.ConfusionStatistics`.
 """
 
 from __future__ import annotations
@@ -12,82 +12,97 @@ from itertools import pairwise
 import numpy as np
 
 from utils.errors import CorpusError
-from utils.mandarin.confusion_statistics import PinyinNoise, is_canonical, shipped_noise, up_to_one
+from utils.mandarin.confusion_statistics import (
+    ConfusionStatistics,
+    cumulative,
+    is_canonical,
+    shipped_statistics,
+)
 from utils.mandarin.pinyin import full_inventory
 from utils.mandarin.substitutions import relative_frequencies
 
-RIGHT, SUBSTITUTED, DELETED, INSERTED = range(4)
+CORRECT, SUBSTITUTED, DELETED, INSERTED = range(4)
 
 
-def corrupted(
-    sentences: Sequence[Sequence[str]], rate: float, seed: int, noise: PinyinNoise | None = None
+def corrupt_pinyin(
+    sentences: Sequence[Sequence[str]],
+    rate: float,
+    seed: int,
+    statistics: ConfusionStatistics | None = None,
 ) -> list[list[str]]:
-    """Sentences with mistakes as an acoustic model makes them: about ``rate`` errors for each syllable.
+    """Sentences with random recognition errors: about ``rate`` errors per syllable.
 
-    Each syllable is hit by itself with this probability, and then replaced by another, left out, or has one
-    too much beside it, as often as counted. A short sentence may lose all its syllables.
+    Each syllable independently has an error with this probability. It is then replaced, deleted, or another
+    syllable is inserted beside it, in the counted proportions. A short sentence may become empty.
 
     Args:
         sentences: of canonical syllables.
         rate: 0 to 1.
-        seed: the same one gives the same mistakes.
-        noise: None: the shipped statistics.
+        seed: of the random numbers; the same seed gives the same errors.
+        statistics: None: the shipped statistics.
 
     Raises:
-        CorpusError: something is no canonical syllable.
-        ValueError: the rate isn't one.
+        CorpusError: a token is not a canonical syllable.
+        ValueError: the rate is not from 0 to 1.
     """
     if not 0 <= rate <= 1:
-        raise ValueError(f"{rate} is no rate from 0 to 1")
-    noise = noise or shipped_noise()
+        raise ValueError(f"{rate} is not a rate from 0 to 1")
+    statistics = statistics or shipped_statistics()
     random = np.random.default_rng(seed)
-    names, ids = _numbered([syllable for sentence in sentences for syllable in sentence])
-    kinds = np.where(random.random(len(ids)) < rate, _drawn_errors(noise, len(ids), random), RIGHT)
-    counts = np.choose(kinds, [1, 1, 0, 2])  # syllables that each one becomes
-    replaced = kinds == SUBSTITUTED
-    ids[replaced] = _heard_for(ids[replaced], names, noise, random)
+    names, ids = _encode([syllable for sentence in sentences for syllable in sentence])
+    kinds = np.where(random.random(len(ids)) < rate, _draw_kinds(statistics, len(ids), random), CORRECT)
+    counts = np.choose(kinds, [1, 1, 0, 2])  # output syllables for each input syllable
+    substituted = kinds == SUBSTITUTED
+    ids[substituted] = _draw_substitutions(ids[substituted], names, statistics, random)
     starts = np.cumsum(counts) - counts
     output = np.repeat(ids, counts)
     doubled = starts[kinds == INSERTED]
-    output[doubled + random.integers(0, 2, len(doubled))] = _too_much(noise, len(doubled), random)
-    heard = np.array(names, dtype=object)[output].tolist()
-    ends = np.cumsum([0, *map(len, sentences)])  # of the sentences, among what was said
-    bounds = np.append(starts, len(heard))[ends].tolist()
-    return [heard[start:end] for start, end in pairwise(bounds)]
+    insertions = _draw_syllables(statistics, len(doubled), random)
+    output[doubled + random.integers(0, 2, len(doubled))] = insertions
+    hypotheses = np.array(names, dtype=object)[output].tolist()
+    ends = np.cumsum([0, *map(len, sentences)])  # of the sentences, in input syllables
+    bounds = np.append(starts, len(hypotheses))[ends].tolist()
+    return [hypotheses[start:end] for start, end in pairwise(bounds)]
 
 
-def _drawn_errors(noise: PinyinNoise, count: int, random: np.random.Generator) -> np.ndarray:
-    """So many kinds of error, as often as counted."""
-    shares = up_to_one(np.array([noise.substitutions, noise.deletions, noise.insertions]))
-    return np.searchsorted(shares, random.random(count), side="right") + SUBSTITUTED
+def _draw_kinds(statistics: ConfusionStatistics, count: int, random: np.random.Generator) -> np.ndarray:
+    """Random kinds of errors, in the counted proportions: (count,) int."""
+    counts = np.array([statistics.substitutions, statistics.deletions, statistics.insertions])
+    return np.searchsorted(cumulative(counts), random.random(count), side="right") + SUBSTITUTED
 
 
-def _heard_for(
-    said: np.ndarray, names: Sequence[str], noise: PinyinNoise, random: np.random.Generator
+def _draw_substitutions(
+    references: np.ndarray,
+    names: Sequence[str],
+    statistics: ConfusionStatistics,
+    random: np.random.Generator,
 ) -> np.ndarray:
-    """For each id said, the place in the inventory of another syllable that is heard for it."""
-    draws, heard = random.random(len(said)), np.zeros(len(said), np.intp)
-    order = np.argsort(said, kind="stable")
-    ids, firsts = np.unique(said[order], return_index=True)
+    """For each id a random other syllable, as its index in the inventory: (n,) int → (n,) int."""
+    draws, hypotheses = random.random(len(references)), np.zeros(len(references), np.intp)
+    order = np.argsort(references, kind="stable")
+    ids, firsts = np.unique(references[order], return_index=True)
     inventory = len(full_inventory())
-    for one, places in zip(ids.tolist(), np.split(order, firsts)[1:], strict=True):
-        row = noise.cumulated[one] if one < inventory else up_to_one(noise.matrix([names[one]])[0])
-        heard[places] = np.searchsorted(row, draws[places], side="right")
-    return heard
+    for syllable, rows in zip(ids.tolist(), np.split(order, firsts)[1:], strict=True):
+        if syllable < inventory:
+            probabilities = statistics.cumulative_matrix[syllable]
+        else:
+            probabilities = cumulative(statistics.matrix([names[syllable]])[0])
+        hypotheses[rows] = np.searchsorted(probabilities, draws[rows], side="right")
+    return hypotheses
 
 
-def _too_much(noise: PinyinNoise, count: int, random: np.random.Generator) -> np.ndarray:
-    """Places in the inventory of so many syllables that nobody said, by how frequent they are."""
-    shares = up_to_one(relative_frequencies(noise.frequencies, full_inventory()))
-    return np.searchsorted(shares, random.random(count), side="right")
+def _draw_syllables(statistics: ConfusionStatistics, count: int, random: np.random.Generator) -> np.ndarray:
+    """Random syllables by their frequency, as indices in the inventory: (count,) int."""
+    probabilities = cumulative(relative_frequencies(statistics.frequencies, full_inventory()))
+    return np.searchsorted(probabilities, random.random(count), side="right")
 
 
-def _numbered(said: Sequence[str]) -> tuple[list[str], np.ndarray]:
-    """Names of ids, the inventory first, and the ids of these syllables."""
-    ids = {name: place for place, name in enumerate(full_inventory())}
-    for name in dict.fromkeys(said):
+def _encode(syllables: Sequence[str]) -> tuple[list[str], np.ndarray]:
+    """The names of all ids, those of the inventory first, and the ids of the syllables."""
+    ids = {name: index for index, name in enumerate(full_inventory())}
+    for name in dict.fromkeys(syllables):
         if name not in ids:
             if not is_canonical(name):
-                raise CorpusError(f"'{name}' is no canonical syllable", hint="write syllables like zhong1")
+                raise CorpusError(f"'{name}' is not a canonical syllable", hint="write syllables like zhong1")
             ids[name] = len(ids)
-    return list(ids), np.array([ids[name] for name in said], np.intp)
+    return list(ids), np.array([ids[name] for name in syllables], np.intp)

@@ -1,8 +1,9 @@
-"""A sentence and pypinyin's reading of it in; the reading with its polyphones (多音字) put right out.
+"""A sentence and pypinyin's reading of it in; the reading with corrected polyphones (多音字) out.
 
-pypinyin cuts a text into the longest phrases that it knows, from the left. So a phrase may be cut out of two
-words (维护|发展 read as 维 护发 展), and what is no phrase gets the most frequent reading (慢慢地 di4).
-``polyphones.tsv`` holds, for each such character, what its neighbours say about it.
+pypinyin cuts a text into the longest known phrases from the left. A phrase may therefore cross a word
+boundary (维护|发展 is read as 维 护发 展), and a character outside all phrases gets its most frequent reading
+(慢慢地 di4). ``polyphones.tsv`` has rules for such characters, which depend on the characters before and
+after.
 """
 
 from __future__ import annotations
@@ -14,26 +15,26 @@ from typing import NamedTuple
 
 RULES_PATH = Path(__file__).with_name("polyphones.tsv")
 _ANY = "-"
-_REACH = 12  # characters that a rule looks back
+_REACH = 12  # characters before the polyphone that a rule sees
 
 
 class Rule(NamedTuple):
-    """A reading, and what has to stand before and after the character; None is anything."""
+    """A reading, and patterns of the text before and after the character; None matches anything."""
 
     reading: str
     before: re.Pattern[str] | None
     after: re.Pattern[str] | None
 
-    def fits(self, text: str, place: int) -> bool:
-        """Whether the character at ``place`` stands as the rule wants it."""
-        if self.after and not self.after.match(text, place + 1):
+    def matches(self, text: str, index: int) -> bool:
+        """Whether the text before and after the character at ``index`` matches the rule."""
+        if self.after and not self.after.match(text, index + 1):
             return False
-        return not self.before or self.before.search(text, max(0, place - _REACH), place) is not None
+        return not self.before or self.before.search(text, max(0, index - _REACH), index) is not None
 
 
 @cache
 def read_rules() -> dict[str, tuple[Rule, ...]]:
-    """The rules of each character, in their order."""
+    """The rules for each character; the first that matches applies."""
     rules: dict[str, list[Rule]] = {}
     for line in RULES_PATH.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
@@ -43,19 +44,19 @@ def read_rules() -> dict[str, tuple[Rule, ...]]:
     return {character: tuple(found) for character, found in rules.items()}
 
 
-def corrected(text: str, syllables: list[str]) -> list[str]:
-    """The reading of a text, put right by the rules.
+def correct_polyphones(text: str, syllables: list[str]) -> list[str]:
+    """The reading of a text, corrected by the rules.
 
     Args:
         text: hanzi.
-        syllables: canonical, one a hanzi; what no rule fits stays.
+        syllables: canonical, one per hanzi; unchanged where no rule matches.
     """
     rules = read_rules()
-    read = list(syllables)
-    if len(text) > 1:  # a character alone has no neighbours
-        for place, character in enumerate(text):
+    corrected = list(syllables)
+    if len(text) > 1:  # a single character has no context
+        for index, character in enumerate(text):
             for rule in rules.get(character, ()):
-                if rule.fits(text, place):
-                    read[place] = rule.reading
+                if rule.matches(text, index):
+                    corrected[index] = rule.reading
                     break
-    return read
+    return corrected

@@ -1,6 +1,6 @@
-"""pypinyin's dictionaries, loaded when they are first asked for.
+"""pypinyin's dictionaries and version out, loaded at first use.
 
-They take a third of a second and 60 MB, and who turns pinyin into hanzi never asks.
+Loading takes a third of a second and 60 MB, and the conversion of pinyin to hanzi never needs them.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from importlib.metadata import version as version_of
 
 @cache
 def phrases() -> Mapping[str, list[list[str]]]:
-    """Phrase → of each character its readings with tone marks."""
-    from pypinyin.constants import PHRASES_DICT  # here: see the first lines
+    """Each phrase to a list of readings with tone marks for each of its characters."""
+    from pypinyin.constants import PHRASES_DICT  # late import: see the module docstring
 
     return PHRASES_DICT
 
 
 @cache
 def characters() -> Mapping[int, str]:
-    """Code point → its readings with tone marks, commas between them, the most frequent first."""
+    """Each code point to its readings with tone marks, separated by commas, the most frequent first."""
     from pypinyin.constants import PINYIN_DICT
 
     return PINYIN_DICT
@@ -28,14 +28,14 @@ def characters() -> Mapping[int, str]:
 
 @cache
 def version() -> str:
-    """The version that is installed."""
+    """The installed version of pypinyin."""
     return version_of("pypinyin")
 
 
 def possible_readings(hanzi: str) -> list[list[str]]:
-    """What each character of a word may be read as, like ``zhong1``; nothing ([""]) of one without a reading.
+    """The possible readings of each character of a word, such as ``zhong1``; ``[""]`` where there is none.
 
-    By the phrase if that is known, else all readings of each.
+    A known phrase has the readings of that phrase; otherwise a character has all its readings.
     """
     from pypinyin import Style, pinyin
 

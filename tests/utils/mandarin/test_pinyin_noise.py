@@ -11,9 +11,9 @@ import pytest
 from analysis.errors.alignment import align
 from analysis.errors.confusion_statistics import aligned_syllables, main
 from utils.errors import CorpusError
-from utils.mandarin.confusion_statistics import DELETION, INSERTION, PinyinNoise, shipped_noise
+from utils.mandarin.confusion_statistics import DELETION, INSERTION, ConfusionStatistics, shipped_statistics
 from utils.mandarin.pinyin import full_inventory
-from utils.mandarin.pinyin_noise import corrupted
+from utils.mandarin.pinyin_noise import corrupt_pinyin
 from utils.mandarin.substitutions import CHANGES, changed_parts
 from utils.mandarin.syllable_distance import syllable_distance
 
@@ -34,9 +34,9 @@ PLANTED = (
 
 
 @pytest.fixture(scope="module")
-def planted() -> PinyinNoise:
+def planted() -> ConfusionStatistics:
     """Statistics that were made up, of texts of 1000 times the same sentence."""
-    return PinyinNoise.counted([*((one, one) for one in TEXT), *PLANTED], TEXT * 1000)
+    return ConfusionStatistics.count([*((one, one) for one in TEXT), *PLANTED], TEXT * 1000)
 
 
 @pytest.fixture(scope="module")
@@ -57,24 +57,24 @@ def test_counts_by_hand(planted):
     assert planted.parts["tone"] == {("2", "3"): 3, ("2", "4"): 1}
     assert planted.frequencies["zhong1"] == 2002 + 4
     assert planted.errors == 16
-    assert planted.shares["tone"] == 4 / 16
-    assert sum(planted.shares.values()) == pytest.approx(1)
+    assert planted.fractions["tone"] == 4 / 16
+    assert sum(planted.fractions.values()) == pytest.approx(1)
 
 
 def test_what_is_no_syllable_is_not_counted():
-    noise = PinyinNoise.counted([("ma1", "ma2"), ("[OK]", "ou1"), ("ma1", "[OK]"), (None, "[OK]")])
+    noise = ConfusionStatistics.count([("ma1", "ma2"), ("[OK]", "ou1"), ("ma1", "[OK]"), (None, "[OK]")])
     assert (noise.syllables, noise.errors) == (1, 1)
 
 
 @pytest.mark.parametrize("pairs", [[], [("ma1", "ma1")], [(None, "ma1")]])
 def test_nothing_to_count_is_said(pairs):
     with pytest.raises(CorpusError, match="nothing to count"):
-        PinyinNoise.counted(pairs)
+        ConfusionStatistics.count(pairs)
 
 
 def test_saved_statistics_are_the_same(planted, tmp_path):
     planted.save(tmp_path / "noise.tsv", ["made up"])
-    assert PinyinNoise.load(tmp_path / "noise.tsv") == planted
+    assert ConfusionStatistics.load(tmp_path / "noise.tsv") == planted
     assert (tmp_path / "noise.tsv").read_text().startswith("# made up\n")
 
 
@@ -87,32 +87,32 @@ def test_a_damaged_table_is_named_with_its_line(planted, tmp_path, line):
         file.write(f"{line}\n")
     lines = len((tmp_path / "noise.tsv").read_text().splitlines())
     with pytest.raises(CorpusError, match=rf"noise.tsv:{lines}"):
-        PinyinNoise.load(tmp_path / "noise.tsv")
+        ConfusionStatistics.load(tmp_path / "noise.tsv")
 
 
 def test_the_shipped_statistics_are_of_real_mistakes():
-    noise = shipped_noise()
+    noise = shipped_statistics()
     assert noise.errors > 500
     assert noise.substitutions == sum(noise.changes.values())
     changed = {part: sum(n for c, n in noise.changes.items() if part in c.split("+")) for part in noise.parts}
     assert {part: sum(counts.values()) for part, counts in noise.parts.items()} == changed
     assert set(noise.frequencies) <= set(full_inventory())
-    assert noise.shares["tone"] == max(noise.shares.values())
+    assert noise.fractions["tone"] == max(noise.fractions.values())
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 1.0])
 def test_so_many_syllables_are_hit(sentences, rate):
     """The number of hits is binomial: within four standard deviations of what is wanted."""
     said = [[one] for sentence in sentences for one in sentence]  # so that no alignment is needed
-    heard = corrupted(said, rate, seed=1)
+    heard = corrupt_pinyin(said, rate, seed=1)
     hits = sum(one != other for one, other in zip(said, heard, strict=True))
     assert abs(hits - rate * len(said)) <= 4 * np.sqrt(rate * (1 - rate) * len(said))
 
 
 def test_kinds_of_errors_are_as_often_as_counted(sentences):
-    noise, said = shipped_noise(), [[one] for sentence in sentences for one in sentence]
+    noise, said = shipped_statistics(), [[one] for sentence in sentences for one in sentence]
     kinds = Counter()
-    for (one,), heard in zip(said, corrupted(said, 1.0, seed=2), strict=True):
+    for (one,), heard in zip(said, corrupt_pinyin(said, 1.0, seed=2), strict=True):
         if len(heard) == 1:
             kinds[changed_parts(one, heard[0])] += 1
         else:
@@ -120,7 +120,7 @@ def test_kinds_of_errors_are_as_often_as_counted(sentences):
             kinds[INSERTION if heard else DELETION] += 1
     total = sum(kinds.values())
     assert total == len(said) and "" not in kinds
-    for name, share in noise.shares.items():
+    for name, share in noise.fractions.items():
         if name in (DELETION, INSERTION):
             assert abs(kinds[name] - share * total) <= 4 * np.sqrt(share * (1 - share) * total)
         else:  # the counts of sets of parts are smoothed a little
@@ -129,49 +129,49 @@ def test_kinds_of_errors_are_as_often_as_counted(sentences):
 
 
 def test_counting_what_was_corrupted_gives_the_statistics_back(sentences):
-    noise = shipped_noise()
-    heard = corrupted(sentences, 0.1, seed=3)
-    found = PinyinNoise.counted(chain.from_iterable(map(_aligned, sentences, heard)))
+    noise = shipped_statistics()
+    heard = corrupt_pinyin(sentences, 0.1, seed=3)
+    found = ConfusionStatistics.count(chain.from_iterable(map(_aligned, sentences, heard)))
     assert found.errors / found.syllables == pytest.approx(0.1, rel=0.05)
-    for name, share in noise.shares.items():  # where errors touch, an alignment may read them otherwise
-        assert found.shares[name] == pytest.approx(share, abs=0.015)
+    for name, share in noise.fractions.items():  # where errors touch, an alignment may read them otherwise
+        assert found.fractions[name] == pytest.approx(share, abs=0.015)
 
 
 def test_the_same_seed_gives_the_same_mistakes(sentences):
-    assert corrupted(sentences[:300], 0.2, seed=5) == corrupted(sentences[:300], 0.2, seed=5)
-    assert corrupted(sentences[:300], 0.2, seed=5) != corrupted(sentences[:300], 0.2, seed=6)
+    assert corrupt_pinyin(sentences[:300], 0.2, seed=5) == corrupt_pinyin(sentences[:300], 0.2, seed=5)
+    assert corrupt_pinyin(sentences[:300], 0.2, seed=5) != corrupt_pinyin(sentences[:300], 0.2, seed=6)
 
 
 def test_all_that_is_heard_is_legal_and_mostly_in_use():
     said = [[one] for one in full_inventory()] + [["banr1"], ["m2"], ["hng5"], ["er2"]]
-    heard = Counter(chain.from_iterable(corrupted(said, 1.0, seed=4)))
+    heard = Counter(chain.from_iterable(corrupt_pinyin(said, 1.0, seed=4)))
     assert set(heard) <= {*full_inventory(), "banr1"}  # a syllable too much beside it leaves it there
-    substituted = Counter(chain.from_iterable(corrupted([TEXT] * 500, 1.0, seed=4)))
-    in_use = sum(count for one, count in substituted.items() if one in shipped_noise().frequencies)
+    substituted = Counter(chain.from_iterable(corrupt_pinyin([TEXT] * 500, 1.0, seed=4)))
+    in_use = sum(count for one, count in substituted.items() if one in shipped_statistics().frequencies)
     assert in_use > 0.97 * substituted.total()
 
 
 def test_rate_zero_and_nothing_to_hit(sentences):
-    assert corrupted(sentences, 0.0, seed=7) == sentences
-    assert corrupted([], 0.5, seed=7) == []
-    assert corrupted([[], []], 1.0, seed=7) == [[], []]
+    assert corrupt_pinyin(sentences, 0.0, seed=7) == sentences
+    assert corrupt_pinyin([], 0.5, seed=7) == []
+    assert corrupt_pinyin([[], []], 1.0, seed=7) == [[], []]
 
 
 @pytest.mark.parametrize("word", ["zhong", "Zhong1", "zhōng", "xyz1", "_", "好"])
 def test_what_is_not_canonical_is_named(word):
-    with pytest.raises(CorpusError, match=f"'{word}' is no canonical syllable"):
-        corrupted([["ma1", word]], 0.1, seed=1)
+    with pytest.raises(CorpusError, match=f"'{word}' is not a canonical syllable"):
+        corrupt_pinyin([["ma1", word]], 0.1, seed=1)
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan")])
 def test_a_rate_is_a_share(rate):
     with pytest.raises(ValueError, match="no rate"):
-        corrupted([["ma1"]], rate, seed=1)
+        corrupt_pinyin([["ma1"]], rate, seed=1)
 
 
 def test_the_probabilities_of_what_is_heard():
     said = [*full_inventory(), "banr1"]
-    matrix = shipped_noise().matrix(said)
+    matrix = shipped_statistics().matrix(said)
     assert matrix.shape == (len(said), len(full_inventory())) and matrix.dtype == np.float32
     np.testing.assert_allclose(matrix.sum(axis=1, dtype=np.float64), 1.0, atol=1e-5)
     own = np.arange(len(full_inventory()))
@@ -206,7 +206,7 @@ def test_the_command_counts_hypotheses(tmp_path, capsys):
     main([str(file), str(file), "--output", str(tmp_path / "noise.tsv"), "--note", "of nobody"])
     assert "# of nobody\n" in (tmp_path / "noise.tsv").read_text()
     assert "8 errors among 8 syllables" in capsys.readouterr().out
-    noise = PinyinNoise.load(tmp_path / "noise.tsv")
+    noise = ConfusionStatistics.load(tmp_path / "noise.tsv")
     assert (noise.deletions, noise.insertions) == (2, 2)
     assert noise.changes == {"initial": 2, "tone": 2}
     assert noise.parts["initial"] == {("m", "b"): 2}

@@ -11,7 +11,7 @@ from pypinyin import Style, pinyin
 
 from tests.support.polyphones import TUNED, UNSEEN, accuracy, read_sentences
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
-from utils.mandarin.polyphones import corrected, read_rules
+from utils.mandarin.polyphones import correct_polyphones, read_rules
 from utils.mandarin.sandhi import spoken_variants
 
 
@@ -68,8 +68,8 @@ def test_rules_read_as_canonical_syllables_of_their_character():
 
 
 def test_a_character_alone_and_what_has_no_rule_stay():
-    assert corrected("地", ["di4"]) == ["di4"]
-    assert corrected("你好", ["x", "y"]) == ["x", "y"]
+    assert correct_polyphones("地", ["di4"]) == ["di4"]
+    assert correct_polyphones("你好", ["x", "y"]) == ["x", "y"]
 
 
 def test_reading_stays_quick():
