@@ -27,7 +27,7 @@ from analysis.page.rendering import duration, percent
 from data.manifest import read_manifest
 from utils.errors import run_command
 from utils.files import write_json
-from utils.stop_signals import sigterm_passed_on
+from utils.stop_signals import forward_sigterm
 
 EXAMPLES = """\
 examples:
@@ -170,7 +170,7 @@ def run_stage(stage: Stage) -> int:
             command = command.replace(RECORDINGS, shlex.join(str(one) for one in recordings()))
         print(f"$ {command}", flush=True)
         words = [sys.executable if word == "python" else word for word in shlex.split(command)]
-        with subprocess.Popen(words, cwd=ROOT) as process, sigterm_passed_on(process):
+        with subprocess.Popen(words, cwd=ROOT) as process, forward_sigterm(process):
             try:
                 code = process.wait()
             except KeyboardInterrupt:

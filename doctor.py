@@ -31,7 +31,7 @@ from preflight.findings import (
 )
 from preflight.listings import Listing, find_manifests, read_listing
 from utils.audio.formats import is_audio, is_unreadable_audio
-from utils.audio.reading import SAMPLE_RATE, recordings_in
+from utils.audio.reading import SAMPLE_RATE, find_recordings
 from utils.backend.quiet import silence_tensorflow
 from utils.cli import positive
 from utils.errors import ConfigError, CorpusError, run_command
@@ -125,7 +125,7 @@ def _sort_folder(path: Path, subjects: Subjects) -> None:
     elif manifests := find_manifests(path):
         subjects.listings.extend(map(read_listing, manifests))
     elif any(is_audio(file) or is_unreadable_audio(file) for file in path.rglob("*")):
-        subjects.recordings.append(recordings_as_listing(str(path), recordings_in(path)))
+        subjects.recordings.append(recordings_as_listing(str(path), find_recordings(path)))
     else:
         hint = "give a folder with manifests (*.tsv), recordings, or a run's config.yaml"
         raise CorpusError("nothing to look at in this folder", where=path, hint=hint)

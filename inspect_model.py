@@ -29,7 +29,7 @@ from utils.backend.quiet import silence_tensorflow
 from utils.errors import ConfigError, CorpusError, RunError, VocabularyError, run_command
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
 from utils.run_folder import checksums
-from utils.run_folder.run import RunFolder, open_run, run_of
+from utils.run_folder.run import RunFolder, find_run, open_run
 from utils.vocabulary import Vocabulary, first_few
 
 Command = Callable[[argparse.Namespace], int | None]  # gives an exit code, or None for 0
@@ -106,7 +106,7 @@ def _weights(options: argparse.Namespace) -> None:
 def _read_weights(source: Path) -> tuple[WeightFile, RunFolder | None]:
     """A weights file, or a run's best weights (the last ones where there are no best), and the run."""
     if not source.is_dir():
-        return read_weight_file(source), run_of(source)
+        return read_weight_file(source), find_run(source)
     run = open_run(source)
     path = next((path for path in (run.best_weights, run.last_weights) if path.is_file()), None)
     if path is None:

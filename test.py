@@ -50,7 +50,7 @@ from utils.audio.reading import read_audio
 from utils.backend.quiet import silence_tensorflow
 from utils.cli import not_negative, positive
 from utils.errors import run_command
-from utils.files import remove_left_over, reserve, write_json, write_text
+from utils.files import remove_leftovers, reserve, write_json, write_text
 from utils.hypotheses.recognition import Inspection
 from utils.metrics import real_time_factor
 from utils.run_folder.run import RunFolder, open_run
@@ -316,7 +316,7 @@ def _split_name(options: argparse.Namespace) -> str:
 def _check_folders(options: argparse.Namespace) -> None:
     """See that results can be written, before the hours that they may take."""
     for folder in filter(None, (_folder(options), options.report)):
-        remove_left_over(folder)
+        remove_leftovers(folder)
         reserve(folder / "results.json", RESULTS_BYTES)
 
 

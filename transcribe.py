@@ -15,11 +15,11 @@ from tqdm import tqdm
 
 from recognition.options import add_joint_options, add_search_options, beam_width, search_settings
 from utils.audio.piped import open_pipe
-from utils.audio.reading import recordings_in
+from utils.audio.reading import find_recordings
 from utils.backend.quiet import silence_tensorflow
 from utils.cli import positive
 from utils.errors import AudioError, RunError, UserError, run_command
-from utils.files import remove_left_over, replacing
+from utils.files import remove_leftovers, replacing
 from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, Events, as_json_line
 from utils.hypotheses.transcript_marks import TranscriptMarks
@@ -206,7 +206,7 @@ def _files(options: argparse.Namespace) -> list[tuple[Path, Path]]:
         if path == PIPE:
             files[path] = Path(PIPE_NAME)
         elif path.is_dir():
-            files.update((one, one.relative_to(path)) for one in recordings_in(path))
+            files.update((one, one.relative_to(path)) for one in find_recordings(path))
         else:
             files[path] = Path(path.name)
     if options.rate and list(files) != [PIPE]:
@@ -253,7 +253,7 @@ def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptM
     """What the output folder knows of its transcripts; None without such a folder."""
     if not options.output:
         return None
-    remove_left_over(options.output)
+    remove_leftovers(options.output)
     return TranscriptMarks(options.output, _settings(options, runs))
 
 

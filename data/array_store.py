@@ -24,7 +24,7 @@ import numpy as np
 from tqdm import tqdm
 
 from utils.errors import CacheError
-from utils.processes import in_processes
+from utils.processes import run_in_processes
 from utils.run_folder.checksum_files import check, record
 
 Job = TypeVar("Job")
@@ -147,7 +147,7 @@ def compute(
     failures: list[Failure] = []
     try:
         with tqdm(total=items, desc=content, disable=None) as progress:
-            for done, failed in in_processes(work, jobs, workers):
+            for done, failed in run_in_processes(work, jobs, workers):
                 failures += failed
                 progress.update(done)
     except BrokenExecutor as error:

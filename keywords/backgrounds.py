@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from keywords.listening import Listener, probabilities_of
 from streaming.keyword.detection import Detection
-from utils.audio.reading import audio_blocks, audio_seconds, recordings_in
+from utils.audio.reading import audio_blocks, audio_seconds, find_recordings
 from utils.errors import AudioError
 
 _CUT_SECONDS = 60.0  # shorter recordings stay whole
@@ -54,7 +54,7 @@ def recordings_of(places: Sequence[Path]) -> list[Path]:
         if not place.exists():
             hint = "give a folder of recordings, or a recording"
             raise AudioError("no such folder of background recordings", where=place, hint=hint)
-        found += recordings_in(place) if place.is_dir() else [place]
+        found += find_recordings(place) if place.is_dir() else [place]
     for path in found:
         audio_seconds(path)
     return found

@@ -42,11 +42,11 @@ from data.synthesis.wake_word_clips import choose_stream_clips, generate
 from keywords.calibration import Calibration, calibrate
 from keywords.listening import Listener, open_listener
 from keywords.wake_word_request import Request
-from utils.audio.reading import recordings_in
+from utils.audio.reading import find_recordings
 from utils.backend.quiet import silence_tensorflow
 from utils.config import load_config, to_plain
 from utils.errors import BundleError, CorpusError, RunError
-from utils.files import remove_left_over, write_json, write_text
+from utils.files import remove_leftovers, write_json, write_text
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import RunFolder, config_differences, describe_differences
 
@@ -70,7 +70,7 @@ def make_wake_word(request: Request) -> list[str]:
     """
     output = request.output
     output.mkdir(parents=True, exist_ok=True)
-    remove_left_over(output, deep=False)
+    remove_leftovers(output, deep=False)
     with _stage(output, 1, "clips", "speaking the word and what sounds nearly like it"):
         clips = generate(output / "clips", request.word, request.settings, request.workers)
     if (told := _finished(request)) is not None:
@@ -182,7 +182,7 @@ def _stream(request: Request, clips: Sequence[SpokenClip], split: str) -> Path:
     root, settings = request.output / "clips", request.settings
     seconds = request.hours * 3600
     said = choose_stream_clips(root, request.word, settings, clips, round(seconds))
-    noises = recordings_in(root / NOISE_FOLDER)
+    noises = find_recordings(root / NOISE_FOLDER)
     write_long_recording(folder, Material(said, said, noises), seconds, keyword_share=1.0, seed=settings.seed)
     return folder
 

@@ -13,7 +13,7 @@ import numpy as np
 from model_keyword.labels import describe_difference, labels_hash, read_labels
 from model_keyword.registry import MODELS, build_keyword_model
 from utils.backend.prediction import prepare_prediction
-from utils.backend.weights import another_model, load_weights, other_classes, strange_shapes
+from utils.backend.weights import different_classes, load_weights, unmatched_shapes, wrong_model_error
 from utils.errors import ConfigError, RunError
 from utils.features.keyword import KeywordFeatureConfig, describe_mismatch, keyword_features
 from utils.run_folder.run import ENVIRONMENT, RunFolder, open_run
@@ -187,9 +187,9 @@ def _check_labels(labels: Sequence[str], folder: RunFolder, path: Path) -> None:
 
 
 def _explain(model: keras.Model, path: Path, labels: Sequence[str]) -> RunError:
-    strange = strange_shapes(model, path)
-    classes = other_classes(strange)
+    strange = unmatched_shapes(model, path)
+    classes = different_classes(strange)
     if classes is None:
-        return another_model(strange, path)
+        return wrong_model_error(strange, path)
     what = f"the weights have {classes} labels, the model has {len(labels)}"
     return RunError(what, where=path, hint="take the whole folder of the run that the weights come from")

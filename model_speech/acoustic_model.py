@@ -12,10 +12,10 @@ import numpy as np
 from model_speech.ctc.loss import output_lengths
 from model_speech.registry import MODELS
 from utils.backend.prediction import predict, prepare_prediction
-from utils.backend.weights import another_model, load_weights, other_classes, strange_shapes
+from utils.backend.weights import different_classes, load_weights, unmatched_shapes, wrong_model_error
 from utils.errors import RunError
 from utils.features.speech import DEFAULT_BINS, FeatureConfig, feature_bins
-from utils.run_folder.run import RunFolder, open_run, run_of
+from utils.run_folder.run import RunFolder, find_run, open_run
 from utils.vocabulary import Vocabulary, explain_mismatch, transfer_command
 
 PAD_MULTIPLE = 64  # frames: keeps the number of batch shapes small, for backends that compile each one
@@ -110,7 +110,7 @@ def _trained_features(folder: RunFolder) -> FeatureConfig:
 
 def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) -> None:
     """Weights of another run bring their own vocabulary: it must be the same, not only of the same size."""
-    source = run_of(weights)
+    source = find_run(weights)
     theirs = source.vocabulary("acoustic.txt") if source else None
     if theirs and theirs.is_file() and Vocabulary.load(theirs) != vocabulary:
         what = explain_mismatch(vocabulary, Vocabulary.load(theirs))
@@ -131,10 +131,10 @@ def _transfer_command(weights_run: Path, folder: RunFolder) -> str:
 
 def _explain_shapes(model: keras.Model, weights: Path, vocabulary: Vocabulary, folder: RunFolder) -> RunError:
     """Why weights don't fit: another number of classes, or another model altogether."""
-    strange = strange_shapes(model, weights)
-    classes = other_classes(strange)
+    strange = unmatched_shapes(model, weights)
+    classes = different_classes(strange)
     if classes is None:
-        return another_model(strange, weights)
+        return wrong_model_error(strange, weights)
     what = (
         f"the weights have {classes} classes, the model has {len(vocabulary)}, the tokens of "
         "vocabulary/acoustic.txt: they come from a training with another vocabulary (part of a corpus, "

@@ -28,7 +28,7 @@ from training.loop import prepare_backend
 from training.memory import memory_errors_explained
 from training.optimiser import make_optimizer
 from training.tasks.speech import SpeechConfig, SpeechTask
-from utils.backend.devices import backend_gpus, device_facts, no_gpu_messages, unused_gpu_reason
+from utils.backend.devices import backend_gpus, describe_devices, no_gpu_messages, unused_gpu_reason
 from utils.backend.nvidia import nvidia_gpus
 from utils.backend.prediction import predict
 from utils.errors import ConfigError, TrainingError
@@ -245,7 +245,7 @@ def _predict(model: keras.Model, batch: Batch) -> object:
 
 
 def _computer_facts() -> dict[str, str]:
-    facts, memory = device_facts(), psutil.virtual_memory()
+    facts, memory = describe_devices(), psutil.virtual_memory()
     gpus = "; ".join(map(str, nvidia_gpus())) or "none found"
     reasons = {} if backend_gpus() else {"why no GPU": "; ".join(no_gpu_messages()) or "no message"}
     return {

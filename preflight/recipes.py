@@ -20,7 +20,7 @@ from preflight.machine import MACHINE
 from preflight.overfit import overfit_ten
 from training.run import RECIPES
 from training.tasks.speech import SpeechConfig
-from utils.audio.reading import rates_of_some
+from utils.audio.reading import sample_rates_of
 from utils.config import build_config, load_config
 from utils.errors import TrainingError
 from utils.run_folder.run import ENVIRONMENT, RunFolder
@@ -148,7 +148,7 @@ def _examine_rates(config: SpeechConfig, listings: Sequence[Listing]) -> list[Fi
         for finding in apply(
             (low_rate_of_some,),
             listing,
-            rates_of_some([line.audio for line in listing.lines]),
+            sample_rates_of([line.audio for line in listing.lines]),
             config.features.sample_rate,
         )
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from utils.backend.devices import device_facts, unused_gpu_reason
+from utils.backend.devices import describe_devices, unused_gpu_reason
 from utils.run_folder.run import RunFolder
 
 log = logging.getLogger("train")
@@ -12,7 +12,7 @@ log = logging.getLogger("train")
 
 def record_devices(run: RunFolder) -> None:
     """Log the devices of the Keras backend and write them to the run's environment, as ``computed_on``."""
-    facts = device_facts()
+    facts = describe_devices()
     run.record("computed_on", facts)
     log.info(
         "computed on %s (CUDA build: %s, NVIDIA driver: %s)",

@@ -31,11 +31,11 @@ from training.profiling import StepProfiler, check_profile, parse_window
 from training.utterance_log import UtteranceLog
 from utils.backend.devices import grow_gpu_memory
 from utils.backend.weights import save_weights
-from utils.config import at_least
+from utils.config import check_at_least
 from utils.errors import ConfigError, TrainingError
 from utils.files import write_json
 from utils.run_folder.run import RunFolder
-from utils.stop_signals import Stopped, noted_stop_signals, signal_name
+from utils.stop_signals import Stopped, note_stop_signals, signal_name
 
 log = logging.getLogger("train")
 
@@ -70,7 +70,7 @@ class TrainingConfig:
     log_utterances: bool = False
 
     def __post_init__(self):
-        at_least(self, "training", epochs=1, patience=0, checkpoint_steps=1, kept_weights=0)
+        check_at_least(self, "training", epochs=1, patience=0, checkpoint_steps=1, kept_weights=0)
         parse_window(self.profile)
         if self.precision not in PRECISIONS:
             hint = f"one of: {', '.join(PRECISIONS)}"
@@ -156,7 +156,7 @@ def train(
     with (
         HistoryWriter(run, state.history) as history,
         UtteranceLog(utterances, state.step) as seen,
-        noted_stop_signals() as stop,
+        note_stop_signals() as stop,
         profiler,
     ):
         step = distribution.make_step(task.model, optimizer, task.losses, config.xla, stop)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import keras
 from keras.optimizers import schedules
 
-from utils.config import at_least, share
+from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
 
 ALGORITHMS = ("adam", "momentum")
@@ -25,7 +25,7 @@ class Stage:
     learning_rate: float = 1e-3
 
     def __post_init__(self):
-        at_least(self, "optimiser.stages", steps=1, learning_rate=0)
+        check_at_least(self, "optimiser.stages", steps=1, learning_rate=0)
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class OptimiserConfig:
     average: float = 0.0
 
     def __post_init__(self):
-        at_least(self, "optimiser", learning_rate=0, warmup_fraction=0, weight_decay=0, clip_norm=0)
-        share(self, "optimiser", "momentum", "average")
+        check_at_least(self, "optimiser", learning_rate=0, warmup_fraction=0, weight_decay=0, clip_norm=0)
+        check_fraction(self, "optimiser", "momentum", "average")
         for name, known in (("algorithm", ALGORITHMS), ("schedule", SCHEDULES)):
             if getattr(self, name) not in known:
                 what = f"unknown optimiser.{name} '{getattr(self, name)}'"

@@ -16,7 +16,7 @@ from training.tasks import keyword, language, language_config, speech
 from training.tasks.training_texts import check_training_texts
 from utils.config import load_config, to_plain
 from utils.errors import RunError, UserError
-from utils.files import remove_left_over
+from utils.files import remove_leftovers
 from utils.run_folder.checksums import verified
 from utils.run_folder.lock import locked
 from utils.run_folder.run import RunFolder, start_run
@@ -64,7 +64,7 @@ def train_from_config(
         began = not path.exists()
         with locked(RunFolder(path)):
             run = start_run(path, plain)
-            remove_left_over(run.path)
+            remove_leftovers(run.path)
             found.copy_run(run)
             log_to(run.log)
             if task == "language" and found.chief:

@@ -118,7 +118,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def at_least(config: Any, section: str, **lowest: float) -> None:
+def check_at_least(config: Any, section: str, **lowest: float) -> None:
     """Check some values of a data class, or each entry of a tuple, from below; for its ``__post_init__``.
 
     Raises:
@@ -130,7 +130,7 @@ def at_least(config: Any, section: str, **lowest: float) -> None:
             raise ConfigError(f"{section}.{name} is {value}", hint=f"at least {low}")
 
 
-def share(config: Any, section: str, *names: str) -> None:
+def check_fraction(config: Any, section: str, *names: str) -> None:
     """Check that some values of a data class are shares, at least 0 and below 1; for its ``__post_init__``.
 
     Raises:

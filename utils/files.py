@@ -27,7 +27,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
     In a run folder its checksum is recorded (:mod:`utils.run_folder.checksums`). The temporary name keeps the
     ending of ``path`` (Keras and NumPy look at it). If the block raises, the temporary file is removed and
-    ``path`` stays as it was; what a killed process leaves there goes with :func:`remove_left_over`.
+    ``path`` stays as it was; what a killed process leaves there goes with :func:`remove_leftovers`.
 
     Raises:
         OSError: the file can't be written; its ``filename`` is ``path``.
@@ -51,14 +51,14 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     """Give a new folder beside ``path``; rename it to ``path`` when the block ends well.
 
     What stood at ``path`` goes only then. If the block raises, the new folder is removed and ``path`` stays
-    as it was; what a killed process leaves there goes with :func:`remove_left_over` or the next call.
+    as it was; what a killed process leaves there goes with :func:`remove_leftovers` or the next call.
 
     Raises:
         OSError: the folder can't be written.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    remove_left_over(path.parent, deep=False)
+    remove_leftovers(path.parent, deep=False)
     temporary = temporary_path(path)
     outgoing = temporary.with_name(f"{temporary.name}.old")
     temporary.mkdir()
@@ -77,7 +77,7 @@ def is_file(path: str | Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for such names
 
 
-def remove_left_over(folder: str | Path, deep: bool = True) -> None:
+def remove_leftovers(folder: str | Path, deep: bool = True) -> None:
     """Remove temporary files and folders in ``folder`` that nobody writes any more: a process was killed.
 
     It may have been one of this machine that is gone, or one of another machine an hour ago.

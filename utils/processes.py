@@ -18,7 +18,7 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
-def in_processes(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int) -> Iterator[Result]:
+def run_in_processes(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int) -> Iterator[Result]:
     """Results of ``work(job)`` in no fixed order; with one worker in this process, in theirs.
 
     Other processes are started afresh: forks of one with TensorFlow's threads can lock up.
@@ -43,7 +43,7 @@ def in_processes(work: Callable[[Job], Result], jobs: Sequence[Job], workers: in
 
 
 class WorkerPool:
-    """Worker processes for jobs as they come; started afresh (see :func:`in_processes`), when first needed.
+    """Worker processes for jobs that arrive one after another; the processes start with the first job.
 
     Args:
         workers: processes.

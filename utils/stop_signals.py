@@ -29,7 +29,7 @@ def signal_name(number: int) -> str:
 
 
 @contextmanager
-def noted_stop_signals() -> Iterator[list[int]]:
+def note_stop_signals() -> Iterator[list[int]]:
     """Inside the block Ctrl-C and SIGTERM only append their number to the list; a second one acts at once.
 
     Outside the main thread (a notebook's worker, a test) signals are left alone.
@@ -56,7 +56,7 @@ def noted_stop_signals() -> Iterator[list[int]]:
 
 
 @contextmanager
-def sigterm_passed_on(process: subprocess.Popen) -> Iterator[None]:
+def forward_sigterm(process: subprocess.Popen) -> Iterator[None]:
     """Inside the block SIGTERM goes to a child process, which stops in its own way; this one waits for it.
 
     Ctrl-C needs no passing on: a terminal sends it to both.

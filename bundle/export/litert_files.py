@@ -20,7 +20,7 @@ from tensorflow.lite.python.convert import mlir_quantize
 from bundle.export.quantisation import made_by
 from bundle.runtimes.litert import flex_operations, operation_names
 from bundle.variants import Precision, State
-from utils.backend.quiet import without_native_notes
+from utils.backend.quiet import hide_native_messages
 from utils.errors import BundleError
 
 _MOVING = frozenset(
@@ -65,7 +65,7 @@ def litert_file(
         _refuse_loops(saved_model, state)
     try:
         # The calibration opens an interpreter that warns of its own end.
-        with without_native_notes(), warnings.catch_warnings(action="ignore"):
+        with hide_native_messages(), warnings.catch_warnings(action="ignore"):
             content = converter.convert()
             if precision is Precision.INT8:
                 content = _quantised(content, float_layers)

@@ -20,8 +20,8 @@ from data.features.waveform_effects import (
     noise_segment,
     random_coloured_noise,
 )
-from utils.audio.reading import SAMPLE_RATE, read_audio, recordings_in, resample
-from utils.config import at_least
+from utils.audio.reading import SAMPLE_RATE, find_recordings, read_audio, resample
+from utils.config import check_at_least
 from utils.errors import ConfigError
 
 _ROOM_SECONDS = (0.15, 0.6)  # reverberation time (RT60) of generated rooms
@@ -54,7 +54,7 @@ class AugmentConfig:
     gain_db: tuple[float, float] = (-10.0, 5.0)
 
     def __post_init__(self):
-        at_least(self, "augment", copies=0)
+        check_at_least(self, "augment", copies=0)
         if not self.speeds or not all(0.5 <= speed <= 2.0 for speed in self.speeds):
             raise ConfigError(f"augment.speeds is {list(self.speeds)}", hint="factors from 0.5 to 2")
         check_ranges(self, "snr_db", "gain_db")
@@ -131,7 +131,7 @@ def _random_recording(folder: str, rng: np.random.Generator, sample_rate: int) -
 
 @lru_cache(maxsize=4)
 def _folder_recordings(folder: str) -> tuple[Path, ...]:
-    return tuple(recordings_in(folder))
+    return tuple(find_recordings(folder))
 
 
 @lru_cache(maxsize=_RECORDINGS_IN_MEMORY)

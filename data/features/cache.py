@@ -27,7 +27,7 @@ from data.features.shards import (
     is_written,
     read_features,
     read_index,
-    remove_left_over,
+    remove_leftovers,
     write_shard,
 )
 from data.manifest import Utterance
@@ -169,7 +169,7 @@ def _prepare_folder(
     """Create the folder, clean it up, and check that there is space for what is ``missing``."""
     with write_errors(folder, "features"):
         write_json(folder / "settings.json", dataclasses.asdict(features))
-        remove_left_over(folder)
+        remove_leftovers(folder)
     seconds = np.array([utterance.seconds for utterance in utterances]) @ missing.sum(axis=1)
     size = seconds * 1000 / features.hop_ms * feature_bins(features) * FRAME_TYPE.itemsize
     hint = "free some space, set data.cache to another folder, or make fewer augment.copies"

@@ -19,7 +19,7 @@ import numpy as np
 from data.features.augment import AugmentConfig
 from data.features.shards import KEY
 from data.manifest import Utterance
-from utils.audio.reading import recordings_in
+from utils.audio.reading import find_recordings
 from utils.features.speech import FeatureConfig, settings_hash
 
 _AUGMENT_VERSION = 1  # increase it when the same settings give other copies than before
@@ -62,7 +62,7 @@ def _augment_hash(augment: AugmentConfig, seed: int) -> str:
     values = dataclasses.asdict(augment)
     del values["copies"]
     for folder in (augment.noise_folder, augment.room_folder):
-        for path in recordings_in(folder) if folder else ():
+        for path in find_recordings(folder) if folder else ():
             state = path.stat()
             values[str(path)] = [state.st_size, state.st_mtime_ns]
     return _key(_hash(json.dumps([_AUGMENT_VERSION, seed, values], sort_keys=True))).decode()

@@ -163,9 +163,9 @@ def read_features(shard: str, location: np.void, bins: int) -> np.ndarray:
     return np.frombuffer(content, FRAME_TYPE).reshape(-1, bins)
 
 
-def remove_left_over(folder: Path) -> None:
+def remove_leftovers(folder: Path) -> None:
     """Remove the files of killed processes: temporary ones and, after an hour, shards without an index."""
-    files.remove_left_over(folder)
+    files.remove_leftovers(folder)
     for path in folder.glob("[!.]*.npy"):
         with suppress(FileNotFoundError):  # another process removes it
             unfinished = not path.name.endswith(".index.npy") and not path.with_suffix(".index.npy").exists()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from utils.config import at_least
+from utils.config import check_at_least
 from utils.errors import ConfigError
 
 
@@ -34,7 +34,7 @@ class SpecAugmentConfig:
     def __post_init__(self):
         if self.frequency_warp >= 0.5:
             raise ConfigError(f"spec_augment.frequency_warp is {self.frequency_warp}", hint="below 0.5")
-        at_least(self, "spec_augment", **{field.name: 0 for field in fields(self)})
+        check_at_least(self, "spec_augment", **{field.name: 0 for field in fields(self)})
 
 
 def spec_augment(features: np.ndarray, rng: np.random.Generator, config: SpecAugmentConfig) -> np.ndarray:

@@ -18,7 +18,7 @@ from data.features.spec_augment import SpecAugmentConfig, spec_augment
 from data.features.waveform_effects import add_noise, coloured_noise, noise_segment
 from data.keywords.clips import NOISE_PARTS
 from utils.audio.reading import SAMPLE_RATE, audio_blocks, audio_seconds, resample
-from utils.config import at_least
+from utils.config import check_at_least
 from utils.errors import ConfigError
 
 _NOISE_SECONDS = 300  # of each recording of noise in memory (20 MB)
@@ -47,7 +47,7 @@ class KeywordAugmentConfig:
     gain_db: tuple[float, float] = (-12.0, 6.0)
 
     def __post_init__(self):
-        at_least(self, "augment", shift_ms=0)
+        check_at_least(self, "augment", shift_ms=0)
         check_ranges(self, "speed", "snr_db", "gain_db")
         if not 0.5 <= self.speed[0] <= self.speed[1] <= 2.0:
             raise ConfigError(f"augment.speed is {list(self.speed)}", hint="factors from 0.5 to 2")

@@ -22,7 +22,7 @@ from data.features.waveform_effects import random_coloured_noise
 from data.keywords.clips import KeywordClip
 from utils.audio.reading import INT16_SCALE, audio_blocks, read_audio
 from utils.errors import AudioError, CorpusError
-from utils.files import remove_left_over, replacing, write_text
+from utils.files import remove_leftovers, replacing, write_text
 
 _VERSION = 1  # increase it when the same clips and settings give other samples than before
 _MAX_REJECTED = 0.03  # fraction of the clips; above, something is wrong with the corpus
@@ -74,7 +74,7 @@ def load_clips(
     key = _key(clips, sample_rate, clip_samples)
     entry = CacheEntry(Path(cache, key), ("int16", "rejected.tsv"), "clips")
     if not entry.is_complete():
-        remove_left_over(cache)
+        remove_leftovers(cache)
         with entry.writing():
             _write_clips(entry, clips, sample_rate, clip_samples, workers)
     with entry.reading():

@@ -19,8 +19,8 @@ import numpy as np
 
 from data.keywords.folders import DEV_LIST, NOISE_FOLDER, SPLITS, TEST_LIST, is_split_by_name, read_recordings
 from data.manifest import read_manifest
-from utils.audio.reading import recordings_in, seconds_and_rate
-from utils.config import at_least
+from utils.audio.reading import find_recordings, seconds_and_rate
+from utils.config import check_at_least
 from utils.errors import ConfigError, CorpusError
 
 SILENCE, UNKNOWN = "_silence_", "_unknown_"
@@ -92,8 +92,8 @@ class KeywordDataConfig:
     workers: int = 2
 
     def __post_init__(self):
-        at_least(self, "data", silence_share=0, unknown_share=0, clip_ms=1, context_ms=0, seed=0, workers=1)
-        at_least(self, "data", dev_percentage=0, test_percentage=0)
+        check_at_least(self, "data", silence_share=0, unknown_share=0, clip_ms=1, context_ms=0, seed=0, workers=1)
+        check_at_least(self, "data", dev_percentage=0, test_percentage=0)
         if self.dev_percentage + self.test_percentage >= 100:
             total = self.dev_percentage + self.test_percentage
             what = f"data.dev_percentage + data.test_percentage is {total}"
@@ -164,9 +164,9 @@ def noise_recordings(config: KeywordDataConfig) -> list[Path]:
         AudioError: ``config.noise_folder`` holds none.
     """
     if config.noise_folder:
-        return recordings_in(config.noise_folder)
+        return find_recordings(config.noise_folder)
     default = Path(config.folder, NOISE_FOLDER)
-    return recordings_in(default) if config.folder and default.is_dir() else []
+    return find_recordings(default) if config.folder and default.is_dir() else []
 
 
 def _from_folder(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:

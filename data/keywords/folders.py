@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.audio.formats import AUDIO_SUFFIXES, is_audio, is_unreadable_audio, note_unreadable
+from utils.audio.formats import AUDIO_SUFFIXES, is_audio, is_unreadable_audio, warn_unreadable
 from utils.errors import CorpusError
 
 SPLITS = ("train", "dev", "test")
@@ -152,7 +152,7 @@ def _audio_names(folder: Path) -> Iterator[str]:
                 unreadable.append(Path(parent, name))
             elif is_audio(name) and not name.startswith("."):
                 yield name if inner == "." else f"{inner}/{name}"
-    note_unreadable(folder, sorted(unreadable))
+    warn_unreadable(folder, sorted(unreadable))
 
 
 def _splits(

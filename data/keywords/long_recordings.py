@@ -26,7 +26,7 @@ from data.keywords.clips import (
     noise_recordings,
     read_keyword_clips,
 )
-from utils.audio.reading import SAMPLE_RATE, audio_blocks, read_audio, recordings_in
+from utils.audio.reading import SAMPLE_RATE, audio_blocks, find_recordings, read_audio
 from utils.errors import CorpusError, run_command
 from utils.files import replacing, write_text
 
@@ -204,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         [clip for clip in clips if clip.label not in (SILENCE, UNKNOWN)],
         [clip for clip in clips if clip.label == UNKNOWN],
         noise_recordings(config),
-        [path for folder in options.background for path in recordings_in(folder)],
+        [path for folder in options.background for path in find_recordings(folder)],
     )
     seconds = options.hours * 3600
     count = write_long_recording(options.output, material, seconds, options.keyword_share, options.seed)

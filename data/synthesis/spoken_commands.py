@@ -26,7 +26,7 @@ from data.synthesis.reading import make_sentence, spoken_input
 from data.synthesis.synthesiser import COMMAND, Unspoken
 from data.synthesis.voices import Voice, deal_all_voices
 from utils.cli import add_workers, not_negative, positive
-from utils.config import at_least
+from utils.config import check_at_least
 from utils.errors import run_command
 
 RECIPE = 1  # raise it when the sound of a corpus with the same settings changes
@@ -67,7 +67,7 @@ class CommandSettings:
     seed: int = 0
 
     def __post_init__(self):
-        at_least(self, "settings", voices=6, takes=1, others=0, seed=0)
+        check_at_least(self, "settings", voices=6, takes=1, others=0, seed=0)
 
 
 SMALL = CommandSettings(voices=24, takes=1, others=8)

@@ -34,7 +34,7 @@ from data.synthesis.wake_words import (
     sounds_like,
 )
 from utils.audio.reading import audio_seconds
-from utils.config import at_least
+from utils.config import check_at_least
 from utils.files import write_text
 from utils.mandarin.syllable_distance import phrase_distance
 
@@ -77,7 +77,7 @@ class WakeWordSettings:
     seed: int = 0
 
     def __post_init__(self):
-        at_least(self, "settings", voices=6, takes=1, near=0, parts=0, words=0, sentences=1, seed=0)
+        check_at_least(self, "settings", voices=6, takes=1, near=0, parts=0, words=0, sentences=1, seed=0)
 
 
 SMALL = WakeWordSettings(voices=24, takes=4, near=8, parts=4, words=2, sentences=6)

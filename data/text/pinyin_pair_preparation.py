@@ -31,7 +31,7 @@ from data.text.pinyin_pair_dataset import (
 )
 from data.text.sources import decode, piece_pool, read_pieces
 from utils.errors import CacheError, ConfigError, CorpusError
-from utils.files import read_arrays, remove_left_over, replacing, write_json
+from utils.files import read_arrays, remove_leftovers, replacing, write_json
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin, is_hanzi, reading_version
 from utils.mandarin.sandhi import spoken_variants
 
@@ -175,7 +175,7 @@ def prepare_pairs(
         raise ConfigError(f"spoken is {spoken}, not a fraction", hint="from 0 to 1")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    remove_left_over(folder)
+    remove_leftovers(folder)
     reader = PairReader(spoken, seed)
     with (
         write_errors(folder, "pairs of pinyin and hanzi"),

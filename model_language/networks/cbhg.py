@@ -15,7 +15,7 @@ import keras
 from keras import layers, ops
 
 from model_language.vocabulary.symbols import PAD_ID
-from utils.config import at_least, share
+from utils.config import check_at_least, check_fraction
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class CbhgConfig:
     label_smoothing: float = 0.0
 
     def __post_init__(self):
-        at_least(self, "model", embedding=1, width=1, bank=1, projection_kernel=1, highway=0)
-        share(self, "model", "dropout", "label_smoothing")
+        check_at_least(self, "model", embedding=1, width=1, bank=1, projection_kernel=1, highway=0)
+        check_fraction(self, "model", "dropout", "label_smoothing")
 
 
 def build_cbhg(config: CbhgConfig, pinyin_size: int, hanzi_size: int) -> keras.Model:

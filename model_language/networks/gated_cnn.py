@@ -20,7 +20,7 @@ from model_language.networks.candidates import ContextTables
 from model_language.networks.gated_cnn_numpy import KERNEL, ContextWeights
 from model_language.networks.loss import IMPOSSIBLE
 from model_language.vocabulary.symbols import PAD_ID
-from utils.config import at_least, share
+from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
 
 NAME = "context"
@@ -55,8 +55,8 @@ class RowsConfig:
     confused: float = 0.15
 
     def __post_init__(self):
-        at_least(self, "model.rows", steps=1)
-        share(self, "model.rows", "joined", "particles", "spoken", "toneless", "mixed", "confused")
+        check_at_least(self, "model.rows", steps=1)
+        check_fraction(self, "model.rows", "joined", "particles", "spoken", "toneless", "mixed", "confused")
         if self.toneless + self.mixed + self.confused > 1:
             what = (
                 f"model.rows: {self.toneless} + {self.mixed} + {self.confused} of the rows are more than all"
@@ -81,7 +81,7 @@ class ContextConfig:
     rows: RowsConfig = field(default_factory=RowsConfig)
 
     def __post_init__(self):
-        at_least(self, "model", width=1, dilations=1, choices=2)
+        check_at_least(self, "model", width=1, dilations=1, choices=2)
 
 
 def build_context(config: ContextConfig, tables: ContextTables, hanzi_size: int) -> keras.Model:

@@ -15,7 +15,7 @@ from keras import layers, ops
 
 from model_language.networks.transformer import AttentionMix, AttentionWeights
 from model_language.vocabulary.symbols import PAD_ID
-from utils.config import at_least, share
+from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
 
 NAME = "published_transformer"
@@ -47,8 +47,8 @@ class PublishedTransformerConfig:
     label_smoothing: float = 0.1
 
     def __post_init__(self):
-        at_least(self, "model", width=1, blocks=0, heads=1, feed_forward=1, positions=1)
-        share(self, "model", "dropout", "label_smoothing")
+        check_at_least(self, "model", width=1, blocks=0, heads=1, feed_forward=1, positions=1)
+        check_fraction(self, "model", "dropout", "label_smoothing")
         if self.width % self.heads:
             what = f"model.width {self.width} is not a multiple of model.heads {self.heads}"
             raise ConfigError(what, hint="each head gets an equal part of the width")

@@ -15,7 +15,7 @@ from keras import layers, ops
 
 from model_language.vocabulary.symbols import PAD_ID
 from utils.backend.masked_softmax import masked_softmax
-from utils.config import at_least, share
+from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
 
 _serializable = keras.saving.register_keras_serializable(package="model_language")
@@ -45,8 +45,8 @@ class TransformerConfig:
     label_smoothing: float = 0.1
 
     def __post_init__(self):
-        at_least(self, "model", width=1, blocks=0, heads=1, feed_forward=1, reach=0)
-        share(self, "model", "dropout", "label_smoothing")
+        check_at_least(self, "model", width=1, blocks=0, heads=1, feed_forward=1, reach=0)
+        check_fraction(self, "model", "dropout", "label_smoothing")
         if self.width % self.heads:
             what = f"model.width {self.width} is not a multiple of model.heads {self.heads}"
             raise ConfigError(what, hint="each head gets an equal part of the width")

@@ -16,7 +16,7 @@ from keras import layers
 
 from model_speech.layers.masking import MeanFrame, masked_inputs
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from utils.config import at_least, share
+from utils.config import check_at_least, check_fraction
 
 # Runs are short, some thousand steps: Keras's usual 0.99 would still remember the first epoch.
 _MOMENTUM = 0.97
@@ -45,8 +45,8 @@ class CompactConfig:
     dropout: float = 0.1
 
     def __post_init__(self):
-        at_least(self, "model", front_filters=1, width=1, blocks=0, kernel=1, gate=0)
-        share(self, "model", "dropout")
+        check_at_least(self, "model", front_filters=1, width=1, blocks=0, kernel=1, gate=0)
+        check_fraction(self, "model", "dropout")
 
     @property
     def time_stride(self) -> int:

@@ -17,7 +17,7 @@ from keras import layers, ops
 
 from model_speech.layers.masking import FrameMask, MaskFrames, PadTime
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from utils.config import at_least, share
+from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
 
 # As in `compact`: runs are short.
@@ -48,8 +48,8 @@ class CompactStreamingConfig:
     dropout: float = 0.1
 
     def __post_init__(self):
-        at_least(self, "model", front_filters=1, width=1, blocks=0, kernel=1, look_ahead=0)
-        share(self, "model", "dropout")
+        check_at_least(self, "model", front_filters=1, width=1, blocks=0, kernel=1, look_ahead=0)
+        check_fraction(self, "model", "dropout")
         if self.look_ahead % self.time_stride:
             lower = self.look_ahead // self.time_stride * self.time_stride
             hint = f"a multiple of the time stride {self.time_stride}: {lower} or {lower + self.time_stride}"

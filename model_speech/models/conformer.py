@@ -18,7 +18,7 @@ from keras import layers
 from model_speech.layers.masking import MaskFrames, masked_inputs
 from model_speech.layers.normalisation import MaskedBatchNormalization
 from model_speech.layers.relative_attention import RelativeAttention, RelativePositions
-from utils.config import at_least, share
+from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
 
 
@@ -44,8 +44,8 @@ class ConformerConfig:
     dropout: float = 0.1
 
     def __post_init__(self):
-        at_least(self, "model", blocks=0, width=1, heads=1, feed_forward=1, kernel=1)
-        share(self, "model", "dropout")
+        check_at_least(self, "model", blocks=0, width=1, heads=1, feed_forward=1, kernel=1)
+        check_fraction(self, "model", "dropout")
         if self.width % self.heads:
             what = f"model.width {self.width} is not a multiple of model.heads {self.heads}"
             raise ConfigError(what, hint="each head gets an equal part of the width")

@@ -13,7 +13,7 @@ from keras import layers
 
 from model_speech.layers.masking import masked_inputs
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from utils.config import at_least, share
+from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
 
 
@@ -28,8 +28,8 @@ class DfcnnConfig:
     dropout: float = 0.2
 
     def __post_init__(self):
-        at_least(self, "model", filters=1, pooled=0, dense=1)
-        share(self, "model", "dropout")
+        check_at_least(self, "model", filters=1, pooled=0, dense=1)
+        check_fraction(self, "model", "dropout")
         if self.pooled > len(self.filters):
             hint = f"at most {len(self.filters)}, the number of cells in model.filters"
             raise ConfigError(f"model.pooled is {self.pooled}", hint=hint)

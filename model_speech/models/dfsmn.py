@@ -13,7 +13,7 @@ import keras
 from keras import layers
 
 from model_speech.layers.masking import MaskFrames, masked_inputs
-from utils.config import at_least
+from utils.config import check_at_least
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class DfsmnConfig:
     top: int = 2
 
     def __post_init__(self):
-        at_least(self, "model", stack=1, blocks=1, hidden=1, projection=1, past=0, future=0)
-        at_least(self, "model", past_stride=1, future_stride=1, top=0)
+        check_at_least(self, "model", stack=1, blocks=1, hidden=1, projection=1, past=0, future=0)
+        check_at_least(self, "model", past_stride=1, future_stride=1, top=0)
 
     @property
     def time_stride(self) -> int:

@@ -17,7 +17,7 @@ import keras
 from keras import layers
 
 from model_speech.layers.masking import ReverseFrames, masked_inputs
-from utils.config import at_least, share
+from utils.config import check_at_least, check_fraction
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class GruCtcConfig:
     dropout: float = 0.2
 
     def __post_init__(self):
-        at_least(self, "model", stack=1, width=1, dense=0, recurrent=0)
-        share(self, "model", "dropout")
+        check_at_least(self, "model", stack=1, width=1, dense=0, recurrent=0)
+        check_fraction(self, "model", "dropout")
 
     @property
     def time_stride(self) -> int:

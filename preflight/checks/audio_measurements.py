@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from utils.audio.reading import read_channels
 from utils.errors import AudioError
-from utils.processes import in_processes
+from utils.processes import run_in_processes
 
 _CHUNK = 64  # files a job: the processes end together, and the progress bar moves
 _FRAME_SECONDS = 0.025
@@ -65,7 +65,7 @@ def measure_recordings(paths: Sequence[str], workers: int) -> dict[str, AudioFac
     facts: dict[str, AudioFacts] = {}
     try:
         with tqdm(total=len(paths), desc="recordings", unit="file", disable=None) as progress:
-            for measured in in_processes(_measure_chunk, chunks, workers):
+            for measured in run_in_processes(_measure_chunk, chunks, workers):
                 facts |= {one.path: one for one in measured}
                 progress.update(len(measured))
     except BrokenExecutor as error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.config import at_least, share
+from utils.config import check_at_least, check_fraction
 
 BACKGROUND = ("_silence_", "_unknown_")
 """Labels that are no keywords: they never fire."""
@@ -37,8 +37,8 @@ class DetectionConfig:
     threshold: float = 0.8
 
     def __post_init__(self):
-        at_least(self, "detection", smoothing_ms=0, refractory_ms=0)
-        share(self, "detection", "threshold")
+        check_at_least(self, "detection", smoothing_ms=0, refractory_ms=0)
+        check_fraction(self, "detection", "threshold")
 
     @classmethod
     def for_clip(cls, clip_ms: float, smoothing_ms: float = SMOOTHING_MS) -> DetectionConfig:

@@ -26,7 +26,7 @@ from preflight.recipes import look_before_training, read_recipe
 from tests.support import tiny_words
 from tests.support.tiny_corpus import SYLLABLES
 from training.tasks.keyword import VARIANTS, KeywordConfig, _warn_of_low_rates
-from utils.audio.reading import audio_seconds, rates_of_some, seconds_and_rate
+from utils.audio.reading import audio_seconds, sample_rates_of, seconds_and_rate
 from utils.config import load_config
 from utils.errors import CorpusError
 from utils.features.keyword import KeywordFeatureConfig, mel_filters, micro_front_end
@@ -215,9 +215,9 @@ def test_rates_are_read_of_some_recordings_evenly(tmp_path):
     paths = [tmp_path / f"{number:03}.wav" for number in range(120)]
     for number, path in enumerate(paths):
         soundfile.write(path, np.zeros(80), 8_000 if number < 60 else 16_000)
-    rates = rates_of_some([*paths, tmp_path / "gone.wav"], most=12)
+    rates = sample_rates_of([*paths, tmp_path / "gone.wav"], most=12)
     assert rates.total() <= 12 and rates.keys() == {8_000, 16_000}
-    assert not rates_of_some([])
+    assert not sample_rates_of([])
 
 
 def test_synthetic_speech_of_telephone_rate(tmp_path):

@@ -21,7 +21,7 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 
 from tests.support.backend_jobs import JOBS, acoustic_logits
 from tests.support.tiny_corpus import SYLLABLES, write_tiny_corpus
-from utils.backend.prediction import rounded_up
+from utils.backend.prediction import round_up_size
 from utils.run_folder.run import RunFolder
 
 ROOT = Path(__file__).parents[2]
@@ -216,9 +216,9 @@ def test_a_run_of_another_backend_gives_the_same_on_tensorflow(other, tmp_path):
 
 def test_sizes_are_rounded_up_to_four_an_octave():
     sizes = [0, 1, 8, 9, 10, 11, 17, 272, 320, 321]
-    assert [rounded_up(size) for size in sizes] == [0, 1, 8, 10, 10, 12, 20, 320, 320, 384]
+    assert [round_up_size(size) for size in sizes] == [0, 1, 8, 10, 10, 12, 20, 320, 320, 384]
     sizes = np.arange(1, 4097)
-    rounded = np.array([rounded_up(int(size)) for size in sizes])
+    rounded = np.array([round_up_size(int(size)) for size in sizes])
     assert (rounded >= sizes).all() and (rounded <= 1.25 * sizes).all()
     assert len(set(rounded[sizes > 1024])) == 8
 

@@ -16,9 +16,9 @@ from utils.audio import reading
 from utils.audio.reading import (
     audio_blocks,
     audio_seconds,
+    find_recordings,
     pcm_blocks,
     read_audio,
-    recordings_in,
     resample,
     write_wav,
 )
@@ -158,7 +158,7 @@ def test_a_folder_without_recordings_is_named(tmp_path):
     (tmp_path / "readme.txt").write_text("no sound")
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(AudioError, match=f"no recordings in this folder, {folder}"):
-            recordings_in(folder)
+            find_recordings(folder)
 
 
 def test_missing(tmp_path):
@@ -301,17 +301,17 @@ def test_a_folder_gives_what_libsndfile_reads(tmp_path, ending, container, subty
     path = tmp_path / f"a.{ending}"
     with path.open("wb") as file:
         soundfile.write(file, 0.1 * np.ones(8_000), 8_000, format=container, subtype=subtype)
-    assert recordings_in(tmp_path) == [path]
+    assert find_recordings(tmp_path) == [path]
     assert audio_seconds(path) == pytest.approx(1.0, abs=0.01)
 
 
 def test_recordings_of_other_formats_are_named(tmp_path, capsys):
     put(tmp_path / "talk.m4a", b"ftyp")
     with pytest.raises(AudioError, match=r"talk\.m4a: convert it, e\.g\. ffmpeg"):
-        recordings_in(tmp_path)
+        find_recordings(tmp_path)
     write_wav(tmp_path / "a.wav", np.zeros(100, np.float32))
     for _ in range(2):
-        assert recordings_in(tmp_path) == [tmp_path / "a.wav"]
+        assert find_recordings(tmp_path) == [tmp_path / "a.wav"]
     told = capsys.readouterr().err
     assert told.count("talk.m4a") == 1 and "ffmpeg -i FILE" in told
 

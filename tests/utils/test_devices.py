@@ -14,7 +14,7 @@ from training.memory import BATCH_SIZES, memory_errors_explained
 from training.run import RECIPES
 from training.tasks.speech import SpeechConfig
 from utils.backend import devices
-from utils.backend.devices import device_facts, gpu_messages, grow_gpu_memory, unused_gpu_reason
+from utils.backend.devices import describe_devices, gpu_messages, grow_gpu_memory, unused_gpu_reason
 from utils.backend.nvidia import NvidiaGpu, nvidia_gpus
 from utils.config import build_config
 from utils.errors import TrainingError
@@ -145,11 +145,11 @@ def test_the_facts_name_devices_build_and_driver(monkeypatch, nvidia_smi):
     build = {"is_cuda_build": True, "cuda_version": "12.5.1", "cudnn_version": "9"}
     monkeypatch.setattr(tf.sysconfig, "get_build_info", lambda: build)
     facts = {"devices": ["CPU"], "cuda_build": "12.5.1, cuDNN 9", "nvidia_driver": "550.54.14"}
-    assert device_facts() == facts
+    assert describe_devices() == facts
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [SimpleNamespace(name="GPU:0")])
     details = {"device_name": "NVIDIA H100 80GB HBM3"}
     monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda device: details)
-    assert device_facts()["devices"] == ["NVIDIA H100 80GB HBM3"]
+    assert describe_devices()["devices"] == ["NVIDIA H100 80GB HBM3"]
 
 
 @pytest.mark.usefixtures("failing_tensorflow")

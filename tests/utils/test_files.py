@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from utils.files import remove_left_over, replacing, reserve, write_json, write_text
+from utils.files import remove_leftovers, replacing, reserve, write_json, write_text
 
 
 def test_text_is_utf8_with_unix_line_ends(tmp_path):
@@ -82,12 +82,12 @@ def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path):
     for name in (*kept, gone, f"sub/{gone}"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("content", encoding="utf-8")
-    remove_left_over(tmp_path)
+    remove_leftovers(tmp_path)
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == kept
     os.utime(tmp_path / elsewhere, (0, 0))
-    remove_left_over(tmp_path)
+    remove_leftovers(tmp_path)
     assert not (tmp_path / elsewhere).exists() and (tmp_path / "sub" / elsewhere).exists()
-    remove_left_over(tmp_path / "not there")
+    remove_leftovers(tmp_path / "not there")
 
 
 @pytest.mark.parametrize("missing", ["the function", "the support of the file system"])

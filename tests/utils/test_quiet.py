@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from utils.backend import quiet
-from utils.backend.quiet import silence_tensorflow, without_native_notes
+from utils.backend.quiet import hide_native_messages, silence_tensorflow
 
 NOTES = (
     "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
@@ -21,14 +21,14 @@ NOTES = (
 
 
 def test_notes_are_held_back_and_the_rest_is_passed_on(capfd):
-    with without_native_notes():
+    with hide_native_messages():
         os.write(2, NOTES.encode())
         os.write(2, "Illegal instruction 中文\n".encode())
     assert capfd.readouterr().err == "Illegal instruction 中文\n"
 
 
 def test_an_error_while_loading_gets_through(capfd):
-    with pytest.raises(ImportError), without_native_notes():
+    with pytest.raises(ImportError), hide_native_messages():
         os.write(2, b"a reason\n")
         raise ImportError("no TensorFlow")
     os.write(2, b"afterwards\n")

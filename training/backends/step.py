@@ -45,7 +45,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """``function`` of arrays compiled, where the backend does that; else as it is.
 
     A recursion over time such as the CTC loss is ten times as fast as a graph. TensorFlow's serves any
-    shapes; JAX compiles each anew, see :func:`utils.backend.prediction.few_shapes`.
+    shapes; JAX compiles each anew, see :func:`utils.backend.prediction.pad_to_few_shapes`.
     """
     backend = keras.backend.backend()
     if backend == "tensorflow":

@@ -1,8 +1,8 @@
 """The train step on JAX: forward, gradient and update as one pure function, compiled for a few batch shapes.
 
-JAX compiles every shape anew, so batches are padded to one of a few
-(:func:`utils.backend.prediction.few_shapes`). The rows that this adds have length 0: they are left out of the
-loss here, and of statistics by the models.
+JAX compiles every shape anew, so batches are padded to one of a few shapes
+(:func:`utils.backend.prediction.pad_to_few_shapes`). The added rows have length 0: they don't count in the
+loss here, nor in the statistics of the models.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from utils.backend.prediction import few_shapes
+from utils.backend.prediction import pad_to_few_shapes
 
 Values = list[jax.Array]
 
@@ -49,7 +49,7 @@ def make_step(
     def call(arrays: dict[str, np.ndarray]) -> np.ndarray:
         rows = len(next(iter(arrays.values())))
         weights, state, optimizer_state = map(_values, (trainable, others, optimizer.variables))
-        gradients, (each, state) = gradient(weights, state, optimizer_state, few_shapes(arrays), rows)
+        gradients, (each, state) = gradient(weights, state, optimizer_state, pad_to_few_shapes(arrays), rows)
         weights, optimizer_state = apply(optimizer_state, gradients, weights)
         new_values = [*weights, *state, *optimizer_state]
         for variable, value in zip([*trainable, *others, *optimizer.variables], new_values, strict=True):

@@ -31,10 +31,10 @@ from training.initialise import TokenLayer, check_initialise, freeze_layers, tak
 from training.loop import TrainingConfig, prepare_backend, train
 from training.optimiser import OptimiserConfig
 from training.tasks.keyword_batches import KeywordBatch, KeywordBatches, features_of
-from utils.audio.reading import rates_of_some
+from utils.audio.reading import sample_rates_of
 from utils.backend.model_summary import summary_text
 from utils.backend.prediction import prepare_prediction
-from utils.config import at_least, flatten, share, to_plain
+from utils.config import check_at_least, check_fraction, flatten, to_plain
 from utils.errors import ConfigError, CorpusError, RunError
 from utils.features.keyword import (
     KeywordFeatureConfig,
@@ -73,8 +73,8 @@ class KeywordTrainingConfig(TrainingConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        at_least(self, "training", evaluation_steps=1, batch_clips=1)
-        share(self, "training", "label_smoothing")
+        check_at_least(self, "training", evaluation_steps=1, batch_clips=1)
+        check_fraction(self, "training", "label_smoothing")
 
 
 @dataclass(frozen=True)
@@ -306,7 +306,7 @@ def targets_of(clips: Sequence[KeywordClip], labels: Sequence[str]) -> np.ndarra
 
 def _warn_of_low_rates(clips: Sequence[KeywordClip], sample_rate: int) -> None:
     """Say so where recordings have less than the features' rate: the upper filters would hear nothing."""
-    rates = rates_of_some([clip.audio for clip in clips if clip.audio])
+    rates = sample_rates_of([clip.audio for clip in clips if clip.audio])
     low = sum(count for rate, count in rates.items() if rate < sample_rate)
     if low:
         what = (

@@ -29,7 +29,7 @@ from training.tasks.combined import make_fused
 from training.tasks.gated import train_context
 from training.tasks.language_config import LanguageConfig
 from utils.backend.model_summary import summary_text
-from utils.backend.prediction import few_shapes, predict, prepare_prediction
+from utils.backend.prediction import pad_to_few_shapes, predict, prepare_prediction
 from utils.errors import ConfigError
 from utils.files import write_json, write_text
 from utils.metrics import count_errors, total
@@ -115,7 +115,7 @@ class LanguageTask:
         loss = 0.0
         counts = self._error_rate.stateless_reset_state()
         for indices in self._plan(self._dev_lengths, epoch=1, shuffle=False):
-            arrays = few_shapes(self.arrays(_pad(self._dev, indices)))
+            arrays = pad_to_few_shapes(self.arrays(_pad(self._dev, indices)))
             logits = predict(self.model, {"syllables": arrays["syllables"]})
             losses, counts = self._dev_batch(counts, arrays, logits)
             loss += float(np.sum(ops.convert_to_numpy(losses)))

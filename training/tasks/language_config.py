@@ -9,7 +9,7 @@ from model_language.registry import MODELS
 from training.initialise import check_initialise
 from training.loop import TrainingConfig
 from training.optimiser import OptimiserConfig
-from utils.config import at_least
+from utils.config import check_at_least
 from utils.errors import ConfigError
 
 
@@ -37,7 +37,7 @@ class LanguageDataConfig:
     limit: int = 0
 
     def __post_init__(self):
-        at_least(self, "data", batch_syllables=1, batch_sentences=1, limit=0)
+        check_at_least(self, "data", batch_syllables=1, batch_sentences=1, limit=0)
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from training.losses import CtcLoss, pack_ctc_targets
 from training.metrics import SyllableErrorRate
 from training.optimiser import OptimiserConfig
 from utils.backend.model_summary import summary_text
-from utils.backend.prediction import few_shapes, predict, prepare_prediction
-from utils.config import at_least
+from utils.backend.prediction import pad_to_few_shapes, predict, prepare_prediction
+from utils.config import check_at_least
 from utils.errors import ConfigError, TrainingError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.files import write_text
@@ -71,7 +71,7 @@ class SpeechDataConfig:
     limit: int = 0
 
     def __post_init__(self):
-        at_least(self, "data", workers=1, batch_frames=1, batch_utterances=1, limit=0)
+        check_at_least(self, "data", workers=1, batch_frames=1, batch_utterances=1, limit=0)
         if self.weights and len(self.weights) != len(self.train):
             what = f"data.weights has {len(self.weights)} entries for {len(self.train)} manifests"
             raise ConfigError(what, hint="one for each entry of data.train, or none at all")
@@ -170,7 +170,7 @@ class SpeechTask:
         total, utterances = 0.0, 0
         counts = self._error_rate.stateless_reset_state()
         for batch in self._dev.batches(epoch=1, first_step=0):
-            arrays = few_shapes(self.arrays(batch))
+            arrays = pad_to_few_shapes(self.arrays(batch))
             logits = predict(self.model, {"features": arrays["features"], "lengths": arrays["lengths"]})
             losses, counts = self._dev_batch(counts, arrays, logits)
             total += float(np.sum(ops.convert_to_numpy(losses)))

@@ -48,7 +48,7 @@ def is_unreadable_audio(name: str | Path) -> bool:
     return _ending(name) in UNREADABLE_SUFFIXES
 
 
-def note_unreadable(folder: str | Path, files: Sequence[Path]) -> None:
+def warn_unreadable(folder: str | Path, files: Sequence[Path]) -> None:
     """Say on the standard error which files of a folder are left out, once in a process."""
     if files:
         _note(str(folder), tuple(map(str, files)))

@@ -18,7 +18,7 @@ import numpy as np
 import soundfile
 import soxr
 
-from utils.audio.formats import AUDIO_SUFFIXES, CONVERT, is_audio, is_unreadable_audio, note_unreadable
+from utils.audio.formats import AUDIO_SUFFIXES, CONVERT, is_audio, is_unreadable_audio, warn_unreadable
 from utils.errors import AudioError
 from utils.files import is_file, replacing
 
@@ -129,7 +129,7 @@ def seconds_and_rate(path: str | Path) -> tuple[float, int]:
         return frames / file.samplerate, file.samplerate
 
 
-def rates_of_some(paths: Sequence[str | Path], most: int = 50) -> Counter[int]:
+def sample_rates_of(paths: Sequence[str | Path], most: int = 50) -> Counter[int]:
     """Sample rates (Hz) of at most so many recordings, evenly picked; those that can't be read don't count.
 
     Only headers are read: this is quick enough to be done before each training.
@@ -155,7 +155,7 @@ def write_wav(path: str | Path, samples: np.ndarray, sample_rate: int = SAMPLE_R
         temporary.write_bytes(content.getbuffer())
 
 
-def recordings_in(folder: str | Path) -> list[Path]:
+def find_recordings(folder: str | Path) -> list[Path]:
     """All audio files under a folder, told by the endings of their names, sorted.
 
     Files of formats that can't be read are named on the standard error.
@@ -173,7 +173,7 @@ def recordings_in(folder: str | Path) -> list[Path]:
                 f"{len(unreadable)} files have a format that can't be read, e.g. {unreadable[0]}: {CONVERT}"
             )
         raise AudioError("no recordings in this folder", where=folder, hint=hint)
-    note_unreadable(folder, unreadable)
+    warn_unreadable(folder, unreadable)
     return found
 
 

@@ -45,7 +45,7 @@ def grow_gpu_memory() -> None:
             )
 
 
-def device_facts() -> dict[str, Any]:
+def describe_devices() -> dict[str, Any]:
     """What the backend computes on, for the log and the config of a run.
 
     Returns:

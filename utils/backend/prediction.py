@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 
-def few_shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def pad_to_few_shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Arrays (batch, …) or (batch, length, …) with zeros appended to both axes, on JAX; else as they are.
 
     Sizes are rounded up to four steps an octave (… 8, 10, 12, 14, 16, 20 …; at most a quarter more, a tenth
@@ -40,16 +40,16 @@ def predict(model: keras.Model, inputs: Mapping[str, np.ndarray]) -> Any:
         longer than the inputs ask for: what is beyond belongs to padding.
     """
     rows = len(next(iter(inputs.values())))
-    outputs = model.predict_on_batch(few_shapes(inputs))
+    outputs = model.predict_on_batch(pad_to_few_shapes(inputs))
     return keras.tree.map_structure(lambda output: output[:rows], outputs)
 
 
-def rounded_up(size: int) -> int:
+def round_up_size(size: int) -> int:
     """The next of four sizes an octave."""
     step = 1 << max((size - 1).bit_length() - 3, 0)
     return -(-size // step) * step
 
 
 def _padded(array: np.ndarray) -> np.ndarray:
-    added = [(0, rounded_up(size) - size) if axis < 2 else (0, 0) for axis, size in enumerate(array.shape)]
+    added = [(0, round_up_size(size) - size) if axis < 2 else (0, 0) for axis, size in enumerate(array.shape)]
     return np.pad(array, added)

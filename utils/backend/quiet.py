@@ -20,7 +20,7 @@ from utils.errors import ConfigError
 
 # Lines that the C++ side writes past its own log level: before its logging is set up (TensorFlow 2.21), and
 # by LiteRT and its converter at any time.
-NATIVE_NOTE = re.compile(
+NATIVE_MESSAGE = re.compile(
     rb"[IWE]\d{4} \d\d:\d\d|\d{4}-\d\d-\d\d .*: [IWE] |WARNING: All log messages|To enable the following"
     rb"|INFO: Created TensorFlow Lite|fully_quantize: "
 )
@@ -42,7 +42,7 @@ def silence_tensorflow() -> None:
     if "keras" in sys.modules:
         return
     wanted = os.environ["TF_CPP_MIN_LOG_LEVEL"] in ("0", "1")
-    with nullcontext() if wanted else without_native_notes():
+    with nullcontext() if wanted else hide_native_messages():
         keras = _import_keras()
         if keras.backend.backend() == "tensorflow":
             grow_gpu_memory()  # looking for a GPU complains if there is none: have that happen here
@@ -63,7 +63,7 @@ def _import_keras() -> ModuleType:
 
 
 @contextmanager
-def without_native_notes() -> Iterator[None]:
+def hide_native_messages() -> Iterator[None]:
     """Hold back file descriptor 2 (C++ doesn't write through sys.stderr); then pass on all but the notes."""
     sys.stderr.flush()
     kept = os.dup(2)
@@ -77,5 +77,5 @@ def without_native_notes() -> Iterator[None]:
             os.close(kept)
             caught.seek(0)
             for line in caught:
-                if not NATIVE_NOTE.match(line):
+                if not NATIVE_MESSAGE.match(line):
                     os.write(2, line)

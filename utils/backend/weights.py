@@ -54,7 +54,7 @@ def load_weights(model: keras.Model, path: str | Path, explain: Callable[[], Run
         raise RunError(f"the weights file is damaged ({error})", where=path, hint="copy it again") from error
 
 
-def strange_shapes(model: keras.Model, path: str | Path) -> list[tuple[int, ...]]:
+def unmatched_shapes(model: keras.Model, path: str | Path) -> list[tuple[int, ...]]:
     """Shapes of the arrays in a weights file for which the model has no place."""
     stored: list[tuple[int, ...]] = []
     with h5py.File(path) as file:
@@ -62,11 +62,11 @@ def strange_shapes(model: keras.Model, path: str | Path) -> list[tuple[int, ...]
     return list(Counter(stored) - Counter(tuple(weight.shape) for weight in model.weights))
 
 
-def other_classes(strange: list[tuple[int, ...]]) -> int | None:
+def different_classes(strange: list[tuple[int, ...]]) -> int | None:
     """The classes of weights that differ in the last dimension of kernel and bias of the output layer alone.
 
     Args:
-        strange: of :func:`strange_shapes`.
+        strange: of :func:`unmatched_shapes`.
 
     Returns:
         Their number; None where more differs.
@@ -75,7 +75,7 @@ def other_classes(strange: list[tuple[int, ...]]) -> int | None:
     return biases[0] if len(biases) == 1 and {shape[-1] for shape in strange} == set(biases) else None
 
 
-def another_model(strange: list[tuple[int, ...]], path: str | Path) -> RunError:
+def wrong_model_error(strange: list[tuple[int, ...]], path: str | Path) -> RunError:
     """The error that says that weights are of another model altogether."""
     shown = ", ".join(map(str, strange[:4])) or "fewer arrays"
     return RunError(f"the weights are of another model than config.yaml says (there: {shown})", where=path)

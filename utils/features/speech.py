@@ -59,7 +59,7 @@ class FeatureConfig:
         frame_ms: frame length in milliseconds.
         hop_ms: from one frame's start to the next one's.
         bins: values a frame; None = the usual 200 / 80 / 13, or as many as the rate allows (see
-            :func:`usual_bins`). For ``mfcc`` the coefficients before the deltas (a frame then has three
+            :func:`default_bins`). For ``mfcc`` the coefficients before the deltas (a frame then has three
             times as many values).
         normalise: ``none``, ``utterance`` (see :func:`normalise_utterance`), or ``running``, which a stream
             can do too: by the frames so far (``filter_bank`` alone, see
@@ -92,7 +92,7 @@ class FeatureConfig:
             raise ConfigError(f"unknown features.window '{self.window}'", hint=hint)
         if min(self.sample_rate, self.frame_ms, self.hop_ms, self.hop_samples) <= 0:
             raise ConfigError("features.sample_rate, frame_ms and hop_ms must be above 0")
-        usual = usual_bins(self.kind, self.frame_samples, self.fft_size, self.sample_rate)
+        usual = default_bins(self.kind, self.frame_samples, self.fft_size, self.sample_rate)
         if self.bins is None and usual != DEFAULT_BINS[self.kind]:
             # Held, so that a run's config names the number that its model was built for.
             object.__setattr__(self, "bins", usual)
@@ -132,7 +132,7 @@ class FeatureConfig:
         return DEFAULT_BINS[self.kind] if self.bins is None else self.bins
 
 
-def usual_bins(kind: str, frame_samples: int, fft_size: int, sample_rate: int) -> int:
+def default_bins(kind: str, frame_samples: int, fft_size: int, sample_rate: int) -> int:
     """The number of bins where none is given: that of the reference systems at 16 kHz.
 
     At other rates a spectrogram has at most the bins up to half the rate (100 of 200 at 8 kHz), and a filter

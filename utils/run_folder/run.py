@@ -275,7 +275,7 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-def run_of(path: str | Path) -> RunFolder | None:
+def find_run(path: str | Path) -> RunFolder | None:
     """The run folder of a file beside its config.yaml or one folder below it; None if it lies in no run."""
     beside = Path(path).parent
     above = beside / ".." if beside.name in ("", "..") else beside.parent

@@ -21,7 +21,7 @@ from data.corpora.tools.summary import summarise
 from data.manifest import REJECTED, Utterance, write_manifest
 from utils.audio.reading import SAMPLE_RATE, seconds_and_rate
 from utils.errors import AudioError, CorpusError, shorten
-from utils.files import remove_left_over, write_json, write_text
+from utils.files import remove_leftovers, write_json, write_text
 from utils.mandarin.pinyin import NAME_DOTS, is_hanzi, is_syllable, normalise_syllable
 from utils.processes import thread_pool
 
@@ -248,7 +248,7 @@ def _write(
     rejected: Sequence[CheckedCandidate],
     summary: dict[str, Any],
 ) -> None:
-    remove_left_over(output)
+    remove_leftovers(output)
     (output / "summary.json").unlink(missing_ok=True)
     for name, utterances in splits.items():
         write_manifest(output / f"{name}.tsv", utterances)
