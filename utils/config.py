@@ -1,9 +1,9 @@
-"""Config files: YAML plus ``key=value`` overrides → frozen data classes, checked by name and type.
+"""YAML files and ``key=value`` overrides in; frozen data classes with checked names and types out.
 
-A config's shape is a frozen data class beside the code that uses it; a data class inside it is a section.
-A section that depends on a choice (``model: {name: compact, …}``) is declared by the caller as a *variant*:
-the section's ``name`` picks its data class. OmegaConf reads and merges; the checking is done here, because
-OmegaConf can neither fill frozen data classes nor keep a tuple a tuple.
+The schema of a config is a frozen data class beside the code that uses it; a nested data class is a section.
+A section that depends on a choice (``model: {name: compact, …}``) is a *variant*: its ``name`` selects the
+data class. OmegaConf reads and merges files. The checks are here, because OmegaConf supports neither frozen
+data classes nor tuples.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ def load_config(
     overrides: Sequence[str] = (),
     variants: Variants | None = None,
 ) -> Config:
-    """Read a config file, apply ``key=value`` overrides, check all, and build ``schema``.
+    """Read a config file, apply ``key=value`` overrides, check all values, and build ``schema``.
 
     Args:
         schema: a frozen data class; nested data classes are sections.
         path: YAML file, or None for the defaults of ``schema``. Its table ``by_model_name`` maps names to
-            nested values: those of the selected ``model.name`` win over the rest of the file.
-        overrides: such as ``["model.width=256", "seed=3"]``; values are YAML, and win over the file's.
-        variants: ``{section: {name: data class}}``; the section's ``name`` key picks its data class.
+            nested values: those of the selected ``model.name`` replace the values of the file.
+        overrides: such as ``["model.width=256", "seed=3"]``; values are YAML and replace those of the file.
+        variants: ``{section: {name: data class}}``; the section's ``name`` key selects its data class.
 
     Raises:
-        ConfigError: the file is missing or not YAML, a key is unknown (the nearest known one is
-            suggested), a value has the wrong type.
+        ConfigError: the file is missing or not YAML, a key is unknown (the hint suggests the nearest known
+            key), or a value has the wrong type.
     """
     given = with_overrides(_with_row_of_model(read_yaml(path), overrides) if path else {}, overrides)
     where = " with ".join(filter(None, [str(path or "defaults"), " ".join(overrides)]))
@@ -57,10 +57,10 @@ def load_config(
 
 
 def with_overrides(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Nested plain values with ``key=value`` put in.
+    """Nested plain values with ``key=value`` overrides applied.
 
     Raises:
-        ConfigError: an override is not of this form.
+        ConfigError: an override does not have this form.
     """
     return OmegaConf.to_container(OmegaConf.merge(values, _read_overrides(overrides)))
 
@@ -74,7 +74,7 @@ def build_config(
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
-    """Nested plain values of a YAML file; a key given twice is an error, ``1e-3`` is a number."""
+    """Nested plain values of a YAML file; a duplicate key is an error, ``1e-3`` is a number."""
     path = Path(path)
     if not path.is_file():
         siblings = ", ".join(sorted(str(p) for p in path.parent.glob("*.yaml"))) or "none in that folder"
@@ -92,7 +92,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def save_yaml(path: str | Path, values: Mapping[str, Any]) -> None:
-    """Write nested plain values as YAML, keys in their order, whole or not at all."""
+    """Write nested plain values as YAML, keys in their order, completely or not at all."""
     write_text(path, yaml.safe_dump(dict(values), allow_unicode=True, sort_keys=False))
 
 
@@ -108,7 +108,7 @@ def to_plain(config: Any) -> Any:
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries as one, with dotted keys: ``{"model": {"width": 8}}`` → ``{"model.width": 8}``."""
+    """One dictionary with dotted keys: ``{"model": {"width": 8}}`` → ``{"model.width": 8}``."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
@@ -119,10 +119,10 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def check_at_least(config: Any, section: str, **lowest: float) -> None:
-    """Check some values of a data class, or each entry of a tuple, from below; for its ``__post_init__``.
+    """Check lower limits of values, or of each entry of a tuple; for a ``__post_init__``.
 
     Raises:
-        ConfigError: one is lower; it is named as ``section.name``.
+        ConfigError: a value is lower; it is named as ``section.name``.
     """
     for name, low in lowest.items():
         value = getattr(config, name)
@@ -131,10 +131,10 @@ def check_at_least(config: Any, section: str, **lowest: float) -> None:
 
 
 def check_fraction(config: Any, section: str, *names: str) -> None:
-    """Check that some values of a data class are shares, at least 0 and below 1; for its ``__post_init__``.
+    """Check that values are at least 0 and below 1; for a ``__post_init__``.
 
     Raises:
-        ConfigError: one is not; it is named as ``section.name``.
+        ConfigError: a value is not; it is named as ``section.name``.
     """
     for name in names:
         value = getattr(config, name)
@@ -167,21 +167,27 @@ def _read_overrides(overrides: Sequence[str]) -> Mapping[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class _Builder:
-    """Plain nested values → data classes; ``where`` goes into every error, ``known`` are all dotted keys."""
+    """Builds data classes from plain nested values.
+
+    Attributes:
+        variants: as in :func:`load_config`.
+        where: shown in every error.
+        known: all dotted keys, for suggestions.
+    """
 
     variants: Variants
     where: str
     known: Sequence[str]
 
     def section(self, schema: type[Config], values: Any, prefix: str, base: Config | None) -> Config:
-        """Build ``schema`` from ``values``; what they leave out comes from ``base`` or the defaults."""
+        """Build ``schema`` from ``values``; missing values come from ``base`` or the defaults."""
         if not isinstance(values, Mapping):
-            raise self._error(f"'{prefix[:-1]}' is a section with keys of its own, not {values!r}")
+            raise self._error(f"'{prefix[:-1]}' is a section with keys, not {values!r}")
         fields = {field.name: field for field in dataclasses.fields(schema)}
         self._check_keys(schema, values, prefix)
         kinds = typing.get_type_hints(schema)
-        if base == _usual(schema):
-            # Fields that follow from others (a frequency from the sample rate) are to follow them anew.
+        if base == _default_instance(schema):
+            # Fields that depend on others (a frequency on the sample rate) are then computed again.
             base = None
         arguments = {}
         for name, field in fields.items():
@@ -202,7 +208,7 @@ class _Builder:
             raise self._error(f"'{prefix[:-1]}': {what}" if prefix else what, hint) from error
 
     def value(self, kind: Any, value: Any, key: str, default: Any = None) -> Any:
-        """Check one value against the type ``kind`` of its field, and convert it."""
+        """Check one value against the type ``kind`` of its field, and convert it if necessary."""
         if dataclasses.is_dataclass(kind):
             base = default if isinstance(default, kind) else None
             return self.section(kind, {} if value is None else value, f"{key}.", base)
@@ -247,7 +253,7 @@ class _Builder:
         return tuple(self.value(kind, item, f"{key}[{i}]") for i, (kind, item) in enumerate(entries))
 
     def _variant(self, choices: Mapping[str, type], values: Any, key: str, default: Any) -> Any:
-        """Build the data class that the section's ``name`` picks; without a name, the default's own."""
+        """Build the data class that the section's ``name`` selects; without a name, that of the default."""
         if values is None and dataclasses.is_dataclass(default):
             return default
         if values is not None and not isinstance(values, Mapping):
@@ -264,7 +270,7 @@ class _Builder:
         for key in values:
             if key not in siblings:
                 elsewhere = [name for name in self.known if name.rpartition(".")[2] == key]
-                if f"{prefix}{key}" in elsewhere:  # of another variant
+                if f"{prefix}{key}" in elsewhere:  # a key of another variant
                     hint = f"{prefix}name={schema.name} has: {', '.join(siblings)}"
                 elif elsewhere:
                     hint = f"did you mean '{elsewhere[0]}'?"
@@ -277,7 +283,7 @@ class _Builder:
 
 
 def _dotted_names(schema: type, variants: Variants, prefix: str = "") -> list[str]:
-    """Every key that ``schema`` and any of its variants know, as it is written in an override."""
+    """All keys of ``schema`` and its variants, as they are written in an override."""
     names = []
     for name, kind in typing.get_type_hints(schema).items():
         key = f"{prefix}{name}"
@@ -288,7 +294,7 @@ def _dotted_names(schema: type, variants: Variants, prefix: str = "") -> list[st
     return names
 
 
-def _usual(schema: type) -> Any:
+def _default_instance(schema: type) -> Any:
     """An instance with all defaults; None if a field has none."""
     try:
         return schema()
@@ -310,7 +316,7 @@ def _suggestion(given: object, known: Sequence[str], prefix: str = "") -> str:
 
 
 def _whole_number(value: Any) -> int | None:
-    # 1e4 is how people write a large count, and YAML makes a float of it.
+    # Large counts are often written as 1e4, which YAML reads as a float.
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -319,7 +325,7 @@ def _whole_number(value: Any) -> int | None:
 def _number(value: Any) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    with contextlib.suppress(OverflowError):  # a whole number of 400 digits
+    with contextlib.suppress(OverflowError):  # an integer of 400 digits
         if not math.isnan(value):
             return float(value)
     return None
@@ -329,7 +335,7 @@ def _instance_of(kind: type) -> Callable[[Any], Any]:
     return lambda value: value if isinstance(value, kind) else None
 
 
-# The type of a field → its name in a message, and the conversion (None: not convertible).
+# The type of a field → its name in messages, and a conversion (returns None if it is impossible).
 _LEAVES: dict[Any, tuple[str, Callable[[Any], Any]]] = {
     int: ("a whole number", _whole_number),
     float: ("a number", _number),

@@ -1,4 +1,4 @@
-"""Files that are either the old or the new, never half-written."""
+"""Texts, arrays and folders in; files that are complete or absent out, never half-written."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ import numpy as np
 from utils.run_folder import checksums
 from utils.temporary import is_temporary, temporary_path, writer_is_gone
 
-_ZEROS = 1 << 20  # bytes that are written at a time
-_LEFT_OVER = 3600.0  # seconds without a change; whoever still wrote a file would have finished it
+_ZEROS = 1 << 20  # bytes written at once
+_ABANDONED_SECONDS = 3600.0  # a temporary file that has not changed for so long has no writer any more
 
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path beside ``path``; rename it to ``path`` when the block ends well.
+    """Yield a temporary path beside ``path``, which is renamed to ``path`` when the block succeeds.
 
-    In a run folder its checksum is recorded (:mod:`utils.run_folder.checksums`). The temporary name keeps the
-    ending of ``path`` (Keras and NumPy look at it). If the block raises, the temporary file is removed and
-    ``path`` stays as it was; what a killed process leaves there goes with :func:`remove_leftovers`.
+    In a run folder the checksum is recorded (:mod:`utils.run_folder.checksums`). The temporary name keeps the
+    suffix of ``path``, which Keras and NumPy need. If the block raises, the temporary file is removed and
+    ``path`` is unchanged. :func:`remove_leftovers` removes the temporary files of killed processes.
 
     Raises:
         OSError: the file can't be written; its ``filename`` is ``path``.
@@ -39,7 +39,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         yield temporary
         checksums.replace(temporary, path)
     except OSError as error:
-        if error.filename in (None, str(temporary)):  # a full disk is told without a name
+        if error.filename in (None, str(temporary)):  # the error of a full disk has no file name
             error.filename = str(path)
         raise
     finally:
@@ -48,10 +48,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: str | Path) -> Iterator[Path]:
-    """Give a new folder beside ``path``; rename it to ``path`` when the block ends well.
+    """Yield a new folder beside ``path``, which is renamed to ``path`` when the block succeeds.
 
-    What stood at ``path`` goes only then. If the block raises, the new folder is removed and ``path`` stays
-    as it was; what a killed process leaves there goes with :func:`remove_leftovers` or the next call.
+    Only then the old folder is removed. If the block raises, the new folder is removed and ``path`` is
+    unchanged. :func:`remove_leftovers` or the next call removes the temporary folders of killed processes.
 
     Raises:
         OSError: the folder can't be written.
@@ -68,39 +68,42 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
             path.replace(outgoing)
         temporary.replace(path)
     finally:
-        for left in (temporary, outgoing):
-            shutil.rmtree(left, ignore_errors=True)
+        for folder in (temporary, outgoing):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether there is a file; no name that a list may hold is an error (too long, a zero byte)."""
+    """Whether there is a file; False for impossible names as well (too long, with a zero byte)."""
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for such names
 
 
 def remove_leftovers(folder: str | Path, deep: bool = True) -> None:
-    """Remove temporary files and folders in ``folder`` that nobody writes any more: a process was killed.
+    """Remove the temporary files and folders of killed processes.
 
-    It may have been one of this machine that is gone, or one of another machine an hour ago.
+    These are the files of processes of this machine that have ended, and files that have not changed for an
+    hour (of other machines).
 
     Args:
         folder: where to look.
-        deep: look in its folders too.
+        deep: whether to look in subfolders too.
     """
     for path in list(Path(folder).rglob(".*") if deep else Path(folder).glob(".*")):
         if not is_temporary(path):
             continue
         with suppress(FileNotFoundError):
-            if writer_is_gone(path) or time.time() - path.stat().st_mtime > _LEFT_OVER:
+            if writer_is_gone(path) or time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def reserve(path: str | Path, size: int) -> None:
-    """Make sure that ``size`` bytes can be written to ``path``: for writers that don't bear a full disk.
+    """Check that ``size`` bytes can be written to ``path``, for writers that crash on a full disk.
 
-    Where the system can't allocate them (macOS, some file systems), they are written, which takes longer.
+    The space is allocated and freed; where the system can't allocate (macOS, some file systems), zeros are
+    written, which takes longer.
 
     Raises:
-        OSError: the disk or the quota is too small, or forbidden; ``filename`` is ``path``.
+        OSError: the disk is too small, a quota is exceeded, or permissions are missing; ``filename`` is
+            ``path``.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +118,7 @@ def reserve(path: str | Path, size: int) -> None:
 
 
 def _allocated(descriptor: int, size: int) -> bool:
-    """Whether the system has allocated ``size`` bytes; False: it has no way to."""
+    """Whether the system has allocated ``size`` bytes; False if it does not support allocation."""
     try:
         os.posix_fallocate(descriptor, 0, size)
     except AttributeError:  # macOS
@@ -138,25 +141,25 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     Raises:
         OSError: the file can't be read.
         RunError: it lies in a run folder and has changed since it was written there.
-        ValueError: it is damaged, in whatever way.
+        ValueError: it is damaged.
     """
     checksums.verified(path)
     try:
-        # Opened here: np.load leaves a damaged file open.
+        # Opened here, because np.load doesn't close a damaged file.
         with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as saved:
             return {name: saved[name] for name in saved.files}
     except OSError:
         raise
-    except Exception as error:  # of zip, of zlib, of NumPy's header: a dozen kinds
+    except Exception as error:  # a dozen classes: of zip, zlib and the NumPy header
         raise ValueError(f"damaged: {str(error) or type(error).__name__}") from error
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write UTF-8 text with Unix line ends, whole or not at all."""
+    """Write UTF-8 text with Unix line ends, completely or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: str | Path, value: object) -> None:
-    """Write a JSON file (UTF-8, indented, hanzi readable), whole or not at all."""
+    """Write a JSON file (UTF-8, indented, hanzi not escaped), completely or not at all."""
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")

@@ -1,9 +1,9 @@
-"""Error rates: reference and hypothesis token sequences in, counts of errors out.
+"""Reference and hypothesis token sequences in; counts of errors out.
 
-Every rate of this house is a ratio of sums of :class:`ErrorCounts`, one for each utterance, so that totals,
-intervals and tables come from the same numbers. Edit distance is the true Levenshtein distance ("Binary codes
-capable of correcting deletions, insertions, and reversals", 1966), found by RapidFuzz. Rates are not capped:
-insertions can bring them above 1.
+Every error rate of the project is a ratio of sums of :class:`ErrorCounts`, one per utterance, so that totals,
+intervals and tables are based on the same numbers. Edit distance is the true Levenshtein distance ("Binary
+codes capable of correcting deletions, insertions, and reversals", 1966), computed by RapidFuzz. Rates are not
+capped: with insertions they can be above 1.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from utils.mandarin.pinyin import without_tone
 
 @dataclass(frozen=True)
 class ErrorCounts:
-    """Errors against a reference; counts of several utterances add up.
+    """Errors against a reference; counts can be added.
 
     Attributes:
         substitutions, insertions, deletions: edits that turn the reference into the hypothesis.
-        reference: tokens of the reference, the denominator of the rate.
+        reference: number of reference tokens, the denominator of the rate.
     """
 
     substitutions: int = 0
@@ -40,63 +40,63 @@ class ErrorCounts:
 
     @property
     def errors(self) -> int:
-        """All edits together."""
+        """The sum of all edits."""
         return self.substitutions + self.insertions + self.deletions
 
     @property
     def rate(self) -> float:
-        """Errors for each reference token.
+        """Errors per reference token.
 
-        An empty reference counts as one token here, as jiwer has it: 0.0 when nothing was recognised either,
-        else the number of insertions. In a sum over utterances it adds its insertions and no tokens.
+        As in jiwer, an empty reference counts as one token: the rate is the number of insertions. In a sum
+        over utterances it contributes its insertions and no tokens.
         """
         return self.errors / max(self.reference, 1)
 
 
 def total(counts: Iterable[ErrorCounts]) -> ErrorCounts:
-    """The sum of many counts; of none, zero."""
+    """The sum of counts; zero for an empty input."""
     return sum(counts, ErrorCounts())
 
 
 def count_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> ErrorCounts:
-    """Edits between two token sequences: syllables in lists, or hanzi in strings.
+    """Edits between two token sequences: lists of syllables, or strings of hanzi.
 
-    The number of edits is the smallest possible. Where several alignments need that many, RapidFuzz's choice
-    (the one of jiwer too) says how it splits into substitutions, insertions and deletions.
+    The number of edits is minimal. If several alignments are minimal, RapidFuzz's choice (also that of jiwer)
+    determines the numbers of substitutions, insertions and deletions.
     """
     edits = [edit.tag for edit in Levenshtein.editops(reference, hypothesis)]
     return ErrorCounts(edits.count("replace"), edits.count("insert"), edits.count("delete"), len(reference))
 
 
 def count_toneless_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> ErrorCounts:
-    """Edits between syllable sequences whose tones are left aside."""
+    """Edits between syllable sequences, ignoring tones."""
     return count_errors(_bases(reference), _bases(hypothesis))
 
 
 def count_tone_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> ErrorCounts:
-    """Wrong tones among the syllables that are right but for the tone.
+    """Wrong tones among the syllables that are otherwise correct.
 
-    The sequences are aligned without their tones; ``reference`` counts the aligned pairs of equal base
-    syllables, ``substitutions`` those of them whose tones differ. So the rate says how often the tone is
-    wrong where the rest is right, and doesn't fall when more syllables are missed altogether.
+    The sequences are aligned without tones. ``reference`` counts the aligned pairs of equal toneless
+    syllables, ``substitutions`` the pairs among them whose tones differ. The rate therefore does not decrease
+    when more syllables are recognised wrongly.
     """
     wrong = same_base = 0
     for block in Levenshtein.opcodes(_bases(reference), _bases(hypothesis)):
         if block.tag == "equal":
-            spoken = reference[block.src_start : block.src_end]
-            heard = hypothesis[block.dest_start : block.dest_end]
-            wrong += sum(one != other for one, other in zip(spoken, heard, strict=True))
-            same_base += len(spoken)
+            expected = reference[block.src_start : block.src_end]
+            recognised = hypothesis[block.dest_start : block.dest_end]
+            wrong += sum(a != b for a, b in zip(expected, recognised, strict=True))
+            same_base += len(expected)
     return ErrorCounts(substitutions=wrong, reference=same_base)
 
 
 def count_sentence_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> ErrorCounts:
-    """One error when anything at all is wrong in the sentence, of one."""
+    """One error if the sentence has any error, of one sentence."""
     return ErrorCounts(substitutions=int(tuple(reference) != tuple(hypothesis)), reference=1)
 
 
 def real_time_factor(seconds_used: float, seconds_audio: float) -> float:
-    """Seconds of computing for each second of audio; below 1 is faster than real time."""
+    """Seconds of computation per second of audio; below 1 is faster than real time."""
     return seconds_used / seconds_audio if seconds_audio else 0.0
 
 

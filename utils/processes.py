@@ -1,4 +1,4 @@
-"""A function and its jobs in, results as they come out: workers that start clean and end with us."""
+"""A function and jobs in; results out, computed by worker processes or threads that end with this process."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ Result = TypeVar("Result")
 
 
 def run_in_processes(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int) -> Iterator[Result]:
-    """Results of ``work(job)`` in no fixed order; with one worker in this process, in theirs.
+    """Compute ``work(job)`` for all jobs; the results come in no fixed order.
 
-    Other processes are started afresh: forks of one with TensorFlow's threads can lock up.
+    With one worker, this process does the work, in the order of the jobs. Otherwise new processes are started
+    ("spawn"), because a fork of a process with TensorFlow's threads can deadlock.
 
     Args:
-        work: a function at the top of a module, as it is found there by name.
-        jobs: what can be pickled.
-        workers: processes.
+        work: a function at module level, since processes find it by its name.
+        jobs: arguments that can be pickled.
+        workers: number of processes.
 
     Raises:
         BrokenExecutor: a process died.
@@ -46,8 +47,8 @@ class WorkerPool:
     """Worker processes for jobs that arrive one after another; the processes start with the first job.
 
     Args:
-        workers: processes.
-        prepare: called once in each with ``arguments``; at the top of a module, as the jobs.
+        workers: number of processes.
+        prepare: called once in each process with ``arguments``; a function at module level.
     """
 
     def __init__(self, workers: int, prepare: Callable[..., None] | None = None, *arguments: Any):
@@ -57,14 +58,14 @@ class WorkerPool:
         )
 
     def submit(self, work: Callable[..., Result], *arguments: Any) -> Future[Result]:
-        """Run ``work(*arguments)`` in a process."""
+        """Run ``work(*arguments)`` in one of the processes."""
         with _main_module_hidden(), _ctrl_c_later():
             return self._pool.submit(work, *arguments)
 
     def in_order(
-        self, work: Callable[..., Result], jobs: Iterable[Sequence[Any]], most: int
+        self, work: Callable[..., Result], jobs: Iterable[Sequence[Any]], limit: int
     ) -> Iterator[Result]:
-        """Results of ``work(*job)`` in the jobs' order; no more than ``most`` are under way or waited for.
+        """Results of ``work(*job)`` in the order of the jobs; at most ``limit`` jobs are pending at a time.
 
         Raises:
             BrokenExecutor: a process died.
@@ -72,19 +73,19 @@ class WorkerPool:
         pending: deque[Future[Result]] = deque()
         for job in jobs:
             pending.append(self.submit(work, *job))
-            if len(pending) >= most:
+            if len(pending) >= limit:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
 
     def close(self) -> None:
-        """Drop what has not begun and end the processes."""
+        """Cancel the jobs that have not started, and end the processes."""
         self._pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
 def thread_pool(workers: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads for jobs; when the block ends, by Ctrl-C for one, what has not begun is dropped."""
+    """Threads for jobs; when the block ends (also by Ctrl-C), jobs that have not started are cancelled."""
     pool = ThreadPoolExecutor(workers)
     try:
         yield pool
@@ -94,7 +95,7 @@ def thread_pool(workers: int) -> Iterator[ThreadPoolExecutor]:
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Processes started inside never hear Ctrl-C, which a terminal sends them as well; we do, afterwards."""
+    """Block Ctrl-C for processes started inside; this process receives it after the block."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -104,7 +105,7 @@ def _ctrl_c_later() -> Iterator[None]:
 
 @contextmanager
 def _main_module_hidden() -> Iterator[None]:
-    """Processes started inside don't import the script that runs: it may take seconds (TensorFlow)."""
+    """Keep processes started inside from importing the running script, which may load TensorFlow."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
     try:
@@ -114,7 +115,7 @@ def _main_module_hidden() -> Iterator[None]:
 
 
 def _start_worker(prepare: Callable[..., None] | None, arguments: Sequence[Any]) -> None:
-    """Leave Ctrl-C to the parent, and don't outlive it."""
+    """Ignore Ctrl-C, which the parent handles, and end together with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if prepare:

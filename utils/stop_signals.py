@@ -1,4 +1,4 @@
-"""Signals that ask a command to stop: noted between two steps of its work, reported by name."""
+"""Ctrl-C and SIGTERM in; a stop between two steps of the work out, reported by the name of the signal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(KeyboardInterrupt):
-    """The command has stopped because a signal asked it to.
+    """The command was stopped by a signal.
 
     Args:
         number: the signal, one of :data:`STOP_SIGNALS`.
@@ -30,9 +30,9 @@ def signal_name(number: int) -> str:
 
 @contextmanager
 def note_stop_signals() -> Iterator[list[int]]:
-    """Inside the block Ctrl-C and SIGTERM only append their number to the list; a second one acts at once.
+    """Inside the block, Ctrl-C and SIGTERM append their number to the yielded list; a second one raises.
 
-    Outside the main thread (a notebook's worker, a test) signals are left alone.
+    Outside the main thread (a worker of a notebook, a test) signals are not handled.
 
     Raises:
         Stopped: at the second signal.
@@ -57,9 +57,9 @@ def note_stop_signals() -> Iterator[list[int]]:
 
 @contextmanager
 def forward_sigterm(process: subprocess.Popen) -> Iterator[None]:
-    """Inside the block SIGTERM goes to a child process, which stops in its own way; this one waits for it.
+    """Inside the block, SIGTERM is sent on to a child process; this process waits until the child stops.
 
-    Ctrl-C needs no passing on: a terminal sends it to both.
+    Ctrl-C needs no forwarding: a terminal sends it to both processes.
     """
 
     def pass_on(number: int, frame: FrameType | None) -> None:

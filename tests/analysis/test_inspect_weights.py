@@ -349,7 +349,7 @@ def test_a_run_fits_its_own_vocabulary_and_the_same_one_elsewhere(folder, capsys
 def test_as_many_tokens_but_others_do_not_fit(folder):
     run = write_run(folder / "fitting", SMALL, 230)
     Vocabulary((*FULL.tokens[1:229], SPACE, BLANK)).save(folder / "shifted.txt")
-    with pytest.raises(VocabularyError, match="they part at class 0"):
+    with pytest.raises(VocabularyError, match="the first difference is class 0"):
         inspect_model.main(["weights", str(run), "--vocabulary", str(folder / "shifted.txt")])
 
 

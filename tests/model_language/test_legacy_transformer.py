@@ -123,7 +123,7 @@ def test_a_sentence_longer_than_the_positions_is_converted(folder):
     [
         (PINYIN[1:], "the weights have 6 tokens, the list has 5"),
         ((*PINYIN[1:], "<PAD>"), "the first token is 'ni3', not the padding '<PAD>'"),
-        (("<PAD>", "Ni3", "ni3", *PINYIN[3:]), "'ni3' comes twice"),
+        (("<PAD>", "Ni3", "ni3", *PINYIN[3:]), "'ni3' occurs twice"),
     ],
 )
 def test_a_list_of_another_training_is_refused(folder, tokens, message):

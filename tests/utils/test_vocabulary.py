@@ -81,7 +81,7 @@ def test_save_and_load_keep_the_space_token(tmp_path):
     ("content", "message"),
     [
         (b"a1\n\nb1\n", "line 2"),
-        (b"a1\nb1\na1\n", "'a1' comes twice"),
+        (b"a1\nb1\na1\n", "'a1' occurs twice"),
         (b"", "line 1"),
         (b"\xc4\xe3\n", "UTF-8"),
     ],
@@ -113,7 +113,7 @@ def test_blank_can_not_be_a_label():
 def test_unknown_hanzi_become_unk():
     vocabulary = language_vocabulary("你好")
     assert vocabulary.encode_or_unknown("你们好").tolist() == [2, 1, 3]
-    with pytest.raises(VocabularyError, match="no token comes near"):
+    with pytest.raises(VocabularyError, match="no token is similar"):
         vocabulary.index("们")
     with pytest.raises(VocabularyError, match="there is no token 4"):
         vocabulary.decode([4])
@@ -129,7 +129,9 @@ def test_classic_failure_1_checkpoint_of_ten_utterances():
     missing = sorted(set(full.tokens) - set(small.tokens))
     assert f"only in the model ({len(full) - 230}): {', '.join(missing[:12])}, …" in message
     assert "only in the weights (0): none" in message
-    assert f"they part at class 0: 'a1' in the model, '{small.tokens[0]}' in the weights" in message
+    assert (
+        f"the first difference is class 0: 'a1' in the model, '{small.tokens[0]}' in the weights" in message
+    )
 
 
 def test_mismatch_is_told_in_both_directions():
