@@ -177,7 +177,7 @@ def test_markdown_and_transposed(folder, capsys):
     ("file", "content", "state"),
     [
         ("config.yaml", "model: [", "broken: config.yaml is damaged"),
-        ("config.yaml", None, "broken: not a run folder: it holds no config.yaml"),
+        ("config.yaml", None, "broken: not a run folder: it has no config.yaml"),
         ("history.csv", "epoch,seconds\none,two\n", "broken: no usable history"),
         ("metrics.json", "{", "broken: metrics.json is damaged"),
         ("metrics.json", "[]", "broken: metrics.json is damaged"),

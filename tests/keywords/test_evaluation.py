@@ -317,7 +317,7 @@ def test_a_word_that_a_model_does_not_know_is_unknown_to_it(words, tmp_path):
         (["seed=3"], ConfigError, "'seed=3' can't be changed after the training"),
         (["data.folder=/nowhere"], CorpusError, "/nowhere"),
         (["data.foldre=x"], ConfigError, "did you mean"),
-        (["--weights", "last"], RunError, r"holds no last\.weights\.h5"),
+        (["--weights", "last"], RunError, r"has no last\.weights\.h5"),
     ],
 )
 def test_what_cannot_be_tested_says_why(run, arguments, error, message):

@@ -140,9 +140,10 @@ def test_n_best():
 def test_n_best_without_spaces_has_no_twins():
     recognizer = Recognizer(Scripted(), beam=4, n_best=4)
     hypotheses = [Hypothesis((0, 4, 1), -1.0, (0, 1, 2)), Hypothesis((0, 1), -2.0, (0, 2))]
+    assert recognizer._by_syllables(hypotheses) == {("ma1", "ni3"): hypotheses[0]}
     piece = type("Piece", (), {"start": 0.0, "seconds": 1.0})
-    (reading,) = recognizer._readings(piece, hypotheses)
-    assert (reading.pinyin, reading.score) == (("ma1", "ni3"), -1.0)
+    segment = recognizer._plain_segment(piece, {("ma1", "ni3"): hypotheses[0]}, {("ma1", "ni3"): ""})
+    assert (segment.best.pinyin, segment.best.score, len(segment.n_best)) == (("ma1", "ni3"), -1.0, 1)
 
 
 def _every_ten_seconds(blocks, rate, longest):

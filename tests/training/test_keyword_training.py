@@ -457,7 +457,7 @@ def test_weights_of_another_model_are_refused(run, words, tmp_path):
     config = {**run.config(), "model": {**run.config()["model"], "units": [9]}}
     other = RunFolder(shutil.copytree(run.path, tmp_path / "wider"))
     write_json(other.config_file, config)
-    with pytest.raises(RunError, match=r"the weights are of another model than config\.yaml says"):
+    with pytest.raises(RunError, match=r"the weights belong to another model than config\.yaml says"):
         load_keyword_model(other.path)
 
 

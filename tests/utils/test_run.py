@@ -50,7 +50,7 @@ def test_a_run_of_another_task_is_refused(tmp_path):
 
 def test_a_damaged_config_says_so(tmp_path):
     run = start_run(tmp_path / "one", CONFIG)
-    for content, message in (("task: [speech", "damaged"), ("", "empty or no mapping")):
+    for content, message in (("task: [speech", "damaged"), ("", "empty or not a mapping")):
         write_text(run.config_file, content)
         with pytest.raises(RunError, match=f"{message}.*copy the run folder again"):
             open_run(tmp_path / "one")

@@ -1,8 +1,8 @@
-"""Bytes of a pipe in; raw samples as they come, or a copy of the audio file that they are, out.
+"""The bytes of a pipe in; blocks of raw samples, or the path of a temporary audio file, out.
 
-The first bytes of a pipe show what is in it. Raw 16-bit samples are passed on as they come, also those behind
-a WAV header without a length, which live recorders write. Any other audio file is copied to disk first, since
-its readers go back and forth in it, which a pipe can't. Text is refused.
+The first bytes show the format. Raw 16-bit samples are passed on while they arrive, also after a WAV header
+without a length, which live recorders write. Any other audio file is first copied to disk, because its reader
+needs to seek. Text is refused.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ import numpy as np
 from utils.audio.reading import UNKNOWN_SIZE, pcm_blocks
 from utils.errors import AudioError
 
-_HEAD_BYTES = 4096  # looked at: two frames of an MP3 file and more
-_SHOWN_CHARACTERS = 40  # of a text
+_HEAD_BYTES = 4096  # examined at the beginning: more than two frames of an MP3 file
+_SHOWN_CHARACTERS = 40  # of a text, in the message
 _NAME = "standard input"
-# Files begin with these, at the offset given; libsndfile reads some of them and refuses the others by name.
+# (offset, bytes) at the beginning of audio files. libsndfile reads some of these formats; for the others its
+# error names the format.
 _SIGNATURES = (
     (0, b"RIFF"), (0, b"RIFX"), (0, b"RF64"), (0, b"riff"), (0, b"fLaC"), (0, b"OggS"), (0, b"ID3"),
     (0, b"FORM"), (0, b".snd"), (0, b"caff"), (0, b"NIST_1A"), (4, b"ftyp"), (0, b"\x1a\x45\xdf\xa3"),
     (0, b"#!AMR"),
 )  # fmt: skip
-_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # bytes that texts don't hold
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # bytes that don't occur in text
 _LIVE_WAV = re.compile(rb"RIFF.{4}WAVEfmt (.{4})(.{16}).*?data(.{4})", re.DOTALL)
 _PCM = 1  # the format code of integers in a WAV header
-# Of MPEG audio layer III: kbit/s of MPEG 1 and of MPEG 2 and 2.5, Hz of MPEG 1 (halved, quartered for those).
+# MPEG audio layer III: kbit/s of MPEG 1 and of MPEG 2 and 2.5; Hz of MPEG 1 (MPEG 2: half, 2.5: a quarter).
 _MP3_KILOBITS = (
     (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
     (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
@@ -46,22 +47,22 @@ _MP3_HERTZ = (44100, 48000, 32000)
 def open_pipe(
     stream: BinaryIO, rate: int | None, sample_rate: int, seconds: float = 1.0
 ) -> Iterator[Path | Iterator[np.ndarray]]:
-    """What sounds in a pipe.
+    """Open a pipe with an audio file or raw samples.
 
     Args:
         stream: the bytes, e.g. ``sys.stdin.buffer``.
-        rate: Hz, of raw samples (16-bit integers, little-endian, mono); None: there shouldn't be any. What an
-            audio file's header says counts more.
-        sample_rate: Hz, wanted of raw samples.
-        seconds: of raw samples that are waited for before a block is given.
+        rate: Hz, of raw samples (16-bit integers, little-endian, mono); None: raw samples are refused. The
+            rate in the header of an audio file takes precedence.
+        sample_rate: Hz, of the blocks of raw samples.
+        seconds: length of a block of raw samples.
 
     Yields:
-        The path of a copy of the audio file, which is deleted afterwards; or blocks of raw samples, each
-        (samples,) float32 in [-1, 1]. Reading the blocks raises AudioError if the pipe is empty, holds text,
-        or raw samples whose rate isn't known.
+        The path of a temporary copy of the audio file; or blocks of raw samples, each (samples,) float32 in
+        [-1, 1]. Reading the blocks raises AudioError if the pipe is empty, contains text, or raw samples
+        without a known rate.
     """
     head = stream.read(_HEAD_BYTES)
-    whole = _Rejoined(head, stream)
+    whole = _Unread(head, stream)
     if live := _live_wav(head):
         header_bytes, rate = live
         whole.read(header_bytes)
@@ -74,26 +75,26 @@ def open_pipe(
     yield _raw_blocks(head, whole, rate, sample_rate, seconds)
 
 
-class _Rejoined:
-    """A stream whose first bytes were looked at, from its beginning."""
+class _Unread:
+    """A stream of which the first bytes were read already; reading it starts at the beginning again."""
 
     def __init__(self, head: bytes, rest: BinaryIO):
         self._head, self._rest = head, rest
 
     def read(self, size: int) -> bytes:
-        """The next bytes: fewer than ``size`` at the end only."""
+        """The next ``size`` bytes; fewer only at the end."""
         first, self._head = self._head[:size], self._head[size:]
         return first + self._rest.read(size - len(first)) if len(first) < size else first
 
 
 def _raw_blocks(
-    head: bytes, whole: _Rejoined, rate: int | None, sample_rate: int, seconds: float
+    head: bytes, whole: _Unread, rate: int | None, sample_rate: int, seconds: float
 ) -> Iterator[np.ndarray]:
     if (text := _text(head)) is not None:
         what = f"this is text, not sound: it begins with '{text[:_SHOWN_CHARACTERS]}'"
-        raise AudioError(what, where=_NAME, hint="pipe raw samples or an audio file into it")
+        raise AudioError(what, where=_NAME, hint="pipe raw samples or an audio file")
     if rate is None:
-        what = "this is no audio file of a known kind" if head else "there are no samples"
+        what = "this is not an audio file of a known format" if head else "there are no samples"
         raise AudioError(what, where=_NAME, hint="for raw mono 16-bit sound, give --rate HZ")
     yield from pcm_blocks(whole, rate, sample_rate, seconds)
 
@@ -104,7 +105,7 @@ def _is_audio_file(head: bytes) -> bool:
 
 
 def _live_wav(head: bytes) -> tuple[int, int] | None:
-    """Bytes and sample rate of a WAV header whose writer didn't know the length, of mono 16-bit samples."""
+    """Length in bytes and sample rate of a WAV header without a data length, for mono 16-bit samples."""
     header = _LIVE_WAV.match(head)
     if header is None:
         return None
@@ -114,30 +115,30 @@ def _live_wav(head: bytes) -> tuple[int, int] | None:
 
 
 def _is_mp3(head: bytes) -> bool:
-    """Whether one frame of MPEG audio layer III follows another: raw samples may begin as a frame does."""
+    """Whether there are two consecutive frames of MPEG audio layer III: raw samples may look like one."""
     first = _mp3_frame_bytes(head[:4])
     return bool(first) and bool(_mp3_frame_bytes(head[first : first + 4]))
 
 
 def _mp3_frame_bytes(header: bytes) -> int:
-    """Length of the frame that begins so; 0: none does."""
-    if len(header) < 4 or header[0] != 0xFF or header[1] & 0xE6 != 0xE2:  # in sync, and layer III
+    """Length of the MP3 frame with this header; 0 if it is not such a header."""
+    if len(header) < 4 or header[0] != 0xFF or header[1] & 0xE6 != 0xE2:  # sync bits, and layer III
         return 0
     version, bit_rate, rate = header[1] >> 3 & 3, header[2] >> 4, header[2] >> 2 & 3
     if version == 1 or not 1 <= bit_rate <= 14 or rate == 3:  # reserved values
         return 0
-    first = version == 3  # MPEG 1
+    is_mpeg1 = version == 3
     hertz = _MP3_HERTZ[rate] // {3: 1, 2: 2, 0: 4}[version]
-    kilobits = _MP3_KILOBITS[0 if first else 1][bit_rate - 1]
-    return (144 if first else 72) * 1000 * kilobits // hertz + (header[2] >> 1 & 1)
+    kilobits = _MP3_KILOBITS[0 if is_mpeg1 else 1][bit_rate - 1]
+    return (144 if is_mpeg1 else 72) * 1000 * kilobits // hertz + (header[2] >> 1 & 1)
 
 
 def _text(head: bytes) -> str | None:
-    """The bytes as text in UTF-8 or an older encoding of Chinese; None where they aren't any."""
+    """The bytes decoded as UTF-8 or GB 18030; None if they are not text."""
     if not head or _CONTROL.search(head):
         return None
     for encoding in ("utf-8", "gb18030"):
-        try:  # the last character may be cut
+        try:  # incremental, because the last character may be incomplete
             return " ".join(codecs.getincrementaldecoder(encoding)().decode(head).split())
         except UnicodeDecodeError:
             continue

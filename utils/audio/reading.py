@@ -1,7 +1,7 @@
-"""Audio files of any rate, channel count and usual container → mono float32 samples, or a clear error.
+"""Audio files of any sample rate, channel count and usual format in; mono float32 samples out, or an error.
 
-Every recording enters the house here, so whatever is wrong with one is found here, before it can become a
-wrong feature: cut-off files, text named ``.wav``, NaN samples, floats that are not scaled to ±1.
+All recordings are read here, so that damaged ones are found before they become wrong features: files that are
+cut off, text named ``.wav``, NaN samples, floats that are not scaled to ±1.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ import numpy as np
 import soundfile
 import soxr
 
-from utils.audio.formats import AUDIO_SUFFIXES, CONVERT, is_audio, is_unreadable_audio, warn_unreadable
+from utils.audio.formats import AUDIO_SUFFIXES, CONVERT_HINT, is_audio, is_unreadable_audio, warn_unreadable
 from utils.errors import AudioError
 from utils.files import is_file, replacing
 
-SAMPLE_RATE = 16000  # Hz, what all recipes work with
-INT16_SCALE = 32768.0  # a sample of 1.0 in the 16-bit files that most corpora hold
+SAMPLE_RATE = 16000  # Hz, of all recipes
+INT16_SCALE = 32768.0  # 1.0 as a 16-bit integer, the sample format of most corpora
 
 _BLOCK_FRAMES = 1 << 20
-# Float files hold small overshoots over ±1; a peak like this one means integers stored as floats.
+# Float files may slightly exceed ±1; a peak above this means that integers were stored as floats.
 _UNSCALED_PEAK = 64.0
-# WAV writers that can't seek back (pipes) leave a huge size in the header: unknown, not cut off.
+# Programs that write WAV to a pipe leave a huge size in the header: the length is unknown, nothing is cut
+# off.
 UNKNOWN_SIZE = 0x7FFF0000
 _UNKNOWN_FRAMES = (1 << 63) - 1  # libsndfile's SF_COUNT_MAX, e.g. for FLAC written to a pipe
-_LOWEST_RATE = 1000  # Hz; below, the header is wrong, and resampling would fill the memory
-# libsndfile's log of a header that promises more bytes than the file has, for WAV, AIFF, W64, RF64, AU.
+_LOWEST_RATE = 1000  # Hz; a lower rate is a wrong header, and resampling would fill the memory
+# In libsndfile's log: a header that states more bytes than the file has, for WAV, AIFF, W64, RF64, AU.
 _SHORT_DATA = re.compile(
     r"^\s*(?:data|SSND|riff|Riff size|Data Size)\s*: (\d+) \(should be (\d+)\)", re.MULTILINE
 )
@@ -41,11 +42,11 @@ _SHORT_DATA = re.compile(
 def read_audio(path: str | Path, sample_rate: int = SAMPLE_RATE) -> np.ndarray:
     """Read a recording as mono samples at ``sample_rate``.
 
-    Several channels become their mean. Samples beyond ±1 (float files, lossy codecs, resampling) are
-    clipped. The format is told by the file's content, not by its name.
+    Several channels are averaged. Samples beyond ±1 (float files, lossy codecs, resampling) are clipped. The
+    format is determined by the content of the file, not by its name.
 
     Args:
-        path: WAV, FLAC, OGG, MP3, or whatever else libsndfile reads.
+        path: WAV, FLAC, OGG, MP3, or another format of libsndfile.
         sample_rate: Hz.
 
     Returns:
@@ -59,16 +60,16 @@ def read_audio(path: str | Path, sample_rate: int = SAMPLE_RATE) -> np.ndarray:
 
 
 def audio_blocks(path: str | Path, sample_rate: int = SAMPLE_RATE) -> Iterator[np.ndarray]:
-    """Read a recording of any length block by block; side by side they are what :func:`read_audio` gives.
+    """Read a recording of any length block by block; the blocks together equal :func:`read_audio`.
 
     Args:
-        path, sample_rate: as there.
+        path, sample_rate: as for :func:`read_audio`.
 
     Yields:
         (samples,) float32 in [-1, 1], of about a minute.
 
     Raises:
-        AudioError: as there; what can't be seen in the header only when reading arrives at it.
+        AudioError: as for :func:`read_audio`; damage after the header is found when it is reached.
     """
     with _open(path) as file:
         mono = (_checked_mono(block, path) for block in _blocks(file, path))
@@ -78,19 +79,19 @@ def audio_blocks(path: str | Path, sample_rate: int = SAMPLE_RATE) -> Iterator[n
             yield np.clip(block, -1.0, 1.0)
         if empty:
             what = f"too short for a sample at {sample_rate} Hz"
-            raise AudioError(what, where=path, hint="leave it out")
+            raise AudioError(what, where=path, hint="remove it from the list")
 
 
 def pcm_blocks(
     stream: BinaryIO, rate: int, sample_rate: int = SAMPLE_RATE, seconds: float = 1.0
 ) -> Iterator[np.ndarray]:
-    """Read headerless mono sound (16-bit integers, little-endian) as it comes, e.g. from a pipe.
+    """Read mono sound without a header (16-bit integers, little-endian) while it arrives, e.g. from a pipe.
 
     Args:
-        stream: bytes, read to their end.
+        stream: bytes, read to the end.
         rate: Hz, of the stream.
-        sample_rate: Hz, wanted.
-        seconds: that are waited for before a block is given.
+        sample_rate: Hz, of the result.
+        seconds: length of a block.
 
     Yields:
         (samples,) float32 in [-1, 1], of ``seconds`` or less.
@@ -102,7 +103,7 @@ def pcm_blocks(
 
 
 def read_channels(path: str | Path) -> tuple[np.ndarray, int]:
-    """Read a recording as it is: (samples, channels) float32, and its sample rate in Hz.
+    """Read a recording unchanged: (samples, channels) float32, and its sample rate in Hz.
 
     Raises:
         AudioError: the file is missing, empty, not audio, cut off, or holds NaN or unscaled samples.
@@ -129,26 +130,26 @@ def seconds_and_rate(path: str | Path) -> tuple[float, int]:
         return frames / file.samplerate, file.samplerate
 
 
-def sample_rates_of(paths: Sequence[str | Path], most: int = 50) -> Counter[int]:
-    """Sample rates (Hz) of at most so many recordings, evenly picked; those that can't be read don't count.
+def sample_rates_of(paths: Sequence[str | Path], count: int = 50) -> Counter[int]:
+    """Count the sample rates (Hz) of up to ``count`` evenly chosen recordings; unreadable ones are ignored.
 
-    Only headers are read: this is quick enough to be done before each training.
+    Only headers are read, which is fast enough before each training.
     """
     rates: Counter[int] = Counter()
-    for path in paths[:: -(-len(paths) // most) or 1]:
+    for path in paths[:: -(-len(paths) // count) or 1]:
         with contextlib.suppress(AudioError):
             rates[seconds_and_rate(path)[1]] += 1
     return rates
 
 
 def write_wav(path: str | Path, samples: np.ndarray, sample_rate: int = SAMPLE_RATE) -> None:
-    """Write (samples,) floats in [-1, 1] as a mono 16-bit WAV; values beyond are clipped.
+    """Write (samples,) floats as a mono 16-bit WAV; values outside [-1, 1] are clipped.
 
     Raises:
         OSError: the file can't be written.
     """
     integers = np.clip(np.rint(samples * INT16_SCALE), -INT16_SCALE, INT16_SCALE - 1).astype(np.int16)
-    # Written by Python: libsndfile says of a full disk no more than "System error".
+    # Written by Python, because libsndfile reports a full disk as "System error".
     content = io.BytesIO()
     soundfile.write(content, integers, sample_rate, subtype="PCM_16", format="WAV")
     with replacing(path) as temporary:
@@ -156,59 +157,58 @@ def write_wav(path: str | Path, samples: np.ndarray, sample_rate: int = SAMPLE_R
 
 
 def find_recordings(folder: str | Path) -> list[Path]:
-    """All audio files under a folder, told by the endings of their names, sorted.
+    """All audio files in a folder and its subfolders, by the suffixes of their names, sorted.
 
-    Files of formats that can't be read are named on the standard error.
+    Audio files of formats that can't be read are named on standard error.
 
     Raises:
-        AudioError: there is none that can be read.
+        AudioError: the folder has no recording that can be read.
     """
     files = sorted(Path(folder).rglob("*"))
     found = [path for path in files if is_audio(path)]
     unreadable = [path for path in files if is_unreadable_audio(path)]
     if not found:
-        hint = f"of {', '.join(sorted(AUDIO_SUFFIXES))}"
+        hint = f"formats: {', '.join(sorted(AUDIO_SUFFIXES))}"
         if unreadable:
-            hint = (
-                f"{len(unreadable)} files have a format that can't be read, e.g. {unreadable[0]}: {CONVERT}"
-            )
+            left_out = f"{len(unreadable)} files have a format that can't be read, e.g. {unreadable[0]}"
+            hint = f"{left_out}: {CONVERT_HINT}"
         raise AudioError("no recordings in this folder", where=folder, hint=hint)
     warn_unreadable(folder, unreadable)
     return found
 
 
 def resample(samples: np.ndarray, from_rate: float, to_rate: float, quality: str = "HQ") -> np.ndarray:
-    """Band-limited resampling of (samples,) float32 by soxr; rates in Hz, ``LQ`` takes half the time."""
+    """Resample (samples,) float32, band-limited, with soxr; rates in Hz, ``LQ`` takes half the time."""
     if from_rate == to_rate:
         return samples
     return soxr.resample(samples, from_rate, to_rate, quality)
 
 
-class _Straight(soundfile.SoundFile):
-    """A sound file that is read straight on.
+class _SequentialFile(soundfile.SoundFile):
+    """A sound file that is read from beginning to end.
 
-    ``soundfile`` seeks to the present place after each read; at the end of FLAC files of unknown length
-    that fails, and elsewhere it costs time.
+    ``soundfile`` seeks to the current position after each read. That takes time, and fails at the end of FLAC
+    files of unknown length.
     """
 
     def seekable(self) -> bool:
-        """Say no, so that ``read`` doesn't seek."""
+        """False, so that ``read`` doesn't seek."""
         return False
 
 
 def _open(path: str | Path) -> soundfile.SoundFile:
-    """Open a file for reading, after the checks that its name, size and header allow."""
+    """Open a file for reading, and check its name, size and header."""
     path = Path(path)
     if not is_file(path):
         raise AudioError("no such audio file", where=path, hint="check the path")
     if path.stat().st_size == 0:
         raise AudioError("the audio file is empty (0 bytes)", where=path, hint="copy or download it again")
     try:
-        file = _Straight(path)
+        file = _SequentialFile(path)
     except (soundfile.SoundFileError, TypeError, OSError) as error:
-        # TypeError: soundfile asks for the rate of headerless files (*.raw).
+        # TypeError: soundfile requires a sample rate for files without a header (*.raw).
         reason = str(error).rsplit(": ", 1)[-1].strip() or type(error).__name__
-        raise AudioError(f"not readable as audio ({reason})", where=path, hint=CONVERT) from error
+        raise AudioError(f"not readable as audio ({reason})", where=path, hint=CONVERT_HINT) from error
     try:
         _check_header(file, path)
     except AudioError:
@@ -219,7 +219,7 @@ def _open(path: str | Path) -> soundfile.SoundFile:
 
 def _check_header(file: soundfile.SoundFile, path: str | Path) -> None:
     for promised, present in _SHORT_DATA.findall(file.extra_info):
-        # One byte is the padding that some writers count in.
+        # Some programs count a padding byte.
         if int(present) + 1 < int(promised) < UNKNOWN_SIZE:
             raise _cut_off(path, f"the header promises {promised} bytes, {present} are there")
     if file.samplerate < _LOWEST_RATE:
@@ -231,13 +231,13 @@ def _check_header(file: soundfile.SoundFile, path: str | Path) -> None:
 
 
 def _read_all(file: soundfile.SoundFile, path: str | Path) -> np.ndarray:
-    """All samples as (samples, channels) float32, in blocks: a header may lie about the length."""
+    """All samples (samples, channels) float32; read in blocks, since a header may be wrong."""
     blocks = list(_blocks(file, path))
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
 def _blocks(file: soundfile.SoundFile, path: str | Path) -> Iterator[np.ndarray]:
-    """(samples, channels) float32 up to the end: as many as the header says, and one at least."""
+    """Blocks of (samples, channels) float32; refuses fewer samples than the header says, and none at all."""
     frames, size = 0, min(file.frames, _BLOCK_FRAMES)
     try:
         while len(block := file.read(size, dtype="float32", always_2d=True)):
@@ -252,26 +252,26 @@ def _blocks(file: soundfile.SoundFile, path: str | Path) -> Iterator[np.ndarray]
 
 
 def _checked_mono(block: np.ndarray, path: str | Path) -> np.ndarray:
-    """The mean of the channels: (samples, channels) → (samples,)."""
+    """The mean of the channels, after a check: (samples, channels) → (samples,)."""
     _check_samples(block, path)
     return np.ascontiguousarray(block[:, 0]) if block.shape[1] == 1 else block.mean(axis=1)
 
 
 def _pcm_samples(stream: BinaryIO, size: int) -> Iterator[np.ndarray]:
-    """16-bit integers, ``size`` at a time, as (samples,) float32."""
-    seen = 0
+    """Blocks of ``size`` 16-bit integers as (samples,) float32."""
+    count = 0
     while data := stream.read(2 * size):
-        seen += len(data)
+        count += len(data)
         if len(data) % 2:
             hint = "it must be 16-bit mono sound"
-            raise AudioError(f"half a sample at the end, of {seen} bytes", where="standard input", hint=hint)
+            raise AudioError(f"half a sample at the end, of {count} bytes", where="standard input", hint=hint)
         yield np.frombuffer(data, "<i2").astype(np.float32) / np.float32(INT16_SCALE)
-    if not seen:
+    if not count:
         raise AudioError("there are no samples", where="standard input", hint="pipe sound into it")
 
 
 def _at_rate(blocks: Iterable[np.ndarray], from_rate: float, to_rate: float) -> Iterator[np.ndarray]:
-    """As :func:`resample` would give it of all blocks together, without those that come out empty."""
+    """Like :func:`resample` of all blocks together; empty blocks are left out."""
     if from_rate == to_rate:
         yield from blocks
         return

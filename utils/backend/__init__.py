@@ -1,6 +1,5 @@
-"""Keras and the framework below it: a quiet start, devices, weights files, predictions, cost of a model.
+"""A Keras model or the machine in; predictions, weights files, model costs and device descriptions out.
 
-In: a Keras model or the environment. Out: arrays, numbers and messages; only this folder of ``utils`` knows
-Keras. Read ``quiet``, ``devices`` and ``nvidia``, then ``weights`` and ``prediction``; ``model_cost`` and
-``model_summary`` describe a model.
+Only this folder of ``utils`` imports Keras. Read ``quiet``, ``devices`` and ``nvidia``, then ``weights`` and
+``prediction``; ``model_cost`` and ``model_summary`` describe a model.
 """

@@ -1,4 +1,4 @@
-"""Devices that the Keras backend computes on → settings, facts for log and config, why there is no GPU."""
+"""The Keras backend in; the devices that it computes on out, and the reason if it uses no GPU."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from utils.backend.nvidia import gpus_hidden, nvidia_gpus
 
 log = logging.getLogger(__name__)
 
-_LOOK_FOR_GPU = {
+_GPU_PROBE = {
     "tensorflow": "import tensorflow; tensorflow.config.list_physical_devices('GPU')",
     "jax": "import jax; jax.devices('cuda')",
     "torch": "import torch; torch.cuda.current_device()",
 }
-_LOOK_SECONDS = 180
+_PROBE_SECONDS = 180
 _LOG_PREFIX = re.compile(r"^.*?\.cc:\d+\]\s*")
-_OF_GPUS = re.compile(r"cuda|cuInit|cudnn|lib\w+\.so|dlopen|\bDSO\b|\bGPUs?\b", re.IGNORECASE)
+_ABOUT_GPUS = re.compile(r"cuda|cuInit|cudnn|lib\w+\.so|dlopen|\bDSO\b|\bGPUs?\b", re.IGNORECASE)
 
 
 def grow_gpu_memory() -> None:
-    """Have TensorFlow take a GPU's memory as it needs it, so that other processes find some too.
+    """Make TensorFlow allocate GPU memory when it needs it, so that other processes can use the GPU too.
 
-    Left to itself it takes nearly all at once. ``TF_FORCE_GPU_ALLOW_GROWTH=false`` still has it do so. Once
-    TensorFlow is at work it can't be changed any more: that is said in the log, and nothing else happens.
+    By default TensorFlow allocates nearly all memory at the start; ``TF_FORCE_GPU_ALLOW_GROWTH=false`` keeps
+    that. If TensorFlow has already initialised the GPU, this only logs a warning.
     """
     import tensorflow as tf  # another backend must not load TensorFlow
 
@@ -39,18 +39,18 @@ def grow_gpu_memory() -> None:
             tf.config.experimental.set_memory_growth(device, True)
         except (RuntimeError, ValueError) as error:
             log.warning(
-                "%s: all of its memory is taken at once, as TensorFlow was at work before (%s)",
+                "%s: all of its memory is allocated at once, because TensorFlow has already started (%s)",
                 device.name,
                 error,
             )
 
 
 def describe_devices() -> dict[str, Any]:
-    """What the backend computes on, for the log and the config of a run.
+    """Describe the devices of the backend, for the log and the config of a run.
 
     Returns:
-        ``devices``: names of the GPUs, or ``CPU`` alone; ``cuda_build``: the CUDA that the backend was built
-        for, ``none`` for a build without; ``nvidia_driver``: version of the loaded driver, or ``none``.
+        ``devices``: names of the GPUs, or ``CPU``; ``cuda_build``: the CUDA version of the backend's build,
+        or ``none``; ``nvidia_driver``: version of the loaded driver, or ``none``.
     """
     drivers = sorted({gpu.driver for gpu in nvidia_gpus() if gpu.driver})
     return {
@@ -81,9 +81,9 @@ def backend_gpus() -> list[str]:
 
 
 def unused_gpu_reason() -> str:
-    """Why the backend uses none of the machine's NVIDIA GPUs, in its own words; ``""`` if that is no fault.
+    """Why the backend uses none of the machine's NVIDIA GPUs, in its own words.
 
-    It is none on a machine without such a GPU, nor if ``CUDA_VISIBLE_DEVICES`` hides them.
+    ``""`` if it uses one, if there is none, or if ``CUDA_VISIBLE_DEVICES`` hides them.
     """
     gpus = nvidia_gpus()
     if not gpus or gpus_hidden() or backend_gpus():
@@ -96,16 +96,16 @@ def unused_gpu_reason() -> str:
 
 @cache
 def no_gpu_messages() -> tuple[str, ...]:
-    """What the backend says when it looks for a GPU and finds none.
+    """The messages of the backend when it searches for a GPU and finds none.
 
-    It is asked in a process of its own, with all of its log, since in this one the log is cut
+    A new process runs the search with the full log, which this process suppresses
     (``utils/backend/quiet.py``); that takes some seconds. JAX and PyTorch give the reason in an exception.
     """
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0"}
-    command = [sys.executable, "-c", _LOOK_FOR_GPU[_backend()]]
+    command = [sys.executable, "-c", _GPU_PROBE[_backend()]]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=_LOOK_SECONDS, env=environment
+            command, capture_output=True, text=True, errors="replace", timeout=_PROBE_SECONDS, env=environment
         )
     except (OSError, subprocess.SubprocessError) as error:
         return (str(error),)
@@ -114,18 +114,18 @@ def no_gpu_messages() -> tuple[str, ...]:
 
 
 def gpu_messages(log_text: str) -> list[str]:
-    """The lines of a framework's log that are about GPUs, without time and place, each once.
+    """The lines of a framework's log about GPUs, without time and source file, each once.
 
     Example:
         >>> gpu_messages("E0000 00:00:1.2 5 cuda_platform.cc:52] failed call to cuInit: UNKNOWN ERROR (303)")
         ['failed call to cuInit: UNKNOWN ERROR (303)']
     """
     lines = [_LOG_PREFIX.sub("", line).strip().removesuffix(".") for line in log_text.splitlines()]
-    return list(dict.fromkeys(line for line in lines if _OF_GPUS.search(line)))
+    return list(dict.fromkeys(line for line in lines if _ABOUT_GPUS.search(line)))
 
 
 def _cuda_build() -> str:
-    """The CUDA that the backend was built for; ``""`` for none."""
+    """The CUDA version that the backend was built for; ``""`` for none."""
     backend = _backend()
     if backend == "tensorflow":
         import tensorflow as tf
@@ -138,7 +138,7 @@ def _cuda_build() -> str:
         import torch
 
         return torch.version.cuda or ""
-    for version in ("12", "13"):  # JAX: a package of its own
+    for version in ("12", "13"):  # JAX has a separate package for CUDA
         with suppress(importlib.metadata.PackageNotFoundError):
             return f"{version}, jax plugin {importlib.metadata.version(f'jax-cuda{version}-plugin')}"
     return ""

@@ -1,4 +1,4 @@
-"""What a model costs: a Keras model + a number of feature frames in, multiply-accumulates out."""
+"""A Keras model and a number of feature frames in; its multiply-accumulate operations out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import keras
 from keras import layers
 
-# Layers that multiply by a kernel once for every position of their output.
+# Layers that multiply by a kernel once per output position.
 _KERNELS = (
     layers.Conv1D,
     layers.Conv2D,
@@ -22,21 +22,21 @@ _RECURRENT = (layers.GRU, layers.LSTM, layers.SimpleRNN)
 def multiply_accumulates(model: keras.Model, frames: int) -> int:
     """Multiply-accumulates of one forward pass over ``frames`` feature frames.
 
-    Counted are convolutions, dense and recurrent layers and the products of attention, as in the literature;
-    what scales and shifts single values, activations and the softmax are not. A layer of ours that multiplies
-    in a way of its own has a method ``multiply_accumulates(frames)``.
+    As in the literature, these are convolutions, dense and recurrent layers and the products of attention,
+    but not scaling, shifting, activations and softmax. Custom layers with other products have a method
+    ``multiply_accumulates(frames)``.
 
     Args:
         model: plain or streamed.
-        frames: of an utterance or a call, where the model takes any number of them.
+        frames: of an utterance or a call, if the model accepts any number of frames.
 
     Raises:
-        ValueError: a layer has weights and its cost isn't known here; names it.
+        ValueError: a layer has weights and its cost is unknown; the layer is named.
     """
     if any(None in tensor.shape[1:] for tensor in model.inputs):
-        # A copy with fixed shapes knows the size of every layer's output.
+        # In a copy with fixed shapes, the output size of every layer is known.
         fixed = keras.tree.map_structure(lambda tensor: _fixed(tensor, frames), model.input)
-        # One compiled for prediction has no optimizer, and can't be cloned before it loses that setting.
+        # A model compiled without an optimizer can't be cloned, hence a new model without that setting.
         uncompiled = keras.Model(model.input, model.output)
         model = keras.models.clone_model(uncompiled, input_tensors=fixed)
     return sum(_of_layer(layer) for layer in model.layers)
@@ -52,7 +52,7 @@ def _of_layer(layer: keras.layers.Layer) -> int:
     if isinstance(inner, _RECURRENT):
         kernels = math.prod(inner.cell.kernel.shape) + math.prod(inner.cell.recurrent_kernel.shape)
         return layer.input.shape[1] * kernels
-    # Vectors scale and shift; a ring buffer's state is none of a network's weights.
+    # Vectors only scale and shift; the state of a ring buffer is not a weight.
     if isinstance(layer, layers.PReLU) or hasattr(layer, "external"):
         return 0
     if all(len(weight.shape) < 2 for weight in layer.weights):
@@ -64,4 +64,4 @@ def _of_layer(layer: keras.layers.Layer) -> int:
         return positions * (math.prod(layer.depthwise_kernel.shape) + math.prod(layer.pointwise_kernel.shape))
     if isinstance(layer, _KERNELS):
         return positions * math.prod(layer.kernel.shape)
-    raise ValueError(f"the cost of layer '{layer.name}' ({type(layer).__name__}) isn't known")
+    raise ValueError(f"the cost of layer '{layer.name}' ({type(layer).__name__}) is unknown")

@@ -1,4 +1,4 @@
-"""A Keras model → the text of ``model_summary.txt``."""
+"""A Keras model in; the text of ``model_summary.txt`` out."""
 
 from __future__ import annotations
 

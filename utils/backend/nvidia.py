@@ -1,4 +1,4 @@
-"""The machine → its NVIDIA GPUs, whether or not a framework can use them."""
+"""The machine in; its NVIDIA GPUs out, whether or not a framework can use them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ANSWER_SECONDS = 20
 
 @dataclass(frozen=True)
 class NvidiaGpu:
-    """A GPU as its driver describes it.
+    """A GPU as described by its driver.
 
     Attributes:
-        name: of the model.
+        name: name of the GPU model.
         driver: version of the driver; ``""`` if none is loaded.
         free_mib: free memory in MiB; None if unknown.
-        total_mib: all of its memory in MiB; None if unknown.
+        total_mib: total memory in MiB; None if unknown.
     """
 
     name: str
@@ -42,7 +42,7 @@ class NvidiaGpu:
 
 
 def nvidia_gpus(root: Path = Path("/")) -> list[NvidiaGpu]:
-    """The GPUs that nvidia-smi lists; if it doesn't answer, those on the PCI bus.
+    """The GPUs that nvidia-smi lists; if it fails, those on the PCI bus.
 
     Args:
         root: of the file system.
@@ -51,7 +51,7 @@ def nvidia_gpus(root: Path = Path("/")) -> list[NvidiaGpu]:
 
 
 def gpus_hidden(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the user hides all GPUs from the frameworks: ``CUDA_VISIBLE_DEVICES`` is empty or -1."""
+    """Whether the user hides all GPUs: ``CUDA_VISIBLE_DEVICES`` is empty or -1."""
     return environment.get(VISIBLE, "0").strip() in ("", "-1")
 
 
@@ -74,7 +74,7 @@ def _from_nvidia_smi() -> list[NvidiaGpu]:
 
 
 def _from_pci_bus(root: Path) -> list[NvidiaGpu]:
-    """What Linux has found, without help of the driver."""
+    """The GPUs that Linux has found, also without a driver."""
     driver = _driver(root)
     described = {}
     for path in root.glob("proc/driver/nvidia/gpus/*/information"):
@@ -92,7 +92,7 @@ def _from_pci_bus(root: Path) -> list[NvidiaGpu]:
 
 
 def _driver(root: Path) -> str:
-    """Version of the loaded kernel module."""
+    """Version of the loaded kernel module; ``""`` if there is none."""
     with suppress(OSError):
         text = (root / "proc/driver/nvidia/version").read_text(encoding="utf-8", errors="replace")
         if found := re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", text):

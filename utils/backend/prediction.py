@@ -1,7 +1,7 @@
-"""Batches of any shape in, a model's outputs as NumPy arrays out, with few shapes to compile for on JAX.
+"""Batches of any shape in; the outputs of a model as NumPy arrays out.
 
-JAX compiles a function anew for each shape of its arguments, which takes seconds. There batches are padded to
-one of a few shapes; the other backends take them as they are.
+JAX compiles a function again for each shape of its arguments, which takes seconds. With JAX, batches are
+therefore padded to one of a few shapes; with other backends they are unchanged.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 
 
 def pad_to_few_shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays (batch, …) or (batch, length, …) with zeros appended to both axes, on JAX; else as they are.
+    """Pad arrays (batch, …) or (batch, length, …) with zeros on both axes, with JAX only.
 
-    Sizes are rounded up to four steps an octave (… 8, 10, 12, 14, 16, 20 …; at most a quarter more, a tenth
-    in the mean). Zeros must mean padding: labels and tokens 0 beyond the end, lengths 0 of added rows.
+    Sizes are rounded up to four steps per octave (… 8, 10, 12, 14, 16, 20 …): at most a quarter more, a tenth
+    on average. Zeros must mean padding: labels and tokens 0 beyond the end, length 0 for added rows.
     """
     if keras.backend.backend() != "jax":
         return dict(arrays)
@@ -25,9 +25,9 @@ def pad_to_few_shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
 
 
 def prepare_prediction(model: keras.Model) -> None:
-    """Decide how ``predict_on_batch`` is compiled: always on JAX, whose single operations are slow.
+    """Set how ``predict_on_batch`` is compiled: with XLA on JAX only, whose single operations are slow.
 
-    On TensorFlow never with XLA: left to itself, Keras compiles each new shape with it on a GPU.
+    With TensorFlow on a GPU, Keras would otherwise compile each new shape with XLA.
     """
     model.compile(optimizer=None, jit_compile=keras.backend.backend() == "jax")
 
@@ -36,8 +36,8 @@ def predict(model: keras.Model, inputs: Mapping[str, np.ndarray]) -> Any:
     """``model.predict_on_batch`` of (batch, length, …) inputs, for batches of many shapes.
 
     Returns:
-        NumPy arrays in the structure of the model's outputs, of as many rows as the inputs; axis 1 may be
-        longer than the inputs ask for: what is beyond belongs to padding.
+        NumPy arrays in the structure of the model's outputs, with as many rows as the inputs. Axis 1 may be
+        longer than without padding; the additional values belong to padding.
     """
     rows = len(next(iter(inputs.values())))
     outputs = model.predict_on_batch(pad_to_few_shapes(inputs))
@@ -45,7 +45,7 @@ def predict(model: keras.Model, inputs: Mapping[str, np.ndarray]) -> Any:
 
 
 def round_up_size(size: int) -> int:
-    """The next of four sizes an octave."""
+    """Round up to the next of four sizes per octave."""
     step = 1 << max((size - 1).bit_length() - 3, 0)
     return -(-size // step) * step
 

@@ -1,4 +1,4 @@
-"""A model's weights ↔ a file in Keras's format, whole or not at all; why a file doesn't fit."""
+"""The weights of a model in, a file in Keras's format out, and back; explanations if a file doesn't fit."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from utils.errors import RunError
 from utils.files import replacing, reserve
 from utils.run_folder.checksums import verified
 
-_VALUE = 4  # bytes; variables are float32 whatever the precision of the computation
-_OVERHEAD, _PER_VARIABLE = 1 << 16, 1 << 12  # bytes of HDF5's own, generously
+_VALUE = 4  # bytes; variables are always float32
+_OVERHEAD, _PER_VARIABLE = 1 << 16, 1 << 12  # upper limits of the bytes that HDF5 adds
 
 
 def save_weights(model: keras.Model, path: str | Path) -> None:
-    """Write all variables of the model to ``path``, which ends in ``.weights.h5``.
+    """Write all variables of the model to ``path``, which must end in ``.weights.h5``.
 
     Raises:
         OSError: the disk is full, or the file can't be written.
     """
-    # HDF5 ends the process (a segmentation fault) when the disk gets full under it.
+    # HDF5 crashes the process (segmentation fault) when the disk is full.
     sizes = [_VALUE * math.prod(variable.shape) for variable in model.variables]
     reserve(path, sum(sizes) + _PER_VARIABLE * len(sizes) + _OVERHEAD)
     with replacing(path) as temporary:
@@ -36,15 +36,15 @@ def load_weights(model: keras.Model, path: str | Path, explain: Callable[[], Run
     """Read all variables of the model from ``path``.
 
     Args:
-        model: what they are for.
-        path: of :func:`save_weights`.
-        explain: the error to raise if the weights are of another model.
+        model: the model that gets the weights.
+        path: a file of :func:`save_weights`.
+        explain: returns the error to raise if the weights belong to another model.
 
     Raises:
         RunError: there is no such file, it is damaged or changed, or its weights don't fit.
     """
     try:
-        with warnings.catch_warnings(action="ignore"):  # Keras warns of what the error says better
+        with warnings.catch_warnings(action="ignore"):  # the error below is clearer than Keras's warning
             model.load_weights(verified(path))
     except FileNotFoundError as error:
         raise RunError("no such weights file", where=path, hint="best, last, or a path") from error
@@ -55,27 +55,27 @@ def load_weights(model: keras.Model, path: str | Path, explain: Callable[[], Run
 
 
 def unmatched_shapes(model: keras.Model, path: str | Path) -> list[tuple[int, ...]]:
-    """Shapes of the arrays in a weights file for which the model has no place."""
+    """Shapes of the arrays in a weights file that match no weight of the model."""
     stored: list[tuple[int, ...]] = []
     with h5py.File(path) as file:
         file.visititems(lambda _, item: stored.append(item.shape) if isinstance(item, h5py.Dataset) else None)
     return list(Counter(stored) - Counter(tuple(weight.shape) for weight in model.weights))
 
 
-def different_classes(strange: list[tuple[int, ...]]) -> int | None:
-    """The classes of weights that differ in the last dimension of kernel and bias of the output layer alone.
+def different_classes(unmatched: list[tuple[int, ...]]) -> int | None:
+    """The number of classes of weights whose output layer alone differs from the model's.
 
     Args:
-        strange: of :func:`unmatched_shapes`.
+        unmatched: of :func:`unmatched_shapes`.
 
     Returns:
-        Their number; None where more differs.
+        None if more than the last dimension of one kernel and bias differs.
     """
-    biases = [shape[0] for shape in strange if len(shape) == 1]
-    return biases[0] if len(biases) == 1 and {shape[-1] for shape in strange} == set(biases) else None
+    biases = [shape[0] for shape in unmatched if len(shape) == 1]
+    return biases[0] if len(biases) == 1 and {shape[-1] for shape in unmatched} == set(biases) else None
 
 
-def wrong_model_error(strange: list[tuple[int, ...]], path: str | Path) -> RunError:
-    """The error that says that weights are of another model altogether."""
-    shown = ", ".join(map(str, strange[:4])) or "fewer arrays"
-    return RunError(f"the weights are of another model than config.yaml says (there: {shown})", where=path)
+def wrong_model_error(unmatched: list[tuple[int, ...]], path: str | Path) -> RunError:
+    """The error for weights of a different model."""
+    shown = ", ".join(map(str, unmatched[:4])) or "fewer arrays"
+    return RunError(f"the weights belong to another model than config.yaml says ({shown})", where=path)

@@ -1,5 +1,5 @@
-"""The run folder: what a training leaves and all that testing, transcription and export need.
+"""The run folder: what a training writes, and what testing, transcription and export read.
 
-Read ``run`` (names of the parts, config, metrics), ``checksums`` and ``checksum_files`` (a damaged part is
-named before it is used) and ``lock`` (one training at a time).
+Read ``run`` (paths, config, opening and creating a run), ``checksums`` and ``checksum_files`` (a changed file
+is detected before it is used) and ``lock`` (one training at a time).
 """

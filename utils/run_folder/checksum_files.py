@@ -1,7 +1,7 @@
-"""Files of checksums: lines ``SHA-256  name``, sorted by name, as ``sha256sum --check`` reads them.
+"""Files in; a file of their checksums out: lines ``SHA-256  name`` by name, as for ``sha256sum --check``.
 
-A cache keeps one beside each of its entries (:func:`record`, :func:`check`). The files of a run folder are
-replaced one by one: see :mod:`utils.run_folder.checksums`.
+A cache has one beside each of its entries (:func:`record`, :func:`check`). For the files of a run folder,
+which are replaced one by one, see :mod:`utils.run_folder.checksums`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from utils.temporary import temporary_path
 
 Checksums = Mapping[str, frozenset[str]]
-"""File name → SHA-256 in hexadecimal; two of them while a file is replaced."""
+"""File name → SHA-256 in hexadecimal; two of them while the file is being replaced."""
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
 
@@ -28,7 +28,7 @@ _hashes: dict[str, tuple[tuple[int, ...], str]] = {}
 
 
 def hash_once(path: Path) -> str:
-    """SHA-256 of a file; it is read again only when its size, times or inode have changed."""
+    """SHA-256 of a file; the file is read again only if its size, times or inode have changed."""
     status = path.stat()
     key = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
     known = _hashes.get(str(path))
@@ -38,15 +38,15 @@ def hash_once(path: Path) -> str:
 
 
 def read_checksums(path: Path) -> dict[str, frozenset[str]]:
-    """The lines of a file of checksums.
+    """The checksums in a file.
 
     Raises:
-        OSError: it can't be read.
-        ValueError: it is damaged; the message says how.
+        OSError: the file can't be read.
+        ValueError: the file is damaged; the message says how.
     """
     lines = path.read_text(encoding="utf-8").split("\n")
     if lines.pop():
-        raise ValueError("it is cut short")
+        raise ValueError("it is cut off")
     found: dict[str, frozenset[str]] = {}
     before = ("", "")
     for number, line in enumerate(lines, start=1):
@@ -62,7 +62,7 @@ def read_checksums(path: Path) -> dict[str, frozenset[str]]:
 
 
 def write_checksums(path: Path, checksums: Checksums) -> None:
-    """Write a file of checksums, whole or not at all."""
+    """Write a file of checksums, completely or not at all."""
     lines = [
         f"{digest}  {name}\n" for name, digests in sorted(checksums.items()) for digest in sorted(digests)
     ]
@@ -75,16 +75,16 @@ def write_checksums(path: Path, checksums: Checksums) -> None:
 
 
 def record(path: Path, files: Sequence[Path]) -> None:
-    """Write the checksums of files in the folder of ``path`` to ``path``."""
+    """Write the checksums of ``files``, which lie in the folder of ``path``, to ``path``."""
     write_checksums(path, {file.name: frozenset([hash_once(file)]) for file in files})
 
 
 def check(path: Path, files: Sequence[Path]) -> None:
-    """Compare files with what :func:`record` wrote of them.
+    """Compare files with the checksums that :func:`record` wrote.
 
     Raises:
-        OSError: one of them can't be read.
-        ValueError: one has changed, has no checksum, or ``path`` is damaged; it is named.
+        OSError: a file can't be read.
+        ValueError: a file has changed or has no checksum (it is named), or ``path`` is damaged.
     """
     known = read_checksums(path)
     for file in files:

@@ -1,8 +1,8 @@
-"""The ``checksums`` of a run folder: what was written there, and whether it is still the same.
+"""Files of a run folder in; whether each is unchanged since it was written out, by the file ``checksums``.
 
-A file is recorded when it is renamed into place (:func:`replace`, which :func:`utils.files.replacing` calls)
-and compared when it is read (:func:`verified`). While a file is replaced, both its old and its new checksum
-are listed: a process may be killed at any moment, and the file is always one of the two.
+The checksum of a file is recorded when the file is renamed to its final name (:func:`replace`, called by
+:func:`utils.files.replacing`) and compared when it is read (:func:`verified`). While a file is replaced, both
+its old and its new checksum are listed, since the process may be killed at any moment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from utils.run_folder.checksum_files import Checksums, file_hash, hash_once, rea
 from utils.temporary import is_temporary
 
 CHECKSUMS, CONFIG = "checksums", "config.yaml"
-# What other commands read. Logs, reports and files that grow line by line have no checksums.
+# The files that other commands read. Logs, reports and files that grow line by line have no checksums.
 COVERED = (
     CONFIG,
     "labels.txt",
@@ -35,32 +35,33 @@ COVERED = (
     "test/*/results.json",
 )
 _DEPTH = max(pattern.count("/") for pattern in COVERED) + 1
-_ATTEMPTS = 3  # to read a file and its checksum while a training replaces both
+_ATTEMPTS = 3  # a training may replace a file and its checksum while both are read
 _HINT = "copy it again; if it was changed on purpose: python inspect_model.py accept {folder}"
 
 
 class State(StrEnum):
-    """What is wrong with a file of a run folder."""
+    """Why a file of a run folder is refused."""
 
     CHANGED = "not the file that was written (its SHA-256 differs from that in checksums)"
     UNKNOWN = "not listed in checksums"
 
 
 def begin(folder: Path) -> None:
-    """Make a folder whose files have checksums from now on."""
+    """Create a folder whose files have checksums from now on."""
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder, {})
 
 
 def exist(folder: Path) -> bool:
-    """Whether the files of a run folder have checksums; those of older versions have none."""
+    """Whether the files of a run folder have checksums; older versions wrote none."""
     return (folder / CHECKSUMS).is_file()
 
 
 def verified(path: str | Path) -> Path:
-    """The path given, once its file is known to be what was written.
+    """Check that a file is unchanged since it was written, and return its path.
 
-    A file outside of run folders, in a run without checksums, or that doesn't exist is given back as it is.
+    A file that lies in no run folder, that lies in a run without checksums, or that doesn't exist is not
+    checked.
 
     Raises:
         RunError: the file differs from its checksum or has none, or ``checksums`` is damaged.
@@ -75,7 +76,7 @@ def verified(path: str | Path) -> Path:
 
 
 def differences(folder: Path) -> dict[str, State]:
-    """The files of a run folder that aren't what was written, by name.
+    """The files of a run folder that have changed or have no checksum, by name.
 
     Raises:
         RunError: ``checksums`` is damaged.
@@ -85,13 +86,13 @@ def differences(folder: Path) -> dict[str, State]:
 
 
 def accept(folder: Path) -> None:
-    """Record the files of a run folder as they are now."""
+    """Record the current checksums of all files of a run folder."""
     with _locked(folder):
         _write(folder, {name: frozenset([file_hash(folder / name)]) for name in covered_files(folder)})
 
 
 def replace(temporary: Path, path: Path) -> None:
-    """Rename a file that is fully written to ``path``; in a run folder, record its checksum.
+    """Rename a completely written file to ``path``; in a run folder, record its checksum.
 
     Raises:
         OSError: it can't be renamed, or the checksum can't be written.
@@ -111,7 +112,7 @@ def replace(temporary: Path, path: Path) -> None:
 
 
 def covered_files(folder: Path) -> list[str]:
-    """Names of the files of a run folder that have, or should have, checksums; sorted."""
+    """Sorted names of the files of a run folder that should have checksums."""
     paths = {path for pattern in COVERED for path in folder.glob(pattern)}
     return sorted(
         path.relative_to(folder).as_posix() for path in paths if path.is_file() and not is_temporary(path)
@@ -128,8 +129,8 @@ def _state(folder: Path, path: Path) -> State | None:
 
 
 def _folder_of(path: Path) -> Path | None:
-    """The run folder that has the checksum of ``path``, if there is one."""
-    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - it follows no links
+    """The run folder that should have the checksum of ``path``; None if there is none."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - abspath doesn't follow links
     for folder in absolute.parents[:_DEPTH]:
         name = absolute.relative_to(folder)
         if exist(folder) and ((folder / CONFIG).is_file() or name == Path(CONFIG)):
@@ -163,7 +164,7 @@ def _write(folder: Path, checksums: Checksums) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One process at a time changes ``checksums``: a test may write its results while the run is trained."""
+    """Only one process at a time changes ``checksums``: a test may write results during the training."""
     try:
         import fcntl  # not on Windows
     except ImportError:

@@ -1,4 +1,4 @@
-"""A run folder → held by one training at a time, with a lock that the system drops when its process ends."""
+"""A run folder in; a lock out that only one training holds, and that ends with its process."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from utils.run_folder.run import RunFolder
 
 log = logging.getLogger("train")
 
-_PATIENCE = 1.0  # seconds in which a process that has just locked the file writes who it is
-_ASK_AGAIN = 0.05
+_HOLDER_SECONDS = 1.0  # a process that has just locked the file writes its name within this time
+_POLL_SECONDS = 0.05
 
 
 @contextmanager
 def locked(run: RunFolder) -> Iterator[None]:
-    """Hold the run folder, which is made if it is not there, until the block ends or the process dies.
+    """Lock the run folder until the block ends or the process dies; create the folder if necessary.
 
-    The lock belongs to the open file, not to its name: the file that a killed process leaves behind is free.
-    It only tells others who holds the lock, and is removed at the end, with a folder that is still empty.
+    The lock belongs to the open file, so the file of a killed process is not locked. The content of the file
+    only names the holder. The file is removed at the end, and the folder too if it is still empty.
 
     Raises:
-        RunError: another process holds it; its process id is named.
+        RunError: another process holds the lock; its process id is named.
         OSError: the folder can't be written.
     """
-    made = not run.path.exists()
+    created = not run.path.exists()
     file = _acquire(run)
     try:
         _write_holder(file)
         yield
     finally:
-        run.lock.unlink(missing_ok=True)  # before it is free: see _acquire
+        run.lock.unlink(missing_ok=True)  # before the lock is released: see _acquire
         file.close()
-        if made:
-            with suppress(OSError):  # something is in it
+        if created:
+            with suppress(OSError):  # the folder is not empty
                 run.path.rmdir()
 
 
@@ -50,36 +50,38 @@ def _acquire(run: RunFolder) -> FileIO:
         run.path.mkdir(parents=True, exist_ok=True)
         try:
             file = run.lock.open("a+b", buffering=0)
-        except FileNotFoundError:  # another process has removed the folder that it had made
+        except FileNotFoundError:  # another process has removed the folder that it had created
             continue
         try:
             if not _lock(file):
-                raise _held(run)
-            if _is_the_file_of(run, file):
+                raise _locked_error(run)
+            if _is_current(run, file):
                 return file
         except BaseException:
             file.close()
             raise
-        file.close()  # locked too late: its holder has removed it, and a new one may be in its place
+        file.close()  # the holder has removed this file in the meantime, and there may be a new one
 
 
 def _lock(file: FileIO) -> bool:
-    """Whether the file is now locked by this process rather than by another one."""
+    """Lock the file; False if another process has locked it."""
     try:
         import fcntl  # not on Windows
     except ImportError:
-        log.warning("this system has no file locks: two trainings on one run folder would not be noticed")
+        log.warning("this system has no file locks: two trainings in one run folder are not detected")
         return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:  # some network file systems
-        log.warning("%s can't be locked (%s): see that only one training writes it", file.name, error)
+        log.warning(
+            "%s can't be locked (%s): make sure that only one training writes there", file.name, error
+        )
     return True
 
 
-def _is_the_file_of(run: RunFolder, file: FileIO) -> bool:
+def _is_current(run: RunFolder, file: FileIO) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), run.lock.stat())
     except FileNotFoundError:
@@ -92,14 +94,14 @@ def _write_holder(file: FileIO) -> None:
     try:
         file.truncate(0)
         file.write(json.dumps(holder).encode())
-    except OSError as error:  # a full disk is told without a name
+    except OSError as error:  # the error of a full disk has no file name
         error.filename = file.name
         raise
 
 
-def _held(run: RunFolder) -> RunError:
+def _locked_error(run: RunFolder) -> RunError:
     """The error that names the process which holds the lock."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _HOLDER_SECONDS
     holder = "another process"
     while time.monotonic() < deadline:
         try:
@@ -107,6 +109,6 @@ def _held(run: RunFolder) -> RunError:
             holder = f"process {values['process']} on {values['host']}, since {values['since']}"
             break
         except (OSError, ValueError, KeyError, TypeError):  # not written yet
-            time.sleep(_ASK_AGAIN)
-    hint = "wait until it has finished, stop it, or give another --run"
+            time.sleep(_POLL_SECONDS)
+    hint = "wait until it has finished, stop it, or use another --run"
     return RunError(f"another training writes this run ({holder})", where=run.path, hint=hint)

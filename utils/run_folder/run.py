@@ -1,7 +1,4 @@
-"""The run folder: everything a training leaves behind, and all that test, transcribe and export need.
-
-What goes in: a config and a model's files. What comes out: named paths, and clear errors for missing parts.
-"""
+"""A path in; a run folder out: the paths of its files, its config, and clear errors for missing files."""
 
 from __future__ import annotations
 
@@ -28,111 +25,80 @@ from utils.run_folder.checksums import CHECKSUMS, CONFIG, verified
 ENVIRONMENT = "environment"
 SECTIONS = ("features", "data", "model", "optimiser", "training", ENVIRONMENT)
 PRETRAINED = Path(__file__).parents[2] / "pretrained" / "pinyin_to_hanzi"
-"""The run folder of the converter that comes with this project."""
+"""The run folder of the converter that is part of this project."""
 Section = TypeVar("Section")
-_AGAIN = "copy the run folder again, or train anew"
+_AGAIN = "copy the run folder again, or repeat the training"
 _WHOLE = "copy the whole folder that train.py wrote"
 _DIFFERENCES_SHOWN = 5
 PACKAGES = ("tensorflow", "jax", "torch", "keras", "numpy", "scipy", "soundfile", "soxr", "pypinyin")
 
 
+def _file(name: str) -> property:
+    return property(lambda run: run.path / name)
+
+
 @dataclass(frozen=True)
 class RunFolder:
-    """Paths inside one run folder. The folder may be moved: nothing in it depends on where it lies."""
+    """The paths in one run folder. The folder can be moved: its files don't contain its path."""
 
     path: Path
 
-    @property
-    def config_file(self) -> Path:
-        """Every hyper-parameter, and the environment the run was made in."""
-        return self.path / CONFIG
-
-    @property
-    def checksums(self) -> Path:
-        """SHA-256 of each file that other commands read, see :mod:`utils.run_folder.checksums`."""
-        return self.path / CHECKSUMS
-
-    @property
-    def best_weights(self) -> Path:
-        """Weights of the epoch with the lowest error on the dev set."""
-        return self.path / "best.weights.h5"
-
-    @property
-    def last_weights(self) -> Path:
-        """Weights after the last finished epoch."""
-        return self.path / "last.weights.h5"
-
-    @property
-    def kept_weights(self) -> Path:
-        """Folder of the weights of single epochs, named by step and accuracy."""
-        return self.path / "weights"
-
-    @property
-    def checkpoint(self) -> Path:
-        """Weights, optimiser, step and data position: where a killed run goes on."""
-        return self.path / "checkpoint" / "state.npz"
-
-    @property
-    def history(self) -> Path:
-        """One line an epoch: losses, error rates, learning rate, seconds."""
-        return self.path / "history.csv"
-
-    @property
-    def metrics(self) -> Path:
-        """The figures of the finished run; its presence says that the run is complete."""
-        return self.path / "metrics.json"
-
-    @property
-    def log(self) -> Path:
-        """What was printed, with times."""
-        return self.path / "train.log"
-
-    @property
-    def lock(self) -> Path:
-        """Names the process that trains in this folder; see ``utils/run_folder/lock.py``."""
-        return self.path / ".lock"
-
-    @property
-    def logs(self) -> Path:
-        """TensorBoard's folder (``train`` and ``validation`` inside)."""
-        return self.path / "logs"
+    config_file = _file(CONFIG)
+    """Every hyper-parameter, and the environment of the training."""
+    checksums = _file(CHECKSUMS)
+    """SHA-256 of each file that other commands read, see :mod:`utils.run_folder.checksums`."""
+    best_weights = _file("best.weights.h5")
+    """Weights of the epoch with the lowest error on the dev set."""
+    last_weights = _file("last.weights.h5")
+    """Weights after the last finished epoch."""
+    kept_weights = _file("weights")
+    """Folder with the weights of single evaluations, named by step and accuracy."""
+    checkpoint = _file("checkpoint/state.npz")
+    """Weights, optimiser, step and data position: a killed training continues from here."""
+    history = _file("history.csv")
+    """One line per epoch: losses, error rates, learning rate, seconds."""
+    metrics = _file("metrics.json")
+    """The results of the finished training; the file exists only for a complete run."""
+    log = _file("train.log")
+    """The printed output, with times."""
+    lock = _file(".lock")
+    """Names the process that trains in this folder; see ``utils/run_folder/lock.py``."""
+    logs = _file("logs")
+    """Folder for TensorBoard (with ``train`` and ``validation``)."""
+    labels = _file("labels.txt")
+    """The labels of a keyword model, one per line, in the order of its outputs."""
 
     def vocabulary(self, name: str) -> Path:
-        """A vocabulary's file: ``acoustic.txt``, ``pinyin.txt``, ``hanzi.txt`` or ``lexicon.tsv``."""
+        """The file of a vocabulary: ``acoustic.txt``, ``pinyin.txt``, ``hanzi.txt`` or ``lexicon.tsv``."""
         return self.path / "vocabulary" / name
 
-    @property
-    def labels(self) -> Path:
-        """The labels of a keyword model, one a line, in the order of its outputs."""
-        return self.path / "labels.txt"
-
     def part(self, path: Path) -> Path:
-        """A file of this folder, given back if it is there and what was written.
+        """Check that a file of this folder exists and is unchanged, and return its path.
 
         Raises:
-            RunError: it is missing or has changed.
+            RunError: the file is missing or has changed.
         """
         if not path.is_file():
-            missing = f"the run folder holds no {path.relative_to(self.path)}"
+            missing = f"the run folder has no {path.relative_to(self.path)}"
             hint = f"{_WHOLE}, or let the training finish an epoch"
             raise RunError(missing, where=self.path, hint=hint)
         return verified(path)
 
     def weights(self, which: str) -> Path:
-        """The weights file that ``which`` means: ``best``, ``last``, or a path.
+        """The weights file for ``which``: ``best``, ``last``, or a path.
 
         Raises:
-            RunError: this folder holds no such file, or the file has changed since it was written to its run.
+            RunError: the folder has no such file, or the file has changed since it was written.
         """
         own = {"best": self.best_weights, "last": self.last_weights}
         return self.part(own[which]) if which in own else verified(which)
 
     def section(self, name: str, schema: type[Section]) -> Section:
-        """A section of config.yaml as its data class.
+        """A section of config.yaml as an instance of its data class.
 
         Raises:
-            RunError: as :meth:`config`, or there is no such section.
-            ConfigError: an option in it is unknown or wrong.
+            RunError: as for :meth:`config`, or there is no such section.
+            ConfigError: an option in the section is unknown or wrong.
         """
         config = self.config()
         if name not in config:
@@ -140,7 +106,7 @@ class RunFolder:
         return build_config(schema, config[name], where=f"{self.config_file}, {name}")
 
     def record(self, name: str, values: Any) -> None:
-        """Write into config.yaml's environment what a training has found out: nested plain values."""
+        """Add nested plain values, found during a training, to the environment in config.yaml."""
         config = self.config()
         save_yaml(self.config_file, {**config, ENVIRONMENT: {**config.get(ENVIRONMENT, {}), name: values}})
 
@@ -152,43 +118,39 @@ class RunFolder:
         """
         if not self.config_file.is_file():
             raise RunError(
-                "not a run folder: it holds no config.yaml", where=self.path, hint=_runs_nearby(self)
+                "not a run folder: it has no config.yaml", where=self.path, hint=_runs_nearby(self)
             )
         try:
             values = yaml.safe_load(verified(self.config_file).read_text(encoding="utf-8"))
-        except (
-            yaml.YAMLError,
-            ValueError,
-            RecursionError,
-        ) as error:  # e.g. no UTF-8, the 31st of June
+        except (yaml.YAMLError, ValueError, RecursionError) as error:  # e.g. not UTF-8, a 31st of June
             reason = " ".join(str(error).split())
             raise RunError(f"config.yaml is damaged ({reason})", where=self.path, hint=_AGAIN) from error
         if not isinstance(values, dict):
-            raise RunError("config.yaml is empty or no mapping", where=self.path, hint=_AGAIN)
+            raise RunError("config.yaml is empty or not a mapping", where=self.path, hint=_AGAIN)
         for name in SECTIONS:
             if not isinstance(values.get(name) or {}, dict):
-                what = f"config.yaml is damaged ('{name}' is no section)"
+                what = f"config.yaml is damaged ('{name}' is not a section)"
                 raise RunError(what, where=self.path, hint=_AGAIN)
         return values
 
     def manifests(self, split: str) -> list[Path]:
-        """The lists of a split that the config names; none if it has no such split.
+        """The manifests of a split in the config; empty if there is no such split.
 
         Raises:
-            RunError: as :meth:`config`.
+            RunError: as for :meth:`config`.
         """
         paths = (self.config().get("data") or {}).get(split) or []
         if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-            what = f"config.yaml is damaged (data.{split} is no list of files)"
+            what = f"config.yaml is damaged (data.{split} is not a list of files)"
             raise RunError(what, where=self.path, hint=_AGAIN)
         return [Path(path) for path in paths]
 
 
 def open_run(path: str | Path, task: str | None = None) -> RunFolder:
-    """An existing run folder, optionally checked to be of one task (``speech``, ``language``, ``keyword``).
+    """Open an existing run folder; check its task if given (``speech``, ``language``, ``keyword``).
 
     Raises:
-        RunError: no such folder, no config in it, or a run of another task.
+        RunError: there is no such folder, it has no config, or the run is of another task.
     """
     run = RunFolder(Path(path))
     found = run.config().get("task")
@@ -202,17 +164,17 @@ def open_run(path: str | Path, task: str | None = None) -> RunFolder:
 
 
 def start_run(path: str | Path, config: Mapping[str, Any]) -> RunFolder:
-    """Make a run folder for ``config``, or find the one that an earlier call with the same config made.
+    """Create a run folder for ``config``, or open the one that an earlier call with the same config created.
 
     Raises:
-        RunError: the folder holds a run of another config; the differing keys are named.
+        RunError: the folder has a run with another config; the keys that differ are named.
     """
     run = RunFolder(Path(path))
     if run.config_file.is_file():
         differing = config_differences(run.config(), config)
         if differing:
             what = f"the run was made with another config ({describe_differences(differing)})"
-            hint = "choose another --run, or delete the folder to start anew"
+            hint = "choose another --run, or delete the folder to start again"
             raise RunError(what, where=run.path, hint=hint)
         _note_missing_checksums(run)
         return run
@@ -220,29 +182,31 @@ def start_run(path: str | Path, config: Mapping[str, Any]) -> RunFolder:
 
 
 def create_run(path: str | Path, config: Mapping[str, Any]) -> RunFolder:
-    """Make a run folder that holds ``config``; from now on every file in it gets a checksum."""
+    """Create a run folder with ``config``; from now on its files get checksums."""
     run = RunFolder(Path(path))
     checksums.begin(run.path)
     save_yaml(run.config_file, config)
     return run
 
 
-def config_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Dotted keys whose values differ between two configs, the environment left aside."""
-    flat = [flatten({k: v for k, v in config.items() if k != ENVIRONMENT}) for config in (one, other)]
-    keys = dict.fromkeys([*flat[0], *flat[1]])
-    return [(key, flat[0].get(key), flat[1].get(key)) for key in keys if flat[0].get(key) != flat[1].get(key)]
+def config_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """(dotted key, old value, new value) where two configs differ; the environment is ignored."""
+    before, after = (
+        flatten({key: value for key, value in config.items() if key != ENVIRONMENT}) for config in (old, new)
+    )
+    keys = dict.fromkeys([*before, *after])
+    return [(key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)]
 
 
 def describe_differences(differing: Sequence[tuple[str, Any, Any]]) -> str:
-    """The first few of :func:`config_differences` in words, and how many more there are."""
+    """The first few of :func:`config_differences` as text, and the number of the others."""
     shown = "; ".join(f"{key}: {old} there, {new} asked" for key, old, new in differing[:_DIFFERENCES_SHOWN])
     more = len(differing) - _DIFFERENCES_SHOWN
     return f"{shown}; {more} more" if more > 0 else shown
 
 
 def environment() -> dict[str, Any]:
-    """What a run was made with: git revision, package versions, machine."""
+    """The git revision, package versions and machine of this process, for config.yaml."""
     return {
         "git_revision": _git("rev-parse", "HEAD") or "unknown",
         "git_changed": bool(_git("status", "--porcelain", "--untracked-files=no")),
@@ -256,7 +220,7 @@ def environment() -> dict[str, Any]:
 
 
 def _versions(packages: Iterable[str]) -> dict[str, str]:
-    """Of those that are installed: of the backends, one is enough."""
+    """Versions of the packages that are installed: only one of the backends is needed."""
     versions = {}
     for name in packages:
         with suppress(importlib.metadata.PackageNotFoundError):
@@ -276,7 +240,7 @@ def _git(*arguments: str) -> str:
 
 
 def find_run(path: str | Path) -> RunFolder | None:
-    """The run folder of a file beside its config.yaml or one folder below it; None if it lies in no run."""
+    """The run folder of a file in it or in one of its subfolders; None if the file lies in no run folder."""
     beside = Path(path).parent
     above = beside / ".." if beside.name in ("", "..") else beside.parent
     return next((RunFolder(folder) for folder in (beside, above) if (folder / CONFIG).is_file()), None)
@@ -285,9 +249,7 @@ def find_run(path: str | Path) -> RunFolder | None:
 @cache
 def _note_missing_checksums(run: RunFolder) -> None:
     if not checksums.exist(run.path):
-        what = (
-            f"note: {run.path} has no checksums (an older version made it): no damage to it can be noticed;"
-        )
+        what = f"note: {run.path} has no checksums (an older version made it): damage can't be detected;"
         print(f"{what} 'python inspect_model.py accept {run.path}' adds them", file=sys.stderr)
 
 

@@ -165,7 +165,7 @@ def test_what_is_not_canonical_is_named(word):
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan")])
 def test_a_rate_is_a_share(rate):
-    with pytest.raises(ValueError, match="no rate"):
+    with pytest.raises(ValueError, match="not a rate"):
         corrupt_pinyin([["ma1"]], rate, seed=1)
 
 
