@@ -43,7 +43,7 @@ from tests.support.tiny_runs import save_speech_run, write_language_run
 from transcribe import main
 from utils.audio.reading import pcm_blocks, read_audio, write_wav
 from utils.errors import AudioError, ConfigError, UserError
-from utils.features.running_normalisation import USUAL_LEVEL, RunningNormalisation
+from utils.features.running_normalisation import INITIAL_LEVEL, RunningNormalisation
 from utils.features.speech import FeatureConfig, extract_features, feature_bins
 from utils.features.stream import FeatureStream
 from utils.hypotheses.recognition import Ending, Segment
@@ -174,9 +174,9 @@ def test_running_normalisation_takes_loudness_away_in_time():
 
 def test_running_mean_against_its_definition():
     rng = np.random.default_rng(0)
-    frames = rng.normal(USUAL_LEVEL, 2.0, (60, 3))
+    frames = rng.normal(INITIAL_LEVEL, 2.0, (60, 3))
     frames[20:30] = 0.0  # a pause: 30 dB below, it enters no mean
-    keep, total, weight, expected = np.exp(-0.01 / 5.0), np.full(3, 50 * USUAL_LEVEL), 50.0, []
+    keep, total, weight, expected = np.exp(-0.01 / 5.0), np.full(3, 50 * INITIAL_LEVEL), 50.0, []
     for i, frame in enumerate(frames):
         if not 20 <= i < 30:
             total, weight = keep * total + frame, keep * weight + 1.0

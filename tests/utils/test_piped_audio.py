@@ -78,7 +78,7 @@ def test_text_is_named(text: str, encoding: str):
     [
         (b"", RATE, "no samples"),
         (b"", None, "no samples"),
-        (PCM, None, "no audio file of a known kind.*--rate HZ"),
+        (PCM, None, "not an audio file of a known format.*--rate HZ"),
         (b"\0\0\0\x18ftypM4A " + PCM, RATE, "not readable as audio"),
         (audio_file("FLAC")[:2000], RATE, "cut off|not readable"),
     ],

@@ -1,6 +1,6 @@
-"""16-bit samples → their spectrum in 16 bits: the FFT of microcontrollers, rounded as kissfft rounds it.
+"""16-bit samples in; their 16-bit spectrum out, by the FFT of microcontrollers with the rounding of kissfft.
 
-Behind the log mel of utils/features/micro.py. Many frames at once, as columns, in whole-array NumPy.
+Used for the log mel features of utils/features/micro.py. Frames are columns, computed together in NumPy.
 """
 
 from __future__ import annotations
@@ -13,16 +13,21 @@ _LARGEST = np.iinfo(np.int16).max
 
 
 def fixed_point_fft(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(size, n) 16-bit numbers in int32 → real and imaginary part of the first axis's FFT over ``size``.
+    """FFT of the columns, divided by ``size``, as kissfft computes it with ``FIXED_POINT=16``.
 
-    Even samples are the real, odd ones the imaginary part of a complex FFT of half the length, which is then
-    taken apart. All divisions round as kissfft's ``FIXED_POINT=16`` does. Both parts are (size / 2, n) int32,
-    without the highest frequency.
+    Even samples are the real part and odd samples the imaginary part of a complex FFT of half the length,
+    from which the result is computed.
+
+    Args:
+        values: (size, n) int32 with 16-bit numbers.
+
+    Returns:
+        real and imaginary part, (size / 2, n) int32 each, without the highest frequency.
     """
     real, imaginary = _complex_fft(values[::2], values[1::2])
     half = len(real)
     mirror = -np.arange(half) % half
-    # Halved after the sign has changed: -16384 doesn't round to minus what 16384 rounds to.
+    # Halved after the change of sign, because 16384 and -16384 round differently.
     mirror_imaginary = _divided(-imaginary[mirror], 2)
     real, imaginary = _divided(real, 2), _divided(imaginary, 2)
     even = real + real[mirror], imaginary + mirror_imaginary
@@ -30,7 +35,7 @@ def fixed_point_fft(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     twisted = _multiplied(odd, _twiddles_of_real(half))
     result_real = even[0] + twisted[0]
     result_imaginary = even[1] + twisted[1]
-    # kissfft takes the upper half of its bins from the lower: rounding goes the other way there.
+    # kissfft computes the upper half of the bins from the lower half: rounding is reversed there.
     upper = slice(half // 2, None)
     lower = mirror[upper]
     result_real[upper] = even[0][lower] - twisted[0][lower]
@@ -40,16 +45,16 @@ def fixed_point_fft(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _complex_fft(real: np.ndarray, imaginary: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Fixed-point FFT over the first axis of (size, n), by decimation in time with radix 4 (2 innermost)."""
+    """Fixed-point FFT over the first axis of (size, n): decimation in time with radix 4 (innermost 2)."""
     size, columns = real.shape
     if size == 1:
         return real, imaginary
     radix = 4 if size % 4 == 0 else 2
-    # Every radix-th value is a part: (size, n) → (size / radix, radix · n), all parts at once.
+    # Each part has every radix-th value: (size, n) → (size / radix, radix · n), all parts together.
     parts = _complex_fft(*(part.reshape(-1, radix * columns) for part in (real, imaginary)))
     real, imaginary = (_divided(part, radix).reshape(-1, radix, columns) for part in parts)
     turned = real[:, 1:], imaginary[:, 1:]
-    if size > radix:  # else all factors are 1, which changes no number below 2^14
+    if size > radix:  # otherwise all factors are 1, and numbers below 2^14 are unchanged
         turned = _multiplied(turned, _twiddles(size, radix))
     others = [(turned[0][:, i], turned[1][:, i]) for i in range(radix - 1)]
     joined = (_radix_four if radix == 4 else _radix_two)((real[:, 0], imaginary[:, 0]), *others)
@@ -75,13 +80,13 @@ def _divided(values: np.ndarray, divisor: int) -> np.ndarray:
 
 
 def _multiplied(values, factors):
-    """Complex product of pairs (real, imaginary), the second with 15 bits after the point."""
+    """Complex product of (real, imaginary) pairs; the factors have 15 fractional bits."""
     (a, b), (c, d) = values, factors
     return _rounded(a * c - b * d), _rounded(a * d + b * c)
 
 
 def _rounded(products: np.ndarray) -> np.ndarray:
-    """Take 15 bits after the point away, in place."""
+    """Round 15 fractional bits away, in place."""
     products += np.int32(1 << 14)
     products >>= np.int32(15)
     return products
@@ -89,7 +94,7 @@ def _rounded(products: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def _twiddles(size: int, radix: int) -> tuple[np.ndarray, np.ndarray]:
-    """Factors of the parts but the first: real and imaginary (size / radix, radix - 1, 1) int32."""
+    """Twiddle factors of all parts but the first: real and imaginary (size / radix, radix - 1, 1) int32."""
     turns = np.arange(size // radix)[:, None, None] * np.arange(1, radix)[:, None]
     return _unit_circle(-2 * np.pi / size * turns)
 

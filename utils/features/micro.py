@@ -1,13 +1,16 @@
-"""Samples → log mel of microcontrollers, in integers: what TensorFlow's ``microfrontend`` gives, bit for bit.
+"""Samples in; the integer log mel of microcontrollers out, bit for bit that of TensorFlow's ``microfrontend``.
 
-The chain of ``tensorflow/lite/experimental/microfrontend`` in whole-array NumPy: 12-bit Hann window → 16-bit
-FFT (as kissfft rounds it) → energies of triangular mel filters, square root → noise reduction → PCAN gain
-control (Wang et al., arXiv 1607.05666) → logarithm. Only the estimate of the noise depends on earlier frames.
+The steps of ``tensorflow/lite/experimental/microfrontend`` in NumPy: 12-bit Hann window → 16-bit FFT (with
+the rounding of kissfft) → energies of triangular mel filters, square root → noise reduction → PCAN gain
+control (Wang et al., arXiv 1607.05666) → logarithm. Only the noise estimate depends on earlier frames.
+
+The package pymicro-features computes the same, but only with 30 ms windows every 10 ms and 40 channels at
+16 kHz; the tests compare with it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -16,17 +19,18 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from utils.audio.reading import INT16_SCALE
 from utils.features.fixed_point_fft import fixed_point_fft
+from utils.features.keyword_config import KeywordFeatureConfig
 
-# What one step of the output stands for: models for microcontrollers are fed 10 / 256 of it, which brings the
-# usual range (0 to about 670) to 0 … 26 (micro_speech example of tflite-micro; microWakeWord).
+# Factor of the output for models on microcontrollers: it scales the usual range of 0 to about 670 to 0 … 26
+# (micro_speech example of tflite-micro; microWakeWord).
 OUTPUT_SCALE = 10 / 256
 
 _WINDOW_BITS = 12
 _FILTER_BITS = 12
 _NOISE_BITS = 14
 _SMOOTHING_BITS = 10
-_SMOOTHING = (0.025, 0.06)  # how fast the estimate of the noise follows, in even and in odd channels
-_LEAST_SIGNAL = 0.05  # share that noise reduction leaves of a channel at least
+_SMOOTHING = (0.025, 0.06)  # smoothing factors of the noise estimate, in even and in odd channels
+_LEAST_SIGNAL = 0.05  # fraction of a channel that noise reduction always keeps
 _GAIN_BITS = 21
 _GAIN_STRENGTH = np.float32(0.95)
 _GAIN_OFFSET = np.float32(80.0)
@@ -37,81 +41,69 @@ _LOG_SEGMENT_BITS = 7
 _LOG_COEFFICIENT = 45426  # ln 2 in 16 bits
 _LOG_SHIFT = 6
 _LARGEST = np.iinfo(np.int16).max
-_BLOCK_FRAMES = 256  # frames a time, which keeps them in the processor's cache
-
-
-@dataclass(frozen=True)
-class MicroFrontEnd:
-    """Settings, in samples and Hz; the usual ones are 480, 320, 40 channels from 125 to 7500 Hz at 16 kHz."""
-
-    sample_rate: int
-    window: int
-    stride: int
-    channels: int
-    lowest_hz: float
-    highest_hz: float
-
-    @property
-    def fft_size(self) -> int:
-        """The next power of two: 512 for a window of 480 samples."""
-        return 1 << (self.window - 1).bit_length()
-
-    @property
-    def correction_bits(self) -> int:
-        """By how many bits the square root of a filter's energy is scaled up: 3 for 512."""
-        return self.fft_size.bit_length() - 1 - _FILTER_BITS // 2
+_BLOCK_FRAMES = 256  # computed together; they fit into the processor's cache
 
 
 def micro_features(
-    samples: np.ndarray, front_end: MicroFrontEnd, noise: np.ndarray | None = None
+    samples: np.ndarray, config: KeywordFeatureConfig, noise: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Log mel values of whole windows, and the state to go on with.
+    """Log mel values of whole windows, and the state for the next call.
 
     Args:
-        samples: (clips, samples) floats in [-1, 1], at least one window; beyond that they are clipped.
-        front_end: the settings.
-        noise: (clips, channels) uint32, what the last call returned; None at the start of a recording.
+        samples: (clips, samples) floats, at least one window; values outside [-1, 1] are clipped.
+        config: the settings; ``mel_bins`` is the number of channels.
+        noise: (clips, channels) uint32, from the last call; None at the start of a recording.
 
     Returns:
-        (clips, frames, channels) float32, and the estimate of the noise (clips, channels) uint32.
+        (clips, frames, channels) float32, and the noise estimate (clips, channels) uint32.
     """
     pcm = np.clip(np.round(samples * INT16_SCALE), -_LARGEST - 1, _LARGEST).astype(np.int16)
-    framed = sliding_window_view(pcm, front_end.window, axis=1)[:, :: front_end.stride]
+    framed = sliding_window_view(pcm, config.window_samples, axis=1)[:, :: config.stride_samples]
     clips, frames = framed.shape[:2]
-    signal = np.empty((clips, frames, front_end.channels), np.uint32)
-    together = max(1, _BLOCK_FRAMES // frames)
-    for clip in range(0, clips, together):
-        for frame in range(0, frames, _BLOCK_FRAMES):
-            block = slice(clip, clip + together), slice(frame, frame + _BLOCK_FRAMES)
-            signal[block] = _filter_magnitudes(framed[block], front_end)
+    signal = np.empty((clips, frames, config.mel_bins), np.uint32)
+    for block in frame_blocks(clips, frames):
+        signal[block] = _filter_magnitudes(framed[block], config)
     if noise is None:
-        noise = np.zeros((clips, front_end.channels), np.uint32)
+        noise = np.zeros((clips, config.mel_bins), np.uint32)
     estimates = _noise_estimates(signal, noise)
     cleaned = _without_noise(signal, estimates)
-    levels = _logarithm(_gain_control(cleaned, estimates, front_end), front_end)
+    levels = _logarithm(_gain_control(cleaned, estimates, config), config)
     return (levels * OUTPUT_SCALE).astype(np.float32), estimates[:, -1]
 
 
-def _filter_magnitudes(framed: np.ndarray, front_end: MicroFrontEnd) -> np.ndarray:
+def frame_blocks(clips: int, frames: int) -> Iterator[tuple[slice, slice]]:
+    """Divide (clips, frames) into blocks of about ``_BLOCK_FRAMES`` frames."""
+    together = max(1, _BLOCK_FRAMES // frames)
+    for clip in range(0, clips, together):
+        for frame in range(0, frames, _BLOCK_FRAMES):
+            yield slice(clip, clip + together), slice(frame, frame + _BLOCK_FRAMES)
+
+
+def _correction_bits(config: KeywordFeatureConfig) -> int:
+    """The number of bits by which the square root of a filter's energy is scaled up: 3 for an FFT of 512."""
+    return config.fft_size.bit_length() - 1 - _FILTER_BITS // 2
+
+
+def _filter_magnitudes(framed: np.ndarray, config: KeywordFeatureConfig) -> np.ndarray:
     """(clips, frames, window) int16 → root of each filter's energy, (clips, frames, channels) uint32."""
-    # Frames lie side by side as columns, (window, n): each step of the FFT then runs over long rows.
-    columns = framed.reshape(-1, front_end.window).T.astype(np.int32)
-    windowed = (columns * _window(front_end.window)[:, None] >> _WINDOW_BITS).astype(np.int16)
-    # Each frame is scaled up as far as 16 bits allow; -32768 counts as negative here, as it does in C.
+    # Frames are columns (window, n), so that each step of the FFT works on long rows.
+    columns = framed.reshape(-1, config.window_samples).T.astype(np.int32)
+    windowed = (columns * _window(config.window_samples)[:, None] >> _WINDOW_BITS).astype(np.int16)
+    # Each frame is scaled up to the full range of 16 bits; as in C, abs(-32768) is negative.
     peaks = np.maximum(np.abs(windowed).max(axis=0), 0)
     shift = 15 - _bit_length(peaks)  # (n,)
-    padded = np.zeros((front_end.fft_size, columns.shape[1]), np.int32)
-    padded[: front_end.window] = (windowed.astype(np.int32) << shift).astype(np.int16)
+    padded = np.zeros((config.fft_size, columns.shape[1]), np.int32)
+    padded[: config.window_samples] = (windowed.astype(np.int32) << shift).astype(np.int16)
     real, imaginary = fixed_point_fft(padded)
-    energy = real.astype(np.float64) ** 2 + imaginary.astype(np.float64) ** 2  # whole numbers up to 2^31
-    # Products and sums of whole numbers below 2^53: double precision is exact, and faster than integers.
-    sums = _filters(front_end) @ energy  # (channels, n)
+    energy = real.astype(np.float64) ** 2 + imaginary.astype(np.float64) ** 2  # integers up to 2^31
+    # Double precision is exact for integers below 2^53, and faster than integer arithmetic.
+    sums = _filters(config) @ energy  # (channels, n)
     magnitudes = (_rounded_root(sums) >> shift).astype(np.uint32)
     return magnitudes.T.reshape(*framed.shape[:2], -1)
 
 
 def _rounded_root(sums: np.ndarray) -> np.ndarray:
-    """Square roots to the nearest whole number, int64; sums of at most 32 bits never give more than 65535."""
+    """Square roots rounded to integers, int64; at most 65535 for sums of up to 32 bits."""
     roots = np.floor(np.sqrt(sums))
     up = (sums - roots * roots > roots) & ~((sums < 2.0**32) & (roots == 0xFFFF))
     return (roots + up).astype(np.int64)
@@ -119,29 +111,29 @@ def _rounded_root(sums: np.ndarray) -> np.ndarray:
 
 def _noise_estimates(signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """The noise in each channel, smoothed over time: (clips, frames, channels) uint32."""
-    smoothing = np.resize([int(share * (1 << _NOISE_BITS)) for share in _SMOOTHING], noise.shape[1])
+    smoothing = np.resize([int(factor * (1 << _NOISE_BITS)) for factor in _SMOOTHING], noise.shape[1])
     smoothing = smoothing.astype(np.uint64)
     rest = np.uint64(1 << _NOISE_BITS) - smoothing
-    news = (signal << np.uint32(_SMOOTHING_BITS)) * smoothing  # wraps at 32 bits before, as in C
+    weighted = (signal << np.uint32(_SMOOTHING_BITS)) * smoothing  # the shift overflows 32 bits as in C
     estimates = np.empty_like(signal)
     for frame in range(signal.shape[1]):
-        noise = ((news[:, frame] + noise * rest) >> np.uint64(_NOISE_BITS)).astype(np.uint32)
+        noise = ((weighted[:, frame] + noise * rest) >> np.uint64(_NOISE_BITS)).astype(np.uint32)
         estimates[:, frame] = noise
     return estimates
 
 
 def _without_noise(signal: np.ndarray, estimates: np.ndarray) -> np.ndarray:
-    """What is left of each channel, at least a twentieth: (clips, frames, channels) uint32."""
+    """Each channel minus its noise, but at least a twentieth of it: (clips, frames, channels) uint32."""
     scaled = signal << np.uint32(_SMOOTHING_BITS)
     subtracted = (scaled - np.minimum(estimates, scaled)) >> np.uint32(_SMOOTHING_BITS)
     least = (signal * np.uint64(_LEAST_SIGNAL * (1 << _NOISE_BITS))) >> np.uint64(_NOISE_BITS)
     return np.maximum(subtracted, least.astype(np.uint32))
 
 
-def _gain_control(signal: np.ndarray, estimates: np.ndarray, front_end: MicroFrontEnd) -> np.ndarray:
-    """Each channel over a power of its noise (PCAN), squeezed near zero: (clips, frames, channels) uint32."""
-    gain = _interpolated_gain(estimates.astype(np.int64), _gain_table(front_end.correction_bits))
-    shift = _GAIN_BITS - front_end.correction_bits - _SNR_BITS
+def _gain_control(signal: np.ndarray, estimates: np.ndarray, config: KeywordFeatureConfig) -> np.ndarray:
+    """Each channel divided by a power of its noise (PCAN), compressed near zero: same shape, uint32."""
+    gain = _interpolated_gain(estimates.astype(np.int64), _gain_table(_correction_bits(config)))
+    shift = _GAIN_BITS - _correction_bits(config) - _SNR_BITS
     ratio = ((signal * gain.astype(np.uint64)) >> np.uint64(shift)).astype(np.uint32).astype(np.int64)
     squared = ratio * ratio >> (2 + 2 * _SNR_BITS - _SHRUNK_BITS)
     linear = (ratio >> (_SNR_BITS - _SHRUNK_BITS)) - (1 << _SHRUNK_BITS)
@@ -149,19 +141,19 @@ def _gain_control(signal: np.ndarray, estimates: np.ndarray, front_end: MicroFro
 
 
 def _interpolated_gain(estimates: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """The gain at each estimate, a parabola between powers of two: int64, same shape."""
+    """The gain for each noise estimate, a parabola between powers of two: int64, same shape."""
     octave = _bit_length(estimates)
     start, slope, bend = np.moveaxis(table[octave], -1, 0)
     small, large = np.maximum(11 - octave, 0), np.maximum(octave - 11, 0)
-    place = np.where(octave < 11, estimates << small, estimates >> large)
-    place &= 0x3FF
-    change = ((bend * place >> 5) + (slope << 5)) * place
+    position = np.where(octave < 11, estimates << small, estimates >> large)
+    position &= 0x3FF
+    change = ((bend * position >> 5) + (slope << 5)) * position
     return start + ((change + (1 << 14)) >> 15)
 
 
-def _logarithm(values: np.ndarray, front_end: MicroFrontEnd) -> np.ndarray:
-    """64 times the natural logarithm of the scaled values, 0 for those up to 1: int64, at most 65535."""
-    scaled = (values << np.uint32(front_end.correction_bits)).astype(np.int64)
+def _logarithm(values: np.ndarray, config: KeywordFeatureConfig) -> np.ndarray:
+    """64 times the natural logarithm of the scaled values, 0 for values up to 1: int64, at most 65535."""
+    scaled = (values << np.uint32(_correction_bits(config))).astype(np.int64)
     usable = np.maximum(scaled, 1)
     whole = _bit_length(usable) - 1
     above = usable - (np.int64(1) << whole)
@@ -182,15 +174,15 @@ def _logarithm(values: np.ndarray, front_end: MicroFrontEnd) -> np.ndarray:
 
 
 def _bit_length(values: np.ndarray) -> np.ndarray:
-    """Bits of each whole number from 0 to 2^32, as ``int.bit_length``: int32."""
+    """``int.bit_length`` of integers from 0 to 2^32: int32."""
     return np.frexp(values.astype(np.float64))[1]
 
 
 @lru_cache(maxsize=4)
 def _window(samples: int) -> np.ndarray:
-    """Hann window with 12 bits after the point: (samples,) int32.
+    """Hann window with 12 fractional bits: (samples,) int32.
 
-    Angle and cosine are rounded to single precision: one coefficient of 480 differs otherwise.
+    Angle and cosine are rounded to single precision; otherwise one coefficient of 480 differs.
     """
     angle = (np.float32(2 * np.pi / samples) * (np.arange(samples) + 0.5)).astype(np.float32)
     cosine = np.cos(angle.astype(np.float64)).astype(np.float32).astype(np.float64)
@@ -198,39 +190,39 @@ def _window(samples: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=4)
-def _filters(front_end: MicroFrontEnd) -> scipy.sparse.csr_array:
-    """Filters with 12 bits after the point, in single precision as in C: (channels, fft_size / 2) float64."""
-    bins = front_end.fft_size // 2
-    spacing_hz = np.float32(0.5 * front_end.sample_rate / bins)
+def _filters(config: KeywordFeatureConfig) -> scipy.sparse.csr_array:
+    """Mel filters with 12 fractional bits, as in C: (channels, fft_size / 2) float64."""
+    bins = config.fft_size // 2
+    spacing_hz = np.float32(0.5 * config.sample_rate / bins)
     mel = _mel(np.arange(bins, dtype=np.float32) * spacing_hz)
-    lowest, highest = _mel(np.float32(front_end.lowest_hz)), _mel(np.float32(front_end.highest_hz))
-    bands = front_end.channels + 1
+    lowest, highest = _mel(np.float32(config.lowest_hz)), _mel(np.float32(config.highest_hz))
+    bands = config.mel_bins + 1
     steps = (highest - lowest) / np.float32(bands) * np.arange(bands + 1, dtype=np.float32)
-    corners = lowest + steps  # (channels + 2,) float32; the first one is lowest itself
+    corners = lowest + steps  # (channels + 2,) float32, from the lowest frequency
     weights = np.zeros((bins, bands + 1))
-    first = int(1.5 + front_end.lowest_hz / spacing_hz)
+    first = int(1.5 + config.lowest_hz / spacing_hz)
     for band in range(bands):
         last = int(np.searchsorted(mel, corners[band + 1], side="right"))
         inside = slice(first, last)
-        share = (corners[band + 1] - mel[inside]) / (corners[band + 1] - corners[band])
-        # A bin falls off in the channel before and rises in this one.
-        weights[inside, band] += np.floor(share * (1 << _FILTER_BITS) + 0.5)
-        weights[inside, band + 1] += np.floor((1.0 - share.astype(np.float64)) * (1 << _FILTER_BITS) + 0.5)
+        falling = (corners[band + 1] - mel[inside]) / (corners[band + 1] - corners[band])
+        # A bin is on the falling side of one channel and on the rising side of the next one.
+        weights[inside, band] += np.floor(falling * (1 << _FILTER_BITS) + 0.5)
+        weights[inside, band + 1] += np.floor((1.0 - falling.astype(np.float64)) * (1 << _FILTER_BITS) + 0.5)
         first = max(first, last)
     return scipy.sparse.csr_array(weights[:, 1:bands].T)
 
 
 def _mel(hertz: np.ndarray) -> np.ndarray:
-    """HTK's mel scale with the C library's single-precision ``log1pf``, float32, as in the original.
+    """The mel scale of HTK in single precision, as the C code computes it.
 
-    Where that function rounds otherwise (glibc's isn't exact), single weights differ by 1 / 4096.
+    Some C libraries (glibc) round ``log1pf`` differently; single weights then differ by 1 / 4096.
     """
     return np.float32(1127.0) * np.log1p(np.float32(hertz) / np.float32(700.0))
 
 
 @lru_cache(maxsize=4)
 def _gain_table(correction_bits: int) -> np.ndarray:
-    """Start, slope and bend of the gain in each octave of the estimate: (33, 3) int64, by bit length."""
+    """Start, slope and bend of the gain for each bit length of the noise estimate: (33, 3) int64."""
     bits = _SMOOTHING_BITS - correction_bits
 
     def gain(estimate: int) -> int:
@@ -250,7 +242,7 @@ def _gain_table(correction_bits: int) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def _log_table() -> np.ndarray:
-    """log2(1 + x) - x at 128 places from 0 to 1, with 16 bits after the point: (130,) int64."""
-    places = np.arange((1 << _LOG_SEGMENT_BITS) + 1) / (1 << _LOG_SEGMENT_BITS)
-    table = np.round((np.log2(1 + places) - places) * (1 << _LOG_BITS)).astype(np.int64)
+    """log2(1 + x) - x at 129 points from 0 to 1, with 16 fractional bits, and a zero: (130,) int64."""
+    points = np.arange((1 << _LOG_SEGMENT_BITS) + 1) / (1 << _LOG_SEGMENT_BITS)
+    table = np.round((np.log2(1 + points) - points) * (1 << _LOG_BITS)).astype(np.int64)
     return np.append(table, 0)

@@ -1,7 +1,7 @@
-"""Log energies of consecutive frames in, the same less what each bin held lately out: what a stream can do.
+"""Log energies of consecutive frames in; the same minus the recent mean of each bin out, for streams.
 
-A frame knows its past alone, so the frames of a stream, in pieces of any size, give what the whole recording
-gives at once: the recursions below carry their last values from one piece to the next.
+A frame depends only on earlier frames. The recursions below keep their last values from one call to the next,
+so a stream in pieces of any size has the same result as the whole recording.
 """
 
 from __future__ import annotations
@@ -9,49 +9,49 @@ from __future__ import annotations
 import numpy as np
 from scipy.signal import lfilter
 
-MEMORY_SECONDS = 5.0  # of speech: what was heard so long ago counts 1 / e
-# At first a usual level stands in for the past, as heavy as half a second of speech: 16-bit speech of common
-# loudness has this mean log energy in its mel filters (the demo's corpus: 9.7, single recordings 6 to 14).
-USUAL_LEVEL = 10.0
-USUAL_SECONDS = 0.5
-ACTIVE_RANGE = np.log(1000.0)  # 30 dB below the loudest frame of late a frame says nothing of the speaker
-# The loudest frame of late fades: slowly, or the noise of a pause would become what is normal; yet a slammed
-# door must not hide a conversation for long.
+MEMORY_SECONDS = 5.0  # of speech, after which a frame has a weight of 1 / e
+# The mean starts at an assumed level, with the weight of half a second of speech: the mean log energy of
+# 16-bit speech of usual loudness in the mel filters (corpus of the demo: 9.7; single recordings: 6 to 14).
+INITIAL_LEVEL = 10.0
+INITIAL_SECONDS = 0.5
+ACTIVE_RANGE = np.log(1000.0)  # frames more than 30 dB below the recent loudest frame are ignored
+# The level of the recent loudest frame decreases: slowly, or the noise in a pause would be normalised like
+# speech, but fast enough that a slammed door doesn't suppress a conversation for long.
 FADING_DB_PER_SECOND = 0.5
 
 
 class RunningNormalisation:
-    """Takes from each bin its mean over the active frames so far, the older the lighter.
+    """Subtracts from each bin its mean over the active frames so far; older frames have lower weights.
 
-    The channel and the loudness leave with the mean, as they do with the mean of a whole utterance.
+    This removes the channel and the loudness, as the mean of a whole utterance does.
 
     Args:
-        bins: F, values a frame.
+        bins: F, values per frame.
         hop_seconds: from one frame to the next.
     """
 
     def __init__(self, bins: int, hop_seconds: float):
         self._keep = np.exp(-hop_seconds / MEMORY_SECONDS)
-        self._fading = FADING_DB_PER_SECOND * np.log(10.0) / 10.0 * hop_seconds  # nepers of power a frame
+        self._fading = FADING_DB_PER_SECOND * np.log(10.0) / 10.0 * hop_seconds  # nepers of power per frame
         self._frames = 0
-        # The loudest frame of late, as if nothing had faded since the first frame: so it only ever rises.
-        self._loudest = USUAL_LEVEL + np.log(bins)
-        # Sums of the active frames and, in the last column, of their weights.
-        self._sums = USUAL_SECONDS / hop_seconds * np.append(np.full(bins, USUAL_LEVEL), 1.0)
+        # The recent loudest frame, plus the decrease since the first frame: this value never decreases.
+        self._loudest = INITIAL_LEVEL + np.log(bins)
+        # Weighted sums of the active frames; the last column is the sum of the weights.
+        self._sums = INITIAL_SECONDS / hop_seconds * np.append(np.full(bins, INITIAL_LEVEL), 1.0)
 
     def __call__(self, frames: np.ndarray) -> np.ndarray:
-        """The next frames (n, F) float64, natural logs of energies → the same, normalised."""
+        """Normalise the next frames: (n, F) float64, natural logarithms of energies → the same shape."""
         active = self._active(frames)  # (n,) bool
-        heard = np.pad(frames[active], ((0, 0), (0, 1)), constant_values=1.0)  # (m, F + 1)
-        # sums[i] = heard[i] + keep * sums[i - 1]
-        later, _ = lfilter([1.0], [1.0, -self._keep], heard, axis=0, zi=self._keep * self._sums[None])
-        sums = np.concatenate([self._sums[None], later])  # (m + 1, F + 1)
+        added = np.pad(frames[active], ((0, 0), (0, 1)), constant_values=1.0)  # (m, F + 1)
+        # sums[i] = added[i] + keep * sums[i - 1]
+        new_sums, _ = lfilter([1.0], [1.0, -self._keep], added, axis=0, zi=self._keep * self._sums[None])
+        sums = np.concatenate([self._sums[None], new_sums])  # (m + 1, F + 1)
         self._sums = sums[-1]
         means = sums[:, :-1] / sums[:, -1:]
         return frames - means[np.cumsum(active)]
 
     def _active(self, frames: np.ndarray) -> np.ndarray:
-        """Which frames are loud enough to tell the speaker's level: (n, F) → (n,) bool."""
+        """Whether each frame is loud enough to count: (n, F) → (n,) bool."""
         unfaded = np.log(np.exp(frames).sum(axis=1))
         unfaded += self._fading * np.arange(self._frames, self._frames + len(frames))
         loudest = np.maximum.accumulate(np.append(self._loudest, unfaded))  # (n + 1,)

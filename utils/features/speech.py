@@ -1,7 +1,7 @@
-"""Samples → feature frames: log spectrogram, log mel filter bank, MFCC with deltas.
+"""Samples in; feature frames out: log spectrogram, log mel filter bank, or MFCC with deltas.
 
-All three work on samples at 16-bit scale (±32768), as the reference systems do. They are computed in
-double precision: a bin far below its frame's peak would otherwise carry the FFT's rounding error.
+Like the reference systems, all three work on samples at 16-bit scale (±32768). They are computed in double
+precision, because in single precision a bin far below the peak of its frame would be rounding error.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from utils.errors import ConfigError
 from utils.features.running_normalisation import RunningNormalisation
 
 DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13}
-# As in the reference systems; python_speech_features cuts its frames out without a window.
+# As in the reference systems; the frames of python_speech_features have no window function.
 DEFAULT_WINDOW = {"spectrogram": "hamming", "filter_bank": "rectangular", "mfcc": "rectangular"}
 WINDOWS = ("rectangular", "hamming")
 NORMALISATIONS = ("none", "utterance", "running")
 
-# Raise it when the same settings give other numbers than before: cached features are then made anew.
+# Increase it when the same settings give other features than before: cached features are then computed again.
 _VERSION = 2
 
 # python_speech_features' constants
@@ -37,16 +37,16 @@ _PREEMPHASIS = 0.97
 _MFCC_FILTERS = 26
 _LIFTER = 22
 _DELTA_REACH = 2
-_SMALLEST = np.finfo(np.float64).eps  # stands for a power of exactly zero, before the logarithm
+_SMALLEST = np.finfo(np.float64).eps  # replaces a power of exactly zero before the logarithm
 
-_BLOCK_FRAMES = 1024  # frames a time: bounds the memory for hour-long recordings, keeps blocks in cache
-# Normalised features end 80 dB below the utterance's peak: digital silence is log(0), and a recording's
-# own noise is rarely lower (0.4 % of the values of read 16-bit speech).
+_BLOCK_FRAMES = 1024  # computed together: limits the memory for long recordings, fits into the cache
+# The lowest value of normalised features is 80 dB below the peak of the utterance: digital silence is log(0),
+# and the noise of a recording is rarely lower (0.4 % of the values of read 16-bit speech).
 _FLOOR = 1e-8
-# A stream knows no peak beforehand: its floor is the noise of rounding to 16 bits, in a wide mel filter.
+# The peak of a stream is unknown: the floor is the noise of rounding to 16 bits, in a wide mel filter.
 _ROUNDING_ENERGY = 1.0
 _ACTIVE_ENERGY = 1e-3  # 30 dB below the loudest frame
-_SMALLEST_DEVIATION = 1e-3  # below it an utterance is constant (silence): it becomes zeros, not noise
+_SMALLEST_DEVIATION = 1e-3  # an utterance with a lower deviation is silent: its features become zero
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,14 @@ class FeatureConfig:
         kind: ``spectrogram`` (log magnitude), ``filter_bank`` (log mel) or ``mfcc`` (+ deltas).
         sample_rate: Hz; audio of another rate is resampled.
         frame_ms: frame length in milliseconds.
-        hop_ms: from one frame's start to the next one's.
-        bins: values a frame; None = the usual 200 / 80 / 13, or as many as the rate allows (see
-            :func:`default_bins`). For ``mfcc`` the coefficients before the deltas (a frame then has three
-            times as many values).
-        normalise: ``none``, ``utterance`` (see :func:`normalise_utterance`), or ``running``, which a stream
-            can do too: by the frames so far (``filter_bank`` alone, see
+        hop_ms: from the start of one frame to the next.
+        bins: values per frame; None = 200 / 80 / 13, or fewer at low sample rates (see :func:`default_bins`).
+            For ``mfcc`` the coefficients without deltas (a frame has three times as many values).
+        normalise: ``none``, ``utterance`` (see :func:`normalise_utterance`), or ``running``, by the frames so
+            far, which also works for streams (``filter_bank`` only, see
             `utils.features.running_normalisation`).
-        window: ``hamming`` or ``rectangular``; None = the usual of the kind. With a Hamming window of 50 ms
-            the harmonics of a voice stand apart, and with them its pitch, which makes the tones.
+        window: ``hamming`` or ``rectangular``; None = the default of the kind. A Hamming window of 50 ms
+            resolves the harmonics of a voice and therefore its pitch, which carries the tones.
     """
 
     kind: str = "filter_bank"
@@ -86,7 +85,7 @@ class FeatureConfig:
             raise ConfigError(f"unknown features.normalise '{self.normalise}'", hint=hint)
         if self.normalise == "running" and self.kind != "filter_bank":
             what = f"features.normalise 'running' is for log mel energies, features.kind is '{self.kind}'"
-            raise ConfigError(what, hint="take features.kind=filter_bank")
+            raise ConfigError(what, hint="use features.kind=filter_bank")
         if self.window not in (None, *WINDOWS):
             hint = f"one of: {', '.join(WINDOWS)}"
             raise ConfigError(f"unknown features.window '{self.window}'", hint=hint)
@@ -94,19 +93,16 @@ class FeatureConfig:
             raise ConfigError("features.sample_rate, frame_ms and hop_ms must be above 0")
         usual = default_bins(self.kind, self.frame_samples, self.fft_size, self.sample_rate)
         if self.bins is None and usual != DEFAULT_BINS[self.kind]:
-            # Held, so that a run's config names the number that its model was built for.
+            # Set here, so that the config of a run contains the number that its model was built for.
             object.__setattr__(self, "bins", usual)
-        most = {"spectrogram": self.frame_samples // 2, "mfcc": _MFCC_FILTERS}.get(
-            self.kind, self.fft_size // 2
-        )
-        if not 1 <= self.base_bins <= most:
-            raise ConfigError(
-                f"features.bins is {self.bins}", hint=f"{self.kind} has 1 to {most} of them here"
-            )
+        limits = {"spectrogram": self.frame_samples // 2, "mfcc": _MFCC_FILTERS}
+        limit = limits.get(self.kind, self.fft_size // 2)
+        if not 1 <= self.base_bins <= limit:
+            raise ConfigError(f"features.bins is {self.bins}", hint=f"{self.kind} has 1 to {limit} bins here")
 
     @property
     def frame_samples(self) -> int:
-        """Samples a frame: 400 for 25 ms at 16 kHz."""
+        """Samples per frame: 400 for 25 ms at 16 kHz."""
         return int(self.frame_ms * self.sample_rate / 1000 + 0.5)
 
     @property
@@ -116,7 +112,7 @@ class FeatureConfig:
 
     @property
     def hop_seconds(self) -> float:
-        """Seconds from one frame to the next, as many as its whole samples last."""
+        """Seconds from one frame to the next: those of ``hop_samples``."""
         return self.hop_samples / self.sample_rate
 
     @property
@@ -128,27 +124,27 @@ class FeatureConfig:
 
     @property
     def base_bins(self) -> int:
-        """Bins before deltas are appended."""
+        """Bins without deltas."""
         return DEFAULT_BINS[self.kind] if self.bins is None else self.bins
 
 
 def default_bins(kind: str, frame_samples: int, fft_size: int, sample_rate: int) -> int:
-    """The number of bins where none is given: that of the reference systems at 16 kHz.
+    """The number of bins if none is given: at 16 kHz that of the reference systems.
 
-    At other rates a spectrogram has at most the bins up to half the rate (100 of 200 at 8 kHz), and a filter
-    bank as many filters as can be had with an FFT bin in each of them.
+    At other sample rates, a spectrogram has at most the bins up to half the rate (100 of 200 at 8 kHz), and a
+    filter bank has the largest number of filters that all contain an FFT bin.
     """
-    usual = DEFAULT_BINS[kind]
+    default = DEFAULT_BINS[kind]
     if kind == "spectrogram":
-        return min(usual, max(1, frame_samples // 2))
+        return min(default, max(1, frame_samples // 2))
     if kind == "mfcc" or sample_rate == SAMPLE_RATE:
-        return usual
-    counts = range(usual, 1, -1)
+        return default
+    counts = range(default, 1, -1)
     return next((count for count in counts if not empty_filters(count, fft_size, sample_rate)), 1)
 
 
 def empty_filters(filters: int, fft_size: int, sample_rate: int) -> int:
-    """How many of so many mel filters hold no FFT bin: their value is a constant, whatever is heard."""
+    """The number of mel filters without an FFT bin, among ``filters``: their value is constant."""
     return filters - int(np.count_nonzero(_mel_filters(filters, fft_size, sample_rate).sum(axis=0)))
 
 
@@ -158,17 +154,17 @@ def feature_bins(config: FeatureConfig) -> int:
 
 
 def settings_hash(config: FeatureConfig) -> str:
-    """A short name for everything that determines the features of given samples (16 hex digits)."""
-    usual = {"bins": config.base_bins, "window": config.window or DEFAULT_WINDOW[config.kind]}
-    values = {**dataclasses.asdict(config), **usual, "version": _VERSION}
+    """16 hexadecimal digits that change with everything that determines the features."""
+    resolved = {"bins": config.base_bins, "window": config.window or DEFAULT_WINDOW[config.kind]}
+    values = {**dataclasses.asdict(config), **resolved, "version": _VERSION}
     return hashlib.blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def frame_count(samples: int, config: FeatureConfig) -> int:
-    """Frames that ``samples`` samples give, at least 1.
+    """The number of frames of ``samples`` samples, at least 1.
 
-    The spectrogram keeps whole frames only (the original's rule); the other two pad the last one with
-    zeros (python_speech_features' rule).
+    The spectrogram has whole frames only, as in the reference system; the others pad the last frame with
+    zeros, as in python_speech_features.
     """
     beyond = max(0, samples - config.frame_samples)
     partial = config.kind != "spectrogram" and beyond % config.hop_samples > 0
@@ -186,7 +182,7 @@ def extract_features(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
         (frames, bins) float32, finite for any finite samples; bins = ``feature_bins(config)``.
 
     Raises:
-        ValueError: the samples are not one-dimensional, or there are none.
+        ValueError: the samples are not one-dimensional, or the array is empty.
     """
     if samples.ndim != 1 or not len(samples):
         raise ValueError(f"expected mono samples, got an array of shape {samples.shape}")
@@ -203,13 +199,13 @@ def extract_features(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
 
 
 def normalise_utterance(features: np.ndarray, config: FeatureConfig) -> np.ndarray:
-    """Take the mean of each bin away and divide by one deviation for all bins: (frames, bins) float64.
+    """Subtract the mean of each bin and divide by one deviation for all bins: (frames, bins) float64.
 
-    Both are measured on the active frames only, those at most 30 dB below the loudest one. On real read
-    speech, one second of silence put before an utterance moves its filter bank features by 0.5 to 0.8
-    deviations when all frames count, by 0.02 so (spectrogram: 0.1). The mean of each bin takes the channel
-    away; a deviation of each bin would blow up those in which nothing happens (band-limited audio, filters
-    without an FFT bin). MFCC have one deviation for the coefficients and one for either kind of deltas.
+    Mean and deviation are those of the active frames, which are at most 30 dB below the loudest frame. One
+    second of silence before an utterance then changes its filter bank features by 0.02 deviations
+    (spectrogram: 0.1), measured on read speech; with all frames it would be 0.5 to 0.8. The mean of each bin
+    removes the channel. A deviation for each bin would amplify bins without sound (band-limited audio,
+    filters without an FFT bin). MFCC have one deviation for the coefficients and one for each kind of deltas.
     """
     active = features[_active_frames(features, config)]
     centred = features - active.mean(axis=0)
@@ -221,7 +217,7 @@ def normalise_utterance(features: np.ndarray, config: FeatureConfig) -> np.ndarr
 
 
 def _active_frames(features: np.ndarray, config: FeatureConfig) -> np.ndarray:
-    """Which frames have at least a thousandth of the loudest one's energy: (frames,) bool."""
+    """Whether each frame has at least a thousandth of the energy of the loudest: (frames,) bool."""
     if config.kind == "spectrogram":
         energy = np.square(np.expm1(features)).sum(axis=1)
     elif config.kind == "filter_bank":
@@ -232,12 +228,12 @@ def _active_frames(features: np.ndarray, config: FeatureConfig) -> np.ndarray:
 
 
 def emphasise(samples: np.ndarray, before: float = 0.0) -> np.ndarray:
-    """Lift the high frequencies of (samples,) float64; ``before`` is the sample before the first."""
+    """Pre-emphasis of (samples,) float64; ``before`` is the sample before the first."""
     return samples - _PREEMPHASIS * np.append(before, samples[:-1])
 
 
 def log_spectrogram(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
-    """log(|FFT| + 1) of windowed frames, lowest bins: (frames, bins) float64."""
+    """log(|FFT| + 1) of windowed frames, the lowest bins: (frames, bins) float64."""
     spectrogram = np.empty((frame_count(len(samples), config), config.base_bins))
     for rows, power in _power_blocks(samples, config):
         spectrogram[rows] = np.log1p(np.sqrt(power[:, : config.base_bins]))
@@ -245,13 +241,13 @@ def log_spectrogram(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
 
 
 def log_filter_bank(emphasised: np.ndarray, config: FeatureConfig) -> np.ndarray:
-    """``python_speech_features.logfbank`` of samples that are emphasised already: (frames, bins) float64."""
+    """``python_speech_features.logfbank`` of samples after pre-emphasis: (frames, bins) float64."""
     filters = _mel_filters(config.base_bins, config.fft_size, config.sample_rate)
     return np.log(_filter_energies(emphasised, config, filters)[0])
 
 
 def _mfcc_with_deltas(emphasised: np.ndarray, config: FeatureConfig) -> np.ndarray:
-    """``python_speech_features.mfcc`` with its deltas and their deltas: (frames, 3 × bins) float64."""
+    """``python_speech_features.mfcc`` with first and second deltas: (frames, 3 × bins) float64."""
     filters = _mel_filters(_MFCC_FILTERS, config.fft_size, config.sample_rate)
     energies, totals = _filter_energies(emphasised, config, filters)
     cepstra = scipy.fft.dct(np.log(energies), type=2, norm="ortho", axis=1)[:, : config.base_bins]
@@ -264,7 +260,7 @@ def _mfcc_with_deltas(emphasised: np.ndarray, config: FeatureConfig) -> np.ndarr
 def _filter_energies(
     emphasised: np.ndarray, config: FeatureConfig, filters: scipy.sparse.csr_array
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Energy in each filter (frames, filters) and in the whole frame (frames,); never zero."""
+    """Energy of each filter (frames, filters) and of the whole frame (frames,); never zero."""
     frames = frame_count(len(emphasised), config)
     energies, totals = np.empty((frames, filters.shape[1])), np.empty(frames)
     for rows, power in _power_blocks(emphasised, config):
@@ -280,7 +276,7 @@ def _filter_energies(
 
 
 def _power_blocks(samples: np.ndarray, config: FeatureConfig) -> Iterator[tuple[slice, np.ndarray]]:
-    """Power spectra |FFT|², a block of frames a time: (rows, (block, fft / 2 + 1) float64)."""
+    """Power spectra |FFT|² of blocks of frames: (rows, (block, fft / 2 + 1) float64)."""
     frames = frame_count(len(samples), config)
     needed = (frames - 1) * config.hop_samples + config.frame_samples
     if needed > len(samples):
@@ -295,7 +291,7 @@ def _power_blocks(samples: np.ndarray, config: FeatureConfig) -> Iterator[tuple[
 
 
 def _deltas(features: np.ndarray) -> np.ndarray:
-    """``python_speech_features.delta``: slope over ±2 frames, the edges repeated; same shape."""
+    """``python_speech_features.delta``: slope over ±2 frames, edges repeated; same shape."""
     frames, reach = len(features), _DELTA_REACH
     padded = np.pad(features, ((reach, reach), (0, 0)), mode="edge")
     steps = range(1, reach + 1)
@@ -314,9 +310,9 @@ def _hamming(samples: int) -> np.ndarray:
 def _mel_filters(filters: int, fft_size: int, sample_rate: int) -> scipy.sparse.csr_array:
     """python_speech_features' triangular filters up to half the rate: (fft_size / 2 + 1, filters) float64.
 
-    Their corners are rounded down to FFT bins, so with many filters the lowest ones can be empty. They are
-    cached, since the package builds them in a Python loop (1 ms for 80 filters), and sparse, since an FFT bin
-    is in two filters at most; the dense product would also wake all of the linear algebra library's threads
-    for a tiny task (3 × the CPU time).
+    Their corners are rounded down to FFT bins, so with many filters the lowest ones may be empty. The filters
+    are cached, because the package computes them in a Python loop (1 ms for 80 filters), and sparse, because
+    an FFT bin is in at most two filters; a dense product would start all threads of the linear algebra
+    library for a tiny task (3 × the CPU time).
     """
     return scipy.sparse.csr_array(get_filterbanks(filters, fft_size, sample_rate).T)

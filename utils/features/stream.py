@@ -1,6 +1,6 @@
-"""Chunks of samples in, feature frames out as soon as their samples are there: those of the whole recording.
+"""Chunks of samples in; each feature frame out as soon as its samples are complete.
 
-What `extract_features` gives at once, for sound that has no end yet.
+The frames are those of `extract_features` for the whole recording.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from utils.features.speech import (
 
 
 class FeatureStream:
-    """Features of a stream; frames of all calls, and of `flush`, are `extract_features` of all samples.
+    """Features of a stream; the frames of all calls and of `flush` equal `extract_features` of all samples.
 
     Args:
         config: the settings; ``normalise`` must be ``running`` or ``none``.
 
     Raises:
-        ConfigError: the settings need more than the past: normalisation by utterance, MFCC's deltas.
+        ConfigError: the features need later frames: normalisation by utterance, or the deltas of MFCC.
     """
 
     def __init__(self, config: FeatureConfig):
@@ -36,34 +36,34 @@ class FeatureStream:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all samples: the next one is a recording's first."""
+        """Forget all samples: the next one is the first of a recording."""
         config = self._config
-        self._samples = 0  # seen
-        self._frames = 0  # given
-        self._before = 0.0  # the last sample, before it was emphasised
-        self._held = np.zeros(0)  # from the next frame's first sample on
+        self._samples = 0  # received so far
+        self._frames = 0  # returned so far
+        self._before = 0.0  # the last sample, before pre-emphasis
+        self._pending = np.zeros(0)  # the samples from the next frame on
         self._normalise = None
         if config.normalise == "running":
             self._normalise = RunningNormalisation(config.base_bins, config.hop_seconds)
 
     def feed(self, samples: np.ndarray) -> np.ndarray:
-        """Take the next samples (n,) in [-1, 1]; returns the frames that they complete, (m, F) float32."""
+        """Process the next samples (n,) in [-1, 1]; return the frames that they complete, (m, F) float32."""
         scaled = samples.astype(np.float64) * INT16_SCALE
         self._samples += len(scaled)
         if len(scaled) and self._config.kind == "filter_bank":
             scaled, self._before = emphasise(scaled, self._before), scaled[-1]
-        self._held = np.concatenate([self._held, scaled])
-        beyond = len(self._held) - self._config.frame_samples
+        self._pending = np.concatenate([self._pending, scaled])
+        beyond = len(self._pending) - self._config.frame_samples
         whole = 0 if beyond < 0 else 1 + beyond // self._config.hop_samples
         end = (whole - 1) * self._config.hop_samples + self._config.frame_samples
-        frames = self._features(self._held[: end if whole else 0])
-        self._held = self._held[whole * self._config.hop_samples :]
+        frames = self._features(self._pending[: end if whole else 0])
+        self._pending = self._pending[whole * self._config.hop_samples :]
         return frames
 
     def flush(self) -> np.ndarray:
-        """The frame that the end of the sound still gives, (1, F), or none, (0, F); then `reset`."""
+        """The last, partial frame (1, F), or none (0, F); then `reset`."""
         missing = self._samples > 0 and frame_count(self._samples, self._config) > self._frames
-        frames = self._features(self._held if missing else self._held[:0])
+        frames = self._features(self._pending if missing else self._pending[:0])
         self.reset()
         return frames
 
@@ -77,14 +77,14 @@ class FeatureStream:
 
 
 def _check(config: FeatureConfig) -> None:
-    """Refuse settings that a stream can't follow, with what to take instead."""
+    """Refuse features that a stream can't compute, with a hint what to use instead."""
     if config.normalise == "utterance":
-        what = "features.normalise is 'utterance', which has to be heard to its end before its first frame"
+        what = "features.normalise is 'utterance', which needs the whole utterance before its first frame"
         hint = "train a model on features.normalise=running: see configs/speech/compact_streaming.yaml"
         raise ConfigError(what, hint=hint)
     if config.kind == "mfcc":
-        what = "features.kind is 'mfcc': deltas look at frames to come, which is not done chunk by chunk"
+        what = "features.kind is 'mfcc': its deltas need later frames"
         raise ConfigError(what, hint="train a model on features.kind=filter_bank")
     if config.hop_samples > config.frame_samples:
-        what = "features.hop_ms is longer than frame_ms: a stream doesn't skip sound"
+        what = "features.hop_ms is longer than frame_ms: a stream can't skip samples"
         raise ConfigError(what, hint="train a model with a shorter hop")
