@@ -1,4 +1,4 @@
-"""Samples in; the integer log mel of microcontrollers out, bit for bit that of TensorFlow's ``microfrontend``.
+"""Samples in; the integer log mel of microcontrollers out, as TensorFlow's ``microfrontend`` computes it.
 
 The steps of ``tensorflow/lite/experimental/microfrontend`` in NumPy: 12-bit Hann window → 16-bit FFT (with
 the rounding of kissfft) → energies of triangular mel filters, square root → noise reduction → PCAN gain

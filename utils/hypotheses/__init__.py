@@ -1,6 +1,6 @@
-"""What recognition gives and the rooms above exchange: segments, alternatives, transcript files.
+"""Results of recognition, which other rooms exchange: segments, confusion networks, transcript files.
 
 Read ``recognition`` (segments with syllables, times and hanzi), ``confusion_network`` (alternatives with
-posteriors), ``transcript_formats`` (text, SRT, TextGrid, JSON …) and ``transcript_marks`` (which recording a
-transcript belongs to).
+posteriors), ``transcript_formats`` (text, JSON, SRT, TextGrid) and ``transcript_marks`` (the recording and
+settings of each finished transcript).
 """

@@ -1,4 +1,4 @@
-"""What an acoustic model isn't sure of: slots in time order, each with syllables and their posteriors."""
+"""Slots of alternative syllables with posteriors in; the most probable syllable sequences out."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 NOTHING = ""
-"""Stands for no syllable: the one that was found there may not have been said."""
+"""The alternative that a slot has no syllable."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A place where at most one syllable was said.
+    """A stretch of time with at most one syllable.
 
     Attributes:
-        syllables: alternatives, the most probable first; :data:`NOTHING` is one of them or not.
-        log_posteriors: natural logarithms, of each; their probabilities sum to 1.
-        frame: output frame of the acoustic model in which the syllable peaks, or would.
+        syllables: alternatives, the most probable first; may include :data:`NOTHING`.
+        log_posteriors: natural logarithms of their probabilities, which sum to 1.
+        frame: output frame of the acoustic model in which the syllable has its peak.
     """
 
     syllables: tuple[str, ...]
@@ -27,12 +27,12 @@ class Slot:
 
 @dataclass(frozen=True)
 class Path:
-    """One way through a network.
+    """One choice of an alternative in each slot.
 
     Attributes:
-        syllables: without :data:`NOTHING`.
-        slots: which slot each came from.
-        score: sum of the slots' log-posteriors.
+        syllables: the chosen syllables, without :data:`NOTHING`.
+        slots: the index of each syllable's slot.
+        score: sum of the log-posteriors.
     """
 
     syllables: tuple[str, ...]
@@ -47,30 +47,28 @@ class ConfusionNetwork:
     slots: tuple[Slot, ...]
 
     def paths(self) -> Iterator[Path]:
-        """Different syllable sequences, the most probable first, each by its best way; lazily.
+        """Generate distinct syllable sequences, the most probable first, each with its best path.
 
-        Slots are independent, so the next best choice differs in one slot by one step (Lawler's scheme).
+        Slots are independent, so the next best choice differs in one slot by one step (Lawler's algorithm).
         """
         best = sum(slot.log_posteriors[0] for slot in self.slots)
         choice = (0,) * len(self.slots)
-        queue, given = [(-best, choice, 0)], set()
+        queue, seen = [(-best, choice, 0)], set()
         while queue:
             cost, choice, first = heapq.heappop(queue)
             path = self._path(choice, -cost)
-            if path.syllables not in given:
-                given.add(path.syllables)
+            if path.syllables not in seen:
+                seen.add(path.syllables)
                 yield path
-            # Only slots from the last changed one on: each choice is reached in one way.
-            for place in range(first, len(self.slots)):
-                logs, taken = self.slots[place].log_posteriors, choice[place]
-                if taken + 1 < len(logs):
-                    step = logs[taken] - logs[taken + 1]
-                    changed = (*choice[:place], taken + 1, *choice[place + 1 :])
-                    heapq.heappush(queue, (cost + step, changed, place))
+            # Only from the last changed slot on, so that each choice is reached once.
+            for index in range(first, len(self.slots)):
+                logs, rank = self.slots[index].log_posteriors, choice[index]
+                if rank + 1 < len(logs):
+                    step = logs[rank] - logs[rank + 1]
+                    changed = (*choice[:index], rank + 1, *choice[index + 1 :])
+                    heapq.heappush(queue, (cost + step, changed, index))
 
     def _path(self, choice: tuple[int, ...], score: float) -> Path:
-        taken = [
-            (slot.syllables[i], place) for place, (slot, i) in enumerate(zip(self.slots, choice, strict=True))
-        ]
-        said = [(syllable, place) for syllable, place in taken if syllable != NOTHING]
-        return Path(tuple(s for s, _ in said), tuple(p for _, p in said), score)
+        chosen = [slot.syllables[rank] for slot, rank in zip(self.slots, choice, strict=True)]
+        slots = tuple(index for index, syllable in enumerate(chosen) if syllable != NOTHING)
+        return Path(tuple(chosen[index] for index in slots), slots, score)

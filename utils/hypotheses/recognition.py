@@ -1,6 +1,6 @@
-"""What recognising recordings gives: segments with syllables, times, hanzi and alternatives.
+"""Results of recognising a recording: segments with syllables, times, hanzi and alternatives.
 
-Made by the pipeline; read by the transcript writers and the evaluation, which need no model.
+Created by the recognizers; read by the transcript writers and the evaluation, which need no model.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 
 from utils.errors import AudioError
 
-# CTC marks a syllable by a spike near its middle; most syllables are shorter than twice this.
+# CTC has a peak near the middle of a syllable; most syllables are shorter than twice this.
 REACH_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """One reading: canonical syllables, their hanzi, and the score by which it is ranked.
+    """One reading: canonical syllables, their hanzi, and the score by which readings are ranked.
 
-    A joint search also tells the ``confidence`` of each hanzi, 0 to 1; () where it isn't known.
+    A joint search also gives the ``confidence`` of each hanzi, 0 to 1; otherwise ().
     """
 
     pinyin: tuple[str, ...]
@@ -32,12 +32,12 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Segment:
-    """What was recognised in one stretch of a recording; a short recording is one segment.
+    """The result for one stretch of a recording; a short recording has one segment.
 
     Attributes:
-        start, end: of the stretch, in seconds from the recording's start.
-        times: (start, end) of each syllable of the best reading, likewise.
-        n_best: readings from the best on, one at least.
+        start, end: of the stretch, in seconds from the start of the recording.
+        times: (start, end) of each syllable of the best reading, in the same unit.
+        n_best: readings, the best first; at least one.
     """
 
     start: float
@@ -53,11 +53,11 @@ class Segment:
 
 @dataclass(frozen=True)
 class Ending:
-    """A recording has been read to its end, or can't be read any further.
+    """The end of a recording, or the point where it can't be read any further.
 
     Attributes:
-        seconds: its length, as far as it could be read.
-        error: why it can't be read, or None.
+        seconds: length of the recording, as far as it could be read.
+        error: why it can't be read further, or None.
     """
 
     seconds: float
@@ -66,16 +66,16 @@ class Ending:
 
 @dataclass(frozen=True)
 class Recognition:
-    """What was recognised in a whole recording.
+    """The result for a whole recording.
 
     Attributes:
-        id: as the caller named the recording.
-        seconds: the recording's length.
+        id: the caller's name of the recording.
+        seconds: length of the recording.
         pinyin: canonical syllables of the best reading.
         hanzi: as many characters as syllables; empty without a second stage.
-        score: natural-log probability of the syllables, by the acoustic model (and the fused one).
+        score: natural logarithm of the probability of the syllables, with that of a fused language model.
         times: (start, end) in seconds of each syllable.
-        n_best: readings from the best on; the first is the one above.
+        n_best: readings, the best first (which is the one above).
     """
 
     id: str
@@ -89,12 +89,12 @@ class Recognition:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What the acoustic model made of a recording, frame by frame.
+    """The output of an acoustic model for a recording.
 
     Attributes:
         posteriors: (T', classes) float32, the probability of each class.
-        classes: their tokens; the last one is the blank.
-        frame_seconds: from one frame to the next; the first begins at 0.
+        classes: the tokens of the classes; the last one is the blank.
+        frame_seconds: from one frame to the next; the first frame begins at 0.
     """
 
     posteriors: np.ndarray
@@ -103,10 +103,15 @@ class Inspection:
 
 
 def syllable_times(frames: Sequence[int], frame_seconds: float, seconds: float) -> list[tuple[float, float]]:
-    """(start, end) of each syllable from the output frame in which CTC puts it.
+    """(start, end) of each syllable, estimated from the output frame of its CTC peak.
 
-    CTC says where a syllable is, not where it begins and ends: borders lie half-way between neighbours, but
-    at most 0.25 s from the middle of the syllable's own frame, and within the recording's ``seconds``.
+    CTC gives one point for each syllable, not its borders: these are half-way between neighbouring syllables,
+    but at most 0.25 s from the middle of the syllable's frame, and within the recording.
+
+    Args:
+        frames: output frame of each syllable.
+        frame_seconds: from one frame to the next.
+        seconds: length of the recording.
     """
     middles = [min((frame + 0.5) * frame_seconds, seconds) for frame in frames]
     borders = [0.0, *((a + b) / 2 for a, b in itertools.pairwise(middles)), seconds]

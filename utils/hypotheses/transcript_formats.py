@@ -1,7 +1,7 @@
-"""A recording's segments as they are recognised in, a transcript's text piece by piece out.
+"""The segments of a recording in; the text of a transcript out, piece by piece.
 
-Plain text, JSON, SubRip subtitles, Praat TextGrid. Of an hour-long recording only the text is held for JSON,
-and for the TextGrid, which begins with numbers, text and times; the other two hold nothing.
+Formats: plain text, JSON, SubRip subtitles, Praat TextGrid. For JSON only the text stays in memory; for a
+TextGrid, which begins with counts, text and times; for the other two formats nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from utils.hypotheses.recognition import Ending, Segment
 
-# A subtitle ends at a pause, or when it would be more than two lines of reading at usual speed.
+# A subtitle ends at a pause, or when it would be longer than two lines.
 CUE_PAUSE_SECONDS = 0.5
 CUE_SYLLABLES = 24
 
@@ -22,14 +22,14 @@ Events = Iterable[Segment | Ending]
 
 @dataclass(frozen=True)
 class TranscriptFormat:
-    """A file ending, and the function that writes such a file's text from a recording's name and events."""
+    """A file suffix, and a function: name of a recording and its events in, text of the file out."""
 
     suffix: str
     write: Callable[[str, Events], Iterator[str]]
 
 
 def as_text(name: str, events: Events) -> Iterator[str]:
-    """One line a segment: hanzi, or syllables where there is no second stage. An empty line for silence."""
+    """One line per segment: hanzi, or syllables without a second stage; an empty line for silence."""
     silent = True
     for event in events:
         if isinstance(event, Segment) and event.times:
@@ -40,7 +40,7 @@ def as_text(name: str, events: Events) -> Iterator[str]:
 
 
 def as_json(name: str, events: Events) -> Iterator[str]:
-    """Everything that is known; times in seconds, rounded to milliseconds. A line a segment."""
+    """All results as JSON, one line per segment; times in seconds, rounded to milliseconds."""
     yield f'{{"id": {json.dumps(name, ensure_ascii=False)}, "segments": ['
     hanzi: list[str] = []
     pinyin: list[str] = []
@@ -64,13 +64,13 @@ def as_json(name: str, events: Events) -> Iterator[str]:
 
 
 def as_json_line(name: str, events: Events) -> Iterator[str]:
-    """The same in one line, for several recordings one after another."""
+    """The same in one line, for several recordings."""
     yield from (text.replace("\n", "") for text in as_json(name, events))
     yield "\n"
 
 
 def as_srt(name: str, events: Events) -> Iterator[str]:
-    """SubRip subtitles, one for each stretch of speech between pauses; empty for silence."""
+    """SubRip subtitles, one per stretch of speech between pauses; empty for silence."""
     number = 0
     for event in events:
         if isinstance(event, Ending):
@@ -83,7 +83,7 @@ def as_srt(name: str, events: Events) -> Iterator[str]:
 
 
 def as_textgrid(name: str, events: Events) -> Iterator[str]:
-    """A Praat TextGrid (long text format) with a tier of syllables and, if there are hanzi, one of those."""
+    """A Praat TextGrid (long text format) with a tier of syllables and, if known, a tier of hanzi."""
     pinyin: list[str] = []
     hanzi: list[str] = []
     edges = array("d")  # start and end of each syllable
@@ -130,9 +130,9 @@ def _segment(segment: Segment) -> dict[str, object]:
             for syllable, character, time in zip(best.pinyin, hanzi, segment.times, strict=True)
         ],
         "n_best": [
-            {"hanzi": one.hanzi, "pinyin": " ".join(one.pinyin), "score": round(one.score, 4)}
-            | ({"confidence": [round(share, 4) for share in one.confidence]} if one.confidence else {})
-            for one in segment.n_best
+            {"hanzi": reading.hanzi, "pinyin": " ".join(reading.pinyin), "score": round(reading.score, 4)}
+            | ({"confidence": [round(p, 4) for p in reading.confidence]} if reading.confidence else {})
+            for reading in segment.n_best
         ],
     }
 
@@ -159,21 +159,21 @@ def _tier(number: int, title: str, labels: list[str], edges: array, seconds: flo
     count = sum(1 for _ in _intervals(labels, edges, seconds))
     yield f'    item [{number}]:\n        class = "IntervalTier"\n        name = "{title}"\n'
     yield f"        xmin = 0\n        xmax = {seconds:.4f}\n        intervals: size = {count}\n"
-    for place, (start, end, label) in enumerate(_intervals(labels, edges, seconds), start=1):
+    for index, (start, end, label) in enumerate(_intervals(labels, edges, seconds), start=1):
         yield (
-            f"        intervals [{place}]:\n            xmin = {start:.4f}\n            xmax = {end:.4f}\n"
+            f"        intervals [{index}]:\n            xmin = {start:.4f}\n            xmax = {end:.4f}\n"
             f'            text = "{label}"\n'
         )
 
 
 def _intervals(labels: list[str], edges: array, seconds: float) -> Iterator[tuple[float, float, str]]:
-    """(start, end, label) without a gap from 0 to the end, as Praat wants it; silence has an empty label."""
-    reached = 0.0
-    for place, label in enumerate(labels):
-        start, end = round(edges[2 * place], 4), round(edges[2 * place + 1], 4)
-        if start > reached:
-            yield reached, start, ""
+    """(start, end, label) from 0 to the end without gaps, as Praat requires; silence has an empty label."""
+    last_end = 0.0
+    for index, label in enumerate(labels):
+        start, end = round(edges[2 * index], 4), round(edges[2 * index + 1], 4)
+        if start > last_end:
+            yield last_end, start, ""
         yield start, end, label
-        reached = end
-    if round(seconds, 4) > reached:
-        yield reached, seconds, ""
+        last_end = end
+    if round(seconds, 4) > last_end:
+        yield last_end, seconds, ""

@@ -1,6 +1,6 @@
-"""Which recording each transcript of an output folder is of, and made with what settings; kept in the folder.
+"""An output folder in; for each transcript in it the recording and the settings it was made with, out.
 
-A call that goes on where an earlier one stopped asks here what is finished. A line of JSON is appended for
+A call that continues an earlier one finds here which transcripts are finished. A line of JSON is appended for
 each finished transcript, so that a killed process loses none: ``[transcript, recording, size, …]``.
 """
 
@@ -21,13 +21,13 @@ MARKS = ".transcribed.jsonl"
 
 @dataclass(frozen=True)
 class Mark:
-    """What a transcript was made of.
+    """The recording and settings of a transcript.
 
     Attributes:
-        recording: its absolute path.
+        recording: absolute path.
         size: in bytes.
         modified: in nanoseconds since the epoch.
-        settings: a digest of all that determines a transcript beside the recording.
+        settings: a digest of everything except the recording that determines the transcript.
     """
 
     recording: str
@@ -40,7 +40,7 @@ class TranscriptMarks:
     """The marks of one output folder.
 
     Args:
-        folder: of the transcripts; may not be there yet.
+        folder: of the transcripts; need not exist yet.
         settings: of this call, as plain values.
     """
 
@@ -51,10 +51,10 @@ class TranscriptMarks:
         self._marks = _read(self._file)
 
     def is_finished(self, transcript: Path, recording: Path) -> bool:
-        """Whether a transcript is there that was made of this recording, as it is now, with these settings.
+        """Whether a transcript of the unchanged recording with the same settings exists.
 
         Raises:
-            UserError: the transcript that is there is of another recording.
+            UserError: there is a transcript of another recording.
         """
         mark = self._marks.get(self._name(transcript))
         if mark is None or not transcript.is_file() or not recording.is_file():
@@ -66,31 +66,31 @@ class TranscriptMarks:
         return (mark.size, mark.modified, mark.settings) == (now.size, now.modified, now.settings)
 
     def add(self, transcript: Path, recording: Path) -> None:
-        """Remember that a transcript of a recording is finished."""
+        """Record that the transcript of a recording is finished."""
         name, mark = self._name(transcript), self._mark(recording)
         self._marks[name] = mark
         line = json.dumps([name, *astuple(mark)], ensure_ascii=False)
         with self._file.open("a+b") as file:
-            # A process that was killed may have left half a line.
-            whole = file.tell() == 0 or _last_byte(self._file) == b"\n"
-            file.write((b"" if whole else b"\n") + line.encode() + b"\n")
+            # A killed process may have left an incomplete line.
+            complete = file.tell() == 0 or _last_byte(self._file) == b"\n"
+            file.write((b"" if complete else b"\n") + line.encode() + b"\n")
 
     def _name(self, transcript: Path) -> str:
         return transcript.relative_to(self._folder).as_posix()
 
     def _mark(self, recording: Path) -> Mark:
-        facts = recording.stat()
-        return Mark(str(recording.resolve()), facts.st_size, facts.st_mtime_ns, self._settings)
+        status = recording.stat()
+        return Mark(str(recording.resolve()), status.st_size, status.st_mtime_ns, self._settings)
 
 
 def _is_moved(before: Mark, now: Mark) -> bool:
-    """Whether a recording of another path is the same one: it lies there no more, and looks the same."""
+    """Whether a recording was moved: its old path is gone, size and time are the same."""
     same = (before.size, before.modified) == (now.size, now.modified)
     return same and not Path(before.recording).exists()
 
 
 def _read(path: Path) -> dict[str, Mark]:
-    """The last mark of each transcript; half a line is passed over."""
+    """The last mark of each transcript; incomplete lines are skipped."""
     marks: dict[str, Mark] = {}
     with contextlib.suppress(FileNotFoundError):
         for line in path.read_bytes().splitlines():

@@ -1,18 +1,20 @@
-"""A line that somebody typed, pinyin in any usual spelling among other text → canonical syllables by piece.
+"""A typed line with pinyin in any usual spelling and other text in; pieces with canonical syllables out.
 
-A syllable has its tone digit (``zhong1``, ``de5``); one without a digit (``zhong``) stands for any tone. How
-a bare syllable is meant, the line tells: where most syllables carry a tone it is neutral, else any.
+A syllable of the result has a tone digit (``zhong1``, ``de5``), or none if any tone is possible (``zhong``).
+A syllable that is typed without a tone is neutral if most syllables of the line have tones; otherwise it may
+have any tone.
 
-What is written without spaces is cut into syllables. Of the ways to cut, the best has, in this order
+Pinyin without spaces is segmented into syllables. The best segmentation has, in this order
 
 1. the fewest syllables with the r of erhua (``dier`` is di er, but ``huar`` can only be hua + r);
-2. the fewest syllables inside that begin with a, e or o: the norm (GB/T 16159) writes an apostrophe before
-   them, so ``xian`` is one syllable, ``xi'an`` two, ``fangan`` fan gan;
+2. the fewest inner syllables that begin with a, e or o, because the standard (GB/T 16159) requires an
+apostrophe
+   before them: ``xian`` is one syllable, ``xi'an`` two, ``fangan`` fan gan;
 3. the fewest syllables;
 4. the longest syllables first.
 
-The next best ways are kept as alternatives, but for words with tones, and where the line's spaces cut all
-syllables. Erhua becomes the syllable and ``er``, as hanzi write it (花儿).
+The next best segmentations are alternatives, except for words with tones and for lines in which spaces
+separate all syllables. Erhua becomes the syllable and ``er``, as in hanzi (花儿).
 """
 
 from __future__ import annotations
@@ -29,22 +31,23 @@ from typing import Any
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import full_inventory, has_tone, is_syllable, normalise_syllable
 
-WAYS_KEPT = 4  # of cutting one word
+WAYS_KEPT = 4  # segmentations of one word
 _MARKS = "\u0304\u0301\u030c\u0306\u0300"  # tones 1-4; the breve is often typed for tone 3
 _LONGEST = 7  # letters of a syllable: zhuangr
-_LONGEST_WORD = 200  # letters without a space of which other ways to cut are looked for
-# Words and parts of words that are remembered, and the letters of the longest: at most about 30 MB.
+_LONGEST_WORD = 200  # letters of a word; longer words get the best segmentation only
+# Cached words and parts of words, and the letters of the longest: at most about 30 MB.
 _WORDS_KEPT, _LONGEST_KEPT = 16_384, 48
 _VOWELS = "aeo"
-# Legal alone, but in a word that is written together a consonant belongs to its neighbour.
+# Syllables by themselves; in a longer word such a consonant belongs to a neighbouring syllable.
 _ALONE = frozenset({"m", "n", "ng", "hm", "hng", "r"})
 
 
 def _letters() -> str:
     bases = [chr(code) for code in range(ord("a"), ord("z") + 1)] + ["ü", "ê"]
     marked = {unicodedata.normalize("NFC", base + mark) for base in bases for mark in _MARKS}
-    found = [*bases, *(one for one in marked if len(one) == 1)]
-    return "".join(dict.fromkeys(form for one in found for form in (one, one.upper()) if len(form) == 1))
+    letters = [*bases, *(letter for letter in marked if len(letter) == 1)]
+    forms = (form for letter in letters for form in (letter, letter.upper()) if len(form) == 1)
+    return "".join(dict.fromkeys(forms))
 
 
 _LETTER = f"[{_letters()}][{_MARKS}\u0308\u0302]*"
@@ -55,12 +58,12 @@ _SEPARATORS = "'’‘`ʼ-"
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a line: syllables, or text that is none.
+    """A part of a line: pinyin, or other text.
 
     Attributes:
-        text: as it was written.
+        text: as it was typed.
         column: where it begins, from 1.
-        readings: ways to cut it into syllables, best first; () of what is no pinyin.
+        readings: segmentations into syllables, the best first; () for other text.
     """
 
     text: str
@@ -69,7 +72,7 @@ class Piece:
 
     @property
     def unread(self) -> tuple[tuple[str, int], ...]:
-        """Words of Latin letters in it that can't be read as pinyin, perhaps mistakes, with their columns."""
+        """Words of Latin letters in other text, which may be typing errors, with their columns."""
         if self.readings:
             return ()
         found = _WORD.finditer(_half_width(self.text))
@@ -77,42 +80,42 @@ class Piece:
 
 
 def read_line(line: str, unwritable: Set[str] = frozenset()) -> list[Piece]:
-    """Tell pinyin from other text, and cut it into syllables.
+    """Separate pinyin from other text, and segment it into syllables.
 
-    White space beside pinyin is dropped; elsewhere it stays part of the text around it.
+    White space beside pinyin is dropped; elsewhere it is part of the other text.
 
     Args:
-        line: a line of anything; no line is an error.
-        unwritable: syllables, with a tone digit or without, that no hanzi is known for; a word is not read as
-            these.
+        line: any text.
+        unwritable: syllables, with or without a tone digit, that have no known hanzi; readings with them are
+            left out.
 
     Returns:
-        pieces in their order: one a word of pinyin, one for each stretch of other text.
+        the pieces in order: one for each word of pinyin, one for each stretch of other text.
     """
-    # Full-width letters and digits are read as such; all stays at its column.
+    # Full-width letters and digits become ordinary ones; the columns stay the same.
     plain = _half_width(line)
     words = []
     for found in _WORD.finditer(plain):
-        readings = tuple(one for one in _cut(found[0]) if unwritable.isdisjoint(one))
+        readings = tuple(reading for reading in _segment(found[0]) if unwritable.isdisjoint(reading))
         digit_before = found.start() > 0 and plain[found.start() - 1].isdecimal()
         if readings and not (digit_before and len(found[0]) == 1):  # the m of 5m
             words.append((found.start(), found.end(), readings))
     if len(words) > 1 and all(len(readings[0]) == 1 for _, _, readings in words):
         words = [(start, end, readings[:1]) for start, end, readings in words]
     neutral = _bare_is_neutral([readings[0] for _, _, readings in words])
-    pieces, place = [], 0
+    pieces, reached = [], 0
     for start, end, readings in words:
-        pieces += _other(line, place, start, after=place > 0, before=True)
-        read = tuple(tuple(_toned(one, neutral) for one in reading) for reading in readings)
-        pieces.append(Piece(line[start:end], start + 1, read))
-        place = end
-    return pieces + _other(line, place, len(line), after=place > 0, before=False)
+        pieces += _other_text(line, reached, start, after=reached > 0, before=True)
+        toned = tuple(tuple(_toned(syllable, neutral) for syllable in reading) for reading in readings)
+        pieces.append(Piece(line[start:end], start + 1, toned))
+        reached = end
+    return pieces + _other_text(line, reached, len(line), after=reached > 0, before=False)
 
 
 def plain_syllables(line: str) -> tuple[str, ...] | None:
-    """The syllables of a line of nothing but canonical ones and single spaces, quickly; None of any other.
+    """The syllables of a line with only canonical syllables and single spaces; None for any other line.
 
-    They are what :func:`read_line` finds there.
+    A fast replacement for :func:`read_line` on such lines.
     """
     words = line.split(" ")
     return tuple(words) if _plain().issuperset(words) else None
@@ -126,17 +129,17 @@ def _plain() -> frozenset[str]:
 
 
 def read_syllables(text: str) -> tuple[str, ...]:
-    """The syllables of a text that must be pinyin and nothing else.
+    """The syllables of a text that must be pinyin only.
 
     Raises:
-        CorpusError: it holds something else, which is named with its column.
+        CorpusError: the text has something else, which is named with its column.
     """
     syllables: list[str] = []
     for piece in read_line(text):
         if not piece.readings:
             hint = "write syllables like zhong1 or zhōng, or zhong for any tone"
             raise CorpusError(
-                f"'{piece.text.strip()}' is no pinyin", where=f"column {piece.column}", hint=hint
+                f"'{piece.text.strip()}' is not pinyin", where=f"column {piece.column}", hint=hint
             )
         syllables += piece.readings[0]
     return tuple(syllables)
@@ -152,8 +155,8 @@ def _full_width() -> dict[int, str]:
     return {code: chr(code - 0xFEE0) for start, stop in ranges for code in range(start, stop)}
 
 
-def _other(line: str, start: int, end: int, after: bool, before: bool) -> list[Piece]:
-    """The text between two words as a piece, without the space that touches pinyin; none if it is empty."""
+def _other_text(line: str, start: int, end: int, after: bool, before: bool) -> list[Piece]:
+    """The text between two words as a piece, without spaces beside pinyin; [] if it is empty."""
     text = line[start:end]
     if before:
         text = text.rstrip()
@@ -174,7 +177,7 @@ def _toned(syllable: str, neutral: bool) -> str:
 
 @lru_cache(maxsize=_WORDS_KEPT)
 def _canonical(text: str) -> tuple[str, ...] | None:
-    """A written syllable as canonical ones, without a digit if it has no tone; None if it is none."""
+    """A typed syllable as canonical syllables, without a digit if it has no tone; None if it is not one."""
     if not is_syllable(text):
         return None
     syllable = normalise_syllable(text)
@@ -186,20 +189,20 @@ def _canonical(text: str) -> tuple[str, ...] | None:
     return (name + tone,)
 
 
-_Rank = tuple[int, int, int, tuple[int, ...]]  # erhua, inner vowels, syllables, lengths as negative numbers
+_Rank = tuple[int, int, int, tuple[int, ...]]  # erhua, inner vowels, syllables, negative lengths
 
 
-def _cut(word: str) -> tuple[tuple[str, ...], ...]:
-    """The best ways to cut a word, apostrophes respected; () if there is none."""
-    return _remembered_cut(word) if len(word) <= _LONGEST_KEPT else _new_cut(word)
+def _segment(word: str) -> tuple[tuple[str, ...], ...]:
+    """The best segmentations of a word, with cuts at its apostrophes; () if there is none."""
+    return _segment_cached(word) if len(word) <= _LONGEST_KEPT else _segment_anew(word)
 
 
 @lru_cache(maxsize=_WORDS_KEPT)
-def _remembered_cut(word: str) -> tuple[tuple[str, ...], ...]:
-    return _new_cut(word)
+def _segment_cached(word: str) -> tuple[tuple[str, ...], ...]:
+    return _segment_anew(word)
 
 
-def _new_cut(word: str) -> tuple[tuple[str, ...], ...]:
+def _segment_anew(word: str) -> tuple[tuple[str, ...], ...]:
     units = [found[0] for found in _UNIT.finditer(word)]
     parts, part = [], []
     for unit in units:
@@ -214,18 +217,18 @@ def _new_cut(word: str) -> tuple[tuple[str, ...], ...]:
         if not found:
             return ()
         ways = [way + more for way in ways for more in found][:WAYS_KEPT]
-    if any(map(has_tone, ways[0])):  # a tone says where a syllable ends
+    if any(map(has_tone, ways[0])):  # a tone digit ends a syllable
         ways = ways[:1]
     return tuple(dict.fromkeys(ways))
 
 
 def _ways(units: Sequence[str]) -> list[tuple[str, ...]]:
-    """Ways to cut letters and digits without separators, best first."""
+    """Segmentations of letters and digits without separators, the best first."""
     whole = _canonical("".join(units)) if len(units) <= _LONGEST + 1 else None
     if whole and (_without_digit(whole[0]) in _ALONE or units[0] in "rR"):
         return [whole]
     kept = WAYS_KEPT if len(units) <= _LONGEST_WORD else 1
-    # By place: ranks of the best ways up to it, each with the way before its last step, and that step.
+    # For each position the best paths to it: rank, path without the last step, syllables of the last step.
     best: list[list[tuple[_Rank, Any, tuple[str, ...]]]] = [[((0, 0, 0, ()), None, ())]]
     best += [[] for _ in units]
     for start in range(len(units)):
@@ -248,7 +251,7 @@ def _unrolled(way: tuple[_Rank, Any, tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _syllables_from(units: Sequence[str], start: int) -> list[tuple[int, tuple[str, ...], bool]]:
-    """(end, canonical syllables, whether it has erhua) of what may begin at ``start``, the longest first."""
+    """(end, canonical syllables, whether it has erhua) of syllables from ``start`` on, the longest first."""
     found = []
     for end in range(min(start + _LONGEST + 1, len(units)), start, -1):
         digit_follows = end < len(units) and units[end].isdigit()
