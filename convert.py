@@ -1,4 +1,4 @@
-"""Convert pinyin to hanzi: lines in any usual spelling in, from a pipe or files; hanzi, line by line, out."""
+"""Convert pinyin to hanzi: lines of pinyin in any usual spelling in, from pipes or files; hanzi out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from utils.errors import CorpusError, run_command
 from utils.run_folder.run import PRETRAINED
 
 PIPE = Path("-")
-READ_BYTES = 1 << 16  # at once; lines that have come are converted together, then written
+READ_BYTES = 1 << 16  # the lines of one read are converted and written together
 SHOWN_DIGITS = 4
 EXAMPLES = """\
 examples:
@@ -27,14 +27,14 @@ examples:
   echo "Jīntiān tiānqì hěn hǎo!" | python convert.py
   echo "jintian tianqi henhao" | python convert.py --nbest 5
   python convert.py lines.txt > hanzi.txt
-  python convert.py --words names.txt --json < lines.txt      # why each character won
+  python convert.py --words names.txt --json < lines.txt      # with reasons for each character
   python convert.py --model runs/ngram lines.txt
   python convert.py --recognised recognised.txt
 
-Takes zhong1, zhōng, lv4 nü3 lu:4, capitals, erhua, with and without tones, with and without spaces (xi'an
-is two syllables, xian one). What is not pinyin stays as it is. Where most syllables of a line carry a tone, a
-bare one is neutral; else it may have any. A file of user words has one a line: hanzi, then if wanted its
-pinyin and a weight (natural logarithm, for each character; 6 if none is given).
+Accepts zhong1, zhōng, lv4 nü3 lu:4, capitals, erhua, with and without tones, with and without spaces (xi'an
+is two syllables, xian one). Other text is unchanged. If most syllables of a line have tones, a syllable
+without a tone is neutral; otherwise it may have any tone. A file of user words has one word per line: hanzi,
+optionally its pinyin and a weight (a natural logarithm per character; default 6).
 
 In Python:
   from model_language.pinyin_to_hanzi import PinyinToHanzi
@@ -44,7 +44,7 @@ In Python:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Parse the command line; convert line after line as they come."""
+    """Parse the command line; convert lines as soon as they arrive."""
     options = _parser().parse_args(arguments)
     to_hanzi = PinyinToHanzi(options.model, options.words, options.strict, options.recognised)
     for path in options.files or [PIPE]:
@@ -53,38 +53,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for number, lines in _lines(path, where, bar):
                 _convert(to_hanzi, lines, number, where, options)
     if to_hanzi.unread:
-        note = f"{to_hanzi.unread} words are no pinyin and stay as they are, e.g. {to_hanzi.example}"
+        note = f"{to_hanzi.unread} words are not pinyin and are unchanged, e.g. {to_hanzi.example}"
         print(f"note: {note}", file=sys.stderr)
 
 
 def _convert(
     to_hanzi: PinyinToHanzi, lines: Sequence[str], number: int, where: str, options: argparse.Namespace
 ) -> None:
-    """Convert some lines, the first of them with this number, and write them at once."""
+    """Convert lines, of which the first has this number, and write them at once."""
     try:
         if options.json or options.nbest > 1:
-            found = to_hanzi.explain(lines, options.nbest, number)
-            written = [_as_json(line) if options.json else _as_text(line) for line in found]
+            explained = to_hanzi.explain(lines, options.nbest, number)
+            output = [_as_json(line) if options.json else _as_text(line) for line in explained]
         else:
-            written = to_hanzi.convert(lines, number)
+            output = to_hanzi.convert(lines, number)
     except CorpusError as error:
         raise CorpusError(error.what, where=f"{where}, {error.where}", hint=error.hint) from error
-    sys.stdout.write("".join(f"{line}\n" for line in written))
+    sys.stdout.write("".join(f"{line}\n" for line in output))
     sys.stdout.flush()
 
 
 def _as_text(line: ConvertedLine) -> str:
-    return "\t".join(one.hanzi for one in line.n_best)
+    return "\t".join(conversion.hanzi for conversion in line.n_best)
 
 
 def _as_json(line: ConvertedLine) -> str:
-    facts = {
+    values = {
         "text": line.text,
-        "n_best": [{"text": one.hanzi, "score": _rounded(one.score)} for one in line.n_best],
-        "sentences": [_sentence(*one) for one in line.sentences],
+        "n_best": [{"text": item.hanzi, "score": _rounded(item.score)} for item in line.n_best],
+        "sentences": [_sentence(*sentence) for sentence in line.sentences],
         "unread": [{"text": word, "column": column} for word, column in line.unread],
     }
-    return json.dumps(facts, ensure_ascii=False)
+    return json.dumps(values, ensure_ascii=False)
 
 
 def _sentence(syllables: Sequence[str], explained: Explained) -> dict[str, Any]:
@@ -93,16 +93,18 @@ def _sentence(syllables: Sequence[str], explained: Explained) -> dict[str, Any]:
         "pinyin": list(syllables),
         "hanzi": best.hanzi,
         "score": _rounded(best.score),
-        "alternatives": [{"hanzi": one.hanzi, "score": _rounded(one.score)} for one in explained.n_best[1:]],
+        "alternatives": [
+            {"hanzi": item.hanzi, "score": _rounded(item.score)} for item in explained.n_best[1:]
+        ],
         "characters": [
             {
-                "hanzi": one.hanzi,
-                "pinyin": one.syllable,
-                "confidence": _rounded(one.confidence),
-                "runner_up": one.runner_up,
-                "lead": {part: _rounded(value) for part, value in one.lead.items()},
+                "hanzi": character.hanzi,
+                "pinyin": character.syllable,
+                "confidence": _rounded(character.confidence),
+                "runner_up": character.runner_up,
+                "lead": {part: _rounded(value) for part, value in character.lead.items()},
             }
-            for one in explained.characters
+            for character in explained.characters
         ],
         "user_words": [{"word": span.word.hanzi, "place": span.start} for span in explained.fired],
     }
@@ -113,7 +115,7 @@ def _rounded(value: float) -> float:
 
 
 class _Bar(tqdm):
-    """How much of a file is read; nothing is shown of a pipe, or among the lines in a terminal."""
+    """A progress bar for a file; hidden for a pipe, and when the output is a terminal."""
 
     def __init__(self, path: Path):
         hidden = path == PIPE or sys.stdout.isatty() or None
@@ -122,7 +124,7 @@ class _Bar(tqdm):
 
 
 def _lines(path: Path, where: str, bar: tqdm) -> Iterator[tuple[int, list[str]]]:
-    """Lines as they come, some at once, with the number of the first of them.
+    """(number of the first line, lines) for each block of lines that has arrived.
 
     Raises:
         CorpusError: a line is not UTF-8.
@@ -130,19 +132,19 @@ def _lines(path: Path, where: str, bar: tqdm) -> Iterator[tuple[int, list[str]]]
     number, rest = 1, []
     for block in _blocks(path):
         bar.update(len(block))
-        *whole, last = block.split(b"\n")
-        if whole:
-            whole[0] = b"".join([*rest, whole[0]])
+        *complete, last = block.split(b"\n")
+        if complete:
+            complete[0] = b"".join([*rest, complete[0]])
             rest = []
-            yield number, [_decoded(line, number + i, where) for i, line in enumerate(whole)]
-            number += len(whole)
+            yield number, [_decode(line, number + i, where) for i, line in enumerate(complete)]
+            number += len(complete)
         rest.append(last)
     if any(rest):
-        yield number, [_decoded(b"".join(rest), number, where)]
+        yield number, [_decode(b"".join(rest), number, where)]
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """What is there, without waiting for more: who types a line gets it back at once."""
+    """The bytes that have arrived, without waiting for more: a typed line is converted at once."""
     file = sys.stdin.fileno() if path == PIPE else os.open(path, os.O_RDONLY)
     try:
         while block := os.read(file, READ_BYTES):
@@ -152,7 +154,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
             os.close(file)
 
 
-def _decoded(line: bytes, number: int, where: str) -> str:
+def _decode(line: bytes, number: int, where: str) -> str:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -171,19 +173,21 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=PRETRAINED,
         metavar="RUN",
-        help="run of a language model (default: ours)",
+        help="run of a language model (default: the shipped one)",
     )
-    parser.add_argument("--words", type=Path, metavar="FILE", help="user words, to be preferred")
+    parser.add_argument("--words", type=Path, metavar="FILE", help="user words, which are preferred")
     parser.add_argument(
-        "--nbest", type=positive, default=1, metavar="N", help="ways to write each line, tabs between them"
+        "--nbest", type=positive, default=1, metavar="N", help="alternatives for each line, separated by tabs"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object a line: scores, reasons, words")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object per line: scores, reasons, words"
+    )
     parser.add_argument(
         "--recognised",
         action="store_true",
-        help="the pinyin comes from a speech recogniser: correct syllables that it may have mistaken",
+        help="the pinyin comes from a speech recogniser: correct likely recognition errors",
     )
-    parser.add_argument("--strict", action="store_true", help="what is no pinyin is an error")
+    parser.add_argument("--strict", action="store_true", help="text that is not pinyin is an error")
     return parser
 
 

@@ -1,6 +1,6 @@
-"""The whole job from one command: a corpus is spoken, two models are trained, tested and used.
+"""The whole project in one command: a synthetic corpus, two trained and tested models, and a page of results.
 
-Every stage is a command that you could type yourself, printed before it runs. At the end a page shows it all.
+Every stage is a command that you could type yourself; it is printed before it runs.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from utils.stop_signals import forward_sigterm
 
 EXAMPLES = """\
 examples:
-  python demo.py              # everything; a second call finds what is finished and goes on from there
+  python demo.py              # everything; a second call continues where the first one stopped
   python demo.py --list       # only print the commands
 
-Needs no network. Files go below datasets/demo and runs/demo; delete these two folders to start anew.
+Needs no network. Files are in datasets/demo and runs/demo; delete these two folders to start again.
 """
 
 ROOT = Path(__file__).parent
@@ -42,11 +42,11 @@ DATASET, RUNS = Path("datasets/demo"), Path("runs/demo")
 CORPUS, SPEECH, LANGUAGE, TEST = DATASET / "corpus", RUNS / "speech", RUNS / "language", RUNS / "test"
 TRANSCRIPTS, PAGE, SUMMARY = RUNS / "transcripts", RUNS / "summary.html", RUNS / "summary.json"
 REPORT = RUNS / "report"
-TIMES = RUNS / "seconds.json"  # what each stage took when it was really done, kept from call to call
+TIMES = RUNS / "seconds.json"  # the duration of each stage when it was done, kept between calls
 SIZES = {"train": 6500, "dev": 300, "test": 600}
-SEED = 1  # of the corpus; the recipe was settled on 0, so these voices and sentences had no part in it
+SEED = 1  # of the corpus; the recipe was tuned with 0, that is with other voices and sentences
 TRANSCRIBED = 4
-RECORDINGS = "RECORDINGS"  # in a command: some files of the test set, which are known when it runs
+RECORDINGS = "RECORDINGS"  # placeholder in a command for files of the test set, which exist when it runs
 
 FIGURES = (
     "utterances",
@@ -79,10 +79,11 @@ class Stage:
     """A part of the demo.
 
     Attributes:
-        name: key of its time in ``summary.json``.
-        title: what the reader of the terminal and of the page sees.
+        name: key of its duration in ``summary.json``.
+        title: shown in the terminal and on the page.
         commands: run one after another, as typed into a shell; ``python`` stands for this interpreter.
-        finished: a file that is there when an earlier call did this stage; None: it is always done anew.
+        finished: a file that exists if an earlier call has done this stage; None: the stage is always
+        repeated.
     """
 
     name: str
@@ -92,13 +93,13 @@ class Stage:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all stages; write ``summary.json`` and the page; print the figures and where everything lies."""
+    """Run all stages; write ``summary.json`` and the page; print the results and the paths of all files."""
     options = _parser().parse_args(arguments)
     stages = demo_stages()
     if options.list:
         print("\n".join(command for stage in stages for command in stage.commands))
         return 0
-    print("a corpus, two models, a test: some minutes. Ctrl-C is safe: the next call goes on from there.")
+    print("a corpus, two models, a test: some minutes. Ctrl-C is safe: the next call continues from there.")
     made = _known_times(ROOT / TIMES)
     summary: dict[str, Any] = {"seconds": {}, "titles": {}, "reused": []}
     for number, stage in enumerate(stages, start=1):
@@ -164,68 +165,70 @@ def demo_stages() -> list[Stage]:
 
 
 def run_stage(stage: Stage) -> int:
-    """Run a stage's commands, each printed before; returns the first exit code that isn't 0, else 0."""
+    """Print and run the commands of a stage; return the first exit code that isn't 0, otherwise 0."""
     for command in stage.commands:
         if RECORDINGS in command:
-            command = command.replace(RECORDINGS, shlex.join(str(one) for one in recordings()))
+            command = command.replace(RECORDINGS, shlex.join(map(str, recordings())))
         print(f"$ {command}", flush=True)
         words = [sys.executable if word == "python" else word for word in shlex.split(command)]
         with subprocess.Popen(words, cwd=ROOT) as process, forward_sigterm(process):
             try:
                 code = process.wait()
             except KeyboardInterrupt:
-                # The child has got Ctrl-C as well: let it write its checkpoint.
+                # The child receives Ctrl-C too: wait until it has written its checkpoint.
                 process.wait()
                 raise
         if code:
-            return code if code > 0 else 128 - code  # ended by a signal: as shells say it
+            return (
+                code if code > 0 else 128 - code
+            )  # negative: ended by a signal; shells use 128 + its number
     return 0
 
 
 def recordings(manifest: Path = DATASET / "test.tsv") -> list[Path]:
-    """Some recordings of the test set, of different speakers, relative to the project's folder."""
-    speakers: dict[str, Path] = {}
-    for one in read_manifest(ROOT / manifest):
-        speakers.setdefault(one.speaker, one.audio)
-    found = [path.absolute() for path in speakers.values()][:TRANSCRIBED]
-    return [path.relative_to(ROOT) if path.is_relative_to(ROOT) else path for path in found]
+    """Recordings of different speakers in the test set, relative to the project's folder."""
+    by_speaker: dict[str, Path] = {}
+    for utterance in read_manifest(ROOT / manifest):
+        by_speaker.setdefault(utterance.speaker, utterance.audio)
+    paths = [path.absolute() for path in by_speaker.values()][:TRANSCRIBED]
+    return [path.relative_to(ROOT) if path.is_relative_to(ROOT) else path for path in paths]
 
 
 def _finish(summary: dict[str, Any], stages: Sequence[Stage]) -> None:
-    """Gather the figures, write ``summary.json`` and the page, print both."""
+    """Collect the results, write ``summary.json`` and the page, print the results."""
     results = _read_json(ROOT / TEST / "results.json")
     summary = {
         **{name: results[name] for name in FIGURES if name in results},
         **summary,
         "commands": [command for stage in stages for command in stage.commands],
         "transcripts": _transcripts(),
-        "places": {what: str(place) for what, place in PLACES.items()},
+        "places": {title: str(path) for title, path in PLACES.items()},
         "machine": _machine(),
         "finished": datetime.datetime.now().astimezone().isoformat(" ", "minutes"),
     }
     write_json(ROOT / SUMMARY, summary)
     write_summary_page(ROOT / RUNS)
-    print("\n== done\n\nwhat was said, and what was recognised:")
-    for one in summary["transcripts"]:
-        print(f"  {one['reference']}\n  {one['hanzi'] or '(nothing)'}\n")
+    print("\n== done\n\nreference and recognised text:")
+    for transcript in summary["transcripts"]:
+        print(f"  {transcript['reference']}\n  {transcript['hanzi'] or '(nothing)'}\n")
     voices = f"{summary['utterances']} utterances of {summary['speakers']} unseen voices"
     for name in ("syllable_error_rate", "cer", "sentence_error_rate"):
         low, high = summary["intervals"][name]
         title = name.replace("_", " ").replace("cer", "character error rate")
         print(f"{title:>22} {percent(summary[name]):>7}   (95 % interval {percent(low)} to {percent(high)})")
     print(f"{'on':>22} {voices}, in {duration(sum(summary['seconds'].values()))}\n")
-    for what, place in summary["places"].items():
-        print(f"{what:>28}  {place}")
+    for title, path in summary["places"].items():
+        print(f"{title:>28}  {path}")
 
 
 def _transcripts() -> list[dict[str, str]]:
-    """What ``transcribe.py`` wrote for each recording, beside what was said."""
-    said = {one.id: one.hanzi for one in read_manifest(ROOT / DATASET / "test.tsv")}
-    found = []
+    """The transcript of each recording by ``transcribe.py``, and its reference."""
+    references = {item.id: item.hanzi for item in read_manifest(ROOT / DATASET / "test.tsv")}
+    transcripts = []
     for audio in recordings():
-        transcript = _read_json(ROOT / TRANSCRIPTS / f"{audio.stem}.json")
-        found.append({"audio": str(audio), "reference": said[audio.stem], "hanzi": transcript["hanzi"]})
-    return found
+        hanzi = _read_json(ROOT / TRANSCRIPTS / f"{audio.stem}.json")["hanzi"]
+        transcripts.append({"audio": str(audio), "reference": references[audio.stem], "hanzi": hanzi})
+    return transcripts
 
 
 def _machine() -> str:
@@ -238,7 +241,7 @@ def _machine() -> str:
 
 
 def _known_times(path: Path) -> dict[str, float]:
-    """Seconds of stages that an earlier call did; none known without its file, or if that is damaged."""
+    """Seconds of the stages of earlier calls; empty if the file is missing or damaged."""
     try:
         return {name: float(seconds) for name, seconds in _read_json(path).items()}
     except (OSError, ValueError, AttributeError):

@@ -1,7 +1,7 @@
-"""Listen for keywords: a microphone, files or a pipe in; each keyword detected, with time and score, out.
+"""Detect keywords: a microphone, files or a pipe in; each detected keyword with its time and score out.
 
-A LiteRT or ONNX model of a bundle needs neither TensorFlow nor Keras; labels, front end, threshold, smoothing
-and refractory time come from its bundle. Memory does not grow with the stream.
+A LiteRT or ONNX model of a bundle needs neither TensorFlow nor Keras. Labels, front end, threshold, smoothing
+and refractory time come from the bundle. Memory use is constant.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ examples:
   arecord -q -t raw -f S16_LE -r 16000 | python listen.py --model runs/commands/export -
   python listen.py --model runs/commands/export --microphone --threshold 0.9
 
-Of a bundle's folder the LiteRT model with external state is taken, in float where it is there.
-A pipe may hold raw samples (16-bit little-endian mono, at --rate or the sample rate of the model), which are
-heard as they come, or an audio file, which is heard when the pipe has ended.
+For the folder of a bundle, its LiteRT model with external state is used, in float if available.
+A pipe may contain raw samples (16-bit little-endian mono, at --rate or the sample rate of the model), which
+are processed while they arrive, or an audio file, which is processed when the pipe has ended.
 """
 
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if not options.audio and not options.microphone:
-        parser.error("nothing to listen to: give recordings, - for a pipe, or --microphone")
+        parser.error("no input: give recordings, - for a pipe, or --microphone")
     listener = open_listener(
         options.model,
         threshold=options.threshold,
@@ -68,13 +68,13 @@ def _sources(options: argparse.Namespace, sample_rate: int) -> Iterator[tuple[st
 
 def _line(detection: Detection, source: str, options: argparse.Namespace) -> str:
     if options.json:
-        facts = {
+        values = {
             "seconds": round(detection.seconds, 3),
             "keyword": detection.keyword,
             "score": round(detection.score, 4),
             "source": source,
         }
-        return json.dumps(facts, ensure_ascii=False)
+        return json.dumps(values, ensure_ascii=False)
     origin = f"{source}\t" if len(options.audio) > 1 else ""
     return f"{origin}{detection.seconds:.2f}\t{detection.keyword}\t{detection.score:.3f}"
 
@@ -88,13 +88,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--model", type=Path, required=True, help="an artefact in its bundle, or the bundle")
     parser.add_argument("audio", nargs="*", help="recordings; - for samples from a pipe")
     parser.add_argument("--microphone", action="store_true", help="listen to the default microphone")
-    parser.add_argument("--rate", type=positive, metavar="HZ", help="of a pipe (default: that of the model)")
-    parser.add_argument("--threshold", type=float, help="probability from which a keyword counts as heard")
+    parser.add_argument(
+        "--rate", type=positive, metavar="HZ", help="sample rate of a pipe (default: that of the model)"
+    )
+    parser.add_argument("--threshold", type=float, help="probability from which a keyword is detected")
     parser.add_argument("--smoothing-ms", type=float, help="time over which probabilities are averaged")
     parser.add_argument(
-        "--refractory-ms", type=float, help="time after a keyword in which none fires (default: the bundle's)"
+        "--refractory-ms",
+        type=float,
+        help="time after a detection without another one (default: the bundle's)",
     )
-    parser.add_argument("--json", action="store_true", help="a JSON object a keyword")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per keyword")
     return parser
 
 

@@ -41,26 +41,27 @@ examples:
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream --speech runs/compact_streaming
 
-Reads WAV, FLAC, OGG, MP3 and what else libsndfile reads, of any length, rate and number of channels. What is
-longer than 20 s is cut where nobody speaks; the text comes line by line, and memory stays flat. Without
---speech and --language the models of the demo are used (runs/demo, made by `make demo`); with --speech alone
-the converter that comes with the project. With --joint, hanzi have a say in what was heard where the acoustic
-model isn't sure. With --stream the syllables come while they are spoken (on standard error), and the text
-when an utterance ends; the speech run must be of compact_streaming. A file that can't be read gives an error
-line and is named again at the end; the others are transcribed, and the exit code is 1.
+Reads WAV, FLAC, OGG, MP3 and other formats of libsndfile, of any length, sample rate and number of channels.
+Recordings longer than 20 s are cut at pauses; the text appears line by line, and memory use is constant.
+Without --speech and --language the models of the demo are used (runs/demo, made by `make demo`); with
+--speech alone the converter of this project. With --joint, syllables and hanzi are searched together, which
+helps where the acoustic model is not certain. With --stream the syllables appear while they are spoken (on
+standard error), and the text when an utterance ends; this needs a run of compact_streaming. For a file that
+can't be read an error is printed, and again a list at the end; the other files are transcribed, and the exit
+code is 1.
 """
 
 
 @dataclass(frozen=True)
 class Job:
-    """A recording and where its transcript goes; ``target`` None: to standard output."""
+    """A recording and the file for its transcript; ``target`` None: standard output."""
 
     audio: Path
     target: Path | None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line, recognise file after file, print or write each transcript as it comes."""
+    """Parse the command line, transcribe all files, print or write each transcript."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if not options.paths and not options.list:
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unfinished = _unfinished(jobs, marks)
     if len(unfinished) < len(jobs):
         done = len(jobs) - len(unfinished)
-        print(f"{done} of {len(jobs)} were transcribed before: left as they are", file=sys.stderr)
+        print(f"{done} of {len(jobs)} were transcribed before: skipped", file=sys.stderr)
     failed = _transcribe(unfinished, options, runs, marks) if unfinished else []
     if failed:
         shown = [*failed[:SHOWN_FAILURES], *(["…"] if len(failed) > SHOWN_FAILURES else [])]
@@ -89,17 +90,17 @@ def _transcribe(
     runs: Mapping[str, Path],
     marks: TranscriptMarks | None,
 ) -> list[str]:
-    """Do the jobs; returns the names of those that failed."""
+    """Transcribe all recordings; return the names of those that failed."""
     recognizer = _recognizer(options, runs)
     failed: list[str] = []
     block_seconds = options.chunk / 1000 if options.stream else 1.0
-    # Without --output the transcripts themselves show how far it is.
+    # Without --output the printed transcripts show the progress.
     with tqdm(unit=" s of audio", disable=None if options.output else True) as bar:
         sources = _sources(jobs, options.rate, recognizer.sample_rate, block_seconds)
         recognised = recognizer.segments(sources)
         for job, (name, events) in zip(jobs, recognised, strict=True):
             try:
-                _write(name, _good(_counted(events, bar)), job.target, options.format, len(jobs) > 1)
+                _write(name, _checked(_with_progress(events, bar)), job.target, options.format, len(jobs) > 1)
                 if marks and job.audio != PIPE:
                     marks.add(job.target, job.audio)
             except AudioError as error:
@@ -131,8 +132,8 @@ def _stream_recognizer(options: argparse.Namespace, run: Path, converter: Any) -
     from streaming.speech.stream import SpeechStream, keras_stream
 
     if options.joint or options.n_best > options.beam:
-        hint = "leave --joint out, and take a --beam of at least --n-best"
-        raise UserError("--stream can't search syllables and hanzi together, nor more readings", hint=hint)
+        hint = "leave --joint out, and use a --beam of at least --n-best"
+        raise UserError("--stream supports no joint search, and no more readings than the beam", hint=hint)
     model = load_causal_model(run)
     frames = max(1, round(options.chunk / 1000 / model.features.hop_seconds))
     fusion = load_optional_fusion(options, model.vocabulary)
@@ -142,7 +143,7 @@ def _stream_recognizer(options: argparse.Namespace, run: Path, converter: Any) -
 
 
 def _show_event(event: Any) -> None:
-    """A syllable as soon as it is heard; at an utterance's end a new line."""
+    """Print a syllable as soon as it is recognised, and a line break at the end of an utterance."""
     text, end = ("", "\n") if isinstance(event, Segment) else (event.pinyin, " ")
     print(text, end=end, file=sys.stderr, flush=True)
 
@@ -159,76 +160,76 @@ def _sources(
 
 
 def _write(name: str, events: Events, target: Path | None, form: str, several: bool) -> None:
-    """Put a transcript into its file, which is there when it is whole, or print it as it comes."""
+    """Write a transcript to its file (completely or not at all), or print it while it is recognised."""
     if target:
         with replacing(target) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-            _put(FORMATS[form].write(name, events), file)
+            _write_all(FORMATS[form].write(name, events), file)
     elif not several:
-        _put(FORMATS[form].write(name, events), sys.stdout)
+        _write_all(FORMATS[form].write(name, events), sys.stdout)
     elif form == "json":
-        _put(as_json_line(name, events), sys.stdout)
+        _write_all(as_json_line(name, events), sys.stdout)
     else:
-        _put((f"{name}\t{line}" for line in FORMATS[form].write(name, events)), sys.stdout)
+        _write_all((f"{name}\t{line}" for line in FORMATS[form].write(name, events)), sys.stdout)
 
 
-def _put(texts: Iterable[str], stream: TextIO) -> None:
+def _write_all(texts: Iterable[str], stream: TextIO) -> None:
     for text in texts:
         stream.write(text)
         stream.flush()
 
 
-def _good(events: Events) -> Iterator[Segment | Ending]:
-    """The same events; the error of a recording that can't be read is raised."""
+def _checked(events: Events) -> Iterator[Segment | Ending]:
+    """The same events; raises the error of a recording that can't be read."""
     for event in events:
         if isinstance(event, Ending) and event.error:
             raise event.error
         yield event
 
 
-def _counted(events: Events, bar: tqdm) -> Iterator[Segment | Ending]:
-    """The same events; the bar shows how much of the sound they are past."""
-    reached = 0.0
+def _with_progress(events: Events, bar: tqdm) -> Iterator[Segment | Ending]:
+    """The same events; updates the progress bar with the seconds of audio."""
+    before = 0.0
     for event in events:
-        place = event.seconds if isinstance(event, Ending) else event.end
-        bar.update(round(place) - round(reached))
-        reached = place
+        now = event.seconds if isinstance(event, Ending) else event.end
+        bar.update(round(now) - round(before))
+        before = now
         yield event
 
 
 def _files(options: argparse.Namespace) -> list[tuple[Path, Path]]:
-    """Each file to transcribe, with the path under which its transcript goes into the output folder.
+    """(file, path of its transcript in the output folder) for each file to transcribe.
 
-    Folders are searched at all depths for files with the ending of an audio format that can be read; those of
-    other audio formats are named.
+    Folders and their subfolders are searched for audio files of formats that can be read; audio files of
+    other formats are named.
     """
     files: dict[Path, Path] = {}
     for path in [*options.paths, *(_listed(options.list) if options.list else ())]:
         if path == PIPE:
             files[path] = Path(PIPE_NAME)
         elif path.is_dir():
-            files.update((one, one.relative_to(path)) for one in find_recordings(path))
+            files.update((file, file.relative_to(path)) for file in find_recordings(path))
         else:
             files[path] = Path(path.name)
     if options.rate and list(files) != [PIPE]:
-        raise UserError("--rate says what raw sound from a pipe is", hint="use it with '-' alone")
+        raise UserError("--rate is the sample rate of raw sound from a pipe", hint="use it with '-' alone")
     return list(files.items())
 
 
 def _listed(path: Path) -> list[Path]:
-    """The files named in a list, one a line."""
+    """The files in a list, one per line."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        hint = "a UTF-8 text file, one path a line"
+        hint = "a UTF-8 text file, one path per line"
         raise UserError(f"can't read the list ({error})", where=path, hint=hint) from error
     paths = [Path(line.strip()) for line in lines if line.strip()]
     if not paths:
-        raise UserError("the list names no file", where=path, hint="one path a line")
+        raise UserError("the list names no file", where=path, hint="one path per line")
     return paths
 
 
 def _jobs(files: Sequence[tuple[Path, Path]], options: argparse.Namespace) -> list[Job]:
-    """Where each file's transcript goes."""
+    """Choose the transcript file for each recording."""
     if not options.output:
         if len(files) > 1 and options.format in ("srt", "textgrid"):
             hint = f"give --output DIR for the {len(files)} {options.format} files"
@@ -237,7 +238,7 @@ def _jobs(files: Sequence[tuple[Path, Path]], options: argparse.Namespace) -> li
             )
         return [Job(path, None) for path, _ in files]
     suffix = FORMATS[options.format].suffix
-    # a.wav and a.mp3 side by side become a.wav.txt and a.mp3.txt.
+    # a.wav and a.mp3 in the same folder become a.wav.txt and a.mp3.txt.
     common = Counter(name.with_suffix("") for _, name in files)
     names = {
         path: name.with_suffix(suffix) if common[name.with_suffix("")] == 1 else Path(f"{name}{suffix}")
@@ -250,7 +251,7 @@ def _jobs(files: Sequence[tuple[Path, Path]], options: argparse.Namespace) -> li
 
 
 def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptMarks | None:
-    """What the output folder knows of its transcripts; None without such a folder."""
+    """The record of finished transcripts in the output folder; None without ``--output``."""
     if not options.output:
         return None
     remove_leftovers(options.output)
@@ -258,10 +259,10 @@ def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptM
 
 
 def _unfinished(jobs: Sequence[Job], marks: TranscriptMarks | None) -> list[Job]:
-    """The jobs without a transcript that an earlier call made with the same settings and recording.
+    """The jobs that no earlier call with the same settings and recordings has finished.
 
     Raises:
-        UserError: a transcript of another recording stands where one is to be written.
+        UserError: a transcript of another recording would be overwritten.
     """
     if marks is None:
         return list(jobs)
@@ -269,7 +270,7 @@ def _unfinished(jobs: Sequence[Job], marks: TranscriptMarks | None) -> list[Job]
 
 
 def _settings(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str, Any]:
-    """All that determines a transcript beside the recording; runs by the sizes and times of their weights."""
+    """Everything except the recording that determines a transcript; runs by their files."""
     used = {**runs, "syllables": options.syllables} if options.syllables else runs
     words = options.words.read_text(encoding="utf-8", errors="replace") if options.words else ""
     return {
@@ -287,16 +288,16 @@ def _weights(run: Path) -> list[list[Any]]:
 
 
 def _speech_run(given: Path | None) -> Path:
-    """The run folder of the acoustic model; where none is given the demo's."""
+    """The run folder of the acoustic model; by default that of the demo."""
     run = given or DEMO / "speech"
     if not given and not run.is_dir():
-        hint = "give --speech RUN, or make the demo's models: make demo"
+        hint = "give --speech RUN, or train the models of the demo: make demo"
         raise RunError(f"there is no {run}", hint=hint)
-    return open_run(run, "speech").path  # a wrong folder is told before models are loaded
+    return open_run(run, "speech").path  # reports a wrong folder before models are loaded
 
 
 def _language_run(options: argparse.Namespace) -> Path:
-    """The run folder of the language model; by default the demo's for the demo's speech, else ours."""
+    """The run folder of the language model; by default that of the demo, with --speech the shipped one."""
     demo = DEMO / "language"
     default = demo if not options.speech and demo.is_dir() else PRETRAINED
     return open_run(options.language or default, "language").path
@@ -311,9 +312,9 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         type=Path,
         metavar="FILE_OR_FOLDER",
-        help="what to transcribe; - is standard input",
+        help="recordings and folders; - is standard input",
     )
-    parser.add_argument("--list", type=Path, metavar="FILE", help="a text file that names more, one a line")
+    parser.add_argument("--list", type=Path, metavar="FILE", help="a text file with more paths, one per line")
     parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
     parser.add_argument("--language", type=Path, metavar="RUN", help="run of the language model (see above)")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="default: text")
@@ -321,7 +322,7 @@ def _parser() -> argparse.ArgumentParser:
         "--output",
         type=Path,
         metavar="DIR",
-        help="write one file for each recording into DIR; what is finished there is skipped",
+        help="write one file per recording into DIR; recordings with a finished transcript are skipped",
     )
     parser.add_argument(
         "--n-best", type=positive, default=1, help="readings of each segment in JSON, at most --beam"
@@ -332,14 +333,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="go along with the sound, with a model that doesn't wait for its end (compact_streaming)",
+        help="recognise while the sound arrives, with a streaming model (compact_streaming)",
     )
     parser.add_argument(
         "--chunk",
         type=positive,
         default=80,
         metavar="MS",
-        help="with --stream: sound that is heard at once, a multiple of what the model's strides need "
+        help="with --stream: sound that is processed at once, a multiple of the strides of the model "
         "(default: %(default)s)",
     )
     add_search_options(parser)

@@ -1,13 +1,13 @@
-"""Make a wake word: a word typed in hanzi in; a small streaming model with a calibrated threshold out.
+"""Make a wake word: a word in hanzi in; a small streaming model with a calibrated threshold out.
 
-    clips/       the word in many voices, what sounds nearly like it, ordinary speech, noise (negatives.tsv)
-    run/         the training, as train.py keyword leaves it
-    streams/     long recordings of voices that trained nothing, with the word at known times
+    clips/       the word in many voices, similar words, ordinary speech, noise (negatives.tsv)
+    run/         the run folder of train.py keyword
+    streams/     long recordings of voices that are not in the training, with the word at known times
     export/      the bundle for listen.py; it appears when its threshold is known
-    trade_off/   misses against false alarms at each threshold, as a table and a picture
-    report.md    what to expect of it; report.json: the same
+    trade_off/   misses and false alarms at each threshold, as a table and a plot
+    report.md    the expected misses and false alarms; report.json: the same
 
-Each stage is left as it is once it is there, and goes on where it was killed: give the same command again.
+A finished stage is not repeated, and an interrupted one continues: give the same command again.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ examples:
   python wake_word.py "你好小明" --output runs/wake_words/ni_hao_xiao_ming
   python wake_word.py "重庆重庆" --pinyin "chong2 qing4 chong2 qing4"
   python wake_word.py "小明小明" --small
-  python wake_word.py "你好小明" --alarms-per-hour 0.5   # again: only calibrates anew
+  python wake_word.py "你好小明" --alarms-per-hour 0.5   # the second time: only repeats the calibration
 
-MY_RECORDINGS are hours of what the microphone will hear all day (talk, television, the kitchen), without the
-wake word: one half chooses the threshold, false alarms are counted on the other. Without them synthesised
-speech of other voices stands in, which tells less.
+MY_RECORDINGS are hours of typical sound at the microphone (talk, television, the kitchen), without the wake
+word: one half determines the threshold, false alarms are counted on the other half. Without them, synthesised
+speech of other voices is used, which is less realistic.
 Values of the recipe can be overridden as key=value (model.dropout=0.2).
 """
 
@@ -46,15 +46,15 @@ _STEPS_BETWEEN = 200  # evaluations
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line, do the stages that are left, print what to expect of the model."""
+    """Parse the command line, do the unfinished stages, print the expected misses and false alarms."""
     options = _parser().parse_intermixed_args(arguments)
     word = read_wake_word(options.word, options.pinyin)
     if len(word.syllables) == 1:
-        text = "half of all sentences hold something that sounds like it; three or four syllables are usual"
+        text = "half of all sentences contain something similar; three or four syllables are usual"
         print(f"note: '{word.hanzi}' is one syllable: {text}", file=sys.stderr)
-    told = make_wake_word(_request(options, word))
+    lines = make_wake_word(_request(options, word))
     print(f"{word.hanzi} ({' '.join(word.syllables)})")
-    print("\n".join(told))
+    print("\n".join(lines))
     return 0
 
 
@@ -62,14 +62,14 @@ def _request(options: argparse.Namespace, word: WakeWord) -> Request:
     if not options.alarms_per_hour > 0 or not options.hours > 0:
         what = f"--alarms-per-hour {options.alarms_per_hour:g}, --hours {options.hours:g}"
         raise ConfigError(what, hint="above 0; 0.1 is one in ten hours")
-    usual = SMALL if options.small else WakeWordSettings()
-    given = {name: getattr(options, name) for name in asdict(usual) if getattr(options, name) is not None}
+    defaults = SMALL if options.small else WakeWordSettings()
+    given = {name: getattr(options, name) for name in asdict(defaults) if getattr(options, name) is not None}
     steps = options.steps or (SMALL_STEPS if options.small else 0)
     name = "_".join(without_tone(syllable) for syllable in word.syllables)
     return Request(
         word,
         options.output or Path("runs") / "wake_words" / name,
-        WakeWordSettings(**{**asdict(usual), **given}),
+        WakeWordSettings(**{**asdict(defaults), **given}),
         options.config,
         (*_of_steps(steps), *options.overrides),
         tuple(recordings_of(options.background)),
@@ -80,7 +80,7 @@ def _request(options: argparse.Namespace, word: WakeWord) -> Request:
 
 
 def _of_steps(steps: int) -> list[str]:
-    """Overrides that train for so many steps; for 0 the recipe says how many."""
+    """Overrides that train for this number of steps; none for 0, which leaves it to the recipe."""
     if not steps:
         return []
     between = min(steps, _STEPS_BETWEEN)
@@ -88,46 +88,50 @@ def _of_steps(steps: int) -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    usual = WakeWordSettings()
+    defaults = WakeWordSettings()
     parser = argparse.ArgumentParser(
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("word", help="in hanzi, 1 to 6 of them; three or four are usual")
-    parser.add_argument("--pinyin", default="", help="its reading, where another than the dictionary's")
-    parser.add_argument("--output", type=Path, help="folder (default: runs/wake_words/ and the reading)")
+    parser.add_argument("word", help="1 to 6 hanzi; three or four are usual")
+    parser.add_argument("--pinyin", default="", help="its reading, if different from the dictionary's")
+    parser.add_argument("--output", type=Path, help="folder (default: runs/wake_words/READING)")
     parser.add_argument(
         "--background",
         type=Path,
         action="append",
         default=[],
         metavar="PATH",
-        help="a folder of recordings without the word, or a recording; may be repeated",
+        help="a recording without the word, or a folder of such; may be repeated",
     )
     parser.add_argument(
         "--alarms-per-hour", type=float, default=1.0, metavar="N", help="allowed false alarms (default: 1)"
     )
-    parser.add_argument("--hours", type=float, default=1.0, help="of synthesised speech to test on (1)")
+    parser.add_argument(
+        "--hours", type=float, default=1.0, help="hours of synthesised speech for the test (default: 1)"
+    )
     parser.add_argument("--config", type=Path, default=RECIPE, help="the recipe of the training")
-    parser.add_argument("--steps", type=positive, help="of the training (default: the recipe's)")
-    parser.add_argument("--small", action="store_true", help="few voices and steps, to try it out")
+    parser.add_argument("--steps", type=positive, help="training steps (default: those of the recipe)")
+    parser.add_argument("--small", action="store_true", help="few voices and steps, for a quick trial")
     texts = {
-        "voices": "of all splits together",
+        "voices": "voices of all splits",
         "takes": "clips of the word in each voice",
-        "near": "phrases with one other sound, in each voice",
+        "near": "phrases with one different sound, in each voice",
         "parts": "parts of the word, in each voice",
         "words": "similar words, in each voice",
-        "sentences": "in each voice",
-        "seed": "of voices and of chance",
+        "sentences": "sentences in each voice",
+        "seed": "seed of the random numbers",
     }
     for name, text in texts.items():
         kind = positive if name in ("voices", "takes", "sentences") else not_negative
-        parser.add_argument(f"--{name}", type=kind, help=f"{text} (default: {getattr(usual, name)})")
+        parser.add_argument(f"--{name}", type=kind, help=f"{text} (default: {getattr(defaults, name)})")
     parser.add_argument(
         "--workers", type=positive, default=os.cpu_count() or 1, help="(default: %(default)s)"
     )
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="values that win over the recipe's")
+    parser.add_argument(
+        "overrides", nargs="*", metavar="key=value", help="values that replace those of the recipe"
+    )
     return parser
 
 

@@ -49,7 +49,7 @@ def test_a_pipe_in_another_process_starts_without_a_framework(run):
     loaded = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
     assert "numpy" in loaded
     assert not {name for name in loaded if name.partition(".")[0] in ("keras", "tensorflow", "jax", "torch")}
-    assert b"note: 1 words are no pinyin" in done.stderr
+    assert b"note: 1 words are not pinyin" in done.stderr
     assert b"'OK' in line 3, column 10" in done.stderr
 
 

@@ -60,7 +60,7 @@ def test_a_word_is_read_with_all_its_forms():
         ("你好小明你好小明", "", "8 syllables, more than 6"),
         ("你好", "ni3", "1 syllables for '你好'"),
         ("你好", "ni hao3", "'ni' in the reading 'ni hao3' has no tone"),
-        ("你好", "ni3 hxo3", "is no pinyin"),
+        ("你好", "ni3 hxo3", "is not pinyin"),
     ],
 )
 def test_what_is_no_word(hanzi, pinyin, message):

@@ -93,7 +93,7 @@ def test_a_file_is_read(tmp_path):
     [
         ("abc", "'abc' is no word in hanzi"),
         ("张伟 zhang1", "'张伟' has 2 hanzi but 1 syllables"),
-        ("张伟 zhang1 blorp3", "'张伟' can't be read: 'blorp3' is no pinyin"),
+        ("张伟 zhang1 blorp3", "'张伟' can't be read: 'blorp3' is not pinyin"),
         ("张伟 -2", "'张伟' has the weight -2"),
         ("张伟 nan", "'张伟' has the weight nan"),
         ("张伟 1e9", "'张伟' has the weight 1e"),

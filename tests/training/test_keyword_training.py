@@ -232,13 +232,13 @@ def test_a_run_goes_on_only_with_the_same_words(words, empty_config, tmp_path):
     ("overrides", "error", "message"),
     [
         (("data.folder=''",), ConfigError, "no recordings are given"),
-        (("training.evaluation_steps=0",), ConfigError, r"training\.evaluation_steps is 0, at least 1"),
-        (("training.label_smoothing=1",), ConfigError, r"label_smoothing is 1\.0, at least 0 and below 1"),
+        (("training.evaluation_steps=0",), ConfigError, r"training\.evaluation_steps is 0, .*at least 1"),
+        (("training.label_smoothing=1",), ConfigError, r"label_smoothing is 1\.0, .*at least 0 and below 1"),
         (("model.name=cnm",), ConfigError, "did you mean 'cnn'"),
         (
             ("optimiser.schedule=stages", "optimiser.stages=[{steps: 12, learning_rate: 0.1}]"),
             ConfigError,
-            r"have 12 steps, training\.epochs=2 evaluations after 5 steps each, training\.epochs=3",
+            r"have 12 steps, training\.epochs=2 evaluations after 5 steps each, .*training\.epochs=3",
         ),
         (("data.clip_ms=30",), ConfigError, "clip of 480 samples is shorter than one window of 40 ms"),
     ],

@@ -140,10 +140,13 @@ def test_a_few_of_them_are_left_out_and_a_limit_keeps_the_vocabulary(
     [
         ((), r"data\.train and data\.dev each need a manifest"),
         (("data.train=[a.tsv]", "data.dev=[a.tsv]", "data.weights=[1,2]"), "2 entries for 1 manifests"),
-        (("data.train=[a.tsv]", "data.weights=[0]"), r"data\.weights is \(0\.0,\), passes an epoch, above 0"),
+        (
+            ("data.train=[a.tsv]", "data.weights=[0]"),
+            r"data\.weights is \(0\.0,\), passes an epoch, .*above 0",
+        ),
         (("initialise_except=[logits]",), "initialise_except without initialise_from"),
-        (("data.limit=-1",), r"data\.limit is -1, at least 0"),
-        (("model.width=0",), r"model\.width is 0, at least 1"),
+        (("data.limit=-1",), r"data\.limit is -1, .*at least 0"),
+        (("model.width=0",), r"model\.width is 0, .*at least 1"),
         (("training.epoch=3",), r"did you mean 'training\.epochs'"),
         (("model.name=compakt",), "did you mean 'compact'"),
     ],

@@ -78,7 +78,7 @@ def test_files_of_other_kinds_and_folders_are_not_covered(run):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text[:-1], "cut short"),
+        (lambda text: text[:-1], "cut off"),
         (lambda text: text[:70] + "x" + text[71:], "not the file that was written|not listed"),
         (lambda text: "g" + text[1:], "line 1 is not"),
         (lambda text: "".join(sorted(text.splitlines(keepends=True), reverse=True)), "out of order"),
@@ -157,7 +157,7 @@ def test_accept_records_what_was_changed_on_purpose(run, capsys):
     assert checksums.differences(run) == {}
     (run / "checksums").write_text("damaged")
     inspect_model.main(["accept", str(run)])
-    assert "cut short" in capsys.readouterr().out
+    assert "cut off" in capsys.readouterr().out
     assert checksums.differences(run) == {}
 
 

@@ -41,7 +41,7 @@ def test_every_gpu_is_asked_and_one_that_is_at_work_is_named(two_gpus, caplog):
     with caplog.at_level(logging.WARNING):
         grow_gpu_memory()
     assert two_gpus == [("GPU:1", True)]
-    assert "GPU:0: all of its memory is taken at once" in caplog.text and "GPU:1" not in caplog.text
+    assert "GPU:0: all of its memory is allocated at once" in caplog.text and "GPU:1" not in caplog.text
 
 
 def test_without_a_gpu_nothing_happens(caplog):
@@ -112,7 +112,7 @@ def test_the_lines_about_gpus_are_picked_from_a_log():
 def failing_tensorflow(monkeypatch, nvidia_smi):
     """A GPU that TensorFlow doesn't see: its log is the one above."""
     code = f"import sys; sys.stderr.write({TENSORFLOW_LOG!r})"
-    monkeypatch.setitem(devices._LOOK_FOR_GPU, "tensorflow", code)
+    monkeypatch.setitem(devices._GPU_PROBE, "tensorflow", code)
     monkeypatch.setattr(
         tf.sysconfig, "get_build_info", lambda: {"is_cuda_build": True, "cuda_version": "12.5"}
     )

@@ -202,9 +202,9 @@ def test_wrong_samples_are_refused():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"kind": "fbank"}, "unknown features.kind 'fbank', one of: spectrogram, filter_bank, mfcc"),
+        ({"kind": "fbank"}, "unknown features.kind 'fbank', config, one of: spectrogram, filter_bank, mfcc"),
         ({"normalise": "global"}, "unknown features.normalise 'global'"),
-        ({"kind": "spectrogram", "bins": 201}, "features.bins is 201, spectrogram has 1 to 200"),
+        ({"kind": "spectrogram", "bins": 201}, "features.bins is 201, config, spectrogram has 1 to 200"),
         ({"kind": "mfcc", "bins": 27}, "mfcc has 1 to 26"),
         ({"bins": 0}, "features.bins is 0"),
         ({"hop_ms": 0.0}, "must be above 0"),

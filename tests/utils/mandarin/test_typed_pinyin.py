@@ -101,7 +101,7 @@ def test_other_text_stays_and_keeps_its_column():
 
 
 def test_what_must_be_pinyin_and_is_not_is_named():
-    with pytest.raises(CorpusError, match=r"'zhogn1' is no pinyin, column 5"):
+    with pytest.raises(CorpusError, match=r"'zhogn1' is not pinyin, column 5"):
         read_syllables("ni3 zhogn1")
     assert read_syllables("ni3hao3 ma") == ("ni3", "hao3", "ma5")
 
