@@ -174,7 +174,7 @@ def _check(pieces: Sequence[Piece], number: int) -> None:
         if not piece.readings and any(character.isalnum() for character in piece.text):
             hint = "write syllables like zhong1, zhōng or zhong; without strict reading it stays as it is"
             where = f"line {number}, column {piece.column}"
-            raise CorpusError(f"'{piece.text.strip()}' is no pinyin", where=where, hint=hint)
+            raise CorpusError(f"'{piece.text.strip()}' is not pinyin", where=where, hint=hint)
 
 
 def _variants(stretch: Sequence[Piece]) -> list[tuple[int, tuple[str, ...]]]:

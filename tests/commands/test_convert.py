@@ -66,7 +66,7 @@ def test_other_text_stays(to_hanzi):
 def test_strict_names_the_place(run, tmp_path):
     path = tmp_path / "lines.txt"
     path.write_text("ni3 hao3!\nni3 zhogn1\n", encoding="utf-8")
-    with pytest.raises(CorpusError, match="'zhogn1' is no pinyin") as caught:
+    with pytest.raises(CorpusError, match="'zhogn1' is not pinyin") as caught:
         convert.main(["--model", str(run), "--strict", str(path)])
     assert caught.value.where == f"{path}, line 2, column 5"
 
