@@ -14,7 +14,7 @@ from utils.mandarin.pinyin import full_inventory, normalise_syllable, split_syll
 from utils.mandarin.typed_pinyin import (
     Piece,
     _canonical,
-    _remembered_cut,
+    _segment_cached,
     plain_syllables,
     read_line,
     read_syllables,
@@ -153,18 +153,18 @@ def test_what_needs_a_closer_look_is_no_plain_line(line):
 
 def test_what_is_remembered_of_typed_words_is_bounded():
     """A process that converts for weeks: the second half of the words takes no more memory than the first."""
-    _remembered_cut.cache_clear()
+    _segment_cached.cache_clear()
     _canonical.cache_clear()
-    kept, words = _remembered_cut.cache_parameters()["maxsize"], map("{:x}zhongguo".format, itertools.count())
+    kept, words = _segment_cached.cache_parameters()["maxsize"], map("{:x}zhongguo".format, itertools.count())
     for word in itertools.islice(words, kept + 100):
         read_line(word.translate(str.maketrans("0123456789", "ghijklmnop")))
-    assert _remembered_cut.cache_info().currsize <= kept
+    assert _segment_cached.cache_info().currsize <= kept
     assert _canonical.cache_info().currsize <= _canonical.cache_parameters()["maxsize"]
-    size = _remembered_cut.cache_info().currsize
+    size = _segment_cached.cache_info().currsize
     read_line("zhong" * 40_000)  # not kept: it alone is 200 kB
-    assert _remembered_cut.cache_info().currsize == size
+    assert _segment_cached.cache_info().currsize == size
 
 
 def test_all_caches_of_spellings_have_a_limit():
-    for cached in (_remembered_cut, _canonical, normalise_syllable, split_syllable):
+    for cached in (_segment_cached, _canonical, normalise_syllable, split_syllable):
         assert cached.cache_parameters()["maxsize"]
