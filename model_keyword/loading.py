@@ -13,7 +13,7 @@ import numpy as np
 from model_keyword.labels import describe_difference, labels_hash, read_labels
 from model_keyword.registry import MODELS, build_keyword_model
 from utils.backend.prediction import prepare_prediction
-from utils.backend.weights import different_classes, load_weights, unmatched_shapes, wrong_model_error
+from utils.backend.weights import load_weights
 from utils.errors import ConfigError, RunError
 from utils.features.keyword import KeywordFeatureConfig, describe_mismatch, keyword_features
 from utils.run_folder.run import ENVIRONMENT, RunFolder, open_run
@@ -94,7 +94,7 @@ def load_keyword_model(
     clip_samples, context_samples = _lengths(folder, config, trained.sample_rate)
     model = build_keyword_model(model_config, trained, clip_samples, len(labels), context_samples)
     prepare_prediction(model)
-    load_weights(model, path, lambda: _explain(model, path, labels))
+    load_weights(model, path, lambda classes: _explain_classes(classes, path, labels))
     return KeywordModel(model, trained, labels, clip_samples, context_samples, config)
 
 
@@ -186,10 +186,6 @@ def _check_labels(labels: Sequence[str], folder: RunFolder, path: Path) -> None:
         raise RunError(what, where=path, hint=f"give weights trained with the labels of {folder.labels}")
 
 
-def _explain(model: keras.Model, path: Path, labels: Sequence[str]) -> RunError:
-    strange = unmatched_shapes(model, path)
-    classes = different_classes(strange)
-    if classes is None:
-        return wrong_model_error(strange, path)
+def _explain_classes(classes: int, path: Path, labels: Sequence[str]) -> RunError:
     what = f"the weights have {classes} labels, the model has {len(labels)}"
     return RunError(what, where=path, hint="take the whole folder of the run that the weights come from")

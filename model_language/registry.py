@@ -6,7 +6,6 @@ depend on the model.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,9 +38,9 @@ from model_language.ngram.syllables import (
 )
 from model_language.search.user_words import read_user_words
 from model_language.vocabulary.symbols import Symbols
+from utils.backend.weights import load_weights
 from utils.config import build_config
 from utils.errors import ConfigError, RunError
-from utils.run_folder.checksums import verified
 from utils.run_folder.run import RunFolder, open_run
 
 INPUT_LAYER, OUTPUT_LAYER = (
@@ -173,9 +172,9 @@ def load_network(run_folder: str | Path, weights: str = "best") -> tuple[keras.M
         what = f"the run's model '{config.name}' is estimated by counting: it has no weights to load"
         raise RunError(what, where=run.path, hint="give a run of a network, such as a transformer")
     symbols = Symbols.load(run.path)
-    path = verified({"best": run.best_weights, "last": run.last_weights}.get(weights, weights))
+    path = run.weights(weights)
     model = build(config, symbols, run)
-    _load_weights(model, path)
+    load_weights(model, path)
     return model, symbols
 
 
@@ -190,15 +189,3 @@ def read_model_config(run: RunFolder) -> Any:
         hint = f"known models: {', '.join(MODELS)}"
         raise ConfigError(f"unknown model.name '{values.get('name')}'", where=run.config_file, hint=hint)
     return build_config(MODELS[values["name"]].config, values, where=str(run.config_file))
-
-
-def _load_weights(model: keras.Model, path: Path) -> None:
-    if not path.is_file():
-        raise RunError("the run has no weights yet", where=path, hint="train it with train.py language")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Keras's attempts before it gives up; the error below says it
-            model.load_weights(path)
-    except (ValueError, OSError, KeyError) as error:
-        hint = "vocabulary/ and config.yaml must be those the weights were trained with"
-        raise RunError(f"the weights don't fit the model ({error})", where=path, hint=hint) from error

@@ -12,7 +12,7 @@ import numpy as np
 from model_speech.ctc.loss import output_lengths
 from model_speech.registry import MODELS
 from utils.backend.prediction import predict, prepare_prediction
-from utils.backend.weights import different_classes, load_weights, unmatched_shapes, wrong_model_error
+from utils.backend.weights import load_weights
 from utils.errors import RunError
 from utils.features.speech import DEFAULT_BINS, FeatureConfig, feature_bins
 from utils.run_folder.run import RunFolder, find_run, open_run
@@ -73,7 +73,7 @@ def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel
     path = folder.weights(weights)
     _check_vocabulary(vocabulary, folder, path)
     acoustic = build_acoustic_model(folder, vocabulary)
-    load_weights(acoustic.model, path, lambda: _explain_shapes(acoustic.model, path, vocabulary, folder))
+    load_weights(acoustic.model, path, lambda classes: _explain_classes(classes, path, vocabulary, folder))
     return acoustic
 
 
@@ -129,12 +129,8 @@ def _transfer_command(weights_run: Path, folder: RunFolder) -> str:
     return transfer_command(weights_run, new_run, folder.vocabulary("acoustic.txt"))
 
 
-def _explain_shapes(model: keras.Model, weights: Path, vocabulary: Vocabulary, folder: RunFolder) -> RunError:
-    """Why weights don't fit: another number of classes, or another model altogether."""
-    strange = unmatched_shapes(model, weights)
-    classes = different_classes(strange)
-    if classes is None:
-        return wrong_model_error(strange, weights)
+def _explain_classes(classes: int, weights: Path, vocabulary: Vocabulary, folder: RunFolder) -> RunError:
+    """The error for weights of a model with another number of classes."""
     what = (
         f"the weights have {classes} classes, the model has {len(vocabulary)}, the tokens of "
         "vocabulary/acoustic.txt: they come from a training with another vocabulary (part of a corpus, "

@@ -32,29 +32,39 @@ def save_weights(model: keras.Model, path: str | Path) -> None:
         model.save_weights(temporary)
 
 
-def load_weights(model: keras.Model, path: str | Path, explain: Callable[[], RunError]) -> None:
+def load_weights(
+    model: keras.Model, path: str | Path, explain_classes: Callable[[int], RunError] | None = None
+) -> None:
     """Read all variables of the model from ``path``.
 
     Args:
         model: the model that gets the weights.
         path: a file of :func:`save_weights`.
-        explain: returns the error to raise if the weights belong to another model.
+        explain_classes: returns the error for weights that fit except for the number of classes, which is its
+            argument; None: no special error.
 
     Raises:
         RunError: there is no such file, it is damaged or changed, or its weights don't fit.
     """
     try:
-        with warnings.catch_warnings(action="ignore"):  # the error below is clearer than Keras's warning
+        with warnings.catch_warnings(action="ignore"):  # the errors below are clearer than Keras's warnings
             model.load_weights(verified(path))
     except FileNotFoundError as error:
         raise RunError("no such weights file", where=path, hint="best, last, or a path") from error
-    except ValueError as error:
-        raise explain() from error
+    except (ValueError, KeyError) as error:
+        unmatched = _unmatched_shapes(model, path)
+        classes = _classes(unmatched)
+        if classes is not None and explain_classes:
+            raise explain_classes(classes) from error
+        shown = ", ".join(map(str, unmatched[:4])) or "fewer arrays"
+        what = f"the weights belong to another model than config.yaml says ({shown})"
+        hint = "config.yaml and vocabulary/ must be those of the training"
+        raise RunError(what, where=path, hint=hint) from error
     except OSError as error:
         raise RunError(f"the weights file is damaged ({error})", where=path, hint="copy it again") from error
 
 
-def unmatched_shapes(model: keras.Model, path: str | Path) -> list[tuple[int, ...]]:
+def _unmatched_shapes(model: keras.Model, path: str | Path) -> list[tuple[int, ...]]:
     """Shapes of the arrays in a weights file that match no weight of the model."""
     stored: list[tuple[int, ...]] = []
     with h5py.File(path) as file:
@@ -62,20 +72,7 @@ def unmatched_shapes(model: keras.Model, path: str | Path) -> list[tuple[int, ..
     return list(Counter(stored) - Counter(tuple(weight.shape) for weight in model.weights))
 
 
-def different_classes(unmatched: list[tuple[int, ...]]) -> int | None:
-    """The number of classes of weights whose output layer alone differs from the model's.
-
-    Args:
-        unmatched: of :func:`unmatched_shapes`.
-
-    Returns:
-        None if more than the last dimension of one kernel and bias differs.
-    """
+def _classes(unmatched: list[tuple[int, ...]]) -> int | None:
+    """The number of classes in the file, if only the output layer differs: its kernel and bias; else None."""
     biases = [shape[0] for shape in unmatched if len(shape) == 1]
     return biases[0] if len(biases) == 1 and {shape[-1] for shape in unmatched} == set(biases) else None
-
-
-def wrong_model_error(unmatched: list[tuple[int, ...]], path: str | Path) -> RunError:
-    """The error for weights of a different model."""
-    shown = ", ".join(map(str, unmatched[:4])) or "fewer arrays"
-    return RunError(f"the weights belong to another model than config.yaml says ({shown})", where=path)
