@@ -122,7 +122,7 @@ def test_unusable_recordings_in_train(commands, damaged, tiny_runs):
         2,
         r"4 of 16 recordings are not usable",
         *UNUSABLE.values(),
-        r"failed\.tsv\nhint: put them right, or take",
+        r"failed\.tsv\nhint: correct them, or remove",
     )
     kept = {path.name for path in cache.rglob("*.index.npy")}
     shutil.copytree(damaged / "wav", damaged / "broken", copy_function=os.link)
