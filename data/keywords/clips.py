@@ -92,7 +92,9 @@ class KeywordDataConfig:
     workers: int = 2
 
     def __post_init__(self):
-        check_at_least(self, "data", silence_share=0, unknown_share=0, clip_ms=1, context_ms=0, seed=0, workers=1)
+        check_at_least(
+            self, "data", silence_share=0, unknown_share=0, clip_ms=1, context_ms=0, seed=0, workers=1
+        )
         check_at_least(self, "data", dev_percentage=0, test_percentage=0)
         if self.dev_percentage + self.test_percentage >= 100:
             total = self.dev_percentage + self.test_percentage
