@@ -366,7 +366,7 @@ def test_a_pipe_with_raw_sound(talks, runs, tmp_path, capsys, monkeypatch):
 
 
 def test_rate_is_for_a_pipe_alone(talks, runs):
-    with pytest.raises(UserError, match="--rate says what raw sound from a pipe is"):
+    with pytest.raises(UserError, match="--rate is the sample rate of raw sound from a pipe"):
         transcribe.main([str(talks / "a.wav"), "--rate", "16000", *runs])
 
 

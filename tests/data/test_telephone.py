@@ -215,7 +215,7 @@ def test_rates_are_read_of_some_recordings_evenly(tmp_path):
     paths = [tmp_path / f"{number:03}.wav" for number in range(120)]
     for number, path in enumerate(paths):
         soundfile.write(path, np.zeros(80), 8_000 if number < 60 else 16_000)
-    rates = sample_rates_of([*paths, tmp_path / "gone.wav"], most=12)
+    rates = sample_rates_of([*paths, tmp_path / "gone.wav"], count=12)
     assert rates.total() <= 12 and rates.keys() == {8_000, 16_000}
     assert not sample_rates_of([])
 
