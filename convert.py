@@ -12,7 +12,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from model_language.converters.explain import Explained
+from model_language.converters.explain import Explanation
 from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
 from utils.cli import positive
 from utils.errors import CorpusError, run_command
@@ -87,7 +87,7 @@ def _as_json(line: ConvertedLine) -> str:
     return json.dumps(values, ensure_ascii=False)
 
 
-def _sentence(syllables: Sequence[str], explained: Explained) -> dict[str, Any]:
+def _sentence(syllables: Sequence[str], explained: Explanation) -> dict[str, Any]:
     best = explained.n_best[0]
     return {
         "pinyin": list(syllables),
@@ -106,7 +106,7 @@ def _sentence(syllables: Sequence[str], explained: Explained) -> dict[str, Any]:
             }
             for character in explained.characters
         ],
-        "user_words": [{"word": span.word.hanzi, "place": span.start} for span in explained.fired],
+        "user_words": [{"word": span.word.hanzi, "place": span.start} for span in explained.user_words],
     }
 
 

@@ -163,7 +163,7 @@ def _attention(options: argparse.Namespace) -> None:
         draw_attention,
         write_attention_page,
     )
-    from model_language.converters.base import NeuralConverter
+    from model_language.converters.neural import NeuralConverter
     from model_language.networks.attention import attend  # here: see utils.backend.quiet
     from model_language.registry import load_network
 

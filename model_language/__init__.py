@@ -1,6 +1,7 @@
 """Pinyin to hanzi: syllables in, hanzi with scores, alternatives and reasons out.
 
-Read ``registry`` (models by name) and ``pinyin_to_hanzi`` (typed lines to text); then ``vocabulary`` (symbols
-and lexicon), ``ngram`` and ``networks`` (the models), ``search`` (the best path) and ``converters`` (models
-with a search, behind one interface). ``legacy_import`` reads published weights.
+Read ``registry`` (models by name, and their loader) and ``pinyin_to_hanzi`` (typed lines to text); then
+``vocabulary`` (symbols and lexicon), ``ngram`` and ``networks`` (the models), ``search`` (the best path) and
+``converters`` (models with a search, behind one interface). ``batching`` and ``files`` serve all of them;
+``legacy_import`` reads published weights.
 """

@@ -1,9 +1,9 @@
-"""Weights of the published transformer, as Keras 2 saved them, and two token lists in; a language run out.
+"""Weights of the published transformer, saved by Keras 2, and two token lists in; a language run out.
 
-The arrays are taken in the order of the file: the embedding and the positions; for each block the dense
-layers of queries, keys and values and a layer normalisation; the two layers of the feed-forward network
-(dense, or convolutions of width 1) and a layer normalisation; the dense layer of the output. The sizes are
-read from the arrays.
+The file has its arrays in this order: the embedding and the positions; for each block the dense layers of
+queries, keys and values and a layer normalisation; the two layers of the feed-forward network (dense, or
+convolutions of width 1) and a layer normalisation; the dense layer of the output. The sizes are read from the
+arrays.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ _BEFORE_BLOCKS = (EMBEDDING, EMBEDDING)
 _BLOCK = (DENSE, DENSE, DENSE, NORMALISATION)
 _AFTER_BLOCKS = (DENSE, DENSE, NORMALISATION, DENSE)
 _SUPPORTED = (
-    "supported is the published transformer encoder with learned positions: attention without an output "
-    "projection, one feed-forward network after the last block; train another one anew"
+    "only the published transformer encoder with learned positions is supported: attention without an output "
+    "projection, one feed-forward network after the last block; train other networks again"
 )
 
 
 def import_transformer(
     layers: Sequence[Arrays], weights_file: Path, pinyin_file: Path, hanzi_file: Path, new_run: Path
 ) -> Symbols:
-    """Make a language run of the weights; whole or not at all.
+    """Create a language run from the weights, the whole folder or nothing.
 
-    The original has no token for what is unknown. Ours, ``<unk>``, is inserted as the second token of both
-    vocabularies: a zero vector in the embedding, and in the output a class that never wins.
+    The original has no token for unknown input. Ours, ``<unk>``, is inserted as the second token of both
+    vocabularies: a zero vector in the embedding, and a class that never wins in the output.
 
     Args:
-        layers: arrays of each layer of the file, in its order; layers without weights are left out.
-        weights_file: where they come from, for messages and the run's config.
+        layers: arrays of each layer of the file, in its order, without layers that have no weights.
+        weights_file: the file, for messages and the run's config.
         pinyin_file: the input tokens, one a line, padding first.
         hanzi_file: the output tokens, one a line, padding first.
-        new_run: the folder to make.
+        new_run: the folder to create.
 
     Returns:
         The vocabularies of the run, and its lexicon.
 
     Raises:
-        RunError: ``new_run`` exists, or the weights are not those of such a transformer.
-        VocabularyError: a list can't be read or is not that of the weights.
+        RunError: ``new_run`` exists, or the weights are of another network.
+        VocabularyError: a list cannot be read or does not belong to the weights.
     """
     if os.path.lexists(new_run):
         raise RunError("the new run exists already", where=new_run, hint="choose another name for it")
@@ -86,34 +86,34 @@ def import_transformer(
 
 
 def _read_tokens(path: Path, size: int, syllables: bool) -> Vocabulary:
-    """The tokens of an original's list as a vocabulary of ours: padding, unknown, then the others in order.
+    """The tokens of an original list as a vocabulary: padding, unknown, then the others in their order.
 
     Raises:
-        VocabularyError: the file can't be read, has another number of tokens, no padding first, or two
-            tokens that are the same syllable.
+        VocabularyError: the file cannot be read, has another number of tokens, does not begin with padding,
+            or has two tokens for the same syllable.
     """
     tokens = list(Vocabulary.load(path).tokens)
     if len(tokens) != size:
         what = f"the weights have {size} tokens, the list has {len(tokens)}"
-        hint = f"it begins with {first_few(tokens, 3)}; give the list of that training"
+        hint = f"it begins with {first_few(tokens, 3)}; give the list of the same training"
         raise VocabularyError(what, where=path, hint=hint)
     if tokens[0].lower() != PAD:
         what = f"the first token is {tokens[0]!r}, not the padding {PAD.upper()!r}"
-        raise VocabularyError(what, where=path, hint="give the list as that training had it, padding first")
+        raise VocabularyError(what, where=path, hint="give the unchanged list of the training, padding first")
     if syllables:
         tokens = [normalise_syllable(token) if is_syllable(token) else token for token in tokens]
     try:
         return Vocabulary((PAD, UNKNOWN, *tokens[1:]))
     except VocabularyError as error:
-        hint = "two spellings of a syllable count as the same: write one of them in another way"
+        hint = "two spellings of one syllable count as the same token: change one of them"
         raise VocabularyError(error.what, where=path, hint=hint) from error
 
 
 def _geometry(layers: Sequence[Arrays], path: Path) -> tuple[PublishedTransformerConfig, int, int]:
-    """The config of the network that has such arrays, and the sizes of its two vocabularies.
+    """The config of the network with these arrays, and the sizes of its two vocabularies.
 
     Raises:
-        RunError: the published transformer has others.
+        RunError: the arrays are not those of the published transformer.
     """
     kinds = tuple(_kind(arrays) for arrays in layers)
     fixed = len(_BEFORE_BLOCKS) + len(_AFTER_BLOCKS)
@@ -137,7 +137,7 @@ def _geometry(layers: Sequence[Arrays], path: Path) -> tuple[PublishedTransforme
 
 
 def _kind(arrays: Arrays) -> str:
-    """What a layer with such arrays is; its shapes where it is none that the transformer has."""
+    """The kind of a layer with these arrays; its shapes if the transformer has no such layer."""
     names = frozenset(arrays)
     if names == {"kernel", "bias"}:
         return DENSE
@@ -152,12 +152,12 @@ def _set_weights(model: keras.Model, layers: Sequence[Arrays], path: Path) -> No
     """Copy the arrays in their order, with a row or column for ``<unk>``.
 
     Raises:
-        RunError: one of them has another shape than the network.
+        RunError: the shape of an array does not fit the network.
     """
     targets = [variable for layer in model.layers for variable in layer.trainable_variables]
     arrays = [array for arrays in layers for array in _values(arrays)]
     arrays[0] = np.insert(arrays[0], UNKNOWN_ID, 0.0, axis=0)
-    arrays[0][PAD_ID] = 0.0  # the original adds no embedding for padding, whatever its table says
+    arrays[0][PAD_ID] = 0.0  # the original ignores its embedding of padding
     arrays[-2] = np.insert(arrays[-2], UNKNOWN_ID, 0.0, axis=1)
     arrays[-1] = np.insert(arrays[-1], UNKNOWN_ID, arrays[-1].min(), axis=0)
     for variable, array in zip(targets, arrays, strict=True):

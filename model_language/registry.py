@@ -1,52 +1,43 @@
-"""The language models by name: a config's ``name`` in; config class, builder and loader out.
+"""The language models by name: a config's ``name`` in; its config class, network and loader out.
 
 A run folder holds ``config.yaml`` (section ``model``) and the files that :func:`language_parts` names, which
-depend on the model.
+depend on the model. Modules of networks are imported on first use: the other models start without Keras.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
-
-from model_language.converters.base import Converter, NeuralConverter
-from model_language.converters.combined import NAME as FUSED
-from model_language.converters.combined import FusedConfig, fused_parts, load_fused_converter
-from model_language.converters.explain import GuidedConverter
-from model_language.converters.gated import ContextConverter
+from model_language.converters.base import Converter
+from model_language.converters.combined import NAME as COMBINED
+from model_language.converters.combined import CombinedConfig, combined_parts, load_combined_converter
+from model_language.converters.explain import UserWordConverter
+from model_language.converters.gated import GatedCnnConverter
+from model_language.converters.ngram import NAME as NGRAM
 from model_language.converters.ngram import NgramConfig, load_ngram_converter, ngram_parts
-from model_language.networks.candidates import TABLES_FILE, ContextTables
-from model_language.networks.cbhg import CbhgConfig, build_cbhg
-from model_language.networks.gated_cnn import ContextConfig, build_context, context_weights
-from model_language.networks.gated_cnn_numpy import ContextNetwork
-from model_language.networks.published_transformer import NAME as PUBLISHED_TRANSFORMER
-from model_language.networks.published_transformer import (
-    PublishedTransformerConfig,
-    build_published_transformer,
-)
-from model_language.networks.transformer import TransformerConfig, build_transformer
+from model_language.networks.candidates import TABLES_FILE, CandidateTables
+from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.ngram.syllables import NAME as SYLLABLE_NGRAM
-from model_language.ngram.syllables import (
-    SyllableNgram,
-    SyllableNgramConfig,
-    load_syllable_ngram,
-    syllable_ngram_parts,
-)
+from model_language.ngram.syllables import SyllableNgramConfig, load_syllable_ngram, syllable_ngram_parts
 from model_language.search.user_words import read_user_words
 from model_language.vocabulary.symbols import Symbols
-from utils.backend.weights import load_weights
+from utils.backend.quiet import silence_tensorflow
 from utils.config import build_config
 from utils.errors import ConfigError, RunError
-from utils.run_folder.run import RunFolder, open_run
+from utils.run_folder.run import PRETRAINED, RunFolder, open_run
 
-INPUT_LAYER, OUTPUT_LAYER = (
-    "embedding",
-    "logits",
-)  # what every network calls those with weights for each token
+if TYPE_CHECKING:
+    import keras
+
+GATED_CNN = "gated_cnn"
+OLD_NAMES = {"context": GATED_CNN, "fused": COMBINED}
+"""Names of models in configs of earlier versions."""
+INPUT_LAYER, OUTPUT_LAYER = "embedding", "logits"
+"""Names of the layers of every network that have weights for each token."""
 
 
 @dataclass(frozen=True)
@@ -54,104 +45,137 @@ class ModelEntry:
     """A language model.
 
     Attributes:
-        config: its config class.
-        build: ``build(config, symbols, run) -> keras.Model``, of the run with these vocabularies; None if it
-            is estimated by counting rather than trained.
+        config_class: the config class, or for a network its name as ``module:class`` below ``networks``.
         parts: ``parts(run, config)``: the files that ``load`` reads.
         load: ``load(run, config)``: the finished model; a converter, unless it writes no hanzi.
+        build: ``build(config, symbols, run)``: the Keras model of a run with these vocabularies; None if
+            the model is estimated by counting, not trained.
     """
 
-    config: type
-    build: Callable[[Any, Symbols, RunFolder], keras.Model] | None
+    config_class: type | str
     parts: Callable[[RunFolder, Any], list[Path]]
     load: Callable[[RunFolder, Any], Any]
+    build: Callable[[Any, Symbols, RunFolder], keras.Model] | None = None
+
+    @property
+    def config(self) -> type:
+        """The config class."""
+        return _network(self.config_class) if isinstance(self.config_class, str) else self.config_class
 
 
-def _by_sizes(build: Callable[[Any, int, int], keras.Model]) -> Callable[..., keras.Model]:
-    """A builder that asks for no more than the numbers of tokens."""
-    return lambda config, symbols, run: build(config, len(symbols.pinyin), len(symbols.hanzi))
+def _imported(module: str, attribute: str) -> Any:
+    """The attribute of a module that needs Keras."""
+    silence_tensorflow()
+    return getattr(importlib.import_module(module), attribute)
 
 
-def _build_context(config: ContextConfig, symbols: Symbols, run: RunFolder) -> keras.Model:
-    return build_context(config, ContextTables.load(run.vocabulary(TABLES_FILE)), len(symbols.hanzi))
+def _network(name: str) -> Any:
+    """``module:attribute`` of a module below ``networks``."""
+    module, attribute = name.split(":")
+    return _imported(f"model_language.networks.{module}", attribute)
 
 
 def _network_parts(run: RunFolder, config: Any) -> list[Path]:
     return [*Symbols.files(run.path), run.best_weights]
 
 
-def _context_parts(run: RunFolder, config: ContextConfig) -> list[Path]:
+def _load_neural(run: RunFolder, config: Any) -> Converter:
+    return _imported("model_language.converters.neural", "NeuralConverter")(*load_network(run.path))
+
+
+def _neural(config: str, builder: str) -> ModelEntry:
+    """A network with logits over all hanzi."""
+
+    def build(config: Any, symbols: Symbols, run: RunFolder) -> keras.Model:
+        return _network(builder)(config, len(symbols.pinyin), len(symbols.hanzi))
+
+    return ModelEntry(config, _network_parts, _load_neural, build)
+
+
+def _gated_cnn_parts(run: RunFolder, config: Any) -> list[Path]:
     return [*_network_parts(run, config), run.vocabulary(TABLES_FILE)]
 
 
-def _load_neural(run: RunFolder, config: Any) -> NeuralConverter:
-    return NeuralConverter(*load_network(run.path))
+def _build_gated_cnn(config: Any, symbols: Symbols, run: RunFolder) -> keras.Model:
+    tables = CandidateTables.load(run.vocabulary(TABLES_FILE))
+    return _network("gated_cnn:build_gated_cnn")(config, tables, len(symbols.hanzi))
 
 
-def _load_context(run: RunFolder, config: ContextConfig) -> ContextConverter:
+def _load_gated_cnn(run: RunFolder, config: Any) -> GatedCnnConverter:
     model, symbols = load_network(run.path)
-    tables = ContextTables.load(run.vocabulary(TABLES_FILE))
-    return ContextConverter(ContextNetwork(context_weights(model, tables)), symbols)
-
-
-def _load_syllables(run: RunFolder, config: SyllableNgramConfig) -> SyllableNgram:
-    return load_syllable_ngram(run.path)
+    tables = CandidateTables.load(run.vocabulary(TABLES_FILE))
+    return GatedCnnConverter(NumpyGatedCnn(_network("gated_cnn:numpy_weights")(model, tables)), symbols)
 
 
 MODELS: dict[str, ModelEntry] = {
-    "transformer": ModelEntry(TransformerConfig, _by_sizes(build_transformer), _network_parts, _load_neural),
-    PUBLISHED_TRANSFORMER: ModelEntry(
-        PublishedTransformerConfig, _by_sizes(build_published_transformer), _network_parts, _load_neural
+    "transformer": _neural("transformer:TransformerConfig", "transformer:build_transformer"),
+    "published_transformer": _neural(
+        "published_transformer:PublishedTransformerConfig",
+        "published_transformer:build_published_transformer",
     ),
-    "cbhg": ModelEntry(CbhgConfig, _by_sizes(build_cbhg), _network_parts, _load_neural),
-    "context": ModelEntry(ContextConfig, _build_context, _context_parts, _load_context),
-    "ngram": ModelEntry(NgramConfig, None, ngram_parts, load_ngram_converter),
-    FUSED: ModelEntry(FusedConfig, None, fused_parts, load_fused_converter),
-    SYLLABLE_NGRAM: ModelEntry(SyllableNgramConfig, None, syllable_ngram_parts, _load_syllables),
+    "cbhg": _neural("cbhg:CbhgConfig", "cbhg:build_cbhg"),
+    GATED_CNN: ModelEntry("gated_cnn:GatedCnnConfig", _gated_cnn_parts, _load_gated_cnn, _build_gated_cnn),
+    NGRAM: ModelEntry(NgramConfig, ngram_parts, load_ngram_converter),
+    COMBINED: ModelEntry(CombinedConfig, combined_parts, load_combined_converter),
+    SYLLABLE_NGRAM: ModelEntry(
+        SyllableNgramConfig, syllable_ngram_parts, lambda run, config: load_syllable_ngram(run.path)
+    ),
 }
 
 
-def load_converter(run_folder: str | Path, words: str | Path | None = None) -> Converter:
-    """The model of a finished language run, ready to convert; nothing but the folder is needed.
+def model_entry(name: str) -> ModelEntry:
+    """The model with this name, or with the name that replaced it.
+
+    Raises:
+        KeyError: there is no such model.
+    """
+    return MODELS[OLD_NAMES.get(name, name)]
+
+
+def load_converter(run_folder: str | Path, words: str | Path | None = None) -> Converter | UserWordConverter:
+    """The converter of a finished language run; only the folder is needed.
 
     Args:
         run_folder: the run.
         words: a file of user words, which the converter then prefers.
 
     Raises:
-        RunError: not a language run, a part is missing, or the weights don't fit the vocabularies.
-        CorpusError: the words can't be used.
+        RunError: not a language run, a part is missing, or the weights do not fit the vocabularies.
+        CorpusError: the user words cannot be used.
     """
-    if words:  # first: a wrong line is told before a network is loaded
-        found = read_user_words(words)
-        return GuidedConverter(load_converter(run_folder), found)
+    if words:
+        user_words = read_user_words(words)  # first: reports a wrong line before a model is loaded
+        return UserWordConverter(load_converter(run_folder), user_words)
+    if Path(run_folder) == PRETRAINED and not PRETRAINED.is_dir():
+        hint = "give another model: --model RUN, e.g. runs/demo/language, which `make demo` creates"
+        raise RunError("the converter that comes with this project is missing", where=run_folder, hint=hint)
     run = open_run(run_folder, task="language")
     config = read_model_config(run)
     if config.name == SYLLABLE_NGRAM:
-        hint = "it helps the beam search (--syllables RUN); to write hanzi, give another language run"
-        raise RunError("an n-gram of syllables writes no hanzi", where=run.path, hint=hint)
-    return MODELS[config.name].load(run, config)
+        hint = "use it for the beam search (--syllables RUN); to write hanzi, give another language run"
+        raise RunError("an n-gram model of syllables writes no hanzi", where=run.path, hint=hint)
+    return model_entry(config.name).load(run, config)
 
 
 def load_language_model(run_folder: str | Path) -> Any:
-    """The model of a finished language run: a converter, or an n-gram of syllables.
+    """The model of a finished language run: a converter, or an n-gram model of syllables.
 
     Raises:
         RunError: as :func:`load_converter`.
     """
     run = open_run(run_folder, task="language")
     config = read_model_config(run)
-    return MODELS[config.name].load(run, config)
+    return model_entry(config.name).load(run, config)
 
 
 def language_parts(run: RunFolder) -> list[Path]:
     """The files that :func:`load_language_model` reads beside config.yaml.
 
     Raises:
-        ConfigError: the run's model is unknown, or an option of it is wrong.
+        ConfigError: the run's model is unknown, or one of its settings is wrong.
     """
     config = read_model_config(run)
-    return MODELS[config.name].parts(run, config)
+    return model_entry(config.name).parts(run, config)
 
 
 def load_network(run_folder: str | Path, weights: str = "best") -> tuple[keras.Model, Symbols]:
@@ -162,19 +186,19 @@ def load_network(run_folder: str | Path, weights: str = "best") -> tuple[keras.M
         weights: ``best``, ``last``, or the path of a weights file.
 
     Raises:
-        RunError: not a language run, one of a model that is counted, a part is missing, or the weights don't
-            fit the vocabularies.
+        RunError: not a language run, a model without a network, a part is missing, or the weights do not fit
+            the vocabularies.
     """
     run = open_run(run_folder, task="language")
     config = read_model_config(run)
-    build = MODELS[config.name].build
+    build = model_entry(config.name).build
     if build is None:
         what = f"the run's model '{config.name}' is estimated by counting: it has no weights to load"
         raise RunError(what, where=run.path, hint="give a run of a network, such as a transformer")
     symbols = Symbols.load(run.path)
     path = run.weights(weights)
     model = build(config, symbols, run)
-    load_weights(model, path)
+    _imported("utils.backend.weights", "load_weights")(model, path)
     return model, symbols
 
 
@@ -182,10 +206,14 @@ def read_model_config(run: RunFolder) -> Any:
     """The section ``model`` of a run's config, as its config class.
 
     Raises:
-        ConfigError: there is no such model, or an option of it is wrong.
+        ConfigError: there is no such model, or one of its settings is wrong.
     """
     values = run.config().get("model") or {}
-    if str(values.get("name")) not in MODELS:
+    try:
+        entry = model_entry(str(values.get("name")))
+    except KeyError as error:
         hint = f"known models: {', '.join(MODELS)}"
-        raise ConfigError(f"unknown model.name '{values.get('name')}'", where=run.config_file, hint=hint)
-    return build_config(MODELS[values["name"]].config, values, where=str(run.config_file))
+        raise ConfigError(
+            f"unknown model.name '{values.get('name')}'", where=run.config_file, hint=hint
+        ) from error
+    return build_config(entry.config, values, where=str(run.config_file))

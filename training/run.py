@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from model_language.registry import OLD_NAMES
 from training.distributed.distribution import distributed, run_path_of
 from training.history import log_to
 from training.memory import memory_errors_explained
@@ -63,7 +64,7 @@ def train_from_config(
         found.check_same("config", plain)
         began = not path.exists()
         with locked(RunFolder(path)):
-            run = start_run(path, plain)
+            run = start_run(path, plain, OLD_NAMES if task == "language" else None)
             remove_leftovers(run.path)
             found.copy_run(run)
             log_to(run.log)

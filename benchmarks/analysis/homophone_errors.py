@@ -33,7 +33,7 @@ from rich.table import Table
 
 from analysis.errors.phonology import readings
 from benchmarks.support.pinyin_sentences import DISTINCT, TONED, read_conditions
-from model_language.pinyin_to_hanzi import load_grid_converter
+from model_language.registry import load_converter
 from utils.errors import ConfigError, run_command
 from utils.run_folder.run import PRETRAINED
 
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tagged = _tagger()
     conditions = read_conditions(options.transcripts)
     sentences = next(one for one in conditions if (one.test_set, one.given) == (DISTINCT, TONED))
-    converted = load_grid_converter(options.model).convert(sentences.pinyin)
+    converted = load_converter(options.model).convert(sentences.pinyin)
     found: dict[str, list[HanziError]] = defaultdict(list)
     for pinyin, reference, written in zip(sentences.pinyin, sentences.hanzi, converted, strict=True):
         for error in errors_of(pinyin, reference, written, tagged(reference)):

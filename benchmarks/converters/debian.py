@@ -1,7 +1,7 @@
-"""Input methods that Debian packages: a small program of native/ is compiled for each, and run as a process.
+"""Input methods packaged by Debian: a small program of native/ is compiled for each and run as a process.
 
-They read no tones, but for terra-pinyin. Where a package or the compiler is missing, the converter is left
-out, by name. All of them, on Debian 12:
+Only terra-pinyin reads tones. If a package or the compiler is missing, the converter is skipped and named.
+All of them, on Debian 12:
 
     apt-get install g++ pkg-config libpinyin15-dev libpinyin-data libimepinyin-dev libimecore-dev \\
         libfcitx5utils-dev libboost-dev libime-data libime-data-language-model libsunpinyin-dev \\
@@ -21,21 +21,21 @@ from benchmarks.converters.entry import SMALL_SAMPLE, Command, Entry, Missing, b
 SOURCES = Path(__file__).parent / "native"
 _RIME = "/usr/share/rime-data"
 _LIBRARIES = "/usr/lib/*"  # with the machine's name, such as x86_64-linux-gnu
-# terra-pinyin's keys of the tones; the neutral one has none.
+# Keys of the tones in terra-pinyin; the neutral tone has none.
 _TONE_KEYS = {"1": "-", "2": "/", "3": "<", "4": "\\", "5": ""}
 
 
 @dataclass(frozen=True)
 class Native:
-    """A program of native/, and the packages that it stands on.
+    """A program of native/ and the packages that it needs.
 
     Attributes:
-        source: its file's name without ``.cpp``.
-        packages: to be installed; the version of the first is reported.
-        flags: for the compiler.
-        pkg_config: the library's name there, if it has one.
-        arguments: after its own folder; patterns of paths among them are resolved.
-        reads: patterns of the library and of all that it reads, for its size.
+        source: file name without ``.cpp``.
+        packages: packages to install; the version of the first is reported.
+        flags: compiler flags.
+        pkg_config: name of the library for pkg-config, if it has one.
+        arguments: command-line arguments after its own folder; path patterns are resolved.
+        reads: path patterns of the library and its data, for its size.
     """
 
     source: str
@@ -46,7 +46,7 @@ class Native:
     reads: tuple[str, ...] = ()
 
     def find(self, folder: Path) -> Command:
-        """The command; the program is compiled into ``folder`` if it isn't there, or older than its source.
+        """The command; the program is compiled into ``folder`` if it is missing or older than its source.
 
         Raises:
             Missing: no compiler, or no such packages.
@@ -54,7 +54,8 @@ class Native:
         install = f"apt-get install {' '.join(self.packages)}"
         read = [_resolved(pattern, install) for pattern in self.reads]
         arguments = [
-            str(_resolved(one, install)[0]) if one.startswith("/") else one for one in self.arguments
+            str(_resolved(argument, install)[0]) if argument.startswith("/") else argument
+            for argument in self.arguments
         ]
         program, state = folder / self.source, folder / "state"
         state.mkdir(parents=True, exist_ok=True)
@@ -69,7 +70,7 @@ class Native:
             return
         compiler = shutil.which("g++")
         if not compiler:
-            raise Missing("there is no compiler: apt-get install g++ pkg-config")
+            raise Missing("no compiler found: apt-get install g++ pkg-config")
         command = [compiler, "-O2", "-std=c++17", str(source), "-o", str(program)]
         if self.pkg_config:
             command += _output(["pkg-config", "--cflags", "--libs", self.pkg_config], install).split()
@@ -80,16 +81,16 @@ def _output(command: list[str], install: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        said = str(getattr(error, "stderr", "") or error).strip().splitlines()
-        reason = next((line for line in said if "error" in line), said[0])
-        raise Missing(f"it can't be compiled ({reason}): {install}") from error
+        lines = str(getattr(error, "stderr", "") or error).strip().splitlines()
+        reason = next((line for line in lines if "error" in line), lines[0])
+        raise Missing(f"cannot be compiled ({reason}): {install}") from error
     return done.stdout
 
 
 def _resolved(pattern: str, install: str) -> list[Path]:
     found = sorted(Path("/").glob(pattern.removeprefix("/")))
     if not found:
-        raise Missing(f"{pattern} is not there: {install}")
+        raise Missing(f"{pattern} does not exist: {install}")
     return found
 
 
@@ -166,6 +167,6 @@ ENTRIES = (
     Entry("Rime luna-pinyin", "BSD-3; data LGPL-3", LUNA.find),
     Entry("Rime pinyin-simp", "BSD-3; data Apache-2.0", SIMPLE.find),
     Entry("Rime terra-pinyin", "BSD-3; data LGPL-3", TERRA.find, tones=True, spelling=_with_tone_key),
-    # It can't but look all candidates up anew after each letter: half a second for each sentence.
-    Entry("PyZy (ibus-pinyin)", "LGPL-2.1", PYZY.find, most=SMALL_SAMPLE),
+    # It looks up all candidates again after each letter: half a second for each sentence.
+    Entry("PyZy (ibus-pinyin)", "LGPL-2.1", PYZY.find, limit=SMALL_SAMPLE),
 )

@@ -1,7 +1,7 @@
-"""Dictionary unigram: words of jieba's dictionary, read by pypinyin; of all ways to cut, the most probable.
+"""Dictionary unigram: the most probable division into words of jieba's dictionary, with pypinyin's readings.
 
-The simplest converter that is worth the name: what pypinyin reads in one direction is looked up in the other,
-and a sentence's words are chosen by the product of their frequencies.
+The simplest possible converter: the readings of pypinyin are looked up in reverse, and the words of a
+sentence are chosen by the product of their frequencies.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ class DictionaryUnigram:
     """Finds the most probable words.
 
     Args:
-        words: with their counts. Of a character with several readings, half its count is
-            the first one's, which pypinyin holds for the most frequent, and the others share the rest.
+        words: with their counts. If a character has several readings, the first one, pypinyin's most
+        frequent,
+            gets half of its count, and the others divide the rest.
     """
 
     def __init__(self, words: Iterable[tuple[str, int]]):
@@ -51,18 +52,18 @@ class DictionaryUnigram:
 
     def _add(self, word: str, score: float) -> None:
         readings = _readings(word)
-        shares: dict[tuple[str, ...], float] = defaultdict(float)
-        for place, reading in enumerate(readings):
-            share = 1.0 if len(readings) == 1 else 0.5 if not place else 0.5 / (len(readings) - 1)
+        fractions: dict[tuple[str, ...], float] = defaultdict(float)
+        for index, reading in enumerate(readings):
+            fraction = 1.0 if len(readings) == 1 else 0.5 if not index else 0.5 / (len(readings) - 1)
             for key in (reading, tuple(map(without_tone, reading))):
-                shares[key] += share
-        for key, share in shares.items():
-            part = score + math.log(share)
+                fractions[key] += fraction
+        for key, fraction in fractions.items():
+            part = score + math.log(fraction)
             if part > self._best.get(key, (-math.inf, ""))[0]:
                 self._best[key] = (part, word)
 
     def convert(self, sentence: Sequence[str]) -> str:
-        """The best words of one sentence, with tones or without."""
+        """The best words of a sentence, with or without tones."""
         best = [(0.0, "")]  # up to each syllable: score, text
         for end in range(1, len(sentence) + 1):
             best.append(
@@ -79,7 +80,7 @@ class DictionaryUnigram:
             return [self._best[syllables]]
         if len(syllables) > 1:
             return []
-        # A reading that no character has may be right but for its tone.
+        # A reading that no character has may have a wrong tone.
         _, word = self._best.get((without_tone(syllables[0]),), (0.0, UNKNOWN))
         return [(self._unknown, word)]
 
@@ -95,10 +96,12 @@ def build_dictionary() -> Callable[[Sequence[Sequence[str]]], list[str]]:
 
 
 def _readings(word: str) -> list[tuple[str, ...]]:
-    """How a word may be read: a character in all its ways, a longer one in one; none if pypinyin has none."""
+    """Readings of a word: all of a character, one of a longer word; none if pypinyin has none."""
     try:
         if len(word) > 1:
             return [tuple(map(normalise_syllable, phrase_readings(word)))]
-        return [(normalise_syllable(one),) for one in PINYIN_DICT.get(ord(word), "").split(",") if one]
+        return [
+            (normalise_syllable(reading),) for reading in PINYIN_DICT.get(ord(word), "").split(",") if reading
+        ]
     except CorpusError:
         return []

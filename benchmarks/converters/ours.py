@@ -1,4 +1,4 @@
-"""The project's own language models: a run folder in, the converter that everybody gets from it out."""
+"""The language models of this project: a run folder in, a converter of the comparison out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from model_language.pinyin_to_hanzi import PinyinToHanzi
 from utils.run_folder.run import PRETRAINED, RunFolder, open_run
 
 LICENCE = "the project's own"
-# What a training leaves behind that a converter doesn't read.
+# Files of a run folder that a converter does not read.
 _NOT_READ = {"checkpoint", "logs", "test", "last.weights.h5", "history.csv", "train.log", "metrics.json"}
 
 
@@ -20,8 +20,8 @@ def our_entry(run: Path, name: str) -> Entry:
 
     def find(_: Path) -> Command:
         if not run.is_dir():
-            make = "the shipped converter" if run == PRETRAINED else "train.py language --run"
-            raise Missing(f"{run} is not there ({make})")
+            source = "the shipped converter" if run == PRETRAINED else "train.py language --run"
+            raise Missing(f"{run} does not exist ({source})")
         version = _revision(open_run(run, task="language"))
         parts = [path for path in run.iterdir() if path.name not in _NOT_READ]
         return Command(served("ours:build_ours", str(run.resolve())), version, bytes_of(parts))
@@ -30,7 +30,7 @@ def our_entry(run: Path, name: str) -> Entry:
 
 
 def build_ours(run: str) -> Callable[[Sequence[Sequence[str]]], list[str]]:
-    """What ``convert.py --recognised`` uses, given lines whose spaces cut all syllables."""
+    """The converter of ``convert.py --recognised``, for lines with a space between all syllables."""
     to_hanzi = PinyinToHanzi(run, recognised=True)
     return lambda sentences: to_hanzi.convert([" ".join(sentence) for sentence in sentences])
 

@@ -1,7 +1,7 @@
 """Pinyin2Hanzi (PyPI): syllables without tones in, hanzi out, by its two methods.
 
-A hidden Markov model of hanzi (``hmm``), and words of a dictionary weighted by frequency (``dag``). It knows
-no tones. Its search for the best six ways would take six times as long for the same first one.
+A hidden Markov model of hanzi (``hmm``), and words of a dictionary weighted by frequency (``dag``). It does
+not use tones. Of the hidden Markov model only the best path is searched: six would take six times as long.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ UNKNOWN = "□"
 ENTRIES = (
     Entry("Pinyin2Hanzi DAG", "MIT", in_package(PACKAGE, "pinyin2hanzi:build_dag")),
     # Half a second to two for each sentence.
-    Entry("Pinyin2Hanzi HMM", "MIT", in_package(PACKAGE, "pinyin2hanzi:build_hmm"), most=SMALL_SAMPLE),
+    Entry("Pinyin2Hanzi HMM", "MIT", in_package(PACKAGE, "pinyin2hanzi:build_hmm"), limit=SMALL_SAMPLE),
 )
 
 
@@ -39,10 +39,10 @@ def build_hmm() -> Callable[[Sequence[Sequence[str]]], list[str]]:
 
 
 def _by_stretches(best: Callable[[list[str]], list]) -> Callable[[Sequence[Sequence[str]]], list[str]]:
-    """A converter that leaves out what the library has no hanzi for, where it would give nothing at all."""
+    """A converter that passes only known syllables to the library, which otherwise gives no result."""
     from Pinyin2Hanzi import is_pinyin, simplify_pinyin
 
-    def one(sentence: Sequence[str]) -> str:
+    def convert(sentence: Sequence[str]) -> str:
         text = ""
         spelled = [simplify_pinyin(syllable) for syllable in sentence]
         for known, group in itertools.groupby(spelled, key=is_pinyin):
@@ -51,4 +51,4 @@ def _by_stretches(best: Callable[[list[str]], list]) -> Callable[[Sequence[Seque
             text += "".join(paths[0].path) if paths else UNKNOWN * len(stretch)
         return text
 
-    return lambda sentences: [one(sentence) for sentence in sentences]
+    return lambda sentences: [convert(sentence) for sentence in sentences]

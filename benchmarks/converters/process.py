@@ -1,4 +1,4 @@
-"""A converter's command in; its answers, the seconds they took and the memory they needed out."""
+"""The command of a converter in; its output, processor time and peak memory out."""
 
 from __future__ import annotations
 
@@ -14,54 +14,54 @@ import psutil
 from benchmarks.converters.entry import ROOT
 from utils.errors import RunError
 
-_TAIL = 400  # characters of what it complained of
+_TAIL = 400  # last characters of the standard error that a message quotes
 
 
 class ConverterProcess:
-    """A converter at work in its own process; a context manager.
+    """A converter in a process of its own; a context manager.
 
     Args:
-        name: for errors.
+        name: for messages.
         arguments: the command (:class:`benchmarks.converters.entry.Command`).
     """
 
     def __init__(self, name: str, arguments: Sequence[str]):
         self._name = name
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 (closed by __exit__)
-        self.began = time.perf_counter()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by __exit__)
+        self.started = time.perf_counter()
         self._process = subprocess.Popen(
-            arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints
+            arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
         )
 
     def __enter__(self) -> ConverterProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()  # what it would save at its end is of no use to anybody
+        self._process.kill()  # what it would save at its end is not needed
         self._process.communicate()
-        self._complaints.close()
+        self._stderr.close()
 
     def convert(self, lines: Sequence[str]) -> list[str]:
-        """The answer to each line; an empty line has an empty one.
+        """The output for each line; empty for an empty line.
 
         Raises:
             RunError: the converter has ended.
         """
-        asked = [line for line in lines if line]
-        # It may answer before it has read all: who only writes meanwhile would fill both pipes.
-        writer = threading.Thread(target=self._write, args=("".join(f"{line}\n" for line in asked),))
+        given = [line for line in lines if line]
+        # It may write before it has read all lines: without a thread both pipes could fill up.
+        writer = threading.Thread(target=self._write, args=("".join(f"{line}\n" for line in given),))
         writer.start()
-        answers = iter([self._answer() for _ in asked])
+        outputs = iter([self._read_line() for _ in given])
         writer.join()
-        return [next(answers) if line else "" for line in lines]
+        return [next(outputs) if line else "" for line in lines]
 
     def processor_seconds(self) -> float:
-        """What it has used of all cores so far."""
+        """Processor time of all cores so far, in seconds."""
         times = psutil.Process(self._process.pid).cpu_times()
         return times.user + times.system
 
     def peak_memory(self) -> int:
-        """Bytes that it has held at most; where the system doesn't tell (not Linux), what it holds now."""
+        """Peak memory in bytes; the present memory on systems other than Linux."""
         try:
             status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii", errors="replace")
             return next(int(row.split()[1]) << 10 for row in status.splitlines() if row.startswith("VmHWM:"))
@@ -74,15 +74,15 @@ class ConverterProcess:
             self._process.stdin.write(f"{text}\n".encode())
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # it has ended, which whoever waits for its answer reports
+            pass  # the process has ended, which _read_line reports
 
-    def _answer(self) -> str:
+    def _read_line(self) -> str:
         assert self._process.stdout
         line = self._process.stdout.readline()
         if not line.endswith(b"\n"):
             self._process.wait()
-            self._complaints.seek(0)
-            said = " ".join(self._complaints.read().decode("utf-8", "replace").split())[-_TAIL:]
-            what = f"the converter '{self._name}' has ended ({said or self._process.returncode})"
+            self._stderr.seek(0)
+            message = " ".join(self._stderr.read().decode("utf-8", "replace").split())[-_TAIL:]
+            what = f"the converter '{self._name}' has ended ({message or self._process.returncode})"
             raise RunError(what, hint="leave it out with --only, or reinstall it")
         return line.decode("utf-8", "replace").rstrip("\r\n")

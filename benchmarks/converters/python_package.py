@@ -1,4 +1,4 @@
-"""An installed Python package by name: the command that serves its converter, version, size on disk."""
+"""The name of a Python package in; the command that serves its converter, version and size on disk out."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def served(builder: str, *arguments: str) -> tuple[str, ...]:
 
 
 def in_package(package: str, builder: str) -> Callable[[Path], Command]:
-    """How to find a converter whose library is a Python package.
+    """A function that finds a converter whose library is a Python package.
 
     Args:
-        package: as it is imported, and as it is installed.
-        builder: what builds it, ``module:function`` of this folder.
+        package: name of the package, for its import and its installation.
+        builder: ``module:function`` of this folder that builds the converter.
     """
 
     def find(_: Path) -> Command:
         found = importlib.util.find_spec(package)
         if found is None or not found.submodule_search_locations:
             raise Missing(f"{package} is not installed: {INSTALL}")
-        folders = [Path(place) for place in found.submodule_search_locations]
+        folders = [Path(folder) for folder in found.submodule_search_locations]
         return Command(served(builder), importlib.metadata.version(package), bytes_of(folders))
 
     return find

@@ -1,9 +1,9 @@
-r"""A converter written in Python, made a process: lines of syllables in, lines of hanzi out (native/lines.h).
+r"""Runs a Python converter as a process: lines of syllables in, lines of hanzi out (native/lines.h).
 
     echo "jin1 tian1 tian1 qi4 hen3 hao3" | python -m benchmarks.converters.serve \
         benchmarks.converters.ours:build_ours runs/demo/language
 
-The module is named, and loaded by itself: what others need is no part of its start.
+Only the named module is imported, so that the requirements of other converters do not slow its start.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ Convert = Callable[[Sequence[Sequence[str]]], list[str]]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Build the converter of ``module:function`` with the other arguments; answer until the input ends."""
+    """Build the converter of ``module:function`` with the other arguments; convert until the input ends."""
     options = _parser().parse_args(arguments)
     module, function = options.function.split(":")
-    output, sys.stdout = sys.stdout.buffer, sys.stderr  # whatever a library prints is no answer
+    output, sys.stdout = sys.stdout.buffer, sys.stderr  # the output of libraries is not a conversion
     convert = getattr(importlib.import_module(module), function)(*options.values)
-    for answers in serve(convert, sys.stdin.buffer):
-        output.write("".join(f"{answer}\n" for answer in answers).encode())
+    for texts in serve(convert, sys.stdin.buffer):
+        output.write("".join(f"{text}\n" for text in texts).encode())
         output.flush()
 
 
 def serve(convert: Convert, lines: Iterable[bytes]) -> Iterator[list[str]]:
-    """Answers to the lines before each empty one, and before the end: converted together."""
+    """The conversions of the lines before each empty line, and before the end, as one batch each."""
     batch: list[list[str]] = []
     for line in lines:
         if syllables := line.decode().split():

@@ -1,17 +1,17 @@
-"""Pinyin to hanzi: our converter beside all others that can be installed; error rates, speed, memory, size.
+"""Pinyin to hanzi: our converter compared with other installable ones: error rates, speed, memory, size.
 
     python -m benchmarks.model_language.pinyin_to_hanzi --sentences 200                 # a quick look
     python -m benchmarks.model_language.pinyin_to_hanzi --markdown docs/pinyin_to_hanzi.md
     python -m benchmarks.model_language.pinyin_to_hanzi --model runs/mine runs/other --only ours --keep
 
-The sentences are THCHS-30's test list and AISHELL-1's dev list, with tones, without, and with a tenth of the
-syllables mistaken as an acoustic model does. The other converters come from PyPI (``pip install -r
-requirements/bench.txt``) and from Debian (benchmarks/converters/debian.py names the packages, which need a
-compiler); one that isn't there is left out, and named with its reason. In npm we have found
-none that turns pinyin into sentences of hanzi. pinyinIME (PyPI) looks words up but makes no sentences;
-pathime (PyPI) needs a library that no registry has. libpinyin takes tones, but its data have none.
+The sentences are THCHS-30's test list and AISHELL-1's dev list, with tones, without tones, and with
+recognition errors of an acoustic model in a tenth of the syllables. The other converters come from PyPI
+(``pip install -r requirements/bench.txt``) and from Debian (benchmarks/converters/debian.py names the
+packages, which need a compiler); a missing one is skipped and named with the reason. npm has none that
+converts pinyin to sentences of hanzi. pinyinIME (PyPI) looks up words but makes no sentences; pathime (PyPI)
+needs a library that is in no registry. libpinyin accepts tones, but its data have none.
 
-The JSON file keeps every figure. Several models can be compared; the first is called "ours".
+The JSON file contains all results. Several models can be compared; the first is called "ours".
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ OTHERS: tuple[Entry, ...] = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Find the converters, measure one after the other, keep and show the figures."""
+    """Find the converters, measure one after the other, save and show the results."""
     options = _parser().parse_args(arguments)
-    conditions = [one.sampled(options.sentences) for one in read_conditions(options.transcripts)]
+    conditions = [each.sampled(options.sentences) for each in read_conditions(options.transcripts)]
     given = sys.argv[1:] if arguments is None else arguments
     results: dict[str, Any] = {
         "date": datetime.date.today().isoformat(),
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             results["converters"].append(_measured(entry, conditions))
         except Missing as missing:
             results["skipped"].append({"name": entry.name, "reason": str(missing)})
-            console.print(f"left out: {entry.name}: {missing}", highlight=False)
+            console.print(f"skipped: {entry.name}: {missing}", highlight=False)
         _add_kept(results, kept)
         write_json(options.output, results)
     console.print(as_table(results))
@@ -91,20 +91,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _measured(entry: Entry, conditions: Sequence[Condition]) -> dict[str, Any]:
-    """All facts of one converter.
+    """All results of one converter.
 
     Raises:
-        Missing: it isn't there.
+        Missing: it is not installed.
     """
     command = entry.find(PROGRAMS / entry.name.replace(" ", "_").replace("/", "_"))
     found = scores(entry, command, conditions)
-    timed = next(one for one in conditions if (one.test_set, one.given) == (AISHELL, TONED))
+    timed = next(each for each in conditions if (each.test_set, each.given) == (AISHELL, TONED))
     return {
         "name": entry.name,
         "version": command.version,
         "licence": entry.licence,
         "tones": entry.tones,
-        "most": entry.most,
+        "most": entry.limit,
         "size": command.size,
         "speed": asdict(speed(entry, command, timed.pinyin)),
         "scores": [asdict(score) for score in found],
@@ -112,10 +112,10 @@ def _measured(entry: Entry, conditions: Sequence[Condition]) -> dict[str, Any]:
 
 
 def _chosen(options: argparse.Namespace) -> list[Entry]:
-    """Our models first; of all, those whose names hold what was asked for.
+    """Our models, then the others; with ``--only``, those whose names contain one of its parts.
 
     Raises:
-        ConfigError: no converter is called so.
+        ConfigError: no converter has such a name.
     """
     names = ["ours", *(f"ours, {run.name}" for run in options.model[1:])]
     entries = [our_entry(run, name) for run, name in zip(options.model, names, strict=True)]
@@ -127,33 +127,33 @@ def _chosen(options: argparse.Namespace) -> list[Entry]:
     for part in options.only:
         if not any(part.lower() in entry.name.lower() for entry in entries):
             known = ", ".join(entry.name for entry in entries)
-            raise ConfigError(f"no converter is called '{part}'", hint=f"there are: {known}")
-    return [one for one in entries if any(part.lower() in one.name.lower() for part in options.only)]
+            raise ConfigError(f"no converter has the name '{part}'", hint=f"known are: {known}")
+    return [entry for entry in entries if any(part.lower() in entry.name.lower() for part in options.only)]
 
 
 def _kept(path: Path, results: dict[str, Any]) -> dict[str, Any]:
-    """What an earlier run has found.
+    """The results of an earlier run.
 
     Raises:
-        RunError: there is none, or it was asked something else.
+        RunError: there are none, or they belong to other settings.
     """
     try:
         earlier = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise RunError("no figures to keep", where=path, hint="leave --keep out") from error
+        raise RunError("no results to keep", where=path, hint="leave --keep out") from error
     if any(earlier.get(part) != results[part] for part in ("settings", "machine")):
-        what = "the figures there are of other sentences, or of another machine"
-        raise RunError(what, where=path, hint="leave --keep out, and measure all anew")
+        what = "the existing results are from other sentences or from another machine"
+        raise RunError(what, where=path, hint="leave --keep out to measure all converters again")
     return earlier
 
 
 def _add_kept(results: dict[str, Any], kept: dict[str, Any]) -> None:
-    """Put earlier figures behind the new ones, and all in the usual order."""
-    known = {one["name"] for part in ("converters", "skipped") for one in results[part]}
+    """Add earlier results to the new ones, in the usual order."""
+    known = {entry["name"] for part in ("converters", "skipped") for entry in results[part]}
     order = [entry.name for entry in OTHERS]
     for part in ("converters", "skipped"):
-        results[part] += [one for one in kept[part] if one["name"] not in known]
-        results[part].sort(key=lambda one: order.index(one["name"]) if one["name"] in order else -1)
+        results[part] += [entry for entry in kept[part] if entry["name"] not in known]
+        results[part].sort(key=lambda entry: order.index(entry["name"]) if entry["name"] in order else -1)
 
 
 def _machine() -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The processor's name, which Python itself doesn't know on Linux."""
+    """The name of the processor, which Python does not report on Linux."""
     try:
         rows = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -186,13 +186,13 @@ def _parser() -> argparse.ArgumentParser:
         "--model", type=Path, nargs="+", default=[PRETRAINED], metavar="RUN", help="ours (the shipped one)"
     )
     parser.add_argument("--ngram", type=Path, metavar="RUN", help="a Kneser-Ney trigram (train.py language)")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="those whose names hold one of these")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="names of converters, or parts of them")
     parser.add_argument(
-        "--sentences", type=not_negative, default=0, metavar="N", help="of each kind (default: all)"
+        "--sentences", type=not_negative, default=0, metavar="N", help="sentences of each kind (default: all)"
     )
     parser.add_argument("--output", type=Path, default=RESULTS, metavar="FILE", help="JSON (%(default)s)")
-    parser.add_argument("--keep", action="store_true", help="keep its figures of the other converters")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="a document to write the tables into")
+    parser.add_argument("--keep", action="store_true", help="keep the results of the other converters")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables into this document")
     return parser
 
 

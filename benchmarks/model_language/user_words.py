@@ -1,11 +1,11 @@
-"""User words: how many of 200 rare names and terms are written with a list of them and without; the cost.
+"""User words: how many of 200 rare names and terms are written correctly with and without a list; the cost.
 
     python -m benchmarks.model_language.user_words
     python -m benchmarks.model_language.user_words --model runs/ngram --text mine.tsv
 
-The words: made-up names of a surname and rare characters, phrases of pypinyin's with such characters, each
-put into sentences. The cost is counted on text without them (--text, by default AISHELL-1's dev transcripts
-beside the project), in characters and in time, with these words and with 10,000 random names.
+The words are made-up names of a surname and rare characters, and phrases of pypinyin with such characters,
+each in several sentences. The cost is measured on text without them (--text, by default AISHELL-1's dev
+transcripts beside the project), in character errors and time, with these words and with 10,000 random names.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 from data.manifest import read_transcripts
-from model_language.converters.explain import GuidedConverter
-from model_language.pinyin_to_hanzi import load_grid_converter
+from model_language.converters.explain import UserWordConverter
+from model_language.registry import load_converter
 from model_language.search.user_words import UserWords, read_user_words
 from model_language.vocabulary.lexicon import gb2312_hanzi
 from utils.cli import positive
@@ -49,26 +49,26 @@ _ROUNDS = 3
 
 
 def main() -> int:
-    """Write the lists, convert with and without them, print the table."""
+    """Write the lists, convert with and without them, print a table."""
     options = _parser().parse_args()
     console = Console()
     names = made_up_words(WORDS, SEED)
     many = made_up_names(MANY, SEED + 1, gb2312_hanzi())
     lists = {"the 200 words": names, "10,000 random names": many}
-    converter = load_grid_converter(options.model)
-    guided = {"none": GuidedConverter(converter, UserWords())}
+    converter = load_converter(options.model)
+    converters = {"none": UserWordConverter(converter, UserWords())}
     for name, words in lists.items():
         path = FOLDER / f"{len(words)}.txt"
         write_text(path, "".join(f"{word}\n" for word in words))
-        guided[name] = GuidedConverter(converter, read_user_words(path))
+        converters[name] = UserWordConverter(converter, read_user_words(path))
     lines = [row for row in read_transcripts(options.text) if row.hanzi][: options.sentences]
     spoken = [(word, sentence.format(word)) for word in names for sentence in _SENTENCES]
-    said = [tuple(hanzi_to_pinyin(sentence)) for _, sentence in spoken]
-    table = Table("words", "of the 200, written right", "errors in text without them", "time for it")
-    seconds = _timed(guided, [line.pinyin for line in lines])
-    for name, one in guided.items():
-        found = sum(word in text for (word, _), text in zip(spoken, one.convert(said), strict=True))
-        hanzi = one.convert([line.pinyin for line in lines])
+    pinyin = [tuple(hanzi_to_pinyin(sentence)) for _, sentence in spoken]
+    table = Table("words", "of the 200, correct", "errors in text without them", "relative time")
+    seconds = _timed(converters, [line.pinyin for line in lines])
+    for name, each in converters.items():
+        found = sum(word in text for (word, _), text in zip(spoken, each.convert(pinyin), strict=True))
+        hanzi = each.convert([line.pinyin for line in lines])
         errors = total(count_errors(line.hanzi, text) for line, text in zip(lines, hanzi, strict=True))
         ratio = seconds[name] / seconds["none"]
         table.add_row(name, f"{found / len(spoken):.1%}", f"{errors.rate:.2%}", f"x {ratio:.2f}")
@@ -78,7 +78,7 @@ def main() -> int:
 
 
 def made_up_names(count: int, seed: int, characters: Sequence[str]) -> list[str]:
-    """Names of a frequent surname and one or two of some characters."""
+    """Names of a frequent surname and one or two of the characters."""
     rng = random.Random(seed)
     names: dict[str, None] = {}
     while len(names) < count:
@@ -88,22 +88,22 @@ def made_up_names(count: int, seed: int, characters: Sequence[str]) -> list[str]
 
 
 def made_up_words(count: int, seed: int) -> list[str]:
-    """Half names of rare characters (level 2 of GB 2312), half rare phrases of three characters and more."""
+    """Names of rare characters (level 2 of GB 2312) and rare phrases of three or more characters."""
     rng = random.Random(seed)
     rare = gb2312_hanzi()[3755:]
     phrases = sorted(phrase for phrase in PHRASES_DICT if 3 <= len(phrase) <= 5 and is_hanzi(phrase))
-    holds_rare = [phrase for phrase in phrases if set(phrase) & set(rare)]
-    return made_up_names(count // 2, seed, rare) + rng.sample(holds_rare, count - count // 2)
+    with_rare = [phrase for phrase in phrases if set(phrase) & set(rare)]
+    return made_up_names(count // 2, seed, rare) + rng.sample(with_rare, count - count // 2)
 
 
-def _timed(guided: dict[str, GuidedConverter], sentences: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Median seconds of each, measured in turn."""
-    seconds: dict[str, list[float]] = {name: [] for name in guided}
+def _timed(converters: dict[str, UserWordConverter], sentences: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Median time of each converter in seconds, measured in turn."""
+    seconds: dict[str, list[float]] = {name: [] for name in converters}
     for _ in range(_ROUNDS):
-        for name, one in guided.items():
-            began = time.perf_counter()
-            one.convert(sentences)
-            seconds[name].append(time.perf_counter() - began)
+        for name, converter in converters.items():
+            start = time.perf_counter()
+            converter.convert(sentences)
+            seconds[name].append(time.perf_counter() - start)
     return {name: statistics.median(each) for name, each in seconds.items()}
 
 
@@ -117,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--text", type=Path, default=TEXT, help="manifest or transcript list without the words"
     )
-    parser.add_argument("--sentences", type=positive, default=5000, help="lines of it, at most")
+    parser.add_argument("--sentences", type=positive, default=5000, help="largest number of its lines")
     return parser
 
 

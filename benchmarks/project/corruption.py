@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def _subjects(workshop: Workshop, only: Sequence[str]) -> Iterator[Subject]:
-    """Those asked for; a fused converter needs a context network's run, and a bundle a keyword run."""
+    """Those asked for; a combined converter needs the run of a gated CNN, and a bundle a keyword run."""
 
     def wanted(name: str) -> bool:
         return not only or any(part in name for part in only)

@@ -71,7 +71,7 @@ class Speed:
 
 def scores(entry: Entry, command: Command, conditions: Iterable[Condition]) -> list[Score]:
     """Error rates under each condition; what stands in several of them is converted once."""
-    chosen = [condition.sampled(entry.most) for condition in conditions]
+    chosen = [condition.sampled(entry.limit) for condition in conditions]
     lines = [[entry.line(sentence) for sentence in condition.pinyin] for condition in chosen]
     asked = list(dict.fromkeys(line for part in lines for line in part))
     answers: dict[str, str] = {}
@@ -115,9 +115,9 @@ def speed(entry: Entry, command: Command, sentences: Sequence[Sequence[str]]) ->
     lines = list(dict.fromkeys(entry.line(sentence) for sentence in sentences))
     with ConverterProcess(entry.name, command.arguments) as process:
         process.convert(lines[:1])
-        started = time.perf_counter() - process.began
+        started = time.perf_counter() - process.started
         began = time.perf_counter()
-        warm_up = lines[1 : min(_WARM_UP, len(lines) // 3, entry.most // 10 or _WARM_UP)]
+        warm_up = lines[1 : min(_WARM_UP, len(lines) // 3, entry.limit // 10 or _WARM_UP)]
         process.convert(warm_up)
         each = (time.perf_counter() - began) / max(1, len(warm_up))
         rest = lines[1 + len(warm_up) :] or lines

@@ -47,11 +47,11 @@ LANGUAGE = {
     "cbhg": ("model.embedding=12", "model.width=8", "model.bank=4", "training.epochs=1"),
     "ngram": ("model.order=2",),
     "syllable_ngram": ("model.order=2",),
-    "context": (
+    "gated_cnn": (
         *("model.width=16", "model.dilations=[1,2]", "model.choices=8", "model.rows.steps=20"),
         *("data.batch_syllables=512", "data.batch_sentences=32", "training.epochs=1"),
     ),
-    "fused": ("model.dictionary=0", "model.ngrams=500", "model.order=3"),
+    "combined": ("model.dictionary=0", "model.ngrams=500", "model.order=3"),
 }
 LINES = ("数学公式", "办理公事", "发动攻势", "他的公事", "跑得快", "慢慢地走", "她去了北京", "历史的背景")
 PINYIN = "shu4 xue2 gong1 shi4\nta1 de5 gong1 shi4\n"
@@ -137,7 +137,7 @@ class Workshop:
         """A language run; see :meth:`speech`."""
         data = [f"data.train=[{self.text}]", f"data.dev=[{self.text}]", f"data.test=[{self.list}]"]
         data.append(f"data.cache={self.folder / 'texts'}")
-        network = [f"model.network_run={self.folder / 'runs' / 'context'}"] if name == "fused" else []
+        network = [f"model.network_run={self.folder / 'runs' / 'gated_cnn'}"] if name == "combined" else []
         run = self._trained("language", name, [*data, *network, *LANGUAGE[name]])
         commands = [Command("doctor", lambda: _printed(doctor.main, run, "--no-audio"))]
         if name == "syllable_ngram":
@@ -149,7 +149,7 @@ class Workshop:
             Command("convert", lambda: _printed(convert.main, self.pinyin, "--model", run), not every),
             Command("test", lambda: self._tested("language", run), slow=True),
         ]
-        if name in ("transformer", "published_transformer", "cbhg", "context"):
+        if name in ("transformer", "published_transformer", "cbhg", "gated_cnn"):
             commands.append(
                 Command("inspect_model weights", lambda: _printed(inspect_model.main, "weights", run))
             )

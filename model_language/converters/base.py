@@ -1,133 +1,134 @@
-"""Syllables in, hanzi out: what every language model looks like from outside, and the neural ones in it."""
+"""Syllables in, hanzi out: the interface of all converters, and what they have in common."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
 
-import keras
 import numpy as np
-from keras import ops
+from numpy.lib.stride_tricks import sliding_window_view
 
-from model_language.converters.scoring import given_scores
-from model_language.networks.loss import candidate_logits
-from model_language.networks.windows import LONGEST, windows
-from model_language.search.grid import Conversion, Grid, length_batches, n_best, pad_rows
-from model_language.vocabulary.symbols import Symbols
-from utils.backend.prediction import predict, prepare_prediction
+from model_language.batching import length_batches
+from model_language.search.beam import beam_search
+from model_language.search.grid import Conversion, Grid, HistoryModel, PathModel
+from model_language.vocabulary.symbols import PAD_ID, Symbols
 
-# Padded syllables in one call of the network: its logits (7,000 hanzi) then take some 110 MB.
-_BATCH_SYLLABLES = 4096
-# Padded lengths are multiples of this: fewer shapes for compilers that specialise on them.
-_LENGTH_STEP = 8
+NETWORK, READINGS = "network", "readings"
+"""What the scores of a converter's grids are: log P(hanzi | all syllables), or log P(syllable | hanzi)."""
 
 
-class Converter(Protocol):
-    """A language model in use. Syllables are canonical (``zhong1``, ``de5``); one that nothing is known of
-    becomes ``□`` and disturbs nothing else.
+class Converter(ABC):
+    """A language model ready for use.
+
+    Syllables are canonical (``zhong1``, ``de5``). An unknown syllable becomes ``□``; the others are converted
+    as usual.
+
+    Attributes:
+        symbols: vocabularies and lexicon.
+        grid_part: what the scores of :meth:`grid` are, :data:`NETWORK` or :data:`READINGS`.
+        history_model: rates a hanzi by the hanzi before it; None: the grid decides alone.
+        path_model: rates the words that hanzi form; None: no such model.
+        margin: hypotheses further than this behind the best one are dropped.
+        beam: largest number of hypotheses after each syllable.
+        batch_syllables: padded syllables in a batch.
     """
 
+    symbols: Symbols
+    grid_part = NETWORK
+    history_model: HistoryModel | None = None
+    path_model: PathModel | None = None
+    margin = np.inf
+    beam = 8
+    batch_syllables = 4096
+
+    @abstractmethod
+    def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
+        """All candidates of each syllable with their scores; no sentence may be empty."""
+
+    def narrow(self, grid: Grid) -> Grid:
+        """The candidates of a grid that the search for the best conversion reads; here all of them."""
+        return grid
+
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
-        """The best hanzi of each sentence, exactly one character a syllable."""
+        """The best hanzi of each sentence, exactly one character for each syllable."""
+        converted = [""] * len(sentences)
+        for indices in length_batches([len(sentence) for sentence in sentences], self.batch_syllables):
+            paths = self._best_paths(self.narrow(self.grid([sentences[index] for index in indices])))
+            for index, path in zip(indices, paths, strict=True):
+                converted[index] = self.symbols.decode(path[: len(sentences[index])])
+        return converted
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
-        """Up to ``n`` ways to write one sentence, the most probable first."""
+        """Up to ``n`` ways to write a sentence, the most probable first."""
+        if not len(sentence):
+            return [Conversion("", 0.0)]
+        beam = max(self.beam, 4 * n) if self.history_model else n
+        sequences, scores = beam_search(
+            self.grid([sentence]), beam, history=self.history_model, paths=self.path_model, n_best=n
+        )
+        found = zip(sequences[0, :, : len(sentence)], scores[0], strict=True)
+        return [Conversion(self.symbols.decode(ids), float(score)) for ids, score in found if score > -np.inf]
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
-        """How probable the model holds given hanzi to be: what :meth:`convert` looks for is the highest.
+        """How probable given hanzi are; :meth:`convert` searches for the highest of these scores.
+
+        If the reference has a higher score than the output, the search has missed it.
 
         Args:
             sentences: syllables.
-            hanzi: of each sentence the characters to score, with :data:`UNREADABLE` where that is written.
+            hanzi: the characters of each sentence, :data:`UNREADABLE` for a syllable without hanzi.
 
         Returns:
-            log-probabilities as in :meth:`n_best` (an n-gram model's are joint, with the readings'); -inf for
-            what can't be written: another number of characters, or one that its syllable can't become.
+            Log-probabilities, as in :meth:`n_best`; those of an n-gram model are joint with the readings.
+            -inf for another number of characters, or for one that its syllable cannot become.
         """
-
-
-class CandidateScores(keras.layers.Layer):
-    """Logits (B, L, hanzi), syllables (B, L) → the candidates' log-probabilities and hanzi ids, (B, L, K)."""
-
-    def __init__(self, candidates: np.ndarray):
-        super().__init__(dtype="float32", trainable=False)
-        self._candidates = candidates
-
-    def call(self, logits, syllables):
-        """See the class."""
-        picked, rows = candidate_logits(logits, syllables, self._candidates)
-        return {"log_probs": ops.log_softmax(picked, axis=-1), "rows": rows}
-
-
-class NeuralConverter:
-    """Converts with a network that scores every position by itself; long sentences in windows that overlap.
-
-    Args:
-        model: ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi).
-        symbols: its vocabularies and lexicon.
-    """
-
-    grid_part = "network"  # what the scores of its grids are
-    batch_syllables = _BATCH_SYLLABLES
-    history_model = path_model = None  # it rates no hanzi by those before it
-    margin = None
-    beam = 8  # enough for user words: all else is decided place by place
-
-    def __init__(self, model: keras.Model, symbols: Symbols):
-        self.symbols = symbols
-        outputs = CandidateScores(symbols.candidates)(model.output, model.input["syllables"])
-        self._scorer = keras.Model(model.input, outputs)
-        prepare_prediction(self._scorer)
-
-    def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
-        """See :class:`Converter`."""
-        result = [""] * len(sentences)
-        for batch in length_batches([len(sentence) for sentence in sentences], _BATCH_SYLLABLES):
-            batch = [index for index in batch if len(sentences[index])]
-            if not batch:
-                continue
-            log_probs, rows = self._score([self.symbols.encode(sentences[index]) for index in batch])
-            best = np.take_along_axis(rows, log_probs.argmax(axis=-1)[:, :, None], axis=-1)[:, :, 0]  # (B, L)
-            for index, ids in zip(batch, best, strict=True):
-                result[index] = self.symbols.decode(ids[: len(sentences[index])])
+        sizes = [(len(syllables), len(written)) for syllables, written in zip(sentences, hanzi, strict=True)]
+        result = [0.0 if size == (0, 0) else -np.inf for size in sizes]
+        possible = [index for index, (syllables, written) in enumerate(sizes) if syllables == written > 0]
+        for batch in length_batches([sizes[index][0] for index in possible], self.batch_syllables):
+            indices = [possible[number] for number in batch]
+            grid = self.grid([sentences[index] for index in indices])
+            for row, index in enumerate(indices):
+                result[index] = self._score(grid, row, self.symbols.encode_hanzi(hanzi[index]))
         return result
 
-    def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
-        """See :class:`Converter`."""
-        return n_best(self, sentence, n)
+    def by_error_rate(self) -> list[Converter]:
+        """Converters that each assume one rate of recognition errors, the highest first; here itself."""
+        return [self]
 
-    def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
-        """See :class:`Converter`."""
-        return given_scores(self, sentences, hanzi)
+    def corrects(self, sentences: Sequence[Sequence[str]], paths: np.ndarray) -> np.ndarray:
+        """Whether paths (B, L) of hanzi ids correct recognition errors, (B,) bool; here never."""
+        return np.zeros(len(sentences), bool)
 
-    def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
-        """The candidates of each syllable and their log-probabilities; no sentence may be empty."""
-        log_probs, rows = self._score([self.symbols.encode(sentence) for sentence in sentences])
-        longest = max(len(sentence) for sentence in sentences)
-        rows, log_probs = rows[:, :longest], log_probs[:, :longest]
-        lengths = np.array([len(sentence) for sentence in sentences])
-        return Grid(rows, np.where(rows > 0, log_probs, -np.inf), lengths)
+    def typed(self) -> Converter:
+        """The same for typed pinyin, in which no syllable is a recognition error; here itself."""
+        return self
 
-    def narrow(self, grid: Grid) -> Grid:
-        """All candidates: its search looks at each."""
-        return grid
+    def generative(self) -> Converter:
+        """The same with generative parts only, if it has such; otherwise itself."""
+        return self
 
-    def _score(self, encoded: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Log-probabilities and hanzi ids of the candidates, both (B, L, K); long rows window by window."""
-        if max(map(len, encoded)) <= LONGEST:
-            return self._predict(encoded)
-        cut = [(row, window) for row, ids in enumerate(encoded) for window in windows(len(ids))]
-        shape = (len(encoded), max(map(len, encoded)), self.symbols.candidates.shape[1])
-        log_probs, rows = np.full(shape, -np.inf, np.float32), np.zeros(shape, np.int32)
-        for batch in length_batches([window.end - window.start for _, window in cut], _BATCH_SYLLABLES):
-            parts = [cut[index] for index in batch]
-            scored = self._predict([encoded[row][window.start : window.end] for row, window in parts])
-            for (row, window), *found in zip(parts, *scored, strict=True):
-                inside = slice(window.first - window.start, window.last - window.start)
-                log_probs[row, window.first : window.last] = found[0][inside]
-                rows[row, window.first : window.last] = found[1][inside]
-        return log_probs, rows
+    def _best_paths(self, grid: Grid) -> np.ndarray:
+        """(B, L) int32, hanzi ids."""
+        if self.history_model is None:
+            best = grid.scores.argmax(axis=2)[:, :, None]
+            return np.take_along_axis(grid.candidates, best, axis=2)[:, :, 0]
+        paths, _ = beam_search(grid, self.beam, self.margin, self.history_model, self.path_model)
+        return paths[:, 0]
 
-    def _predict(self, encoded: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        outputs = predict(self._scorer, {"syllables": pad_rows(encoded, _LENGTH_STEP)})
-        return outputs["log_probs"], outputs["rows"]
+    def _score(self, grid: Grid, row: int, ids: np.ndarray) -> float:
+        """The score of hanzi ids (L,) for a row of a grid."""
+        candidates, scores = grid.candidates[row, : len(ids)], grid.scores[row, : len(ids)]  # (L, K)
+        own = np.where(candidates == ids[:, None], scores, -np.inf).max(axis=1)
+        total = float(own.sum(dtype=np.float64)) + _history_score(self.history_model, ids)
+        return total + float(self.path_model.scores(ids[None])[0]) if self.path_model else total
+
+
+def _history_score(model: HistoryModel | None, ids: np.ndarray) -> float:
+    """log P of hanzi (L,) given the hanzi before them, and of the end of the sentence."""
+    if model is None:
+        return 0.0
+    ended = np.append(ids, PAD_ID)  # (L + 1,): id 0 is the boundary
+    begun = np.concatenate([np.full(model.history, PAD_ID), ended])
+    histories = sliding_window_view(begun, model.history)[:-1]  # (L + 1, history), before each of them
+    return float(model.log_probs(histories, ended[:, None]).sum(dtype=np.float64))

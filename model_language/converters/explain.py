@@ -1,78 +1,44 @@
-"""A converter and user words in; hanzi out, with how sure each character is and why it won.
+"""A converter and user words in; hanzi with confidences, alternatives and reasons out.
 
-Of each character two estimates are made, of which both err to the high side; the lower one is its confidence:
-the share of the n best paths (by probability) that have it, and its probability if all other characters are
-taken for granted. The second also tells the runner-up, and how the winner's lead over it is made up: what the
-network (or the readings), the n-gram model, the words of a dictionary and the user words would lose by the
-exchange.
+Two estimates are made for each character, both of which tend to be too high; the lower one is its confidence:
+the fraction of the n best paths (by probability) that have it, and its probability if all other characters
+are taken for granted. The second estimate also gives the runner-up, and the parts of the winner's lead over
+it: how much the network (or the readings), the n-gram model, the words of a dictionary and the user words
+would lose by the exchange.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
-from model_language.converters.combined import FusedConverter
-from model_language.search.beam import best_paths
-from model_language.search.grid import (
-    Conversion,
-    Grid,
-    HistoryModel,
-    PathModel,
-    beam_search,
-    length_batches,
-)
-from model_language.search.grid_words import KnownHistory, KnownPaths, WordSearch
-from model_language.search.user_words import Span, UserWords, fired
-from model_language.vocabulary.symbols import PAD_ID, Symbols
+from model_language.batching import length_batches
+from model_language.converters.base import Converter
+from model_language.search.beam import beam_search
+from model_language.search.grid import Conversion, HistoryModel, MaskedHistory, MaskedPaths
+from model_language.search.user_words import Span, UserWords, written_spans
+from model_language.search.word_bonus import GridWords
+from model_language.vocabulary.symbols import PAD_ID
 from utils.softmax import softmax
 
 NGRAM_PART, DICTIONARY_PART, WORDS_PART = "n-gram", "words", "user words"
-# Hanzi to each side that are divided into words anew when one is exchanged; those further off stay in theirs.
+# Hanzi on each side that are divided into words again when one is exchanged.
 _DIVISION_CONTEXT = 24
-_PATHS = 16  # that confidences are estimated from, at least
-
-
-class GridConverter(Protocol):
-    """A :class:`model_language.converters.base.Converter` whose search can be guided."""
-
-    symbols: Symbols
-    history_model: HistoryModel | None  # rates a hanzi by those before it
-    path_model: PathModel | None  # rates what hanzi make up together
-    margin: float | None  # how far behind the best one a hypothesis may be; None: the beam alone counts
-    grid_part: str  # what the scores of its grids are
-    beam: int
-    batch_syllables: int  # padded syllables in a batch
-
-    def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
-        """The best hanzi of each sentence, exactly one character a syllable."""
-
-    def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
-        """Up to ``n`` ways to write one sentence, the most probable first."""
-
-    def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
-        """How probable the model holds given hanzi to be."""
-
-    def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
-        """What the model says of sentences, none empty, before the search."""
-
-    def narrow(self, grid: Grid) -> Grid:
-        """The candidates of a grid that a search for the best way has to look at."""
+_PATHS = 16  # paths that confidences are estimated from, at least
 
 
 @dataclass(frozen=True)
 class Character:
-    """Why a character stands where it does.
+    """A character of a conversion and the reasons for it.
 
     Attributes:
         hanzi: the character.
-        syllable: what it was written for.
+        syllable: what it is written for.
         confidence: 0 to 1.
         runner_up: the next best character there; empty if there is no other.
-        lead: by part, how far ahead of the runner-up it is (natural logarithm); their sum decides.
+        lead: by part, how far it is ahead of the runner-up (natural logarithm); their sum decides.
     """
 
     hanzi: str
@@ -83,104 +49,111 @@ class Character:
 
 
 @dataclass(frozen=True)
-class Explained:
-    """A sentence with its reasons.
+class Explanation:
+    """A converted sentence with reasons.
 
     Attributes:
-        n_best: ways to write it, the best first; scores include what user words earn.
-        characters: of the best way.
-        fired: the user words in it.
+        n_best: ways to write it, the best first; the scores include the bonus of user words.
+        characters: the characters of the best way.
+        user_words: the user words in it.
     """
 
     n_best: tuple[Conversion, ...]
     characters: tuple[Character, ...]
-    fired: tuple[Span, ...]
+    user_words: tuple[Span, ...]
 
 
-class GuidedConverter:
-    """Prefers user words; where none of their syllables come it writes what the converter alone writes.
+class UserWordConverter:
+    """A converter that prefers user words and explains its results.
+
+    A sentence without the syllables of a user word is converted as by the converter alone.
 
     Args:
-        converter: a neural or an n-gram one.
+        converter: any converter.
         words: may be empty.
     """
 
-    def __init__(self, converter: GridConverter, words: UserWords):
+    def __init__(self, converter: Converter, words: UserWords):
         self.converter, self.words = converter, words
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
-        """See :class:`model_language.converters.base.Converter`."""
+        """The best hanzi of each sentence, exactly one character for each syllable."""
         spans = [self.words.spans(sentence) for sentence in sentences]
         plain = [index for index, found in enumerate(spans) if not found]
-        result = [""] * len(sentences)
-        for index, hanzi in zip(
-            plain, self.converter.convert([sentences[index] for index in plain]), strict=True
-        ):
-            result[index] = hanzi
-        guided = [index for index, found in enumerate(spans) if found]
-        for batch in self._batches(sentences, guided, self.converter.batch_syllables):
-            chosen = [sentences[i] for i in batch]
-            found = _suited(chosen, [spans[i] for i in batch], self.converter, scored=False)
-            for index, (paths, row) in zip(batch, found, strict=True):
-                result[index] = paths.text(row, 0)
-        return result
+        converted = [""] * len(sentences)
+        texts = self.converter.convert([sentences[index] for index in plain])
+        for index, hanzi in zip(plain, texts, strict=True):
+            converted[index] = hanzi
+        with_words = [index for index, found in enumerate(spans) if found]
+        for index, paths, row in self._search(sentences, spans, with_words, scored=False):
+            converted[index] = paths.text(row, 0)
+        return converted
 
     def best(self, sentences: Sequence[Sequence[str]]) -> list[Conversion]:
-        """The best hanzi of each sentence with their score; what user words earn is in it."""
-        result = [Conversion("", 0.0)] * len(sentences)
-        there = [index for index, sentence in enumerate(sentences) if len(sentence)]
-        for batch in self._batches(sentences, there, self.converter.batch_syllables):
-            chosen = [sentences[index] for index in batch]
-            found = _suited(chosen, [self.words.spans(one) for one in chosen], self.converter)
-            for index, (paths, row) in zip(batch, found, strict=True):
-                result[index] = paths.conversions(row, 1)[0]
-        return result
+        """The best hanzi of each sentence with their score, which includes the bonus of user words."""
+        best = [Conversion("", 0.0)] * len(sentences)
+        spans = [self.words.spans(sentence) for sentence in sentences]
+        for index, paths, row in self._search(sentences, spans, range(len(sentences))):
+            best[index] = paths.conversions(row, 1)[0]
+        return best
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
-        """See :class:`model_language.converters.base.Converter`."""
+        """Up to ``n`` ways to write a sentence, the most probable first."""
         spans = self.words.spans(sentence)
         if not spans:
             return self.converter.n_best(sentence, n)
-        ((found, row),) = _suited([sentence], [spans], self.converter, paths=n)
-        return found.conversions(row, n)
+        ((_, paths, row),) = self._search([sentence], [spans], [0], count=n)
+        return paths.conversions(row, n)
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
-        """See :class:`model_language.converters.base.Converter`; without what user words earn."""
+        """See :meth:`Converter.scores`; without the bonus of user words."""
         return self.converter.scores(sentences, hanzi)
 
-    def explain(self, sentences: Sequence[Sequence[str]], n: int = 1) -> list[Explained]:
-        """Convert, and tell why; ``n`` ways to write each sentence."""
+    def explain(self, sentences: Sequence[Sequence[str]], n: int = 1) -> list[Explanation]:
+        """Convert sentences, with ``n`` ways to write each, confidences and reasons."""
         spans = [self.words.spans(sentence) for sentence in sentences]
-        result = [Explained((Conversion("", 0.0),), (), ())] * len(sentences)
-        there = [index for index, sentence in enumerate(sentences) if len(sentence)]
-        # Many ways of each sentence are more to keep at hand than the best one.
-        for batch in self._batches(sentences, there, self.converter.batch_syllables // 4):
-            chosen = [sentences[i] for i in batch]
-            found = _suited(chosen, [spans[i] for i in batch], self.converter, paths=max(n, _PATHS))
-            for index, (paths, row) in zip(batch, found, strict=True):
-                result[index] = _explained(paths, row, sentences[index], spans[index], n)
+        result = [Explanation((Conversion("", 0.0),), (), ())] * len(sentences)
+        indices = range(len(sentences))
+        for index, paths, row in self._search(sentences, spans, indices, count=max(n, _PATHS)):
+            result[index] = _explain(paths, row, sentences[index], spans[index], n)
         return result
 
-    def _batches(
-        self, sentences: Sequence[Sequence[str]], indices: Sequence[int], syllables: int
-    ) -> Iterator[list[int]]:
-        for batch in length_batches([len(sentences[index]) for index in indices], max(1, syllables)):
-            yield [indices[place] for place in batch]
+    def _search(
+        self,
+        sentences: Sequence[Sequence[str]],
+        spans: Sequence[Sequence[Span]],
+        indices: Sequence[int],
+        count: int = 1,
+        scored: bool = True,
+    ) -> Iterator[tuple[int, _Paths, int]]:
+        """The best ``count`` paths of the sentences at ``indices``, batch by batch, as index, paths, row."""
+        # Several paths of a sentence need more memory than the best one.
+        budget = self.converter.batch_syllables // (4 if count > 1 else 1)
+        for batch in length_batches([len(sentences[index]) for index in indices], max(1, budget)):
+            chosen = [indices[number] for number in batch]
+            found = _search_rates(
+                [sentences[index] for index in chosen],
+                [spans[index] for index in chosen],
+                self.converter,
+                count,
+                scored,
+            )
+            yield from ((index, paths, row) for index, (paths, row) in zip(chosen, found, strict=True))
 
 
 @dataclass(frozen=True)
 class _Paths:
-    """What a search has found: sequences (B, W, L) of ids, scores (B, W), and all that it was made of."""
+    """The result of a search: sequences (B, n, L) of ids, scores (B, n), and the parts of the search."""
 
-    converter: GridConverter
-    search: WordSearch
-    history: KnownHistory | None
-    paths: KnownPaths | None
+    converter: Converter
+    words: GridWords
+    history: MaskedHistory | None
+    paths: MaskedPaths | None
     sequences: np.ndarray
     scores: np.ndarray
 
     def with_best_of(self, other: _Paths) -> _Paths:
-        """With the best path of another search too, which one for many different paths may have lost."""
+        """With the best path of another search, which a search for many different paths may have lost."""
         sequences = np.concatenate([other.sequences[:, :1], self.sequences], axis=1)
         scores = np.concatenate([other.scores[:, :1], self.scores], axis=1)
         scores[:, 1:][(sequences[:, 1:] == sequences[:, :1]).all(axis=2)] = -np.inf
@@ -189,138 +162,135 @@ class _Paths:
         return replace(self, sequences=sequences, scores=np.take_along_axis(scores, order, axis=1))
 
     def text(self, row: int, path: int) -> str:
-        length = int(self.search.grid.lengths[row])
-        return self.search.decode(self.sequences[row, path, :length], self.converter.symbols)
+        """The hanzi of a path."""
+        return self.words.decode(self.sequences[row, path, : self.length(row)])
 
     def conversions(self, row: int, n: int) -> list[Conversion]:
+        """Up to ``n`` paths of a sentence."""
         found = np.flatnonzero(self.scores[row] > -np.inf)[:n]
         return [Conversion(self.text(row, path), float(self.scores[row, path])) for path in found]
 
+    def length(self, row: int) -> int:
+        """Syllables of a sentence."""
+        return int(self.words.grid.lengths[row])
 
-def _suited(
+
+def _search_rates(
     sentences: Sequence[Sequence[str]],
     spans: Sequence[Sequence[Span]],
-    converter: GridConverter,
-    paths: int = 0,
-    scored: bool = True,
+    converter: Converter,
+    count: int,
+    scored: bool,
 ) -> list[tuple[_Paths, int]]:
-    """What is found for each sentence at the error rate that suits it, and the sentence's row there.
+    """The paths of each sentence at the error rate with the highest score, and the sentence's row there.
 
-    Without a mistake in it, the best path of a high rate is that of all lower ones, but for its score.
+    If the best path at a high rate corrects nothing, it is also that of all lower rates, except for its
+    score; so without ``scored`` such a sentence is searched only once.
     """
-    first, *lower = converter.by_error_rate if isinstance(converter, FusedConverter) else [converter]
-    found = _find(sentences, spans, first, paths)
-    best = [(found, row) for row in range(len(sentences))]
+    first, *lower = converter.by_error_rate()
+    paths = _search_once(sentences, spans, first, count)
+    best = [(paths, row) for row in range(len(sentences))]
     again = list(range(len(sentences)))
     if lower and not scored:
-        again = first.mistaken(sentences, found.sequences[:, 0]).nonzero()[0].tolist()
-    for one in lower if again else ():
-        found = _find([sentences[place] for place in again], [spans[place] for place in again], one, paths)
-        for row, place in enumerate(again):
-            other, other_row = best[place]
-            if found.scores[row, 0] >= other.scores[other_row, 0]:
-                best[place] = found, row
+        again = first.corrects(sentences, paths.sequences[:, 0]).nonzero()[0].tolist()
+    for single in lower if again else ():
+        paths = _search_once(
+            [sentences[index] for index in again], [spans[index] for index in again], single, count
+        )
+        for row, index in enumerate(again):
+            other, other_row = best[index]
+            if paths.scores[row, 0] >= other.scores[other_row, 0]:
+                best[index] = paths, row
     return best
 
 
-def _find(
-    sentences: Sequence[Sequence[str]],
-    spans: Sequence[Sequence[Span]],
-    converter: GridConverter,
-    paths: int = 0,
+def _search_once(
+    sentences: Sequence[Sequence[str]], spans: Sequence[Sequence[Span]], converter: Converter, count: int = 1
 ) -> _Paths:
-    """Search for the best path of each sentence; with ``paths`` for the best so many different ones."""
+    """The best ``count`` paths of each sentence with user words, from all candidates if there are several."""
     whole = converter.grid(sentences)
-    grid = whole if paths else converter.narrow(whole)
-    search = WordSearch(grid, spans, converter.symbols, whole)
-    model, rating = converter.history_model, converter.path_model
-    history = KnownHistory(model, search) if model else None
-    known = KnownPaths(rating, search) if rating else None
-    grid, bonus = search.grid, search if search.reach or any(spans) else None
-    if converter.margin is not None and not paths:
-        sequences, scores = best_paths(grid, converter.beam, converter.margin, history, known, bonus)
-        return _Paths(converter, search, history, known, sequences[:, None], scores[:, None])
-    beam = max(converter.beam, 4 * paths if model else paths)
+    words = GridWords(whole if count > 1 else converter.narrow(whole), spans, converter.symbols, whole)
+    size = len(converter.symbols.hanzi)
+    history = MaskedHistory(converter.history_model, size) if converter.history_model else None
+    paths = MaskedPaths(converter.path_model, size) if converter.path_model else None
+    beam = max(converter.beam, 4 * count if history else count) if count > 1 else converter.beam
     sequences, scores = beam_search(
-        grid.candidates, grid.scores, grid.lengths, beam, history, not paths, bonus, known
+        words.grid, beam, converter.margin, history, paths, bonus=words, n_best=count
     )
-    found = _Paths(converter, search, history, known, sequences, scores)
-    if converter.margin is None:
+    found = _Paths(converter, words, history, paths, sequences, scores)
+    if count == 1 or np.isinf(converter.margin):
         return found
-    return found.with_best_of(_find(sentences, spans, converter))
+    return found.with_best_of(_search_once(sentences, spans, converter))
 
 
-def _explained(found: _Paths, row: int, sentence: Sequence[str], spans: Sequence[Span], n: int) -> Explained:
-    conversions = found.conversions(row, max(n, _PATHS))
+def _explain(paths: _Paths, row: int, sentence: Sequence[str], spans: Sequence[Span], n: int) -> Explanation:
+    conversions = paths.conversions(row, max(n, _PATHS))
     best = conversions[0].hanzi
-    shares = _shares(conversions)
-    leads = _leads(found, row)
-    characters = []
-    for place, (hanzi, syllable) in enumerate(zip(best, sentence, strict=True)):
-        probability, runner_up, lead = leads[place]
-        confidence = min(shares[place], probability)
-        characters.append(Character(hanzi, syllable, confidence, runner_up, lead))
-    return Explained(tuple(conversions[:n]), tuple(characters), fired(spans, best))
+    columns = zip(best, sentence, _path_fractions(conversions), _leads(paths, row), strict=True)
+    characters = [
+        Character(hanzi, syllable, min(fraction, probability), runner_up, lead)
+        for hanzi, syllable, fraction, (probability, runner_up, lead) in columns
+    ]
+    return Explanation(tuple(conversions[:n]), tuple(characters), written_spans(spans, best))
 
 
-def _shares(conversions: Sequence[Conversion]) -> list[float]:
-    """Of each character of the best conversion: the share of all that have it, by probability."""
-    logs = np.array([one.score for one in conversions])
-    characters = np.array([list(one.hanzi) for one in conversions])  # (n, L)
+def _path_fractions(conversions: Sequence[Conversion]) -> list[float]:
+    """Of each character of the best conversion, the fraction of all that have it, by probability."""
+    logs = np.array([conversion.score for conversion in conversions])
+    characters = np.array([list(conversion.hanzi) for conversion in conversions])  # (n, L)
     same = characters == characters[0]
     return (softmax(logs) @ same).tolist()
 
 
 def _leads(found: _Paths, row: int) -> list[tuple[float, str, dict[str, float]]]:
-    """At each place of the best path: probability given all others, the runner-up, the lead by part."""
-    grid, length = found.search.grid, int(found.search.grid.lengths[row])
+    """At each position of the best path: probability given the others, runner-up, lead by part."""
+    grid, length = found.words.grid, found.length(row)
     best = found.sequences[row, 0, :length].astype(np.int64)
-    result = []
-    for place in range(length):
-        used = grid.candidates[row, place] > PAD_ID
-        words, own = grid.candidates[row, place, used].astype(np.int64), grid.scores[row, place, used]
+    leads = []
+    for position in range(length):
+        used = grid.candidates[row, position] > PAD_ID
+        hanzi, own = grid.candidates[row, position, used].astype(np.int64), grid.scores[row, position, used]
         parts = {found.converter.grid_part: own.astype(np.float64)}
         if found.history:
-            parts[NGRAM_PART] = _history_around(found.history, best, place, words)
+            parts[NGRAM_PART] = _history_around(found.history, best, position, hanzi)
         if found.paths:
-            changed, _ = _changed(best, place, words, _DIVISION_CONTEXT)
-            parts[DICTIONARY_PART] = found.paths.worth(changed)
-        parts[WORDS_PART] = found.search.earned(row, best, place, words)
-        result.append(_lead(parts, words, int(best[place]), found))
-    return result
+            changed, _ = _exchanged(best, position, hanzi, _DIVISION_CONTEXT)
+            parts[DICTIONARY_PART] = found.paths.scores(changed)
+        parts[WORDS_PART] = found.words.earned(row, best, position, hanzi)
+        leads.append(_lead(parts, hanzi, int(best[position]), found.words))
+    return leads
 
 
 def _lead(
-    parts: dict[str, np.ndarray], words: np.ndarray, winner: int, found: _Paths
+    parts: dict[str, np.ndarray], hanzi: np.ndarray, winner: int, words: GridWords
 ) -> tuple[float, str, dict[str, float]]:
     totals = np.sum(list(parts.values()), axis=0)
-    chosen = int(np.flatnonzero(words == winner)[0])
+    chosen = int(np.flatnonzero(hanzi == winner)[0])
     probability = float(1 / np.exp(totals - totals[chosen]).sum())
-    others = np.where(words == winner, -np.inf, totals)
+    others = np.where(hanzi == winner, -np.inf, totals)
     if others.max() == -np.inf:
         return probability, "", {}
     second = int(others.argmax())
     lead = {part: float(values[chosen] - values[second]) for part, values in parts.items()}
-    return probability, found.search.decode([int(words[second])], found.converter.symbols), lead
+    return probability, words.decode([int(hanzi[second])]), lead
 
 
-def _changed(path: np.ndarray, place: int, words: np.ndarray, context: int) -> tuple[np.ndarray, int]:
-    """The path (L,) around a place with each of some words (K,) there, (K, at most 2 · context + 1).
+def _exchanged(path: np.ndarray, position: int, hanzi: np.ndarray, context: int) -> tuple[np.ndarray, int]:
+    """A path (L,) around a position with each of some hanzi (K,) there: (K, at most 2 · context + 1).
 
-    Second, the number of the column of ``place``.
+    The second result is the column of ``position``.
     """
-    start = max(0, place - context)
-    changed = np.repeat(path[None, start : place + context + 1], len(words), axis=0)
-    changed[:, place - start] = words
-    return changed, place - start
+    start = max(0, position - context)
+    exchanged = np.repeat(path[None, start : position + context + 1], len(hanzi), axis=0)
+    exchanged[:, position - start] = hanzi
+    return exchanged, position - start
 
 
-def _history_around(model: KnownHistory, path: np.ndarray, place: int, words: np.ndarray) -> np.ndarray:
-    """What the model adds at a place of a path (L,) and where it still remembers the place, with each of some
-    words (K,) there, (K,)."""
-    changed, column = _changed(path, place, words, model.history)
-    begun = np.pad(changed, ((0, 0), (model.history, 1)))  # the beginning, and the end
-    total = np.zeros(len(words))
-    for at in range(column, column + min(model.history, len(path) - place) + 1):
+def _history_around(model: HistoryModel, path: np.ndarray, position: int, hanzi: np.ndarray) -> np.ndarray:
+    """The scores of a path (L,) that depend on a position, with each of some hanzi (K,) there: (K,)."""
+    exchanged, column = _exchanged(path, position, hanzi, model.history)
+    begun = np.pad(exchanged, ((0, 0), (model.history, 1)))  # the beginning and the end of the sentence
+    total = np.zeros(len(hanzi))
+    for at in range(column, column + min(model.history, len(path) - position) + 1):
         total += model.log_probs(begun[:, at : at + model.history], begun[:, at + model.history, None])[:, 0]
     return total

@@ -1,6 +1,7 @@
 """Neural networks over syllables: ids in, logits of hanzi at each position out.
 
-Read ``transformer`` or ``cbhg`` with ``loss`` (logits limited to the lexicon), then ``gated_cnn`` with
-``candidates``: it rates only the candidates of each syllable, and ``gated_cnn_numpy`` runs it without a
-framework from the file of ``gated_cnn_file``. ``published_transformer`` takes published weights.
+Read ``transformer`` or ``cbhg`` with ``loss`` (logits restricted to the lexicon), then ``gated_cnn`` with
+``candidates``: it rates only the candidates of each syllable; ``gated_cnn_numpy`` runs it without a framework
+from the file of ``gated_cnn_file``. ``published_transformer`` is for published weights, ``attention`` reads
+attention weights.
 """

@@ -1,4 +1,4 @@
-"""A transformer and syllable ids in; what each position looks at, by block and head, out."""
+"""A transformer and syllable ids in; its attention weights by block and head out."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from utils.errors import RunError
 
 @dataclass(frozen=True)
 class Attention:
-    """What a transformer did with one sentence of L syllables.
+    """The attention of a transformer for one sentence of L syllables.
 
     Attributes:
-        weights: (blocks, heads, L, L) float32; row i says how position i divides its attention: it sums to 1.
-        logits: what the same pass of the network ended with, (L, hanzi) float32.
+        weights: (blocks, heads, L, L) float32; row i is the attention of position i and sums to 1.
+        logits: output of the same forward pass, (L, hanzi) float32.
     """
 
     weights: np.ndarray
@@ -26,10 +26,10 @@ class Attention:
 
 
 def attend(model: keras.Model, syllables: np.ndarray) -> Attention:
-    """Run the model on one sentence and keep its attention: no copy of the layers, the tensors themselves.
+    """Run the model on one sentence and return its attention.
 
     Args:
-        model: from ``build_transformer``.
+        model: from ``build_transformer`` or ``build_published_transformer``.
         syllables: ids, (L,) int32, without padding, L ≥ 1.
 
     Raises:
@@ -38,11 +38,11 @@ def attend(model: keras.Model, syllables: np.ndarray) -> Attention:
     layers = [layer for layer in model.layers if isinstance(layer, AttentionWeights)]
     if not layers:
         hint = "give a run of a transformer with at least one block"
-        raise RunError(f"the model '{model.name}' has no attention to look at", hint=hint)
+        raise RunError(f"the model '{model.name}' has no attention layers", hint=hint)
     outputs = {"logits": model.output, **{layer.name: layer.output for layer in layers}}
-    looking = keras.Model(model.input, outputs)
-    prepare_prediction(looking)
-    found = predict(looking, {"syllables": np.asarray(syllables, np.int32)[None]})
-    length = len(syllables)  # some backends pad: what is beyond isn't looked at, and isn't ours
+    observed = keras.Model(model.input, outputs)
+    prepare_prediction(observed)
+    found = predict(observed, {"syllables": np.asarray(syllables, np.int32)[None]})
+    length = len(syllables)  # some backends pad the input
     weights = [np.asarray(found[layer.name], np.float32)[0, :, :length, :length] for layer in layers]
     return Attention(np.stack(weights), np.asarray(found["logits"], np.float32)[0, :length])

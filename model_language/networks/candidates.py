@@ -1,22 +1,21 @@
-"""Counted readings and what an acoustic model confuses in; what each syllable may become, for a network, out.
+"""Counted readings and an acoustic model's confusions in; the candidates of each token for a network out.
 
-Tokens of the network are the syllables of the vocabulary and then, sorted, the same without their tones. A
-tonal syllable becomes one of its most frequent hanzi, or one whose syllable the acoustic model mistakes for
-it; a toneless one becomes what it has become most often. Hanzi that are rarer than these aren't rated.
+A tonal syllable may become one of its most frequent hanzi, or a hanzi whose syllable the acoustic model
+confuses with it. A toneless syllable may become what it becomes most often. Rarer hanzi are not rated by the
+network. Tokens are those of :class:`model_language.vocabulary.tokens.Tokens`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
+from model_language.files import load_part, save_arrays
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
-from model_language.vocabulary.tokens import toneless_tokens
-from utils.errors import RunError
-from utils.files import read_arrays, replacing
+from model_language.vocabulary.tokens import Tokens
 from utils.mandarin.confusion_statistics import (
     ConfusionStatistics,
     cumulative,
@@ -25,31 +24,30 @@ from utils.mandarin.confusion_statistics import (
 )
 from utils.mandarin.pinyin import full_inventory
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 TABLES_FILE = "context.npz"
 """Name in the run's vocabulary folder."""
 
-# Of the candidates of a tonal syllable, those that are read so.
-_OWN_SHARE = 2 / 3
-# How often a syllable is heard wrongly, for the candidates that it then brings in.
-_ERROR_RATE = 0.1
-# Confusions of each syllable to draw from.
-_DRAWS = 64
-# Counted on top of every candidate.
-_UNSEEN = 0.1
+_OWN_FRACTION = 2 / 3  # of the candidates of a tonal syllable: hanzi that have this reading
+_ERROR_RATE = 0.1  # assumed rate of recognition errors, to choose the other candidates
+_DRAWS = 64  # confusions of each syllable to draw from
+_UNSEEN = 0.1  # added to the count of every candidate
 
 
 @dataclass(frozen=True)
-class ContextTables:
-    """What the tokens of a network may become, and how they are made worse in training.
+class CandidateTables:
+    """What the tokens of a network may become, and how they are corrupted in training.
 
     Attributes:
-        candidates: (tokens, K) int32, hanzi ids, rows filled with 0; only that of padding is empty.
-        priors: (tokens, K) float32, log of their counts, 0 of the most frequent; -inf where there is none.
-        rare: (tokens, R) int32, further hanzi that are read so, rows filled with 0.
-        bases: (tokens,) int32, the same number for the same syllable in another tone or in none.
-        toneless: (tokens,) int32, the token without its tone; one that has none stays.
-        confusions: (syllables, draws) int32, what each is heard as where it is misheard, equally probable;
-            0 where nothing is known.
+        candidates: (tokens, K) int32, hanzi ids, 0 in empty columns; only the row of padding is empty.
+        priors: (tokens, K) float32, logs of their counts, 0 for the most frequent; -inf in empty columns.
+        rare: (tokens, R) int32, further hanzi with this reading, 0 in empty columns.
+        bases: (tokens,) int32, equal for the same syllable with another tone or none.
+        toneless: (tokens,) int32, the token of the same syllable without a tone; other tokens themselves.
+        confusions: (syllables, draws) int32, equally probable recognition errors of each syllable; 0 if none
+            are known.
     """
 
     candidates: np.ndarray
@@ -60,63 +58,76 @@ class ContextTables:
     confusions: np.ndarray
 
     def save(self, path: str | Path) -> None:
-        """Write them as ``.npz``."""
-        with replacing(path) as temporary:
-            np.savez_compressed(temporary, **{one.name: getattr(self, one.name) for one in fields(self)})
+        """Write one ``.npz`` file."""
+        save_arrays(path, {field.name: getattr(self, field.name) for field in fields(self)})
 
     @classmethod
-    def load(cls, path: str | Path) -> ContextTables:
+    def load(cls, path: str | Path) -> CandidateTables:
         """Read what :meth:`save` wrote.
 
         Raises:
-            RunError: it is missing or damaged.
+            RunError: the file is missing or damaged.
         """
-        try:
-            saved = read_arrays(path)
-            tables = cls(**{one.name: saved[one.name] for one in fields(cls)})
-        except (OSError, KeyError, ValueError) as error:
-            hint = "copy the run folder again, or train anew"
-            raise RunError(f"the network's candidates are no use ({error})", where=path, hint=hint) from error
-        return tables
+        hint = "copy the run folder again, or train again"
+        return load_part(
+            path,
+            "the network's candidates",
+            lambda saved: cls(**{field.name: saved[field.name] for field in fields(cls)}),
+            hint,
+        )
 
 
 def build_tables(
     symbols: Symbols, counts: csr_array, choices: int, noise: ConfusionStatistics | None = None
-) -> ContextTables:
+) -> CandidateTables:
     """Choose the candidates.
 
     Args:
         symbols: vocabularies and lexicon.
-        counts: (pinyin, hanzi), how often a hanzi is read so in the training text.
+        counts: (pinyin, hanzi), how often each hanzi has each reading in the training text.
         choices: K.
-        noise: what is confused; None: the shipped statistics.
+        noise: statistics of confusions; None: the ones that come with the project.
     """
-    tokens, toneless = symbols.pinyin.tokens, toneless_tokens(symbols)
-    place = {base: number for number, base in enumerate(toneless)}
-    bases = np.array([place.get(token[:-1], len(place)) for token in tokens] + list(place.values()), np.int32)
-    same = np.arange(len(bases), dtype=np.int32)
-    tonal = bases < len(place)
-    known = _known(counts, symbols)
-    misheard_as = heard_as(symbols, noise or shipped_statistics())
-    said, hanzi = np.nonzero(known)
-    times = _ERROR_RATE * known[said, hanzi]  # (pairs,)
-    own = round(choices * _OWN_SHARE)
+    tokens = Tokens(symbols)
+    syllables = len(symbols.pinyin)
+    known = _known_counts(counts, symbols)
+    confusions = confusion_matrix(symbols, noise or shipped_statistics())
+    spoken, hanzi = np.nonzero(known)
+    errors = _ERROR_RATE * known[spoken, hanzi]  # (pairs,)
+    own = round(choices * _OWN_FRACTION)
     rows = []
-    for shares, allowed in zip(np.ascontiguousarray(misheard_as.T), symbols.candidates, strict=True):
-        misheard = np.bincount(hanzi, shares[said] * times, minlength=len(symbols.hanzi))  # (hanzi,)
-        rows.append(_tonal_row(allowed, known[len(rows)], misheard, choices, own))
+    for probabilities, allowed, counted in zip(
+        np.ascontiguousarray(confusions.T), symbols.candidates, known, strict=True
+    ):
+        misheard = np.bincount(
+            hanzi, probabilities[spoken] * errors, minlength=len(symbols.hanzi)
+        )  # (hanzi,)
+        rows.append(_tonal_row(allowed, counted, misheard, choices, own))
     rows[PAD_ID] = _Row(*(np.zeros(0, np.int32) for _ in range(3)))
-    for base in range(len(place)):
-        members = np.flatnonzero(bases[: len(tokens)] == base)
+    for members in tokens.members:
         rows.append(_toneless_row(symbols.candidates[members], known[members].sum(axis=0), choices))
-    return ContextTables(
+    unchanged = np.arange(len(tokens), dtype=np.int32)
+    has_base = tokens.bases < len(tokens.toneless)
+    return CandidateTables(
         candidates=_table([row.candidates for row in rows], choices, PAD_ID, np.int32),
         priors=_table([row.priors for row in rows], choices, -np.inf, np.float32),
         rare=_table([row.rare for row in rows], max(len(row.rare) for row in rows), PAD_ID, np.int32),
-        bases=bases,
-        toneless=np.where(tonal, len(tokens) + bases, same).astype(np.int32),
-        confusions=_draws(misheard_as),
+        bases=tokens.bases,
+        toneless=np.where(has_base, syllables + tokens.bases, unchanged).astype(np.int32),
+        confusions=_draw(confusions),
     )
+
+
+def confusion_matrix(symbols: Symbols, noise: ConfusionStatistics) -> np.ndarray:
+    """P(recognised | spoken, misheard), (pinyin, pinyin) float32; 0 for tokens without syllable."""
+    spoken = [number for number, token in enumerate(symbols.pinyin.tokens) if is_canonical(token)]
+    inventory = full_inventory()
+    known = np.array([name in symbols.pinyin for name in inventory])
+    columns = [symbols.pinyin.index(name) for name in inventory if name in symbols.pinyin]
+    matrix = np.zeros((len(symbols.pinyin), len(symbols.pinyin)), np.float32)
+    found = noise.matrix([symbols.pinyin.tokens[number] for number in spoken])  # (spoken, inventory)
+    matrix[np.ix_(spoken, columns)] = found[:, known]
+    return matrix
 
 
 @dataclass(frozen=True)
@@ -126,42 +137,42 @@ class _Row:
     rare: np.ndarray
 
 
-def _tonal_row(allowed: np.ndarray, said: np.ndarray, misheard: np.ndarray, choices: int, own: int) -> _Row:
-    """Hanzi that are read so by how often they are, then those that are said where this is heard."""
-    allowed = allowed[allowed > UNKNOWN_ID]
-    allowed = _most_frequent(allowed, said)
+def _tonal_row(allowed: np.ndarray, counts: np.ndarray, misheard: np.ndarray, choices: int, own: int) -> _Row:
+    """The most frequent hanzi with this reading, then those that are most often misheard as it."""
+    allowed = _most_frequent(allowed[allowed > UNKNOWN_ID], counts)
     others = misheard.copy()
     others[allowed[:own]] = 0
-    some = np.argpartition(-others, min(choices, len(others)) - 1)[:choices]
-    some = _most_frequent(np.sort(some[others[some] > 0]), others)
-    chosen = np.concatenate([allowed[:own], some[: choices - min(own, len(allowed))]])
-    if len(chosen) < choices:  # hardly anything is confused with it
+    best = np.argpartition(-others, min(choices, len(others)) - 1)[:choices]
+    best = _most_frequent(np.sort(best[others[best] > 0]), others)
+    chosen = np.concatenate([allowed[:own], best[: choices - min(own, len(allowed))]])
+    if len(chosen) < choices:  # a syllable with few confusions
         further = np.setdiff1d(allowed, chosen, assume_unique=True)
         chosen = np.concatenate([chosen, further[: choices - len(chosen)]])
-    return _rated(chosen, said + misheard, allowed)
+    return _with_priors(chosen, counts + misheard, allowed)
 
 
 def _toneless_row(allowed: np.ndarray, counts: np.ndarray, choices: int) -> _Row:
-    """What is read so in any tone, by how often it is."""
+    """The most frequent hanzi with this reading in any tone."""
     allowed = np.union1d(allowed[allowed > UNKNOWN_ID], np.flatnonzero(counts))
-    return _rated(_most_frequent(allowed, counts)[:choices], counts, allowed)
+    return _with_priors(_most_frequent(allowed, counts)[:choices], counts, allowed)
 
 
-def _rated(chosen: np.ndarray, counts: np.ndarray, allowed: np.ndarray) -> _Row:
-    if not len(chosen):  # a syllable that nothing is known of still becomes something
+def _with_priors(chosen: np.ndarray, counts: np.ndarray, allowed: np.ndarray) -> _Row:
+    if not len(chosen):  # an unknown syllable still becomes something
         return _Row(np.array([UNKNOWN_ID], np.int32), np.zeros(1, np.float32), np.zeros(0, np.int32))
     logs = np.log(counts[chosen] + _UNSEEN)
     return _Row(chosen, logs - logs.max(), np.setdiff1d(allowed, chosen))
 
 
 def _most_frequent(ids: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The ids in descending order of their counts."""
     return ids[np.argsort(-counts[ids], kind="stable")]
 
 
-def _known(counts: csr_array, symbols: Symbols) -> np.ndarray:
+def _known_counts(counts: csr_array, symbols: Symbols) -> np.ndarray:
     """The counts of hanzi in the vocabulary, (pinyin, hanzi) float32.
 
-    A syllable that the text doesn't have is as if it had come once, as what it may become by frequency.
+    A syllable that the text does not contain counts once, divided among its hanzi by their frequency.
     """
     known = counts.toarray().astype(np.float32)
     known[[PAD_ID, UNKNOWN_ID]] = 0
@@ -173,25 +184,13 @@ def _known(counts: csr_array, symbols: Symbols) -> np.ndarray:
     return known
 
 
-def heard_as(symbols: Symbols, noise: ConfusionStatistics) -> np.ndarray:
-    """P(heard | said, misheard), (pinyin, pinyin) float32; rows of what is no syllable are 0."""
-    said = [number for number, token in enumerate(symbols.pinyin.tokens) if is_canonical(token)]
-    inventory = full_inventory()
-    there = np.array([name in symbols.pinyin for name in inventory])
-    columns = [symbols.pinyin.index(name) for name in inventory if name in symbols.pinyin]
-    result = np.zeros((len(symbols.pinyin), len(symbols.pinyin)), np.float32)
-    found = noise.matrix([symbols.pinyin.tokens[number] for number in said])  # (said, inventory)
-    result[np.ix_(said, columns)] = found[:, there]
-    return result
-
-
-def _draws(shares: np.ndarray) -> np.ndarray:
-    """Equally spaced quantiles of each row's distribution, (rows, draws) int32; 0 of an empty row."""
-    result = np.full((len(shares), _DRAWS), PAD_ID, np.int32)
+def _draw(probabilities: np.ndarray) -> np.ndarray:
+    """Equally spaced quantiles of the distribution of each row, (rows, draws) int32; 0 for an empty row."""
+    drawn = np.full((len(probabilities), _DRAWS), PAD_ID, np.int32)
     quantiles = (np.arange(_DRAWS) + 0.5) / _DRAWS
-    for row in np.flatnonzero(shares.sum(axis=1) > 0):
-        result[row] = np.searchsorted(cumulative(shares[row]), quantiles, side="right")
-    return result
+    for row in np.flatnonzero(probabilities.sum(axis=1) > 0):
+        drawn[row] = np.searchsorted(cumulative(probabilities[row]), quantiles, side="right")
+    return drawn
 
 
 def _table(rows: list[np.ndarray], width: int, fill: float, dtype: type) -> np.ndarray:

@@ -1,10 +1,10 @@
 """Syllable ids in, logits over all hanzi out: convolution bank, highway network and bidirectional GRU.
 
-The encoder of Tacotron (Wang et al. 2017, arXiv:1703.10135, section 3.1 and table 1), read as a converter of
-pinyin to hanzi, one hanzi a syllable, as the reference recipe does. Its batch normalisation is a layer
-normalisation here, with as many weights: a short sentence beside long ones then trains as it does alone, on
-one device or on several. The restriction to hanzi that are read like the syllable is in
-:mod:`model_language.networks.loss`.
+The encoder of Tacotron (Wang et al. 2017, arXiv:1703.10135, section 3.1 and table 1), used as in the
+reference recipe to convert pinyin to hanzi, one hanzi for each syllable. Layer normalisation, with the same
+number of weights, replaces batch normalisation: the other sentences of a batch and the number of devices have
+no influence on a sentence. :mod:`model_language.networks.loss` restricts the output to hanzi with the
+reading.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class CbhgConfig:
 
     Attributes:
         embedding: size of the embeddings.
-        width: channels of all that follows.
-        bank: convolutions of 1, 2 … this many syllables.
-        projection_kernel: syllables that each of the two convolutions after the bank sees.
+        width: channels of all following layers.
+        bank: largest kernel of the convolution bank, which has kernels of 1, 2 … this many syllables.
+        projection_kernel: kernel of the two convolutions after the bank, in syllables.
         highway: layers of the highway network.
-        dropout: share of the pre-net's activations dropped in training.
+        dropout: fraction of the pre-net's activations dropped in training.
         label_smoothing: probability spread over the other candidates in the training loss.
     """
 
@@ -57,7 +57,7 @@ def build_cbhg(config: CbhgConfig, pinyin_size: int, hanzi_size: int) -> keras.M
         hanzi_size: tokens of the output vocabulary.
 
     Returns:
-        model of ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi_size) float32. Padding has no
+        Model of ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi_size) float32. Padding has no
         influence on the other positions.
     """
     syllables = keras.Input((None,), dtype="int32", name="syllables")
@@ -70,20 +70,20 @@ def build_cbhg(config: CbhgConfig, pinyin_size: int, hanzi_size: int) -> keras.M
         x = _highway(x, config)
     recurrent = layers.GRU(config.width, return_sequences=True)
     x = layers.Bidirectional(recurrent, name="gru")(x, mask=present)  # (B, L, 2 · width)
-    x = _present_only(x, present)  # this also ends Keras's own mask, of which we make no use further on
+    x = _present_only(x, present)  # also ends Keras's own mask
     logits = layers.Dense(hanzi_size, dtype="float32", name="logits")(x)
     return keras.Model({"syllables": syllables}, logits, name=config.name)
 
 
 def _bank(x, present, config: CbhgConfig):
-    """Convolutions of every size up to ``bank`` side by side, then the larger of each two neighbours.
+    """Parallel convolutions of every size up to ``bank``, then max pooling over two neighbours.
 
-    (B, L, width) → (B, L, bank · width), zero at padding. Zero is also the least that comes out of the ReLU:
-    a sentence's last syllable finds the same maximum whether padding follows or nothing.
+    (B, L, width) → (B, L, bank · width), zero at padding. Zero is also the lowest output of the ReLU, so the
+    pooling at the last syllable of a sentence gives the same maximum with and without padding.
     """
     x = _present_only(x, present)
-    found = [_convolution(config, size, f"bank_{size}")(x) for size in range(1, config.bank + 1)]
-    y = layers.LayerNormalization()(layers.Concatenate()(found))
+    outputs = [_convolution(config, size, f"bank_{size}")(x) for size in range(1, config.bank + 1)]
+    y = layers.LayerNormalization()(layers.Concatenate()(outputs))
     y = _present_only(layers.ReLU()(y), present)
     return layers.MaxPooling1D(2, strides=1, padding="same")(y)
 
@@ -99,10 +99,9 @@ def _project(x, present, config: CbhgConfig):
 def _highway(x, config: CbhgConfig):
     """y = H(x) · T(x) + x · (1 - T(x)) (Srivastava et al. 2015, equation 3): (B, L, width) → the same."""
     transformed = layers.Dense(config.width, activation="relu")(x)
-    # A gate that begins nearly shut lets the input through (section 2.2 there).
-    gate = layers.Dense(config.width, activation="sigmoid", bias_initializer=keras.initializers.Constant(-1))(
-        x
-    )
+    # With a negative bias the gate starts nearly closed and passes the input on (section 2.2 there).
+    closed = keras.initializers.Constant(-1)
+    gate = layers.Dense(config.width, activation="sigmoid", bias_initializer=closed)(x)
     return transformed * gate + x * (1.0 - gate)
 
 
@@ -111,5 +110,5 @@ def _convolution(config: CbhgConfig, size: int, name: str) -> layers.Conv1D:
 
 
 def _present_only(x, present):
-    """Zero at padding, so that no convolution reads it: (B, L, D), (B, L) → (B, L, D)."""
+    """Set padding to zero, so that no convolution reads it: (B, L, D), (B, L) → (B, L, D)."""
     return x * ops.cast(ops.expand_dims(present, -1), x.dtype)

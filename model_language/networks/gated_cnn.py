@@ -1,10 +1,10 @@
-"""Syllable ids in, logits over the candidates of each out: gated layers that look further and further.
+"""Syllable ids in, logits over the candidates of each out: a gated CNN with growing dilations.
 
-Each layer looks at a syllable and at one on each side, ``dilation`` away (Dauphin et al. 2017, "Language
-Modeling with Gated Convolutional Networks", with the dilations of van den Oord et al. 2016, WaveNet): a
-quarter of a Transformer's cost at the same error, and NumPy runs it
-(:mod:`model_language.networks.gated_cnn_numpy`). Instead of all hanzi, only the candidates are rated
-(:mod:`model_language.networks.candidates`).
+Each layer reads a position and one on each side, ``dilation`` away (Dauphin et al. 2017, "Language Modeling
+with Gated Convolutional Networks", with the dilations of van den Oord et al. 2016, WaveNet). It costs a
+quarter of a Transformer with the same error, and NumPy runs it
+(:mod:`model_language.networks.gated_cnn_numpy`). It rates only the candidates of each syllable
+(:mod:`model_language.networks.candidates`), not all hanzi.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ import keras
 import numpy as np
 from keras import layers, ops
 
-from model_language.networks.candidates import ContextTables
-from model_language.networks.gated_cnn_numpy import KERNEL, ContextWeights
+from model_language.networks.candidates import CandidateTables
+from model_language.networks.gated_cnn_numpy import KERNEL, GatedCnnWeights
 from model_language.networks.loss import IMPOSSIBLE
 from model_language.vocabulary.symbols import PAD_ID
 from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
 
-NAME = "context"
-# A hanzi that the network doesn't rate is so much less probable than the least of those that it does.
-_RARER = 2.0
+NAME = "gated_cnn"
+# Log-score of a hanzi that the network does not rate, below the lowest of those that it rates.
+_RARE_PENALTY = 2.0
 
 _serializable = keras.saving.register_keras_serializable(package="model_language")
 
 
 @dataclass(frozen=True)
 class RowsConfig:
-    """What the network sees in training: rows cut from the text, some of them made worse.
+    """Training rows: pieces of the text, some of them corrupted.
 
-    A row is either as it is, or toneless, mixed or confused.
+    A row is either unchanged, toneless, mixed or confused. All values except ``steps`` are fractions.
 
     Attributes:
-        steps: batches in an epoch; texts are gone through again and again.
-        joined: share of the ends of lines that are dropped, so that clauses come one after the other.
-        particles: share of the particles 地 and 得 that are read in full, di4 and de2.
-        spoken: share of the syllables that may be said otherwise than cited which are so.
-        toneless: share of the rows without tones.
-        mixed: share of the rows in which some tones are missing, and a few syllables are misheard.
-        confused: share of the rows in which more syllables are misheard.
+        steps: batches in an epoch; the text is repeated as often as necessary.
+        joined: of the line ends, those that are dropped, so that clauses follow each other.
+        particles: of the particles 地 and 得, those with the full readings di4 and de2.
+        spoken: of the syllables with another spoken than cited form, those that are spoken.
+        toneless: of the rows, those without tones.
+        mixed: of the rows, those in which some tones are missing and a few syllables are misheard.
+        confused: of the rows, those in which more syllables are misheard.
     """
 
     steps: int = 1000
@@ -58,20 +58,20 @@ class RowsConfig:
         check_at_least(self, "model.rows", steps=1)
         check_fraction(self, "model.rows", "joined", "particles", "spoken", "toneless", "mixed", "confused")
         if self.toneless + self.mixed + self.confused > 1:
-            what = (
-                f"model.rows: {self.toneless} + {self.mixed} + {self.confused} of the rows are more than all"
-            )
-            raise ConfigError(what, hint="toneless, mixed and confused exclude each other")
+            what = f"model.rows: {self.toneless} + {self.mixed} + {self.confused} is more than 1"
+            hint = "toneless, mixed and confused are fractions of the rows that exclude each other"
+            raise ConfigError(what, hint=hint)
 
 
 @dataclass(frozen=True)
-class ContextConfig:
-    """Geometry of :func:`build_context`, and what it is trained on.
+class GatedCnnConfig:
+    """Geometry of :func:`build_gated_cnn` and its training rows.
 
     Attributes:
         width: size of the embeddings and of every layer's output.
-        dilations: of each layer, how far away its neighbours are.
+        dilations: distance of the neighbours in each layer.
         choices: candidates of each syllable.
+        rows: the training rows.
     """
 
     name: str = NAME
@@ -84,17 +84,18 @@ class ContextConfig:
         check_at_least(self, "model", width=1, dilations=1, choices=2)
 
 
-def build_context(config: ContextConfig, tables: ContextTables, hanzi_size: int) -> keras.Model:
+def build_gated_cnn(config: GatedCnnConfig, tables: CandidateTables, hanzi_size: int) -> keras.Model:
     """Build the model.
 
     Args:
         config: geometry.
-        tables: what may become what, with ``config.choices`` candidates.
+        tables: the candidates, ``config.choices`` for each token.
         hanzi_size: tokens of the output vocabulary.
 
     Returns:
-        model of ``{"syllables": (B, L) int32}`` → logits (B, L, K) float32 beside ``tables.candidates``;
-        about -1e9 where there is no candidate. Padding, id 0, has no influence on the other positions.
+        Model of ``{"syllables": (B, L) int32}`` → logits (B, L, K) float32, aligned with
+        ``tables.candidates``, about -1e9 in empty columns. Padding (id 0) has no influence on the other
+        positions.
     """
     syllables = keras.Input((None,), dtype="int32", name="syllables")
     present = ops.expand_dims(ops.not_equal(syllables, PAD_ID), -1)  # (B, L, 1)
@@ -102,33 +103,33 @@ def build_context(config: ContextConfig, tables: ContextTables, hanzi_size: int)
     for number, dilation in enumerate(config.dilations, start=1):
         x = GatedNeighbours(dilation, name=f"neighbours_{number}")(x, present)
     x = layers.LayerNormalization(name="final_norm")(x)
-    choose = CandidateLogits(tables.candidates, tables.priors, hanzi_size, dtype="float32", name="logits")
-    return keras.Model({"syllables": syllables}, choose(x, syllables), name=config.name)
+    logits = CandidateLogits(tables.candidates, tables.priors, hanzi_size, dtype="float32", name="logits")
+    return keras.Model({"syllables": syllables}, logits(x, syllables), name=config.name)
 
 
-def context_weights(model: keras.Model, tables: ContextTables) -> ContextWeights:
+def numpy_weights(model: keras.Model, tables: CandidateTables) -> GatedCnnWeights:
     """The weights of a network for NumPy, float32; rare hanzi have a fixed log-score.
 
     Args:
-        model: of :func:`build_context`.
-        tables: those that it was built with.
+        model: from :func:`build_gated_cnn`.
+        tables: the tables that it was built with.
     """
-    embedding, chosen = model.get_layer("embedding"), model.get_layer("logits")
+    embedding, output = model.get_layer("embedding"), model.get_layer("logits")
     gated = [layer for layer in model.layers if isinstance(layer, GatedNeighbours)]
     norms = [*(layer.norm for layer in gated), model.get_layer("final_norm")]
     by_token = _array(embedding.token) + _array(embedding.base)[tables.bases]
     by_token[PAD_ID] = 0
-    rated = np.where(tables.candidates > PAD_ID, tables.priors + _array(chosen.bias), -np.inf)
+    rated = np.where(tables.candidates > PAD_ID, tables.priors + _array(output.bias), -np.inf)
     priors = np.where(tables.candidates > PAD_ID, tables.priors, np.inf)
-    lowest = priors.min(axis=1, keepdims=True) - _RARER  # (tokens, 1)
+    lowest = priors.min(axis=1, keepdims=True) - _RARE_PENALTY  # (tokens, 1)
     rare = np.where(tables.rare > PAD_ID, lowest, -np.inf)
-    return ContextWeights(
+    return GatedCnnWeights(
         embeddings=by_token,
         norms=np.stack([np.stack([_array(norm.gamma), _array(norm.beta)]) for norm in norms]),
         kernels=np.stack([_array(layer.gates.kernel) for layer in gated]),
         biases=np.stack([_array(layer.gates.bias) for layer in gated]),
         dilations=np.array([layer.dilation for layer in gated]),
-        hanzi=_array(chosen.hanzi),
+        hanzi=_array(output.hanzi),
         candidates=np.concatenate([tables.candidates, tables.rare], axis=1),
         priors=np.concatenate([rated, rare], axis=1).astype(np.float32),
         rated=tables.candidates.shape[1],
@@ -137,10 +138,10 @@ def context_weights(model: keras.Model, tables: ContextTables) -> ContextWeights
 
 @_serializable
 class SyllableEmbedding(layers.Layer):
-    """A vector of the token plus one of its syllable whatever its tone.
+    """The vector of a token plus the vector of its toneless syllable.
 
     Args:
-        bases: (tokens,) int, the number of each token's toneless syllable.
+        bases: (tokens,) int, index of the toneless syllable of each token.
         width: of the vectors.
 
     Call: syllables (B, L) int32 → (B, L, width); padding becomes 0.
@@ -151,7 +152,7 @@ class SyllableEmbedding(layers.Layer):
         self.bases, self.width = np.asarray(bases, np.int32), width
 
     def build(self, shape):
-        """Make the vectors."""
+        """Create the vectors."""
         sizes = {"token": len(self.bases), "base": int(self.bases.max()) + 1}
         for name, size in sizes.items():
             weight = self.add_weight(shape=(size, self.width), initializer="uniform", name=name)
@@ -177,7 +178,7 @@ class GatedNeighbours(layers.Layer):
     """x + value · sigmoid(gate), both linear in the normalised position and its two neighbours.
 
     Args:
-        dilation: how far away the neighbours are.
+        dilation: distance of the neighbours.
 
     Call: x (B, L, width), present (B, L, 1) bool → (B, L, width); padding becomes 0.
     """
@@ -187,7 +188,7 @@ class GatedNeighbours(layers.Layer):
         self.dilation = dilation
 
     def build(self, x_shape, present_shape=None):
-        """Make normalisation and projection."""
+        """Create the normalisation and the projection."""
         width = x_shape[-1]
         self.norm = layers.LayerNormalization(name="norm", dtype=self.dtype_policy)
         self.gates = layers.Dense(2 * width, name="gates", dtype=self.dtype_policy)
@@ -196,11 +197,11 @@ class GatedNeighbours(layers.Layer):
 
     def call(self, x, present):
         """See the class."""
-        present, reach = ops.cast(present, x.dtype), self.dilation
+        present, shift = ops.cast(present, x.dtype), self.dilation
         y = self.norm(x) * present
-        padded = ops.pad(y, [[0, 0], [reach, reach], [0, 0]])  # (B, L + 2 · reach, width)
-        near = ops.concatenate([padded[:, : -2 * reach], y, padded[:, 2 * reach :]], axis=-1)
-        value, gate = ops.split(self.gates(near), 2, axis=-1)  # (B, L, width) each
+        padded = ops.pad(y, [[0, 0], [shift, shift], [0, 0]])  # (B, L + 2 · shift, width)
+        window = ops.concatenate([padded[:, : -2 * shift], y, padded[:, 2 * shift :]], axis=-1)
+        value, gate = ops.split(self.gates(window), 2, axis=-1)  # (B, L, width) each
         return (x + value * ops.sigmoid(gate)) * present
 
     def compute_output_shape(self, x_shape, present_shape=None):
@@ -214,11 +215,11 @@ class GatedNeighbours(layers.Layer):
 
 @_serializable
 class CandidateLogits(layers.Layer):
-    """Logits of the candidates only: what a hanzi looks for · x + log prior + a trained bias.
+    """Logits of the candidates only: hanzi vector · x + log prior + trained bias.
 
     Args:
-        candidates: (tokens, K) int, hanzi ids, rows filled with 0.
-        priors: (tokens, K) float, -inf where there is no candidate.
+        candidates: (tokens, K) int, hanzi ids, 0 in empty columns.
+        priors: (tokens, K) float, -inf in empty columns.
         hanzi_size: tokens of the output vocabulary.
 
     Call: x (B, L, width), syllables (B, L) int32 → (B, L, K).
@@ -236,7 +237,7 @@ class CandidateLogits(layers.Layer):
         self.priors = np.maximum(np.asarray(priors, np.float32), IMPOSSIBLE)
 
     def build(self, x_shape, syllables_shape=None):
-        """Make the hanzi's vectors and the bias."""
+        """Create the vectors of the hanzi and the bias."""
         width = x_shape[-1]
         spread = keras.initializers.RandomNormal(stddev=width**-0.5)
         self.hanzi = self.add_weight(shape=(self.hanzi_size, width), initializer=spread, name="hanzi")
@@ -245,9 +246,9 @@ class CandidateLogits(layers.Layer):
     def call(self, x, syllables):
         """See the class."""
         rows = ops.take(self.candidates, syllables, axis=0)  # (B, L, K)
-        wanted = ops.take(self.hanzi, rows, axis=0)  # (B, L, K, width)
-        fit = ops.squeeze(ops.matmul(wanted, ops.expand_dims(x, -1)), -1)  # (B, L, K)
-        return fit + ops.take(self.priors, syllables, axis=0) + ops.take(self.bias, syllables, axis=0)
+        vectors = ops.take(self.hanzi, rows, axis=0)  # (B, L, K, width)
+        products = ops.squeeze(ops.matmul(vectors, ops.expand_dims(x, -1)), -1)  # (B, L, K)
+        return products + ops.take(self.priors, syllables, axis=0) + ops.take(self.bias, syllables, axis=0)
 
     def compute_output_shape(self, x_shape, syllables_shape=None):
         """(B, L, width) → (B, L, K)."""

@@ -1,66 +1,65 @@
-"""The weights of a trained context network ⇄ ``network.npz``, a byte a weight; without a framework.
+"""The weights of a trained gated CNN ⇄ ``network.npz``, one byte for each weight.
 
-Matrices are whole numbers from -127 to 127, each row with a scale of its own; all else has two bytes.
+Matrices are integers from -127 to 127 with one scale for each row; other values have two bytes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 
-from model_language.networks.gated_cnn_numpy import KERNEL, ContextWeights
-from utils.errors import RunError
-from utils.files import read_arrays, replacing
+from model_language.files import load_part, save_arrays
+from model_language.networks.gated_cnn_numpy import KERNEL, GatedCnnWeights
 
-_INTEGERS = {"dilations": np.uint16, "candidates": np.uint16, "rated": np.uint16}
+_INTEGER_TYPES = {"dilations": np.uint16, "candidates": np.uint16, "rated": np.uint16}
 _MATRICES = ("embeddings", "kernels", "hanzi")
 _SCALES = "_scales"
 _HIGHEST = 127
 
 
-def save_weights_file(path: str | Path, weights: ContextWeights) -> None:
+def save_weights(path: str | Path, weights: GatedCnnWeights) -> None:
     """Write the weights, matrices as int8, other floats as float16."""
     arrays = {}
-    for one in fields(weights):
-        values = np.asarray(getattr(weights, one.name))
-        if one.name in _MATRICES:
-            arrays[one.name], arrays[one.name + _SCALES] = _in_bytes(values)
+    for field in fields(weights):
+        values = np.asarray(getattr(weights, field.name))
+        if field.name in _MATRICES:
+            arrays[field.name], arrays[field.name + _SCALES] = _quantise(values)
         else:
-            arrays[one.name] = values.astype(_INTEGERS.get(one.name, np.float16))
-    with replacing(path) as temporary:
-        np.savez_compressed(temporary, **arrays)
+            arrays[field.name] = values.astype(_INTEGER_TYPES.get(field.name, np.float16))
+    save_arrays(path, arrays)
 
 
-def load_weights_file(path: str | Path) -> ContextWeights:
-    """Read what :func:`save_weights_file` wrote.
+def load_weights(path: str | Path) -> GatedCnnWeights:
+    """Read what :func:`save_weights` wrote.
 
     Raises:
-        RunError: the file is missing or damaged, or its parts don't belong together.
+        RunError: the file is missing or damaged, or its arrays do not fit together.
     """
     hint = "copy the folder again, or train it again if an earlier version made it"
-    try:
-        saved = read_arrays(path)
-        arrays = {one.name: saved[one.name] for one in fields(ContextWeights)}
-        arrays |= {name: arrays[name] * np.float32(saved[name + _SCALES]) for name in _MATRICES}
-        weights = ContextWeights(**{**arrays, "rated": int(arrays["rated"])})
-    except (OSError, KeyError, ValueError, TypeError) as error:
-        raise RunError(f"the network can't be read ({error})", where=path, hint=hint) from error
+    return load_part(path, "the network", _from_arrays, hint)
+
+
+def _from_arrays(saved: Mapping[str, np.ndarray]) -> GatedCnnWeights:
+    arrays = {field.name: saved[field.name] for field in fields(GatedCnnWeights)}
+    arrays |= {name: arrays[name] * np.float32(saved[name + _SCALES]) for name in _MATRICES}
+    weights = GatedCnnWeights(**{**arrays, "rated": int(arrays["rated"])})
     if not _consistent(weights):
-        raise RunError("the parts of the network don't belong together", where=path, hint=hint)
+        raise ValueError("its arrays do not fit together")
     return weights
 
 
-def _in_bytes(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (…, n) → int8 (…, n), and scales (…, 1) float16; their product is about the rows."""
+def _quantise(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (…, n) → int8 (…, n) and scales (…, 1) float16, whose product approximates the rows."""
     highest = np.abs(matrix).max(axis=-1, keepdims=True)
-    # Rounded up: a scale that float16 rounds down would need more than 127 steps.
+    # Rounded up: with a scale that float16 rounds down, the highest value would exceed 127 steps.
     scales = np.nextafter((highest / _HIGHEST).astype(np.float16), np.float16(np.inf))
     return np.round(matrix / scales.astype(np.float32)).astype(np.int8), scales
 
 
-def _consistent(weights: ContextWeights) -> bool:
+def _consistent(weights: GatedCnnWeights) -> bool:
     if weights.embeddings.ndim != 2 or weights.candidates.ndim != 2 or weights.hanzi.ndim != 2:
         return False
     tokens, width = weights.embeddings.shape

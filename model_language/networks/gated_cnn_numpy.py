@@ -1,7 +1,7 @@
-"""Syllable ids in, log-probabilities of their hanzi by the whole sentence out: the network's NumPy half.
+"""Syllable ids in, log-probabilities of their hanzi given the whole sentence out: the network in NumPy.
 
-What :mod:`model_language.networks.gated_cnn` builds and Keras trains is run here without a framework:
-starting one costs more than converting a thousand sentences.
+Runs what :mod:`model_language.networks.gated_cnn` builds and Keras trains, without a framework: starting one
+takes longer than converting a thousand sentences.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import numpy as np
 
 from model_language.vocabulary.symbols import PAD_ID
 
-KERNEL = 3  # positions that a layer sees: itself and one on each side, ``dilation`` away
+KERNEL = 3  # positions that a layer reads: its own and one on each side, ``dilation`` away
 _EPSILON = 1e-3  # of Keras's LayerNormalization
 
 
 @dataclass(frozen=True)
-class ContextWeights:
-    """The weights of a trained network, and what it chooses among.
+class GatedCnnWeights:
+    """The weights of a trained network and its candidates.
 
     Attributes:
-        embeddings: (tokens, W), of syllables with and without tone; row 0 is padding.
-        norms: (layers + 1, 2, W), scales and offsets; the last one is before the output.
+        embeddings: (tokens, W), of syllables with and without tones; row 0 is padding.
+        norms: (layers + 1, 2, W), scales and offsets; the last ones belong to the output.
         kernels: (layers, KERNEL · W, 2 · W).
         biases: (layers, 2 · W).
         dilations: (layers,) int.
-        hanzi: (hanzi, W), what each looks for.
-        candidates: (tokens, K) int, hanzi ids; 0 where there are no more.
-        priors: (tokens, K), what is added to a candidate's logit; -inf where there is none.
-        rated: how many of the K columns the network rates; the others, rarer, have their prior alone.
+        hanzi: (hanzi, W), output vectors.
+        candidates: (tokens, K) int, hanzi ids, 0 in empty columns.
+        priors: (tokens, K), added to the logit of a candidate; -inf in empty columns.
+        rated: number of columns that the network rates; the others, rarer hanzi, have only their prior.
     """
 
     embeddings: np.ndarray
@@ -43,19 +43,19 @@ class ContextWeights:
     rated: int
 
 
-class ContextNetwork:
+class NumpyGatedCnn:
     """Rates the candidates of each syllable.
 
     Args:
         weights: of any float type.
     """
 
-    def __init__(self, weights: ContextWeights):
+    def __init__(self, weights: GatedCnnWeights):
         as_float = {
             name: np.ascontiguousarray(getattr(weights, name), np.float32)
             for name in ("embeddings", "norms", "kernels", "biases", "hanzi", "priors")
         }
-        self._weights = ContextWeights(
+        self._weights = GatedCnnWeights(
             **as_float,
             dilations=weights.dilations,
             candidates=np.ascontiguousarray(weights.candidates, np.int32),
@@ -65,12 +65,12 @@ class ContextNetwork:
 
     @property
     def candidates(self) -> np.ndarray:
-        """(tokens, K) int32, hanzi ids, filled with 0."""
+        """(tokens, K) int32, hanzi ids, 0 in empty columns."""
         return self._weights.candidates
 
     @property
     def rated_candidates(self) -> np.ndarray:
-        """(tokens, rated) int32, those that the network has a say about."""
+        """(tokens, rated) int32, the candidates that the network rates."""
         return self._weights.candidates[:, : self._weights.rated]
 
     def log_probs(self, syllables: np.ndarray, rare: bool = True) -> np.ndarray:
@@ -78,16 +78,16 @@ class ContextNetwork:
 
         Args:
             syllables: (B, L) int, filled with 0.
-            rare: also of those that the network doesn't rate; else K is ``rated``.
+            rare: include the candidates that the network does not rate; otherwise K is ``rated``.
 
         Returns:
-            (B, L, K) float32 beside ``candidates[syllables]``; -inf where there is none, and at padding.
+            (B, L, K) float32, aligned with ``candidates[syllables]``; -inf in empty columns and at padding.
         """
         hidden = self._hidden(syllables).reshape(-1, self._weights.hanzi.shape[1])  # (B · L, W)
         flat = syllables.ravel()
         rated = self._weights.rated
         logits = (self._weights.priors if rare else self._common)[flat]  # (B · L, K)
-        # Positions of one syllable share their candidates: one product for each syllable that occurs.
+        # Positions with the same syllable share their candidates: one product for each distinct syllable.
         by_token = np.argsort(flat, kind="stable")
         tokens, starts = np.unique(flat[by_token], return_index=True)
         for token, rows in zip(tokens, np.split(by_token, starts[1:]), strict=True):
@@ -96,7 +96,7 @@ class ContextNetwork:
         with np.errstate(invalid="ignore"):
             logits -= logits.max(axis=1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        logits[flat == PAD_ID] = -np.inf  # a row of nothing but -inf gave NaN
+        logits[flat == PAD_ID] = -np.inf  # otherwise NaN, from rows of -inf
         return logits.reshape(*syllables.shape, -1)
 
     def _hidden(self, syllables: np.ndarray) -> np.ndarray:
@@ -129,8 +129,8 @@ def _neighbours(x: np.ndarray, dilation: int) -> np.ndarray:
     """(B, L, W) → (B, L, KERNEL · W): the position before, itself, the one after; zeros beyond the ends."""
     batch, length, width = x.shape
     result = np.zeros((batch, length, KERNEL * width), np.float32)
-    near = min(dilation, length)
-    result[:, near:, :width] = x[:, : length - near]
+    shift = min(dilation, length)
+    result[:, shift:, :width] = x[:, : length - shift]
     result[:, :, width : 2 * width] = x
-    result[:, : length - near, 2 * width :] = x[:, near:]
+    result[:, : length - shift, 2 * width :] = x[:, shift:]
     return result

@@ -1,7 +1,7 @@
-"""Logits over all hanzi + what the lexicon allows → logits over the candidates, and their loss.
+"""Logits over all hanzi in; logits over the candidates of each syllable, and their loss, out.
 
-Used by training (:func:`sequence_loss`) and by conversion (:func:`candidate_logits`): both see the same
-restricted softmax, in which a syllable can only become a hanzi that is read that way.
+Training (:func:`sequence_loss`) and conversion (:func:`candidate_logits`) use the same restricted softmax, in
+which a syllable can only become a hanzi with this reading.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 IMPOSSIBLE = -1e9
-"""Logit of an empty place in a row of candidates: its probability is 0, and no gradient becomes NaN."""
+"""Logit of an empty column of candidates: its probability is 0, and no gradient becomes NaN."""
 
 
 def candidate_logits(logits, syllables, candidates: np.ndarray):
@@ -19,21 +19,21 @@ def candidate_logits(logits, syllables, candidates: np.ndarray):
     Args:
         logits: (B, L, hanzi) float32.
         syllables: (B, L) int32.
-        candidates: (syllables, K) int32, hanzi ids, rows filled with 0.
+        candidates: (syllables, K) int32, hanzi ids, 0 in empty columns.
 
     Returns:
-        (B, L, K) float32, :data:`IMPOSSIBLE` where the row has no candidate, and the rows, (B, L, K) int32.
+        (B, L, K) float32, :data:`IMPOSSIBLE` in empty columns, and the candidates, (B, L, K) int32.
     """
     rows = ops.take(candidates, syllables, axis=0)  # (B, L, K)
     batch, length, size = ops.shape(logits)
-    # One flat gather: on a CPU half the time of ops.take_along_axis, forward and backward together.
+    # One flat gather takes half the time of ops.take_along_axis on a CPU, forward and backward together.
     starts = ops.reshape(ops.arange(batch * length, dtype="int32") * size, (batch, length, 1))
     picked = ops.take(ops.reshape(logits, (-1,)), starts + rows, axis=0)  # (B, L, K)
     return ops.where(rows > 0, picked, IMPOSSIBLE), rows
 
 
 def sequence_loss(logits, syllables, targets, candidates: np.ndarray, label_smoothing: float = 0.0):
-    """Cross-entropy of each position, over the candidates of its syllable only.
+    """Cross-entropy of each position over the candidates of its syllable.
 
     Smoothing spreads ``label_smoothing`` evenly over these candidates (Szegedy et al. 2016, section 7).
 
@@ -41,12 +41,12 @@ def sequence_loss(logits, syllables, targets, candidates: np.ndarray, label_smoo
         logits: (B, L, hanzi) float32.
         syllables: (B, L) int32, 0 where padded.
         targets: (B, L) int32 hanzi ids, 0 where padded.
-        candidates: (syllables, K) int32, hanzi ids, rows filled with 0.
+        candidates: (syllables, K) int32, hanzi ids, 0 in empty columns.
         label_smoothing: 0 to 1.
 
     Returns:
-        loss and weights, both (B, L) float32. A weight is 0 at padding and where the target is not among
-        the candidates (nothing could be learned there), else 1; the loss is 0 where the weight is.
+        Loss and weights, both (B, L) float32. A weight is 0 at padding and where the target is not a
+        candidate, otherwise 1; the loss is 0 where the weight is 0.
     """
     picked, rows = candidate_logits(logits, syllables, candidates)
     log_probs = ops.log_softmax(picked, axis=-1)  # (B, L, K)

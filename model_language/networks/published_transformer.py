@@ -1,9 +1,9 @@
 """Syllable ids in, logits over all hanzi out: the transformer of the original two-stage projects.
 
-:mod:`model_language.networks.transformer` is the network to train. This one exists so that published weights
-can be used (:mod:`model_language.legacy_import`). It differs in these points: it has 100 learned positions;
-queries, keys and values pass a ReLU; attention has no output projection; layer normalisation follows each
-residual sum; one feed-forward network follows the last block, and the blocks have none.
+It exists for published weights (:mod:`model_language.legacy_import`); to train a new network, use
+:mod:`model_language.networks.transformer`. Differences: 100 learned positions; queries, keys and values pass
+a ReLU; attention has no output projection; layer normalisation follows each residual sum; a single
+feed-forward network follows the last block.
 """
 
 from __future__ import annotations
@@ -13,45 +13,29 @@ from dataclasses import dataclass
 import keras
 from keras import layers, ops
 
-from model_language.networks.transformer import AttentionMix, AttentionWeights
+from model_language.networks.transformer import AttentionMix, AttentionWeights, EncoderConfig
 from model_language.vocabulary.symbols import PAD_ID
-from utils.config import check_at_least, check_fraction
-from utils.errors import ConfigError
+from utils.config import check_at_least
 
 NAME = "published_transformer"
-_EPSILON = 1e-8  # of the layer normalisations, as published
+_EPSILON = 1e-8  # of the layer normalisations, as in the original
 _serializable = keras.saving.register_keras_serializable(package="model_language")
 
 
 @dataclass(frozen=True)
-class PublishedTransformerConfig:
-    """Geometry of :func:`build_published_transformer`; the defaults are the published ones.
+class PublishedTransformerConfig(EncoderConfig):
+    """Geometry of :func:`build_published_transformer`, see also :class:`EncoderConfig`.
 
     Attributes:
-        width: size of the embeddings and of every block's output; a multiple of ``heads``.
-        blocks: attention layers.
-        heads: attention heads a block.
-        feed_forward: size of the inner layer, in widths.
-        positions: learned positions; syllables beyond the last one share it.
-        dropout: share of activations dropped in training.
-        label_smoothing: probability spread over the other candidates in the training loss.
+        positions: number of learned positions; later syllables share the last one.
     """
 
     name: str = NAME
-    width: int = 512
-    blocks: int = 6
-    heads: int = 8
-    feed_forward: int = 4
     positions: int = 100
-    dropout: float = 0.2
-    label_smoothing: float = 0.1
 
     def __post_init__(self):
-        check_at_least(self, "model", width=1, blocks=0, heads=1, feed_forward=1, positions=1)
-        check_fraction(self, "model", "dropout", "label_smoothing")
-        if self.width % self.heads:
-            what = f"model.width {self.width} is not a multiple of model.heads {self.heads}"
-            raise ConfigError(what, hint="each head gets an equal part of the width")
+        super().__post_init__()
+        check_at_least(self, "model", positions=1)
 
 
 def build_published_transformer(
@@ -65,7 +49,7 @@ def build_published_transformer(
         hanzi_size: tokens of the output vocabulary.
 
     Returns:
-        model of ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi_size) float32. Padding has no
+        Model of ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi_size) float32. Padding has no
         influence on the other positions. The attention weights of block 1 … are the outputs
         (B, heads, L, L) of the layers ``attention_1`` ….
     """
@@ -90,10 +74,10 @@ def build_published_transformer(
 
 @_serializable
 class LearnedPositions(layers.Layer):
-    """Add to each frame the learned vector of its position.
+    """Add the learned vector of its position to each frame.
 
     Args:
-        positions: how many are learned; frames beyond the last one share its vector.
+        positions: number of learned vectors; frames beyond the last one share its vector.
 
     Call:
         x (B, L, width) → the same.
@@ -104,7 +88,7 @@ class LearnedPositions(layers.Layer):
         self.positions = positions
 
     def build(self, x_shape):
-        """Make the vectors, (positions, width)."""
+        """Create the vectors, (positions, width)."""
         self.vectors = self.add_weight(shape=(self.positions, x_shape[-1]), name="vectors")
 
     def call(self, x):

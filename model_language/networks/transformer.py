@@ -1,9 +1,9 @@
-"""Syllable ids in, logits over all hanzi out: a pre-norm transformer encoder, one hanzi a syllable.
+"""Syllable ids in, logits over all hanzi out: a pre-norm transformer encoder, one hanzi for each syllable.
 
-The reference recipe's size (6 blocks, 8 heads, 512 wide) with its weaknesses mended: padding is masked, and
-positions enter as a learned bias on relative distance (Raffel et al. 2020, section 2.1; here clipped rather
-than bucketed), so that a sentence may have any length. The restriction to hanzi that are read like the
-syllable is in :mod:`model_language.networks.loss`.
+It has the size of the reference recipe (6 blocks, 8 heads, 512 wide), but padding is masked, and positions
+enter as a learned bias on relative distance (Raffel et al. 2020, section 2.1; here clipped rather than
+bucketed), so that a sentence may have any length. :mod:`model_language.networks.loss` restricts the output to
+hanzi with the reading.
 """
 
 from __future__ import annotations
@@ -22,34 +22,48 @@ _serializable = keras.saving.register_keras_serializable(package="model_language
 
 
 @dataclass(frozen=True)
-class TransformerConfig:
-    """Geometry of :func:`build_transformer`; the defaults are the reference recipe's.
+class EncoderConfig:
+    """Geometry of a transformer encoder; the defaults are the reference recipe's.
 
     Attributes:
         width: size of the embeddings and of every block's output; a multiple of ``heads``.
-        blocks: attention + feed-forward pairs.
-        heads: attention heads a block.
-        feed_forward: size of the inner layer, in widths.
-        reach: relative distances beyond this many syllables are not told apart.
-        dropout: share of activations dropped in training.
+        blocks: number of attention layers.
+        heads: attention heads of a block.
+        feed_forward: size of the inner feed-forward layer, in widths.
+        dropout: fraction of activations dropped in training.
         label_smoothing: probability spread over the other candidates in the training loss.
     """
 
-    name: str = "transformer"
+    name: str = ""
     width: int = 512
     blocks: int = 6
     heads: int = 8
     feed_forward: int = 4
-    reach: int = 32
     dropout: float = 0.2
     label_smoothing: float = 0.1
 
     def __post_init__(self):
-        check_at_least(self, "model", width=1, blocks=0, heads=1, feed_forward=1, reach=0)
+        check_at_least(self, "model", width=1, blocks=0, heads=1, feed_forward=1)
         check_fraction(self, "model", "dropout", "label_smoothing")
         if self.width % self.heads:
             what = f"model.width {self.width} is not a multiple of model.heads {self.heads}"
             raise ConfigError(what, hint="each head gets an equal part of the width")
+
+
+@dataclass(frozen=True)
+class TransformerConfig(EncoderConfig):
+    """Geometry of :func:`build_transformer`, see also :class:`EncoderConfig`.
+
+    Attributes:
+        reach: relative distances beyond this many syllables share one bias.
+    """
+
+    name: str = "transformer"
+    reach: int = 32
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_at_least(self, "model", reach=0)
 
 
 def build_transformer(config: TransformerConfig, pinyin_size: int, hanzi_size: int) -> keras.Model:
@@ -61,7 +75,7 @@ def build_transformer(config: TransformerConfig, pinyin_size: int, hanzi_size: i
         hanzi_size: tokens of the output vocabulary.
 
     Returns:
-        model of ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi_size) float32. Padding has no
+        Model of ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi_size) float32. Padding has no
         influence on the other positions. The attention weights of block 1 … are the outputs
         (B, heads, L, L) of the layers ``attention_1`` ….
     """
@@ -96,14 +110,14 @@ def _feed_forward(x, config: TransformerConfig):
 
 @_serializable
 class AttentionWeights(layers.Layer):
-    """How much each position looks at each other one (Vaswani et al. 2017, equation 1, before the values).
+    """Attention weights of each position (Vaswani et al. 2017, equation 1, without the values).
 
-    A layer of its own, so that the weights are a tensor of the model that can be looked at.
+    They are the output of a layer, so that they can be inspected.
 
     Args:
         heads: number of heads; it divides the width.
         reach: largest relative distance with a bias of its own; None: no bias.
-        activation: of the query and key projections, such as ``relu``; None: they are linear.
+        activation: activation of the query and key projections, such as ``relu``; None: linear.
 
     Call:
         x (B, L, width), present (B, L) bool → (B, heads, L, L); a row sums to 1 over the positions present.
@@ -114,7 +128,7 @@ class AttentionWeights(layers.Layer):
         self.heads, self.reach, self.activation = heads, reach, activation
 
     def build(self, x_shape, present_shape=None):
-        """Make the query and key projections and the bias, (2 · reach + 1, heads)."""
+        """Create the query and key projections and the bias, (2 · reach + 1, heads)."""
         self.query = _projection(self, x_shape, "query")
         self.key = _projection(self, x_shape, "key")
         if self.reach is not None:
@@ -141,8 +155,9 @@ class AttentionWeights(layers.Layer):
         return {**super().get_config(), **own}
 
     def _bias(self, length):
-        places = ops.arange(length, dtype="int32")
-        distance = ops.clip(places[None, :] - places[:, None], -self.reach, self.reach)  # (L, L): key - query
+        positions = ops.arange(length, dtype="int32")
+        distance = positions[None, :] - positions[:, None]  # (L, L): key - query
+        distance = ops.clip(distance, -self.reach, self.reach)
         bias = ops.take(self.distance_bias, distance + self.reach, axis=0)  # (L, L, heads)
         return ops.transpose(bias, (2, 0, 1))
 
@@ -153,8 +168,8 @@ class AttentionMix(layers.Layer):
 
     Args:
         heads: number of heads; it divides the width.
-        activation: of the value projection, such as ``relu``; None: it is linear.
-        projected: whether a linear projection follows the mixture.
+        activation: activation of the value projection, such as ``relu``; None: linear.
+        projected: add a linear output projection.
 
     Call:
         x (B, L, width), weights (B, heads, L, L) → (B, L, width).
@@ -165,7 +180,7 @@ class AttentionMix(layers.Layer):
         self.heads, self.activation, self.projected = heads, activation, projected
 
     def build(self, x_shape, weights_shape=None):
-        """Make the value and output projections."""
+        """Create the value and output projections."""
         self.value = _projection(self, x_shape, "value")
         if self.projected:
             self.projection = layers.Dense(x_shape[-1], name="projection", dtype=self.dtype_policy)
@@ -197,6 +212,6 @@ def _projection(layer: AttentionWeights | AttentionMix, x_shape, name: str) -> l
 
 def _split_heads(x, heads: int):
     """(B, L, width) → (B, heads, L, width / heads)."""
-    # -1 for L: tf2onnx merges a dense layer's reshape with one that copies both sizes, wrongly.
+    # -1 for L: tf2onnx wrongly merges a dense layer's reshape with one that copies both sizes.
     x = ops.reshape(x, (ops.shape(x)[0], -1, heads, x.shape[-1] // heads))
     return ops.transpose(x, (0, 2, 1, 3))

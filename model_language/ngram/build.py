@@ -1,4 +1,4 @@
-"""Hanzi ids of a text in; its n-grams, counted, estimated, pruned and packed, out."""
+"""Hanzi ids of a text in; its n-gram model, estimated, pruned and packed, out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import time
 
 import numpy as np
 
-from model_language.ngram.kneser_ney import bits_needed, count_ngrams, estimate_counted, occurrences
+from model_language.ngram.backoff import ngram_counts
+from model_language.ngram.kneser_ney import check_order, count_ngrams, estimate_counted, occurrences
 from model_language.ngram.packed import pack
 from model_language.ngram.pruning import prune_to
 from utils.errors import ConfigError, TrainingError
@@ -18,35 +19,34 @@ log = logging.getLogger("train")
 def build_packed(ids: np.ndarray, size: int, order: int, ngrams: int) -> dict[str, np.ndarray]:
     """Build the arrays of :class:`model_language.ngram.packed.PackedNgrams`.
 
-    Some 70 bytes of memory a hanzi of the text, for order 4.
+    Order 4 needs some 70 bytes of memory for each hanzi of the text.
 
     Args:
         ids: (tokens,) int, lines with one 0 before, between and after them.
-        size: ids are below it.
-        order: length of the longest n-grams, ≥ 2.
-        ngrams: how many of two hanzi and more are kept, the ones that change the model most.
+        size: number of ids.
+        order: length of the longest n-grams.
+        ngrams: number of n-grams of two hanzi and more to keep: those that change the model most.
 
     Raises:
         ConfigError: the order, or the number of n-grams, is not possible.
         TrainingError: the text is empty.
     """
-    if order < 2 or order * bits_needed(size) > 63:
-        raise ConfigError(f"order {order} is not possible", where="model.order", hint="2, 3 or 4")
+    check_order(order, size)
     if ngrams < 1:
-        raise ConfigError(f"{ngrams} n-grams can't be kept", where="model.ngrams", hint="1 or more")
+        raise ConfigError(f"cannot keep {ngrams} n-grams", where="model.ngrams", hint="1 or more")
     if not np.any(ids):
         raise TrainingError("no training text for the n-grams", hint="see data.train of the config")
-    began = time.perf_counter()
+    start = time.perf_counter()
     grams = count_ngrams(ids, order, size)
     counts, tables = occurrences(grams), estimate_counted(grams)
     del grams
-    log.info("counted %s in %.0f s", _numbers(tables), time.perf_counter() - began)
+    log.info("counted %s in %.0f s", _counts(tables), time.perf_counter() - start)
     tables = prune_to(tables, counts, ngrams)
-    log.info("kept %s after %.0f s", _numbers(tables), time.perf_counter() - began)
+    log.info("kept %s after %.0f s", _counts(tables), time.perf_counter() - start)
     arrays = pack(tables)
-    log.info("packed after %.0f s", time.perf_counter() - began)
+    log.info("packed after %.0f s", time.perf_counter() - start)
     return arrays
 
 
-def _numbers(tables: list) -> str:
-    return ", ".join(f"{len(table.keys):,} {order}-grams" for order, table in enumerate(tables, start=1))
+def _counts(tables: list) -> str:
+    return ngram_counts([len(table.keys) for table in tables])

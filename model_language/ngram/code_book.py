@@ -1,22 +1,25 @@
-"""Many numbers in; a few levels that stand for them, and which of these each is, out."""
+"""Numbers of a model in, small integers for its file out: codes of a code book, steps of ascending values."""
 
 from __future__ import annotations
 
 import numpy as np
 
 LEVELS = 64
-"""Of a code book; level 0 is nothing."""
+"""Levels of a code book; code 0 means that there is no value."""
 _HISTOGRAM, _LLOYD_ROUNDS = 4096, 40
-_LOWEST = -30.0  # of log-probabilities and weights; a weight of 0 has none
+_LOWEST = -30.0  # log-probabilities and log-weights are limited to this
 
 
 def code_book(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """LEVELS levels (the first isn't used) that lie as near to the values as Lloyd's algorithm brings them.
+    """Quantise values with a code book of ``LEVELS`` levels.
 
     Lloyd, "Least squares quantization in PCM" (IEEE Transactions on Information Theory 28, 1982).
 
+    Args:
+        values: (n,) float.
+
     Returns:
-        the levels, ascending, (LEVELS,) float32, and the number of each value's, (n,) uint8.
+        The levels, ascending, (LEVELS,) float32, the first unused, and the code of each value, (n,) uint8.
     """
     if not len(values):
         return np.zeros(LEVELS, np.float32), np.zeros(0, np.uint8)
@@ -31,5 +34,29 @@ def code_book(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         levels = np.where(mass > 0, sums / np.maximum(mass, 1), levels)
     codes = np.searchsorted((levels[:-1] + levels[1:]) / 2, values)
     mass, sums = (np.bincount(codes, weights, minlength=len(levels)) for weights in (None, values))
-    levels = np.where(mass > 0, sums / np.maximum(mass, 1), levels)  # of the values, not of bins
+    levels = np.where(mass > 0, sums / np.maximum(mass, 1), levels)  # not of histogram bins
     return np.append(0.0, levels).astype(np.float32), (codes + 1).astype(np.uint8)
+
+
+def group_steps(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Values that ascend within each group → the first value of each group, then the differences.
+
+    Args:
+        values: (n,) int, group after group.
+        counts: (groups,) int, sizes of the groups.
+
+    Returns:
+        (n,) int64, small numbers that compress well.
+    """
+    steps = np.diff(values.astype(np.int64), prepend=0)
+    first = (np.cumsum(counts) - counts)[counts > 0]
+    steps[first] = values[first]
+    return steps
+
+
+def undo_group_steps(steps: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The inverse of :func:`group_steps`, in the type of ``steps``, whose overflows cancel."""
+    sums = np.cumsum(steps, dtype=steps.dtype)
+    first = np.cumsum(counts, dtype=np.int32) - counts
+    before = np.append(steps.dtype.type(0), sums).take(first)  # the sum of all earlier groups
+    return sums - np.repeat(before, counts)

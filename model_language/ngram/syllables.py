@@ -1,7 +1,7 @@
-"""Training pairs in; an n-gram model of syllables out, which tells the beam search what people say.
+"""Training sentences in; an n-gram model of syllables for the CTC beam search out.
 
 Its folder is a run of ``train.py language`` with ``model.name: syllable_ngram``: ``config.yaml``,
-``vocabulary/pinyin.txt`` and ``syllables.npz``. It writes no hanzi: that is what the converters do.
+``vocabulary/pinyin.txt`` and ``syllables.npz``. It writes no hanzi; the converters do.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ from pathlib import Path
 
 import numpy as np
 
-from model_language.ngram.backoff import BackoffModel, read_arrays, tables_of
-from model_language.ngram.kneser_ney import BOUNDARY, bits_needed, estimate
-from utils.errors import ConfigError, CorpusError, RunError, TrainingError
+from model_language.files import load_part
+from model_language.ngram.backoff import BackoffModel, tables_of
+from model_language.ngram.kneser_ney import BOUNDARY, check_order, estimate
+from utils.errors import CorpusError, RunError, TrainingError
 from utils.mandarin.pinyin import full_inventory
 from utils.run_folder.run import RunFolder, open_run
 from utils.vocabulary import Vocabulary, language_vocabulary
 
 NAME = "syllable_ngram"
 SYLLABLES_FILE = "syllables.npz"
-_SCORED_AT_ONCE = 20_000  # syllables
+_BATCH_SYLLABLES = 20_000
 
 
 @dataclass(frozen=True)
 class SyllableNgramConfig:
-    """How to estimate.
+    """Settings of the estimation.
 
     Attributes:
         order: length of the longest n-grams, 2 to 5.
@@ -40,8 +41,8 @@ class SyllableNgram(BackoffModel):
     """P(syllable | syllables before).
 
     Args:
-        tables: one an order, 1-grams first.
-        vocabulary: ``<pad>`` (here the sentence's boundary), ``<unk>``, then canonical syllables.
+        tables: one for each order, 1-grams first.
+        vocabulary: ``<pad>`` (here the boundary of a sentence), ``<unk>``, then canonical syllables.
     """
 
     def __init__(self, tables: Sequence, vocabulary: Vocabulary):
@@ -65,25 +66,24 @@ class SyllableNgram(BackoffModel):
             raise TrainingError("no training text for the n-gram model", hint="see data.train of the config")
         known = set(full_inventory()).union(*sentences)
         vocabulary = language_vocabulary(known)
-        if not 2 <= config.order <= 63 // bits_needed(len(vocabulary)):
-            raise ConfigError(f"order {config.order} is not possible", where="model.order", hint="2 to 5")
+        check_order(config.order, len(vocabulary))
         return cls(estimate(_ids(sentences, vocabulary), config.order, len(vocabulary)), vocabulary)
 
     def ids(self, tokens: Sequence[str]) -> np.ndarray:
-        """Ids of syllables, (len(tokens),) int32; ``<unk>`` for what the model doesn't know."""
+        """Ids of syllables, (len(tokens),) int32; ``<unk>`` for an unknown syllable."""
         return self.vocabulary.encode_or_unknown(tokens)
 
     def perplexity(self, sentences: Iterable[Sequence[str]]) -> float:
-        """exp of the mean negative log-probability a token, the sentences' ends included.
+        """exp of the mean negative log-probability of a token; the ends of sentences are tokens too.
 
         Raises:
             CorpusError: there is no sentence, or all are empty.
         """
         sentences = [sentence for sentence in sentences if sentence]
         if not sentences:
-            raise CorpusError("no sentence to compute a perplexity from", hint="give some that are not empty")
+            raise CorpusError("no sentence to compute a perplexity from", hint="all sentences are empty")
         ids = _ids(sentences, self.vocabulary).astype(np.int64)
-        # The beginning is as many boundaries as the model looks back; earlier sentences don't count.
+        # Before the beginning of a sentence there are only boundaries; earlier sentences do not count.
         histories = np.zeros((len(ids), self.history), np.int64)
         inside = np.ones(len(ids), bool)
         for back in range(1, self.history + 1):
@@ -92,9 +92,9 @@ class SyllableNgram(BackoffModel):
             histories[:, -back] = np.where(inside, before, BOUNDARY)
         logs = [
             self.log_probs(
-                histories[start : start + _SCORED_AT_ONCE], ids[start : start + _SCORED_AT_ONCE, None]
+                histories[start : start + _BATCH_SYLLABLES], ids[start : start + _BATCH_SYLLABLES, None]
             )
-            for start in range(1, len(ids), _SCORED_AT_ONCE)
+            for start in range(1, len(ids), _BATCH_SYLLABLES)
         ]
         return float(np.exp(-np.concatenate(logs).mean(dtype=np.float64)))
 
@@ -105,7 +105,7 @@ def syllable_ngram_parts(run: RunFolder, config: SyllableNgramConfig) -> list[Pa
 
 
 def load_syllable_ngram(run_folder: str | Path) -> SyllableNgram:
-    """The model of a finished run; nothing but the folder is needed.
+    """The model of a finished run.
 
     Raises:
         RunError: the run is of another kind, or a part of it is missing or damaged.
@@ -114,18 +114,20 @@ def load_syllable_ngram(run_folder: str | Path) -> SyllableNgram:
     name = (run.config().get("model") or {}).get("name")
     if name != NAME:
         hint = "train one: python train.py language --config configs/language/syllables.yaml"
-        raise RunError(f"a run of '{name}', not of '{NAME}'", where=run.path, hint=hint)
+        raise RunError(f"this is a run of '{name}', not of '{NAME}'", where=run.path, hint=hint)
     vocabulary = Vocabulary.load(run.vocabulary("pinyin.txt"))
     path = run.path / SYLLABLES_FILE
-    arrays = read_arrays(path)
-    if int(arrays["size"]) != len(vocabulary):
-        sizes = f"{arrays['size']} and {len(vocabulary)} tokens"
-        raise RunError(f"model and vocabulary don't belong together ({sizes})", where=path, hint="copy again")
-    return SyllableNgram(tables_of(arrays), vocabulary)
+    size, tables = load_part(
+        path, "the n-gram model", lambda arrays: (int(arrays["size"]), tables_of(arrays))
+    )
+    if size != len(vocabulary):
+        what = f"model and vocabulary do not belong together ({size} and {len(vocabulary)} tokens)"
+        raise RunError(what, where=path, hint="copy the run folder again")
+    return SyllableNgram(tables, vocabulary)
 
 
 def _ids(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> np.ndarray:
-    """Ids of all sentences with one boundary before, between and after them, (tokens,) int32."""
+    """Ids of all sentences with one boundary before, between and after them: (tokens,) int32."""
     boundary = np.array([BOUNDARY], np.int32)
     parts = [boundary]
     for sentence in sentences:

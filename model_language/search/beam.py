@@ -1,91 +1,92 @@
-"""Candidates of a batch of sentences in; the best hanzi of each out, by a beam as wide as there is doubt.
+"""A grid of candidates in; the best hanzi sequences of each sentence out: a beam search.
 
-A hypothesis far behind the best one of its sentence is dropped, however few there are; so sentences have
-different numbers of them, and these lie one behind the other in flat arrays. It finds what
-:func:`model_language.search.grid.beam_search` finds with a beam that wide, in a fraction of the time.
+The beam is as wide as necessary: a hypothesis far behind the best one of its sentence is dropped, however few
+remain. Sentences therefore have different numbers of hypotheses. They are stored one after the other in flat
+arrays: N hypotheses of all sentences, E continuations of them.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
-from model_language.search.grid import Grid, PathBonus, PathModel, hashed_rows
+from model_language.search.grid import Grid, HistoryModel, PathBonus, PathModel
 from model_language.vocabulary.symbols import PAD_ID
 
-
-class RaggedHistory(Protocol):
-    """Scores a hanzi by those before it."""
-
-    history: int  # how many hanzi back it looks
-
-    def rated(self, histories: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """histories (N, history), oldest first, rows (E,) of these, words (E,) → (E,); id 0: boundary."""
+# Odd, with well mixed bits: rows of ids get different hashes, except for one pair in 2^64.
+_HASH_FACTOR = 0x1E3779B97F4A7C15
+_Step = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def best_paths(
+def beam_search(
     grid: Grid,
     beam: int,
-    margin: float,
-    model: RaggedHistory,
+    margin: float = np.inf,
+    history: HistoryModel | None = None,
     paths: PathModel | None = None,
     bonus: PathBonus | None = None,
+    n_best: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best sequence of each sentence.
+    """Find the best sequences of candidates.
 
     Args:
-        grid: candidates.
-        beam: hypotheses kept after each syllable, at most. Of those that ``model`` and ``bonus``, and
-            ``paths`` within its reach, can't tell apart any more only the best is kept.
-        margin: how far behind the best one they may be.
-        model: adds log P(hanzi | hanzi before) and the end of the sentence.
-        paths: adds what it makes of whole paths.
-        bonus: adds what user words are worth.
+        grid: the candidates.
+        beam: largest number of hypotheses that a sentence keeps after each syllable.
+        margin: hypotheses further than this behind the best one of their sentence are dropped.
+        history: adds log P(hanzi | hanzi before), and that of the end of the sentence.
+        paths: adds the gains of whole paths.
+        bonus: adds the bonus for user words.
+        n_best: number of sequences for each sentence. For a single one, hypotheses that the models cannot
+            distinguish any more are recombined: the best of them remains. This leaves room in the beam, and
+            with a wide beam the search is exact; but it hides alternatives, so several are searched without.
 
     Returns:
-        sequences (B, longest) int32, 0 beyond a sentence's length, and their scores (B,) float64.
+        sequences (B, n_best, L) int32, 0 after the end of a sentence, and their scores (B, n_best) float64,
+        the best first; a score of -inf marks a sequence that does not exist.
     """
-    counts, words_at, scores_at = _ended(grid)
-    batch, places = counts.shape
-    seen = max(model.history, *(one.reach for one in (paths, bonus) if one), 0)
-    # Of each hypothesis: its sentence (rising), last hanzi, score, state.
-    row, past, total = np.arange(batch), np.zeros((batch, seen), np.int64), np.zeros(batch)
-    state = paths.begin(batch) if paths else None
-    steps = []
-    for place in range(places):
-        grown = counts[:, place].take(row)
-        source = np.repeat(
-            np.arange(len(row)), grown
-        )  # (E,) of each continuation, which hypothesis it extends
-        which = np.arange(len(source)) - np.repeat(np.cumsum(grown) - grown, grown)
+    counts, words_at, scores_at = _options(grid)
+    batch, positions = counts.shape
+    reach = max(model.reach for model in (paths, bonus) if model) if paths or bonus else 0
+    used = history.history if history else 0
+    seen = max(used, reach)  # hanzi back that still matter
+    # Of each hypothesis: its sentence (ascending), last hanzi, score and state.
+    row, past, total = np.arange(batch), np.full((batch, seen), PAD_ID, np.int64), np.zeros(batch)
+    state = paths.initial_states(batch) if paths else None
+    steps: list[_Step] = []
+    for position in range(positions):
+        grown = counts[:, position].take(row)
+        source = np.repeat(np.arange(len(row)), grown)  # (E,) the hypothesis that each continuation extends
+        column = np.arange(len(source)) - np.repeat(np.cumsum(grown) - grown, grown)
         rows = row.take(source)
-        at = rows * words_at.shape[2] + which
-        words = words_at[place].take(at)
-        score = total.take(source) + scores_at[place].take(at)
-        score += model.rated(past[:, seen - model.history :], source, words)
+        cell = rows * words_at.shape[2] + column
+        words = words_at[position].take(cell)
+        score = total.take(source) + scores_at[position].take(cell)
+        if history:
+            score += history.score(past[:, seen - used :], source, words)
         if paths:
             gained = paths.gains(past, state, source, words)
             score += gained
-        if bonus and (earned := bonus.gains(place, row, past, source, words)) is not None:
+        if bonus and (earned := bonus.gains(position, row, past, source, words)) is not None:
             score += earned
-        kept = _promising(rows, score, margin)
-        kept = kept.take(np.lexsort((-score.take(kept), rows.take(kept))))  # the best first, row by row
+        kept = _highest(rows, score, beam) if n_best > 1 else _within(rows, score, margin)
+        kept = kept.take(np.lexsort((-score.take(kept), rows.take(kept))))  # each sentence's best first
         origin = source.take(kept)
-        extended = np.concatenate([past.take(origin, axis=0)[:, 1:], words.take(kept)[:, None]], axis=1)
-        first = _first_of_twins(rows.take(kept), extended, beam)
+        extended = np.concatenate([past.take(origin, axis=0), words.take(kept)[:, None]], axis=1)[:, 1:]
+        if n_best > 1:
+            first = _first(rows.take(kept), beam)
+        else:
+            first = _first_distinct(rows.take(kept), extended, beam)
         kept, origin, past = kept.take(first), origin.take(first), extended.take(first, axis=0)
         row, total = rows.take(kept), score.take(kept)
         if paths:
-            state = paths.follow(state.take(origin, axis=0), gained.take(kept))
+            state = paths.next_states(state.take(origin, axis=0), gained.take(kept))
         steps.append((row, words.take(kept), origin, total))
-    return _traced(steps, np.asarray(grid.lengths), batch)
+    return _trace(steps, np.asarray(grid.lengths), n_best)
 
 
-def _ended(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How many candidates there are, (B, longest + 1), and these with their scores, (longest + 1, B, K).
+def _options(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Number of candidates (B, longest + 1); their ids and their scores, (longest + 1, B, K) each.
 
-    Behind its last syllable a sentence has one, the boundary; then none.
+    After its last syllable a sentence has one candidate, the boundary, then none.
     """
     batch, _, width = grid.candidates.shape
     lengths = np.asarray(grid.lengths)
@@ -103,28 +104,43 @@ def _ended(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return counts, words, scores
 
 
-def _promising(rows: np.ndarray, score: np.ndarray, margin: float) -> np.ndarray:
-    """Places of scores (E,) not further than the margin behind the best of their row (rising)."""
+def _within(rows: np.ndarray, score: np.ndarray, margin: float) -> np.ndarray:
+    """Indices of the scores (E,) that are within the margin of the best of their row (ascending)."""
     starts, sizes = _groups(rows)
     best = np.maximum.reduceat(score, starts)
     return (score >= np.repeat(best - margin, sizes)).nonzero()[0]
 
 
-def _first_of_twins(rows: np.ndarray, states: np.ndarray, beam: int) -> np.ndarray:
-    """Places of the first ``beam`` different states (N, n) of each row (rising)."""
-    keys = hashed_rows(states, rows)
+def _highest(rows: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
+    """Indices of the ``count`` highest scores (E,) of each row (ascending), ties with the last included."""
+    starts, sizes = _groups(rows)
+    widest = sizes.max()
+    if widest <= count:
+        return np.arange(len(rows))
+    table = np.full((len(starts), widest), -np.inf)
+    table[np.arange(widest) < sizes[:, None]] = score
+    lowest = np.partition(table, widest - count, axis=1)[:, widest - count]
+    return (score >= np.repeat(lowest, sizes)).nonzero()[0]
+
+
+def _first(rows: np.ndarray, count: int) -> np.ndarray:
+    """Indices of the first ``count`` entries of each row (ascending)."""
+    starts, sizes = _groups(rows)
+    return (np.arange(len(rows)) - np.repeat(starts, sizes) < count).nonzero()[0]
+
+
+def _first_distinct(rows: np.ndarray, states: np.ndarray, count: int) -> np.ndarray:
+    """Indices of the first ``count`` different states (N, n) of each row (ascending)."""
+    keys = rows.astype(np.int64)
+    for column in range(states.shape[1]):
+        keys = keys * _HASH_FACTOR + states[:, column]
     order = keys.argsort(kind="stable")
     first = np.sort(order.take(_groups(keys.take(order))[0]))
-    left = rows.take(first)
-    starts, sizes = _groups(left)
-    if sizes.max() <= beam:
-        return first
-    rank = np.arange(len(left)) - np.repeat(starts, sizes)
-    return first[rank < beam]
+    return first.take(_first(rows.take(first), count))
 
 
 def _groups(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where runs of equal values (n ≥ 1,) begin, and how long each is."""
+    """Starts and lengths of the runs of equal values (n ≥ 1,)."""
     begins = np.empty(len(values), bool)
     begins[0] = True
     np.not_equal(values[1:], values[:-1], out=begins[1:])
@@ -135,19 +151,23 @@ def _groups(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return starts, sizes
 
 
-def _traced(
-    steps: list[tuple[np.ndarray, ...]], lengths: np.ndarray, batch: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The words (B, L) and the score (B,) of the first hypothesis with which each sentence ends."""
-    result, scores = np.zeros((batch, len(steps)), np.int32), np.zeros(batch)
-    at = np.zeros(batch, np.int64)  # of each sentence, which hypothesis it is
-    for place in reversed(range(len(steps))):
-        row, words, origins, totals = steps[place]
-        ends = np.flatnonzero(lengths == place)
-        at[ends] = np.searchsorted(row, ends)
-        scores[ends] = totals.take(at.take(ends))
-        here = np.flatnonzero(lengths >= place)
-        chosen = at.take(here)
-        result[here, place] = words.take(chosen)
-        at[here] = origins.take(chosen)
-    return result[:, :-1], scores
+def _trace(steps: list[_Step], lengths: np.ndarray, n_best: int) -> tuple[np.ndarray, np.ndarray]:
+    """The words (B, n_best, L) and the scores (B, n_best) of each sentence's best hypotheses at its end."""
+    batch = len(lengths)
+    sequences = np.zeros((batch, n_best, len(steps)), np.int32)
+    scores = np.full((batch, n_best), -np.inf)
+    index = np.zeros((batch, n_best), np.int64)  # of each sentence's hypotheses in the step
+    for position in reversed(range(len(steps))):
+        row, words, origins, totals = steps[position]
+        ended = np.flatnonzero(lengths == position)
+        if len(ended):
+            begin, end = np.searchsorted(row, ended), np.searchsorted(row, ended, side="right")
+            index[ended] = begin[:, None] + np.arange(n_best)
+            exists = index[ended] < end[:, None]
+            index[ended] = np.where(exists, index[ended], begin[:, None])
+            scores[ended] = np.where(exists, totals.take(index[ended]), -np.inf)
+        present = np.flatnonzero(lengths >= position)
+        chosen = index[present]
+        sequences[present, :, position] = words.take(chosen)
+        index[present] = origins.take(chosen)
+    return sequences[:, :, :-1], scores

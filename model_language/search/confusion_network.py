@@ -1,222 +1,196 @@
-"""A confusion network and what each syllable may become in; the best paths through both, out: a beam search.
-
-User words are paid for character by character, as in :mod:`model_language.search.grid_words`; here each
-hypothesis has its own syllables, so it carries along which words it is in the middle of.
-"""
+"""A confusion network and the hanzi of each syllable in; the best paths through both out: a beam search."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from model_language.search.grid import HistoryModel, PathModel
-from model_language.search.user_words import UserWord
-from model_language.vocabulary.symbols import UNKNOWN_ID
+from model_language.search.grid import HistoryModel, MaskedHistory, MaskedPaths, PathModel
+from model_language.search.word_bonus import NetworkWords, Progress
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
 
+Candidates = Callable[[int, str], tuple[np.ndarray, np.ndarray]]
+"""(slot, syllable) → ids that the syllable may become, and their log-scores, both (K,)."""
 
-@dataclass(frozen=True)
-class RatedModel:
-    """A history model and how it counts.
 
-    Attributes:
-        model: rates a token by those before it.
-        weight: factor of its log-probabilities, and of the tokens' own scores.
-        bonus: for each token.
-        size: ids from here on are unknown to it.
-        paths: rates what tokens make up together, if there is such a model; it counts as much.
+class TokenModel:
+    """The language models of a search through a network, and their weights.
+
+    Args:
+        history: rates a token by the tokens before it.
+        weight: factor of all log-probabilities of tokens.
+        bonus: added for each token.
+        size: ids from here on are unknown to the models.
+        paths: rates the words that tokens form; None: no such model.
     """
 
-    model: HistoryModel
-    weight: float
-    bonus: float
-    size: int
-    paths: PathModel | None = None
+    def __init__(
+        self, history: HistoryModel, weight: float, bonus: float, size: int, paths: PathModel | None = None
+    ):
+        self._history, self.weight, self.bonus = MaskedHistory(history, size), weight, bonus
+        self.paths = MaskedPaths(paths, size) if paths else None
+        self.seen = max(history.history, paths.reach if paths else 0)
+        """Number of preceding tokens that matter."""
 
-    @property
-    def seen(self) -> int:
-        """How many tokens back matter."""
-        return max(self.model.history, self.paths.reach if self.paths else 0)
+    def log_probs(self, past: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Weighted log-probabilities: past (N, seen), words (N, K) → (N, K) float64."""
+        histories = past[:, past.shape[1] - self._history.history :]
+        return self.weight * self._history.log_probs(histories, words).astype(float)
 
-    def gains(self, past: np.ndarray, states: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """What paths gain by a token, not weighted: past (N, seen), states (N, S), words (K,) → (N, K)."""
+    def path_gains(self, past: np.ndarray, states: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Gains without the weight: past (N, seen), states (N, S), words (K,) → (N, K)."""
         rows = np.repeat(np.arange(len(past)), len(words))
-        known = self._known(np.tile(words, len(past)))
-        return self.paths.gains(self._known(past), states, rows, known).reshape(len(past), -1)
-
-    def log_probs(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """Weighted: histories (N, history), words (N, K) → (N, K)."""
-        return self.weight * self.model.log_probs(self._known(histories), self._known(words)).astype(float)
-
-    def _known(self, ids: np.ndarray) -> np.ndarray:
-        return np.where(ids < self.size, ids, UNKNOWN_ID)
-
-
-# A word whose first so many characters have come: its number and how many.
-_Active = frozenset[tuple[int, int]]
-# (slot, syllable, token) → the words of which the token may be the next: number, characters before, word.
-Steps = dict[tuple[int, str, int], list[tuple[int, int, UserWord]]]
+        return self.paths.gains(past, states, rows, np.tile(words, len(past))).reshape(len(past), -1)
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A path so far.
+    """A path from the first slot.
 
     Attributes:
         tokens: ids.
-        syllables: that they were taken for.
-        slots: of the network, that they came from.
-        score: all that counts, ``paid`` included.
-        active: user words under way.
-        paid: for the characters of words that aren't complete.
-        state: (S,), of the model of paths, if there is one.
+        syllables: the syllable of each token.
+        slots: the slot of each token.
+        score: log-score, ``paid`` included.
+        progress: user words that the path has begun.
+        paid: bonus for the characters of words that are not complete.
+        state: (S,), state of the path model, if there is one.
     """
 
-    tokens: tuple[int, ...]
-    syllables: tuple[str, ...]
-    slots: tuple[int, ...]
-    score: float
-    active: _Active
-    paid: float
+    tokens: tuple[int, ...] = ()
+    syllables: tuple[str, ...] = ()
+    slots: tuple[int, ...] = ()
+    score: float = 0.0
+    progress: Progress = frozenset()
+    paid: float = 0.0
     state: np.ndarray | None = None
 
 
 def search_network(
     network: ConfusionNetwork,
-    rows: Callable[[int, str], tuple[np.ndarray, np.ndarray]],
-    model: RatedModel,
-    steps: Steps,
+    candidates: Candidates,
+    model: TokenModel,
     beam: int,
     recombine: bool,
+    words: NetworkWords | None = None,
 ) -> list[Hypothesis]:
-    """Beam search through a network.
+    """Find the best paths through a network.
 
     Args:
-        network: slots.
-        rows: (slot, syllable) → ids that it may become, and their log-scores, both (K,).
-        model: rates ids by those before them.
-        steps: user words.
+        network: the slots.
+        candidates: the tokens of each syllable.
+        model: rates the tokens.
         beam: hypotheses kept after each slot.
-        recombine: of those that can't be told apart any more keep the best; else of equal ones only.
+        recombine: keep the best of the hypotheses that the models cannot distinguish any more; otherwise
+            only equal hypotheses are merged.
+        words: user words in the network; None: none.
 
     Returns:
-        the best, best first.
+        The remaining hypotheses, the best first.
     """
-    history = model.model.history
-    state = model.paths.begin(1)[0] if model.paths else None
-    kept = [Hypothesis((), (), (), 0.0, frozenset(), 0.0, state)]
-    for place, slot in enumerate(network.slots):
+    kept = [Hypothesis(state=model.paths.initial_states(1)[0] if model.paths else None)]
+    for index, slot in enumerate(network.slots):
         options = [
-            (syllable, log, *rows(place, syllable))
-            for syllable, log in zip(slot.syllables, slot.log_posteriors, strict=True)
+            _Option(syllable, log_posterior, *candidates(index, syllable))
+            for syllable, log_posterior in zip(slot.syllables, slot.log_posteriors, strict=True)
             if syllable != NOTHING
         ]
         grown: list[Hypothesis] = []
         if NOTHING in slot.syllables:
-            log = slot.log_posteriors[slot.syllables.index(NOTHING)]
-            grown += [replace(one, score=one.score + log) for one in kept]
+            empty = slot.log_posteriors[slot.syllables.index(NOTHING)]
+            grown += [replace(path, score=path.score + empty) for path in kept]
         if options:
-            grown += _extended(kept, place, options, model, steps, 2 * beam)
+            grown += _extend(kept, index, options, model, words, 2 * beam)
         kept = _best(grown, beam, model.seen if recombine else None)
-    ends = model.log_probs(_histories(kept, history), np.zeros((len(kept), 1), int))[:, 0]
+    ends = model.log_probs(_last_tokens(kept, model.seen), np.zeros((len(kept), 1), int))[:, 0]
     finished = [
-        replace(one, score=one.score + float(end) - one.paid) for one, end in zip(kept, ends, strict=True)
+        replace(path, score=path.score + float(end) - path.paid) for path, end in zip(kept, ends, strict=True)
     ]
-    return sorted(finished, key=lambda one: -one.score)
+    return sorted(finished, key=lambda path: -path.score)
 
 
-def _extended(
+@dataclass(frozen=True)
+class _Option:
+    """A syllable of a slot, its log-posterior, and the tokens that it may become."""
+
+    syllable: str
+    log_posterior: float
+    ids: np.ndarray
+    scores: np.ndarray
+
+
+def _extend(
     kept: Sequence[Hypothesis],
-    place: int,
-    options: Sequence[tuple[str, float, np.ndarray, np.ndarray]],
-    model: RatedModel,
-    steps: Steps,
+    slot: int,
+    options: Sequence[_Option],
+    model: TokenModel,
+    words: NetworkWords | None,
     count: int,
 ) -> list[Hypothesis]:
     """The best ``count`` continuations by one token of the slot."""
-    ids = np.concatenate([found for _, _, found, _ in options])  # (C,)
-    own = np.concatenate([log + model.weight * scores for _, log, _, scores in options]) + model.bonus
-    source = np.repeat(np.arange(len(options)), [len(found) for _, _, found, _ in options])
-    past = _histories(kept, model.seen)
-    rated = model.log_probs(
-        past[:, model.seen - model.model.history :], np.broadcast_to(ids, (len(kept), len(ids)))
-    )  # (W, C)
+    ids = np.concatenate([option.ids for option in options])  # (C,)
+    own = np.concatenate([option.log_posterior + model.weight * option.scores for option in options])
+    syllables = [option.syllable for option in options for _ in option.ids]
+    past = _last_tokens(kept, model.seen)
+    rated = model.log_probs(past, np.broadcast_to(ids, (len(kept), len(ids))))  # (N, C)
     if model.paths:
-        before = np.stack([one.state for one in kept])  # (W, S)
-        gained = model.gains(past, before, ids)
+        states = np.stack([path.state for path in kept])  # (N, S)
+        gained = model.path_gains(past, states, ids)
         rated = rated + model.weight * gained
-    paid = np.array([one.paid for one in kept])
-    spread = np.array([one.score for one in kept])[:, None] - paid[:, None] + own + rated
-    states: dict[tuple[int, int], tuple[_Active, float]] = {}
-    for column, (number, token) in enumerate(
-        zip(source.tolist(), ids.tolist(), strict=True) if steps else ()
-    ):
-        if found := steps.get((place, options[number][0], token)):
-            for row, one in enumerate(kept):
-                active, owed, earned = _advance(one.active, found)
-                spread[row, column] += owed + earned
-                states[row, column] = active, owed
-    flat = spread.ravel()
-    chosen = (
-        np.argsort(-flat, kind="stable")[:count]
-        if len(flat) <= count
-        else np.argpartition(-flat, count)[:count]
+    before = np.array([path.score - path.paid for path in kept])
+    score = before[:, None] + own + model.bonus + rated
+    advanced: dict[tuple[int, int], tuple[Progress, float]] = {}
+    entries = [(slot, syllable, hanzi) for syllable, hanzi in zip(syllables, ids.tolist(), strict=True)]
+    for column in [column for column, entry in enumerate(entries) if words and entry in words]:
+        for row, path in enumerate(kept):
+            progress, paid, earned = words.advance(path.progress, *entries[column])
+            score[row, column] += paid + earned
+            advanced[row, column] = progress, paid
+    flat = score.ravel()
+    chosen = np.argpartition(-flat, count)[:count] if len(flat) > count else np.arange(len(flat))
+    rows, columns = np.unravel_index(chosen, score.shape)
+    following = (
+        model.paths.next_states(states[rows], gained[rows, columns]) if model.paths else [None] * len(rows)
     )
-    result = []
-    rows, columns = np.unravel_index(chosen, spread.shape)
-    after = model.paths.follow(before[rows], gained[rows, columns]) if model.paths else [None] * len(rows)
-    for row, column, state in zip(rows, columns, after, strict=True):
-        extended, syllable = kept[row], options[source[column]][0]
-        active, owed = states.get((int(row), int(column)), (frozenset(), 0.0))
-        result.append(
+    extended = []
+    for row, column, state in zip(rows.tolist(), columns.tolist(), following, strict=True):
+        path = kept[row]
+        progress, paid = advanced.get((row, column), (frozenset(), 0.0))
+        extended.append(
             Hypothesis(
-                (*extended.tokens, int(ids[column])),
-                (*extended.syllables, syllable),
-                (*extended.slots, place),
-                float(spread[row, column]),
-                active,
-                owed,
-                state,
+                tokens=(*path.tokens, int(ids[column])),
+                syllables=(*path.syllables, syllables[column]),
+                slots=(*path.slots, slot),
+                score=float(score[row, column]),
+                progress=progress,
+                paid=paid,
+                state=state,
             )
         )
-    return result
+    return extended
 
 
-def _advance(active: _Active, steps: Iterable[tuple[int, int, UserWord]]) -> tuple[_Active, float, float]:
-    """Words under way after a token, what is paid for them, and what those that end with it earn."""
-    going, owed, earned = set(), 0.0, 0.0
-    for number, before, word in steps:
-        if before and (number, before) not in active:
-            continue
-        if before + 1 == len(word.hanzi):
-            earned += word.weight * len(word.hanzi)
-        else:
-            going.add((number, before + 1))
-            owed = max(owed, word.weight * (before + 1))
-    return frozenset(going), owed, earned
-
-
-def _best(grown: list[Hypothesis], beam: int, history: int | None) -> list[Hypothesis]:
-    """The best different hypotheses, best first."""
+def _best(grown: list[Hypothesis], beam: int, seen: int | None) -> list[Hypothesis]:
+    """The best different hypotheses, the best first; ``seen`` tokens tell them apart, None: all of them."""
     kept: dict[object, Hypothesis] = {}
-    for one in sorted(grown, key=lambda one: -one.score):
-        if history is None:
-            key: object = (one.tokens, one.syllables)
+    for path in sorted(grown, key=lambda path: -path.score):
+        if seen is None:
+            key: object = (path.tokens, path.syllables)
         else:
-            key = (one.tokens[len(one.tokens) - min(history, len(one.tokens)) :], one.active)
+            key = (path.tokens[max(0, len(path.tokens) - seen) :], path.progress)
         if key not in kept:
-            kept[key] = one
+            kept[key] = path
             if len(kept) == beam:
                 break
     return list(kept.values())
 
 
-def _histories(kept: Sequence[Hypothesis], history: int) -> np.ndarray:
-    """Last tokens, (W, history), 0 before the first."""
-    result = np.zeros((len(kept), history), np.int64)
-    for row, one in zip(result, kept, strict=True):
-        last = one.tokens[len(one.tokens) - min(history, len(one.tokens)) :]
-        row[history - len(last) :] = last
+def _last_tokens(kept: Sequence[Hypothesis], count: int) -> np.ndarray:
+    """The last tokens of each hypothesis, (N, count), 0 before the first."""
+    result = np.zeros((len(kept), count), np.int64)
+    for row, path in zip(result, kept, strict=True):
+        last = path.tokens[max(0, len(path.tokens) - count) :]
+        row[count - len(last) :] = last
     return result

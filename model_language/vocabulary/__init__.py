@@ -1,5 +1,4 @@
-"""What language models read and write: syllables, hanzi, their ids, and which hanzi a syllable may be.
+"""What language models read and write: syllables, hanzi, their ids, and the hanzi of each syllable.
 
-Read ``symbols`` and ``lexicon``; ``tokens`` and ``any_tone`` serve the shipped converter, which accepts
-syllables without tone.
+Read ``symbols`` and ``lexicon``; ``tokens`` adds the syllables without tones.
 """

@@ -1,13 +1,13 @@
-"""Readings (pypinyin's dictionaries, training pairs) → which hanzi a tonal syllable may become.
+"""Readings (pypinyin's dictionaries, training pairs) in; the hanzi that each tonal syllable may become out.
 
-The converters choose only among these candidates, so a syllable never becomes a hanzi that is not read that
-way. What a syllable may become is decided in this order; the first step that finds anything wins:
+The converters choose only among these candidates, so a syllable never becomes a hanzi without this reading.
+Candidates are looked up in this order; the first step with a result is used:
 
 1. the syllable itself: ``zhong1`` → 中 终 钟 …;
-2. for an erhua syllable, the syllable without its r: ``huar1`` → what ``hua1`` may become;
-3. the same sounds in any tone: a neutral ``qing5`` without entries → what ``qing1`` … ``qing4`` may become;
+2. for an erhua syllable, the syllable without its r: ``huar1`` → the candidates of ``hua1``;
+3. the same syllable in any tone: ``qing5`` without entries → the candidates of ``qing1`` … ``qing4``;
 4. steps 2 and 3 together;
-5. nothing: the converters then write :data:`UNREADABLE`, one for the syllable, and go on.
+5. nothing: the converters write one :data:`UNREADABLE` for the syllable.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from utils.mandarin.pypinyin_data import characters, phrases
 from utils.run_folder.checksums import verified
 
 UNREADABLE = "□"
-"""Stands for a syllable that no hanzi is known for; one character, so hanzi and syllables stay aligned."""
+"""Written for a syllable without known hanzi; one character, so that hanzi and syllables stay aligned."""
 
-# 一 is read yi4 before tones 1–3; the single-character dictionary knows only yi1 and yi2.
+# 一 is read yi4 before tones 1–3; the dictionary of characters has only yi1 and yi2.
 _SANDHI_READINGS = (("yi4", "一"),)
 _TONES = "12345"
 
 
 class Lexicon:
-    """Which hanzi each canonical syllable (tone digit 1–5) may become.
+    """The hanzi that each canonical syllable (tone digit 1–5) may become.
 
     Args:
-        readings: syllable → its hanzi; they are kept sorted by code point, whatever order they come in.
+        readings: syllable → its hanzi; they are stored sorted by code point.
     """
 
     def __init__(self, readings: Mapping[str, Iterable[str]]):
@@ -46,16 +46,16 @@ class Lexicon:
 
     @property
     def syllables(self) -> tuple[str, ...]:
-        """The syllables with hanzi of their own, sorted."""
+        """The syllables that have entries, sorted."""
         return tuple(self._readings)
 
     @property
     def hanzi(self) -> frozenset[str]:
-        """All hanzi that some syllable may become."""
+        """All hanzi of all syllables."""
         return frozenset(character for group in self._readings.values() for character in group)
 
     def candidates(self, syllable: str) -> tuple[str, ...]:
-        """The hanzi that ``syllable`` may become, by the order in the module's first lines; () if none."""
+        """The hanzi that ``syllable`` may become, looked up as in the module docstring; () if none."""
         for group in _relatives(syllable):
             found = {character for relative in group for character in self._readings.get(relative, ())}
             if found:
@@ -63,7 +63,7 @@ class Lexicon:
         return ()
 
     def nearest(self, syllable: str) -> str | None:
-        """The first syllable with hanzi of its own in the same order: ``huar1`` → ``hua1``; None if none."""
+        """The first syllable with entries in the same order: ``huar1`` → ``hua1``; None if none."""
         for group in _relatives(syllable):
             for relative in group:
                 if relative in self._readings:
@@ -71,7 +71,7 @@ class Lexicon:
         return None
 
     def save(self, path: str | Path) -> None:
-        """Write ``syllable<TAB>hanzi`` lines, the hanzi of a syllable side by side."""
+        """Write ``syllable<TAB>hanzi`` lines, the hanzi of a syllable without separator."""
         write_text(
             path, "".join(f"{syllable}\t{''.join(group)}\n" for syllable, group in self._readings.items())
         )
@@ -89,7 +89,7 @@ class Lexicon:
         try:
             lines = verified(path).read_text(encoding="utf-8").splitlines()
         except UnicodeDecodeError as error:
-            raise RunError("a lexicon is UTF-8 text", where=path, hint="copy it again") from error
+            raise RunError("the lexicon is not UTF-8", where=path, hint="copy it again") from error
         readings: dict[str, str] = {}
         for number, line in enumerate(lines, start=1):
             syllable, tab, group = line.partition("\t")
@@ -102,10 +102,10 @@ class Lexicon:
 
 
 def build_lexicon(pairs: Iterable[tuple[Iterable[str], str]] = ()) -> Lexicon:
-    """Dictionary readings of the GB 2312 hanzi, and every (syllable, hanzi) seen in the training pairs.
+    """A lexicon of the dictionary readings of all GB 2312 hanzi and of all pairs in the training text.
 
     Args:
-        pairs: (syllables, hanzi) of equal length; corpora label syllables in ways that no dictionary has.
+        pairs: (syllables, hanzi) of equal length; corpora have labels that no dictionary contains.
     """
     readings: dict[str, set[str]] = {}
     for syllable, character in _dictionary_readings():
@@ -117,7 +117,7 @@ def build_lexicon(pairs: Iterable[tuple[Iterable[str], str]] = ()) -> Lexicon:
 
 
 def gb2312_hanzi() -> tuple[str, ...]:
-    """The 6,763 hanzi of GB 2312, in its order: rows 16–87 of the code table (frequent ones first)."""
+    """The 6,763 hanzi of GB 2312, in its order: rows 16–87 of the code table (the frequent ones first)."""
     characters = []
     for row in range(0xB0, 0xF8):
         for cell in range(0xA1, 0xFF):
@@ -132,21 +132,21 @@ def _dictionary_readings() -> Iterator[tuple[str, str]]:
         for reading in characters()[ord(character)].split(","):
             if is_syllable(reading):
                 yield normalise_syllable(reading), character
-    # Phrases add readings that occur only in company, most of them neutral: the 西 of 东西.
-    in_company = {
+    # Phrases add readings that occur only in words, most of them neutral: the 西 of 东西.
+    in_phrases = {
         (reading[0], character)
         for phrase, phrase_readings in phrases().items()
         if len(phrase) == len(phrase_readings)
         for character, reading in zip(phrase, phrase_readings, strict=True)
     }
-    for reading, character in in_company:
+    for reading, character in in_phrases:
         if character in wanted and is_syllable(reading):
             yield normalise_syllable(reading), character
     yield from _SANDHI_READINGS
 
 
 def _relatives(syllable: str) -> Iterator[tuple[str, ...]]:
-    """Groups of syllables to look up, the nearest relation first (see the module's first lines)."""
+    """Groups of syllables to look up, in the order of the module docstring."""
     yield (syllable,)
     if not is_syllable(syllable):
         return

@@ -1,6 +1,6 @@
-"""What a language model reads and writes: syllables and hanzi ⇄ ids, and the candidates of each syllable.
+"""Vocabularies and lexicon of a language model: syllables and hanzi ⇄ ids, candidates of each syllable.
 
-Two vocabularies and the lexicon: ``vocabulary/{pinyin.txt,hanzi.txt,lexicon.tsv}`` in the run folder.
+In a run folder they are ``vocabulary/pinyin.txt``, ``hanzi.txt`` and ``lexicon.tsv``.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ PAD_ID, UNKNOWN_ID = 0, 1
 
 @dataclass(frozen=True)
 class Symbols:
-    """The vocabularies of a language model and what may become what.
+    """The vocabularies and the lexicon of a language model.
 
     Attributes:
         pinyin: input tokens; ``<pad>`` is id 0, ``<unk>`` id 1.
         hanzi: output tokens, with the same first two.
-        lexicon: which hanzi a syllable may become.
+        lexicon: the hanzi that each syllable may become.
     """
 
     pinyin: Vocabulary
@@ -37,9 +37,9 @@ class Symbols:
 
     @cached_property
     def candidates(self) -> np.ndarray:
-        """Hanzi ids that each syllable id may become, ``(len(pinyin), K) int32``, rows filled with 0.
+        """Hanzi ids that each syllable id may become, ``(len(pinyin), K) int32``, 0 in empty columns.
 
-        Every row has one at least: ``<unk>`` where nothing is known, so an output always exists.
+        Every row has at least one: ``<unk>`` for a syllable without hanzi.
         """
         rows = [self._candidate_ids(token) for token in self.pinyin.tokens]
         table = np.full((len(rows), max(map(len, rows))), PAD_ID, np.int32)
@@ -48,8 +48,8 @@ class Symbols:
         return table
 
     def encode(self, syllables: Sequence[str]) -> np.ndarray:
-        """Syllable ids, ``(len(syllables),) int32``; one that is not in the vocabulary becomes its nearest
-        relative in the lexicon (``huar3`` → ``hua4``), else ``<unk>``. Never fails.
+        """Syllable ids, ``(len(syllables),) int32``. A syllable that is not in the vocabulary becomes the
+        nearest one in the lexicon (``huar3`` → ``hua4``), otherwise ``<unk>``.
         """
         known = [s if s in self.pinyin else self.lexicon.nearest(s) or UNKNOWN for s in syllables]
         return self.pinyin.encode_or_unknown(known)
@@ -59,9 +59,9 @@ class Symbols:
         return self.encode(syllables), self.hanzi.encode_or_unknown(hanzi)
 
     def encode_hanzi(self, hanzi: Sequence[str]) -> np.ndarray:
-        """Ids of what :meth:`decode` may have written, ``(len(hanzi),) int32``; 0 of what it never writes.
+        """Ids of characters that :meth:`decode` may have written, ``(len(hanzi),) int32``; others are 0.
 
-        That of :data:`UNREADABLE` is ``<unk>``'s.
+        :data:`UNREADABLE` has the id of ``<unk>``.
         """
         tokens = [UNKNOWN if character == UNREADABLE else character for character in hanzi]
         ids = [self.hanzi.index(token) if token in self.hanzi else PAD_ID for token in tokens]
@@ -73,7 +73,7 @@ class Symbols:
 
     @staticmethod
     def files(run_folder: str | Path) -> tuple[Path, Path, Path]:
-        """Where :meth:`save` writes and :meth:`load` reads: pinyin, hanzi, lexicon."""
+        """The files of :meth:`save` and :meth:`load`: pinyin, hanzi, lexicon."""
         run = RunFolder(Path(run_folder))
         return run.vocabulary("pinyin.txt"), run.vocabulary("hanzi.txt"), run.vocabulary("lexicon.tsv")
 
@@ -102,8 +102,7 @@ class Symbols:
 
 
 def build_symbols(pairs: Iterable[tuple[Sequence[str], str]] = ()) -> Symbols:
-    """Vocabularies that hardly depend on the data: all Mandarin syllables, all hanzi of GB 2312, and what
-    the training pairs have beyond these.
+    """Vocabularies of all Mandarin syllables, all hanzi of GB 2312, and further ones in the training pairs.
 
     Args:
         pairs: (canonical syllables, hanzi) of equal length.

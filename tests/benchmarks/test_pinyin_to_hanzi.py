@@ -236,7 +236,7 @@ def test_command(command, tmp_path, capsys):
     found = command("--markdown", str(document))
     assert [one["name"] for one in found["converters"]] == ["quick", "other"]
     assert {one["name"] for one in found["skipped"]} == {"ours", "gone"}
-    assert "left out: gone: nothing is installed" in capsys.readouterr().out
+    assert "skipped: gone: nothing is installed" in capsys.readouterr().out
     text = document.read_text(encoding="utf-8")
     assert "| quick | 16.67° | 16.67 |" in text and "| other | 16.67 | 16.67 |" in text
     assert "Left out: gone: nothing is installed: pip install something." in text

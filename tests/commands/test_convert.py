@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import convert
-from model_language.converters.base import NeuralConverter
-from model_language.networks.windows import CONTEXT, LONGEST, windows
+from model_language.batching import CONTEXT, LONGEST, windows
+from model_language.converters.neural import NeuralConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.search.user_words import read_user_words
 from model_language.vocabulary.symbols import build_symbols
@@ -117,7 +117,7 @@ def test_bad_input_is_told(run, tmp_path, monkeypatch):
     with pytest.raises(CorpusError, match="not UTF-8") as caught:
         convert.main(["--model", str(run), str(path)])
     assert caught.value.where == f"{path}, line 2"
-    monkeypatch.setattr("model_language.pinyin_to_hanzi.PRETRAINED", tmp_path / "none")
+    monkeypatch.setattr("model_language.registry.PRETRAINED", tmp_path / "none")
     with pytest.raises(RunError, match="--model RUN"):
         PinyinToHanzi(tmp_path / "none")
     assert PRETRAINED.name == "pinyin_to_hanzi"
@@ -163,7 +163,7 @@ def test_windows_give_what_the_whole_gives_where_context_is_enough(monkeypatch):
     rng = np.random.default_rng(1)
     sentences = [list(rng.choice(symbols.pinyin.tokens[2:], size)) for size in (LONGEST + 200, 30)]
     cut = converter.grid(sentences)
-    monkeypatch.setattr("model_language.converters.base.LONGEST", 10_000)
+    monkeypatch.setattr("model_language.converters.neural.LONGEST", 10_000)
     whole = converter.grid(sentences)
     np.testing.assert_array_equal(cut.candidates[0], whole.candidates[0])
     np.testing.assert_allclose(cut.scores[0], whole.scores[0], atol=1e-4)

@@ -419,7 +419,7 @@ def test_joint_search_and_user_words(talks, runs, tmp_path, capsys):
     assert len(segment["hanzi"]) > 0
     assert len(segment["n_best"][0]["confidence"]) == len(segment["hanzi"]) == len(segment["syllables"])
     words.write_text("妮 blorp\n", encoding="utf-8")
-    with pytest.raises(UserError, match="'妮' can't be read: 'blorp' is not pinyin"):
+    with pytest.raises(UserError, match="'妮' has no valid pinyin: 'blorp' is no"):
         transcribe.main(call)
     with pytest.raises(ConfigError, match="--language-weight"):
         transcribe.main([str(talks / "a.wav"), *runs, "--joint", "--language-weight", "-1"])

@@ -1,6 +1,8 @@
-"""The search as wide as there is doubt, against the one with a fixed beam; batches against sentences."""
+"""The beam search against all paths; batches against single sentences; narrow searches against wide ones."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
@@ -8,10 +10,10 @@ import pytest
 from model_language.ngram.kneser_ney import estimate
 from model_language.ngram.packed import PackedNgrams, pack
 from model_language.ngram.words import WordUnigram, pack_words
-from model_language.search.beam import best_paths
-from model_language.search.grid import Grid, beam_search
-from model_language.search.grid_words import WordSearch
+from model_language.search.beam import beam_search
+from model_language.search.grid import Grid
 from model_language.search.user_words import Span, UserWord
+from model_language.search.word_bonus import GridWords
 from model_language.vocabulary.lexicon import Lexicon
 from model_language.vocabulary.symbols import PAD_ID, Symbols, language_vocabulary
 
@@ -56,30 +58,63 @@ def random_grid(symbols: Symbols, seed: int = 3, batch: int = 12, length: int = 
     return Grid(candidates, scores, lengths)
 
 
+def all_paths(grid: Grid, row: int) -> np.ndarray:
+    """Every sequence of candidates of a sentence, (paths, syllables)."""
+    choices = [ids[ids > PAD_ID] for ids in grid.candidates[row, : grid.lengths[row]]]
+    return np.array(list(itertools.product(*choices)))
+
+
+def path_scores(grid: Grid, row: int, sequences: np.ndarray, ngrams: PackedNgrams) -> np.ndarray:
+    """The candidates' own scores and the n-gram model's, of all paths (paths, syllables) of a sentence."""
+    length = sequences.shape[1]
+    own = np.zeros(len(sequences))
+    for position in range(length):
+        columns = (sequences[:, position, None] == grid.candidates[row, position]).argmax(axis=1)
+        own += grid.scores[row, position, columns]
+    whole = np.pad(sequences, ((0, 0), (ngrams.history, 1)))
+    for position in range(length + 1):
+        end = position + ngrams.history
+        own += ngrams.log_probs(whole[:, position:end], whole[:, end, None])[:, 0]
+    return own
+
+
 @pytest.mark.parametrize("with_words", [False, True])
 @pytest.mark.parametrize("with_user_words", [False, True])
-def test_without_a_margin_it_finds_what_a_wide_beam_finds(
-    symbols, ngrams, words, with_words, with_user_words
+@pytest.mark.parametrize("n_best", [1, 7])
+def test_without_a_margin_it_finds_the_best_of_all_paths(
+    symbols, ngrams, words, with_words, with_user_words, n_best
 ):
-    grid, paths, bonus = random_grid(symbols), words if with_words else None, None
+    """Scores of all paths by brute force: candidates, n-grams, words of a dictionary and of a user."""
+    grid, bonus = random_grid(symbols, length=6), None
+    spans = [[] for _ in grid.lengths]
     if with_user_words:
-        spans = [[] for _ in grid.lengths]
         for row, end in enumerate(grid.lengths):
             if end >= 3:
                 ids = grid.candidates[row, 1:3, 0]
                 spans[row].append(Span(1, UserWord(symbols.decode(ids), (), 1.5)))
-        bonus = WordSearch(grid, spans, symbols)
-    expected, totals = beam_search(
-        grid.candidates, grid.scores, grid.lengths, 500, ngrams, bonus=bonus, paths=paths
+        bonus = GridWords(grid, spans, symbols)
+    found, scores = beam_search(
+        grid, 20_000, history=ngrams, paths=words if with_words else None, bonus=bonus, n_best=n_best
     )
-    found, scores = best_paths(grid, 500, np.inf, ngrams, paths, bonus)
-    assert np.array_equal(found, expected[:, 0, : grid.lengths.max()])
-    assert scores == pytest.approx(totals[:, 0], abs=1e-4)
+    assert found.shape == (len(grid.lengths), n_best, grid.lengths.max())
+    for row, end in enumerate(grid.lengths):
+        sequences = all_paths(grid, row)
+        expected = path_scores(grid, row, sequences, ngrams)
+        if with_words:
+            expected += words.scores(sequences)
+        for span in spans[row]:
+            ids = symbols.encode_hanzi(span.word.hanzi)
+            expected += 2 * 1.5 * (sequences[:, span.start : span.end] == ids).all(axis=1)
+        best = np.argsort(-expected, kind="stable")[:n_best]
+        assert np.array_equal(found[row, 0, :end], sequences[best[0]])
+        assert not found[row, : len(best), end:].any()
+        assert scores[row, : len(best)] == pytest.approx(expected[best], abs=1e-4)
+        assert (scores[row, len(best) :] == -np.inf).all()
 
 
 def test_scores_are_those_of_the_parts(symbols, ngrams, words):
     grid = random_grid(symbols, seed=4)
-    found, scores = best_paths(grid, 50, np.inf, ngrams, words)
+    found, scores = (each[:, 0] for each in beam_search(grid, 50, np.inf, ngrams, words))
     for row, end in enumerate(grid.lengths):
         path = np.concatenate([np.zeros(ngrams.history, int), found[row, :end], [PAD_ID]])
         own = sum(grid.scores[row, i][grid.candidates[row, i] == found[row, i]][0] for i in range(end))
@@ -87,24 +122,26 @@ def test_scores_are_those_of_the_parts(symbols, ngrams, words):
             float(ngrams.log_probs(path[None, i : i + 2], path[None, i + 2 : i + 3])[0, 0])
             for i in range(end + 1)
         )
-        assert scores[row] == pytest.approx(own + by_history + words.worth(found[row : row + 1])[0], abs=1e-3)
+        assert scores[row] == pytest.approx(
+            own + by_history + words.scores(found[row : row + 1])[0], abs=1e-3
+        )
         assert not found[row, end:].any()
 
 
 def test_a_batch_is_searched_as_each_sentence_alone(symbols, ngrams, words):
     grid = random_grid(symbols, seed=5, batch=30)
-    found, _ = best_paths(grid, 4, 3.0, ngrams, words)
+    found, _ = beam_search(grid, 4, 3.0, ngrams, words)
     for row, end in enumerate(grid.lengths):
         alone = Grid(grid.candidates[row : row + 1, :end], grid.scores[row : row + 1, :end], np.array([end]))
-        assert np.array_equal(best_paths(alone, 4, 3.0, ngrams, words)[0][0], found[row, :end])
+        assert np.array_equal(beam_search(alone, 4, 3.0, ngrams, words)[0][0], found[row, :, :end])
 
 
 def test_a_narrower_search_finds_nothing_better(symbols, ngrams, words):
     grid = random_grid(symbols, seed=6, batch=40)
-    _, best = best_paths(grid, 500, np.inf, ngrams, words)
+    _, best = beam_search(grid, 500, np.inf, ngrams, words)
     worse = []
     for beam, margin in ((500, 1.0), (2, np.inf), (1, 0.0)):
-        _, scores = best_paths(grid, beam, margin, ngrams, words)
+        _, scores = beam_search(grid, beam, margin, ngrams, words)
         assert (scores <= best + 1e-6).all()
         worse.append(np.count_nonzero(scores < best - 1e-6))
     assert worse[2] > 0  # greedily, it misses some

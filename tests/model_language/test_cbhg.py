@@ -7,10 +7,10 @@ import keras
 import numpy as np
 import pytest
 
-from model_language.converters.base import NeuralConverter
+from model_language.batching import pad_rows
+from model_language.converters.neural import NeuralConverter
 from model_language.networks.cbhg import CbhgConfig, build_cbhg
 from model_language.registry import MODELS, load_converter
-from model_language.search.grid import pad_rows
 from model_language.vocabulary.lexicon import Lexicon
 from model_language.vocabulary.symbols import Symbols
 from training.run import train_from_config

@@ -1,4 +1,4 @@
-"""The fused converter: made of a tiny language; its search against all paths, mistakes, wrong parts."""
+"""The combined converter of a tiny language: its search against all paths, corrections, wrong parts."""
 
 from __future__ import annotations
 
@@ -13,17 +13,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model_language.converters.combined import NETWORK_FILE, NGRAMS_FILE, FusedConfig, load_fused_converter
-from model_language.converters.explain import GuidedConverter, _find, _leads
-from model_language.converters.noisy_channel import HEARD_FILE, HeardTables
-from model_language.networks.candidates import heard_as
+from model_language.converters.combined import (
+    NETWORK_FILE,
+    NGRAMS_FILE,
+    CombinedConfig,
+    load_combined_converter,
+)
+from model_language.converters.explain import UserWordConverter, _leads, _search_once
+from model_language.converters.noisy_channel import EMISSIONS_FILE, EmissionTables
+from model_language.networks.candidates import confusion_matrix
 from model_language.ngram.words import WORDS_FILE, WordUnigram
 from model_language.pinyin_to_hanzi import PinyinToHanzi
-from model_language.registry import load_converter
+from model_language.registry import OLD_NAMES, load_converter
 from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.symbols import Symbols
 from tests.support.scripts import ROOT
 from training.run import train_from_config
+from utils.config import read_yaml, save_yaml
 from utils.errors import ConfigError, RunError
 from utils.files import write_text
 from utils.mandarin.confusion_statistics import shipped_statistics
@@ -32,13 +38,13 @@ from utils.run_folder.run import RunFolder
 
 LINES = ("数学公式", "办理公事", "发动攻势", "他的公事", "跑得快", "慢慢地走", "她去了北京", "历史的背景")
 NETWORK = (
-    "model.name=context", "model.width=16", "model.dilations=[1,2]", "model.choices=8", "model.rows.steps=60",
-    "data.batch_syllables=512", "data.batch_sentences=32", "training.epochs=1",
+    "model.name=gated_cnn", "model.width=16", "model.dilations=[1,2]", "model.choices=8",
+    "model.rows.steps=60", "data.batch_syllables=512", "data.batch_sentences=32", "training.epochs=1",
     "optimiser.learning_rate=0.02",
 )  # fmt: skip
-FUSED = (
-    "model.name=fused", "model.dictionary=0", "model.ngrams=500", "model.order=3", "model.ngram=0.6",
-    "model.words=0.4",
+COMBINED = (
+    "model.name=combined", "model.dictionary=0", "model.ngrams=500", "model.order=3",
+    "model.ngram=0.6", "model.words=0.4",
 )  # fmt: skip
 # 攻式 is in none of the lines.
 DICTIONARY = {"公式": 50, "公事": 40, "攻势": 30, "数学": 90, "背景": 60, "北京": 90, "慢慢地": 5, "攻式": 1}
@@ -46,15 +52,15 @@ DICTIONARY = {"公式": 50, "公事": 40, "攻势": 30, "数学": 90, "背景": 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Both runs: ``network`` and ``fused``."""
-    folder = tmp_path_factory.mktemp("fused")
+    """Both runs: ``network`` and ``combined``."""
+    folder = tmp_path_factory.mktemp("combined")
     text = folder / "text.txt"
     text.write_text("\n".join(np.random.default_rng(0).choice(LINES, 300)) + "\n", encoding="utf-8")
     (folder / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
     train(folder, "network", *NETWORK)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("training.tasks.combined.read_dictionary", lambda: DICTIONARY)
-        train(folder, "fused", *FUSED, f"model.network_run={folder / 'network'}")
+        train(folder, "combined", *COMBINED, f"model.network_run={folder / 'network'}")
     return folder
 
 
@@ -66,30 +72,32 @@ def train(folder: Path, name: str, *overrides: str) -> None:
 
 @pytest.fixture(scope="module")
 def converter(folder):
-    return load_converter(folder / "fused")
+    return load_converter(folder / "combined")
 
 
-def test_it_writes_what_it_was_made_of_with_tones_and_without(folder, converter):
+def test_it_writes_its_training_text_with_and_without_tones(folder, converter):
     pinyin = [hanzi_to_pinyin(line) for line in LINES]
     assert converter.convert(pinyin) == list(LINES)
     toneless = [[syllable[:-1] for syllable in sentence] for sentence in pinyin]
     assert converter.convert(toneless) == list(LINES)
     assert converter.convert([[], pinyin[0], []]) == ["", LINES[0], ""]
-    best = json.loads((folder / "fused" / "metrics.json").read_text(encoding="utf-8"))["best"]
+    best = json.loads((folder / "combined" / "metrics.json").read_text(encoding="utf-8"))["best"]
     assert best == {"dev_character_error_rate": 0.0, "dev_toneless_error_rate": 0.0}
 
 
-def test_what_was_misheard_is_put_right(converter):
-    """zh-z, tones, n-ng: none of the hanzi is read as what is given, but the words are known."""
+def test_recognition_errors_are_corrected(converter):
+    """zh-z, tones, n-ng: the hanzi do not have the given readings, but the words are known."""
     assert converter.convert([["shu4", "xue2", "gong1", "shi2"]]) == ["数学公式"]
     assert converter.convert([["man4", "man4", "di4", "zou4"]]) == ["慢慢地走"]
 
 
 def test_the_error_rate_with_the_highest_score_wins(folder):
-    """Of three, in sentences without a mistake, with one, with several."""
+    """Of three rates, in sentences without errors, with one, and with several."""
     rates = (0.3, 0.05, 1e-4)
     several, *single = (
-        load_fused_converter(RunFolder(folder / "fused"), FusedConfig(words=0.4, ngram=0.6, error_rates=some))
+        load_combined_converter(
+            RunFolder(folder / "combined"), CombinedConfig(words=0.4, ngram=0.6, error_rates=some)
+        )
         for some in (rates, *([rate] for rate in rates))
     )
     winners = set()
@@ -107,16 +115,16 @@ def test_the_error_rate_with_the_highest_score_wins(folder):
     assert together == [several.convert([sentence.split()])[0] for sentence in said]
 
 
-def test_with_one_error_rate_there_is_nothing_to_take_apart(converter):
-    assert len(converter.by_error_rate) == 2
-    counted = converter.counted()
-    assert counted.by_error_rate == [counted]
+def test_a_converter_with_one_error_rate_is_its_own_only_one(converter):
+    assert len(converter.by_error_rate()) == 2
+    generative = converter.generative()
+    assert generative.by_error_rate() == [generative]
 
 
 @pytest.mark.parametrize("rates", [(), (0.1, 0.1), (0.01, 0.1), (1.0,), (0.1, 0.0)])
-def test_error_rates_fall(rates):
+def test_error_rates_must_descend(rates):
     with pytest.raises(ConfigError, match=r"model\.error_rates"):
-        FusedConfig(error_rates=rates)
+        CombinedConfig(error_rates=rates)
 
 
 def test_the_search_finds_the_best_of_all_paths(converter):
@@ -143,7 +151,7 @@ def test_a_batch_is_converted_as_each_sentence_alone(converter):
     assert converter.convert(sentences) == [converter.convert([sentence])[0] for sentence in sentences]
 
 
-def test_nothing_breaks_it(converter):
+def test_odd_and_long_input(converter):
     odd = ["hng5", "rua1", "yo1", "zzz", "", "den4"]
     assert len(converter.convert([odd])[0]) == len(odd)
     long = ["shi4"] * 3000
@@ -152,31 +160,31 @@ def test_nothing_breaks_it(converter):
 
 def test_user_words_win_and_reasons_add_up(converter):
     words = UserWords([UserWord("宫", (frozenset({"gong1"}),), 30.0)])
-    guided = GuidedConverter(converter, words)
+    guided = UserWordConverter(converter, words)
     assert guided.convert([hanzi_to_pinyin("他的公事")]) == ["他的宫事"]
     explained = guided.explain([hanzi_to_pinyin("他的公事")])[0]
-    assert [span.word.hanzi for span in explained.fired] == ["宫"]
+    assert [span.word.hanzi for span in explained.user_words] == ["宫"]
     character = explained.characters[2]
     assert character.hanzi == "宫" and character.lead["user words"] == 30.0
     assert sum(character.lead.values()) > 0
 
 
-def test_what_words_say_is_a_part_of_scores_and_reasons(folder, converter):
+def test_words_contribute_to_scores_and_reasons(folder, converter):
     sentence = hanzi_to_pinyin("办理公事")
-    config = replace(FusedConfig(), words=0.0, ngram=0.6)
-    without = load_fused_converter(RunFolder(folder / "fused"), config)
+    config = replace(CombinedConfig(), words=0.0, ngram=0.6)
+    without = load_combined_converter(RunFolder(folder / "combined"), config)
     assert without.path_model is None
     texts = ["办理公事", "办理攻势", "办理攻式"]
     ids = np.stack([converter.symbols.encode_hanzi(text) for text in texts])
     gained = np.subtract(converter.scores([sentence] * 3, texts), without.scores([sentence] * 3, texts))
-    assert gained == pytest.approx(converter.path_model.worth(ids), abs=1e-3)
+    assert gained == pytest.approx(converter.path_model.scores(ids), abs=1e-3)
     assert gained[1] > gained[2]
-    explained = GuidedConverter(converter, UserWords()).explain([sentence])[0]
+    explained = UserWordConverter(converter, UserWords()).explain([sentence])[0]
     assert {"words", "n-gram"} <= explained.characters[3].lead.keys()
 
 
 def test_a_run_folder_without_words_still_loads(folder, tmp_path):
-    shutil.copytree(folder / "fused", tmp_path / "run")
+    shutil.copytree(folder / "combined", tmp_path / "run")
     (tmp_path / "run" / WORDS_FILE).unlink()
     with pytest.raises(RunError, match=WORDS_FILE):
         PinyinToHanzi(tmp_path / "run")
@@ -186,29 +194,32 @@ def test_a_run_folder_without_words_still_loads(folder, tmp_path):
     assert PinyinToHanzi(tmp_path / "run")("shu4 xue2 gong1 shi4") == "数学公式"
 
 
-def test_a_search_with_user_words_that_never_come_finds_what_it_finds_without(converter):
+def test_user_words_that_do_not_occur_change_nothing(converter):
     sentences = [hanzi_to_pinyin(a + b) for a, b in itertools.product(LINES, repeat=2)]
     words = UserWords([UserWord("很急", (frozenset({"hen3"}), frozenset({"ji2"})), 5.0)])
-    guided = GuidedConverter(converter, words)
+    guided = UserWordConverter(converter, words)
     assert guided.convert(sentences) == converter.convert(sentences)
     assert [one.hanzi for one in guided.best(sentences)] == converter.convert(sentences)
 
 
-def test_a_hanzi_is_heard_as_something_with_probability_one_at_most(folder):
-    symbols, tables = Symbols.load(folder / "fused"), HeardTables.load(folder / "fused" / HEARD_FILE)
+def test_emissions_of_a_hanzi_sum_to_one_at_most(folder):
+    symbols, tables = (
+        Symbols.load(folder / "combined"),
+        EmissionTables.load(folder / "combined" / EMISSIONS_FILE),
+    )
     tonal = len(symbols.pinyin)
-    heard = np.exp(tables.log_probs(0.05)[:tonal])
-    sums = np.bincount(tables.candidates[:tonal].ravel(), heard.ravel(), minlength=len(symbols.hanzi))
+    emissions = np.exp(tables.emissions(0.05)[:tonal])
+    sums = np.bincount(tables.candidates[:tonal].ravel(), emissions.ravel(), minlength=len(symbols.hanzi))
     assert sums[2:].max() < 1.01
     assert sums[symbols.hanzi.index("学")] > 0.9
-    confused = heard_as(symbols, shipped_statistics())
+    confused = confusion_matrix(symbols, shipped_statistics())
     assert np.allclose(confused.sum(axis=1)[confused.sum(axis=1) > 0], 1, atol=1e-4)
 
 
 def test_tensorflow_is_not_needed(folder):
     code = (
         "import sys; from model_language.pinyin_to_hanzi import PinyinToHanzi\n"
-        f"print(PinyinToHanzi({str(folder / 'fused')!r})('shu4 xue2 gong1 shi4'))\n"
+        f"print(PinyinToHanzi({str(folder / 'combined')!r})('shu4 xue2 gong1 shi4'))\n"
         "assert not {'tensorflow', 'keras', 'jax'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -217,32 +228,32 @@ def test_tensorflow_is_not_needed(folder):
 
 
 def test_parts_of_different_trainings_are_refused(folder, tmp_path):
-    shutil.copytree(folder / "fused", tmp_path / "run")
-    tables = HeardTables.load(tmp_path / "run" / HEARD_FILE)
-    replace(tables, candidates=tables.candidates[:, ::-1]).save(tmp_path / "run" / HEARD_FILE)
+    shutil.copytree(folder / "combined", tmp_path / "run")
+    tables = EmissionTables.load(tmp_path / "run" / EMISSIONS_FILE)
+    replace(tables, candidates=tables.candidates[:, ::-1]).save(tmp_path / "run" / EMISSIONS_FILE)
     with pytest.raises(RunError, match="different trainings"):
         PinyinToHanzi(tmp_path / "run")
 
 
-@pytest.mark.parametrize("name", [NETWORK_FILE, NGRAMS_FILE, HEARD_FILE, WORDS_FILE])
+@pytest.mark.parametrize("name", [NETWORK_FILE, NGRAMS_FILE, EMISSIONS_FILE, WORDS_FILE])
 def test_a_damaged_part_is_named(folder, tmp_path, name):
-    shutil.copytree(folder / "fused", tmp_path / "run")
+    shutil.copytree(folder / "combined", tmp_path / "run")
     path = tmp_path / "run" / name
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(RunError) as caught:
-        load_fused_converter(RunFolder(tmp_path / "run"), FusedConfig(words=0.4))
+        load_combined_converter(RunFolder(tmp_path / "run"), CombinedConfig(words=0.4))
     assert name in str(caught.value)
 
 
-def test_it_needs_the_run_of_a_context_network(folder):
-    with pytest.raises(ConfigError, match="names no run"):
-        train(folder, "none", *FUSED)
-    with pytest.raises(ConfigError, match="no context network"):
-        train(folder, "wrong", *FUSED, f"model.network_run={folder / 'fused'}")
+def test_it_needs_the_run_of_a_gated_cnn(folder):
+    with pytest.raises(ConfigError, match=r"network_run is empty"):
+        train(folder, "none", *COMBINED)
+    with pytest.raises(ConfigError, match="not of gated_cnn"):
+        train(folder, "wrong", *COMBINED, f"model.network_run={folder / 'combined'}")
 
 
-def test_typed_pinyin_is_taken_as_it_is(folder, converter):
-    """gong4 is no reading of 公, and none of 式 is shi2."""
+def test_typed_pinyin_is_not_corrected(folder, converter):
+    """gong4 is not a reading of 公, nor shi2 of 式."""
     sentence = ["shu4", "xue2", "gong1", "shi2"]
     assert converter.convert([sentence]) == ["数学公式"]
     typed = converter.typed()
@@ -254,32 +265,32 @@ def test_typed_pinyin_is_taken_as_it_is(folder, converter):
     assert all(one.hanzi[3] in typed.symbols.lexicon.candidates("shi2") for one in found)
     pinyin = [hanzi_to_pinyin(line) for line in LINES]
     assert typed.convert(pinyin) == list(LINES)
-    assert PinyinToHanzi(folder / "fused")(" ".join(sentence)) == hanzi
-    assert PinyinToHanzi(folder / "fused", recognised=True)(" ".join(sentence)) == "数学公式"
+    assert PinyinToHanzi(folder / "combined")(" ".join(sentence)) == hanzi
+    assert PinyinToHanzi(folder / "combined", recognised=True)(" ".join(sentence)) == "数学公式"
 
 
 @pytest.mark.parametrize("sentence", [[""], ["", "ni3"], ["ni3", "", "hao3"]])
 def test_an_empty_syllable_is_an_unknown_one(converter, sentence):
     for one in (converter, converter.typed()):
-        guided = GuidedConverter(one, UserWords([UserWord("宫", (frozenset({"gong1"}),), 30.0)]))
+        guided = UserWordConverter(one, UserWords([UserWord("宫", (frozenset({"gong1"}),), 30.0)]))
         (hanzi,) = guided.convert([sentence])
         assert len(hanzi) == len(sentence)
         assert [found.hanzi for found in guided.best([sentence])] == [hanzi]
         assert guided.explain([sentence], 2)[0].n_best[0].hanzi == hanzi
 
 
-def test_reasons_of_a_long_sentence_take_time_in_proportion_to_its_length(converter, monkeypatch):
-    """Counted in hanzi that are rated, whatever the machine."""
-    guided = GuidedConverter(converter, UserWords([UserWord("宫", (frozenset({"gong1"}),), 30.0)]))
+def test_time_for_reasons_is_proportional_to_the_length(converter, monkeypatch):
+    """Counted in rated hanzi, independent of the machine."""
+    guided = UserWordConverter(converter, UserWords([UserWord("宫", (frozenset({"gong1"}),), 30.0)]))
     rated = 0
-    worth = WordUnigram.worth
+    scores = WordUnigram.scores
 
     def counting(self, sequences):
         nonlocal rated
         rated += sequences.size
-        return worth(self, sequences)
+        return scores(self, sequences)
 
-    monkeypatch.setattr(WordUnigram, "worth", counting)
+    monkeypatch.setattr(WordUnigram, "scores", counting)
     per_syllable = []
     for copies in (16, 32, 64):
         rated, sentence = 0, hanzi_to_pinyin("他的公事") * copies
@@ -289,15 +300,39 @@ def test_reasons_of_a_long_sentence_take_time_in_proportion_to_its_length(conver
 
 
 def test_reasons_are_those_of_the_whole_sentence(converter):
-    """What an exchanged hanzi changes in the division into words is found from the words around it."""
+    """The division into words that an exchanged hanzi changes is found from the words around it."""
     words = UserWords([UserWord("宫", (frozenset({"gong1"}),), 2.0)])
     sentence = hanzi_to_pinyin("".join(LINES) * 2)
-    found = _find([sentence], [words.spans(sentence)], converter, paths=4)
+    found = _search_once([sentence], [words.spans(sentence)], converter, count=4)
     best = found.sequences[0, 0].astype(np.int64)
     for place, (_, runner_up, lead) in enumerate(_leads(found, 0)):
         if not runner_up or runner_up not in converter.symbols.hanzi:
             continue
         both = np.stack([best, best])
         both[1, place] = converter.symbols.hanzi.index(runner_up)
-        first, second = found.paths.worth(both)
+        first, second = found.paths.scores(both)
         assert lead["words"] == pytest.approx(first - second, abs=1e-4)
+
+
+def test_runs_and_recipes_of_earlier_versions_still_work(folder, converter, tmp_path):
+    """Models had other names; the run folder of the shipped converter still has one."""
+    sentence = [hanzi_to_pinyin(LINES[0])]
+    for name, old in (("combined", "fused"), ("network", "context")):
+        run = shutil.copytree(folder / name, tmp_path / name)
+        config = read_yaml(run / "config.yaml")
+        assert OLD_NAMES[old] == config["model"]["name"]
+        config["model"]["name"] = old
+        save_yaml(run / "config.yaml", config)
+        assert load_converter(run).convert(sentence) == load_converter(folder / name).convert(sentence)
+    text, model = folder / "text.txt", f"model.network_run={folder / 'network'}"
+    data = [f"data.train=[{text}]", f"data.dev=[{text}]", f"data.cache={folder / 'cache'}"]
+    best = json.loads((folder / "combined" / "metrics.json").read_text(encoding="utf-8"))["best"]
+    for overrides in (COMBINED, ("model.name=fused", *COMBINED[1:])):  # the finished run is the one asked for
+        found = train_from_config(
+            "language", folder / "recipe.yaml", [*data, *overrides, model], tmp_path / "combined"
+        )
+        assert found == best
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("training.tasks.combined.read_dictionary", lambda: DICTIONARY)
+        train(folder, "old_recipe", "model.name=fused", *COMBINED[1:], model)
+    assert load_converter(folder / "old_recipe").convert(sentence) == [LINES[0]]

@@ -1,4 +1,4 @@
-"""The context network: NumPy as Keras, candidates and what is confused, rows made worse, a tiny language."""
+"""The gated CNN: NumPy against Keras, candidates and confusions, corrupted rows, a tiny language."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from scipy.sparse import csr_array
 
 from data.text.pinyin_pair_dataset import PairRows
 from data.text.pinyin_pair_preparation import prepare_pairs
-from model_language.converters.explain import GuidedConverter
-from model_language.converters.gated import ContextConverter
-from model_language.networks.candidates import ContextTables, build_tables, toneless_tokens
-from model_language.networks.gated_cnn import ContextConfig, RowsConfig, build_context, context_weights
-from model_language.networks.gated_cnn_file import load_weights_file, save_weights_file
-from model_language.networks.gated_cnn_numpy import ContextNetwork
+from model_language.converters.explain import UserWordConverter
+from model_language.converters.gated import GatedCnnConverter
+from model_language.networks.candidates import CandidateTables, build_tables
+from model_language.networks.gated_cnn import GatedCnnConfig, RowsConfig, build_gated_cnn, numpy_weights
+from model_language.networks.gated_cnn_file import load_weights, save_weights
+from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.registry import load_converter
 from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.lexicon import UNREADABLE, Lexicon
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from model_language.vocabulary.tokens import Tokens
 from tests.support.scripts import ROOT
 from training.run import train_from_config
-from training.tasks.gated import ContextTask, evaluated, reading_matrix, text_rows
-from training.tasks.gated_rows import CONFUSED, MISHEARD_SHARES, RowBatches
+from training.tasks.gated import GatedCnnTask, evaluate_converter, reading_matrix, text_rows
+from training.tasks.gated_rows import CONFUSED, MISHEARD_FRACTIONS, RowBatches
 from utils.errors import ConfigError, RunError
 from utils.mandarin.confusion_statistics import shipped_statistics
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
@@ -67,14 +68,16 @@ def counts(symbols) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def tables(symbols, counts) -> ContextTables:
+def tables(symbols, counts) -> CandidateTables:
     return build_tables(symbols, csr_array(counts), choices=6)
 
 
 @pytest.fixture(scope="module")
 def model(symbols, tables):
-    """With weights of such sizes that every part of the network matters."""
-    model = build_context(ContextConfig(width=12, dilations=(1, 2, 4), choices=6), tables, len(symbols.hanzi))
+    """With weights large enough that every part of the network matters."""
+    model = build_gated_cnn(
+        GatedCnnConfig(width=12, dilations=(1, 2, 4), choices=6), tables, len(symbols.hanzi)
+    )
     random = np.random.default_rng(0)
     for weight in model.trainable_weights:
         weight.assign(weight.value + 0.4 * random.standard_normal(weight.shape))
@@ -101,13 +104,13 @@ def hanzi_of(symbols: Symbols, row: np.ndarray) -> str:
 def token(symbols: Symbols, syllable: str) -> int:
     if syllable in symbols.pinyin:
         return symbols.pinyin.index(syllable)
-    return len(symbols.pinyin) + toneless_tokens(symbols).index(syllable)
+    return len(symbols.pinyin) + Tokens(symbols).toneless.index(syllable)
 
 
 # --- the network ----------------------------------------------------------------------------------------
 
 
-def log_probs(model, syllables: np.ndarray, tables: ContextTables) -> np.ndarray:
+def log_probs(model, syllables: np.ndarray, tables: CandidateTables) -> np.ndarray:
     logits = np.asarray(keras.ops.convert_to_numpy(model({"syllables": np.asarray(syllables)})), np.float64)
     logits = logits - logits.max(axis=-1, keepdims=True)
     found = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
@@ -115,13 +118,13 @@ def log_probs(model, syllables: np.ndarray, tables: ContextTables) -> np.ndarray
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 17])
-def test_numpy_is_keras(model, tables, length):
-    """Also of rows shorter than the dilations, and with pauses in the middle of a row."""
+def test_numpy_equals_keras(model, tables, length):
+    """Also for rows shorter than the dilations, and with pauses in the middle of a row."""
     random = np.random.default_rng(length)
     syllables = random.integers(1, len(tables.bases), (4, length)).astype(np.int32)
     syllables[1, length // 2 :] = PAD_ID
     syllables[2, length // 3] = PAD_ID
-    found = ContextNetwork(context_weights(model, tables)).log_probs(syllables, rare=False)
+    found = NumpyGatedCnn(numpy_weights(model, tables)).log_probs(syllables, rare=False)
     np.testing.assert_allclose(found, log_probs(model, syllables, tables), atol=1e-4)
     assert np.exp(found[3]).sum(axis=-1) == pytest.approx(np.ones(length), abs=1e-5)
 
@@ -133,7 +136,7 @@ def test_padding_has_no_influence(model, tables):
     np.testing.assert_allclose(longer[:1, :4], alone, atol=1e-5)
 
 
-def test_a_position_sees_as_far_as_the_dilations_add_up(model, tables):
+def test_the_receptive_field_is_the_sum_of_the_dilations(model, tables):
     row = np.full((1, 20), 4, np.int32)
     row[0, :] = np.random.default_rng(0).integers(3, len(tables.bases), 20)
     other = row.copy()
@@ -151,16 +154,16 @@ def test_a_saved_model_is_the_same(model, tables, tmp_path):
 
 
 def test_the_size_is_that_of_its_parts(model, tables, symbols):
-    width, tokens, bases = 12, len(tables.bases), len(toneless_tokens(symbols)) + 1
+    width, tokens, bases = 12, len(tables.bases), len(Tokens(symbols).toneless) + 1
     layer = 3 * width * 2 * width + 2 * width + 2 * width
     expected = (tokens + bases + len(symbols.hanzi)) * width + 3 * layer + 2 * width + tokens * 6
     assert model.count_params() == expected
 
 
 def test_the_weights_file_is_small_and_nearly_the_same(model, tables, tmp_path):
-    weights, row = context_weights(model, tables), np.array([[3, 5, 7, 4]])
-    save_weights_file(tmp_path / "network.npz", weights)
-    loaded = load_weights_file(tmp_path / "network.npz")
+    weights, row = numpy_weights(model, tables), np.array([[3, 5, 7, 4]])
+    save_weights(tmp_path / "network.npz", weights)
+    loaded = load_weights(tmp_path / "network.npz")
     assert loaded.rated == weights.rated
     for name in ("embeddings", "kernels", "hanzi"):
         exact = getattr(weights, name)
@@ -168,38 +171,38 @@ def test_the_weights_file_is_small_and_nearly_the_same(model, tables, tmp_path):
         assert (np.abs(getattr(loaded, name) - exact) <= 0.51 * step + 1e-7).all()
     np.testing.assert_array_equal(loaded.candidates, weights.candidates)
     np.testing.assert_allclose(
-        ContextNetwork(loaded).log_probs(row), ContextNetwork(weights).log_probs(row), atol=0.15
+        NumpyGatedCnn(loaded).log_probs(row), NumpyGatedCnn(weights).log_probs(row), atol=0.15
     )
 
 
-def test_a_damaged_weights_file_is_told(model, tables, tmp_path):
+def test_a_damaged_weights_file_is_named(model, tables, tmp_path):
     path = tmp_path / "network.npz"
-    with pytest.raises(RunError, match=r"can't be read"):
-        load_weights_file(path)
-    save_weights_file(path, context_weights(model, tables))
+    with pytest.raises(RunError, match="cannot read the network"):
+        load_weights(path)
+    save_weights(path, numpy_weights(model, tables))
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(RunError, match=r"can't be read"):
-        load_weights_file(path)
+    with pytest.raises(RunError, match="cannot read the network"):
+        load_weights(path)
     path.write_bytes(content)
     with np.load(path) as saved:
         arrays = {**saved, "norms": saved["norms"][:3]}
     np.savez(path, **arrays)
-    with pytest.raises(RunError, match="don't belong together"):
-        load_weights_file(path)
+    with pytest.raises(RunError, match="do not fit together"):
+        load_weights(path)
 
 
 # --- candidates -----------------------------------------------------------------------------------------
 
 
-def test_two_thirds_of_the_candidates_are_read_so_the_most_frequent_first(symbols, tables):
+def test_two_thirds_of_the_candidates_have_the_reading_the_most_frequent_first(symbols, tables):
     row = tables.candidates[token(symbols, "shi4")]
     assert hanzi_of(symbols, row[:4]) == "是事市式"
     assert len(hanzi_of(symbols, row)) == 6
 
 
-def test_the_others_are_what_is_most_often_misheard_as_it(symbols, counts, tables):
-    """count · P(heard | said): by brute force over all pairs."""
+def test_the_other_candidates_are_most_often_misheard_as_the_syllable(symbols, counts, tables):
+    """count · P(recognised | spoken), by brute force over all pairs."""
     channel = shipped_statistics().matrix(list(COUNTS))
     heard = full_inventory().index("shi4")
     weights: dict[str, float] = {}
@@ -225,7 +228,7 @@ def test_toneless_syllables_become_the_most_frequent_of_all_tones(symbols, table
 
 
 def test_toneless_tokens_come_after_the_others_sorted(symbols, tables):
-    bare = toneless_tokens(symbols)
+    bare = Tokens(symbols).toneless
     assert bare == sorted({name[:-1] for name in symbols.pinyin.tokens[2:]})
     assert len(tables.bases) == len(symbols.pinyin) + len(bare)
     for name in ("shi4", "shi2", "shi"):
@@ -242,7 +245,7 @@ def test_every_syllable_becomes_something_and_padding_nothing(symbols, tables):
     assert hanzi_of(symbols, tables.candidates[token(symbols, "shi5")][:1]) == "匙"  # uncounted
 
 
-def test_rated_and_rare_are_all_that_a_syllable_may_become_once_each(symbols, tables):
+def test_rated_and_rare_candidates_are_the_lexicon_once_each(symbols, tables):
     for number in range(2, len(symbols.pinyin)):
         row = [*tables.candidates[number], *tables.rare[number]]
         found = [one for one in row if one > UNKNOWN_ID]
@@ -260,21 +263,21 @@ def test_confusions_are_drawn_as_often_as_they_happen(symbols, tables):
     assert not tables.confusions[[PAD_ID, UNKNOWN_ID]].any()
 
 
-def test_tables_are_kept(tables, tmp_path):
+def test_tables_round_trip(tables, tmp_path):
     tables.save(tmp_path / "context.npz")
-    loaded = ContextTables.load(tmp_path / "context.npz")
+    loaded = CandidateTables.load(tmp_path / "context.npz")
     np.testing.assert_array_equal(loaded.candidates, tables.candidates)
     np.testing.assert_array_equal(loaded.priors, tables.priors)
     (tmp_path / "context.npz").write_bytes(b"PK")
-    with pytest.raises(RunError, match="candidates are no use"):
-        ContextTables.load(tmp_path / "context.npz")
+    with pytest.raises(RunError, match="cannot read the network's candidates"):
+        CandidateTables.load(tmp_path / "context.npz")
 
 
 # --- the converter --------------------------------------------------------------------------------------
 
 
-def test_the_converter_keeps_to_what_syllables_may_become(model, tables, symbols):
-    converter = ContextConverter(ContextNetwork(context_weights(model, tables)), symbols)
+def test_the_converter_writes_only_candidates(model, tables, symbols):
+    converter = GatedCnnConverter(NumpyGatedCnn(numpy_weights(model, tables)), symbols)
     sentences = [["shi4", "ma", "de5"], [], ["rua1", "???", "huar1"], ["shi"] * 40]
     texts = converter.convert(sentences)
     assert list(map(len, texts)) == [3, 0, 3, 40]
@@ -289,7 +292,7 @@ def test_the_converter_keeps_to_what_syllables_may_become(model, tables, symbols
 
 
 def syllable_rows(dataset, length: int) -> PairRows:
-    """Rows of places and code points themselves."""
+    """Rows of syllable indices and code points."""
     return PairRows(
         dataset.shards, length, np.arange(4000, dtype=np.int32), np.arange(1 << 16, dtype=np.int32)
     )
@@ -306,7 +309,7 @@ def test_rows_hold_every_position_once(dataset, offset):
     assert not flat[len(shard) :].any() and not hanzi.ravel()[:offset].any()
 
 
-def test_rows_of_several_texts_dont_run_into_each_other(text, tmp_path):
+def test_rows_do_not_mix_texts(text, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("跑得快\n", encoding="utf-8")
     dataset = prepare_pairs([other, text], tmp_path / "cache", workers=1)
@@ -361,7 +364,7 @@ def test_a_pass_has_every_row_once(world, dataset):
     assert len(set(ids)) >= len(ids) - 1  # the first two rows may both begin at 0
 
 
-def test_shares_of_a_batch_are_its_rows(world, dataset):
+def test_shards_of_a_batch_are_its_rows(world, dataset):
     found = batches(world, dataset, RowsConfig())
     whole, parts = found.batch(3), [found.batch(3, (index, 2)) for index in range(2)]
     assert whole.ids == parts[0].ids
@@ -383,7 +386,7 @@ def test_clean_rows_are_the_text_and_choices_its_hanzi(world, dataset):
         assert set(filter(None, inner)) <= lines
 
 
-def test_a_share_of_the_ends_of_lines_is_dropped(world, dataset):
+def test_a_fraction_of_the_line_ends_is_dropped(world, dataset):
     clean, joined = (
         batches(world, dataset, RowsConfig(**{**vars(CLEAN), "joined": share}), size=400).batch(0).syllables
         for share in (0.0, 0.5)
@@ -394,7 +397,7 @@ def test_a_share_of_the_ends_of_lines_is_dropped(world, dataset):
         np.testing.assert_array_equal(one[one > 0], other[other > 0])
 
 
-def test_rows_are_made_worse_at_their_shares(world, dataset):
+def test_rows_are_corrupted_at_the_configured_fractions(world, dataset):
     symbols, tables = world
     shares = {"toneless": 0.3, "mixed": 0.2, "confused": 0.25}
     clean, worse = (
@@ -410,12 +413,12 @@ def test_rows_are_made_worse_at_their_shares(world, dataset):
     misheard = there & (tables.toneless[worse] != tables.toneless[clean])
     toned = there & (tones_missing == 0)[:, None]  # half of the rows, and a few mixed ones
     wrong = toned & (worse != clean)
-    assert wrong.sum() / toned.sum() == pytest.approx(0.25 / 0.51 * MISHEARD_SHARES[CONFUSED], rel=0.15)
+    assert wrong.sum() / toned.sum() == pytest.approx(0.25 / 0.51 * MISHEARD_FRACTIONS[CONFUSED], rel=0.15)
     assert not misheard[tones_missing == 1].any()
     assert misheard.any()
 
 
-def test_particles_are_read_in_full_now_and_then(world, dataset):
+def test_particles_have_their_full_reading_sometimes(world, dataset):
     symbols, _ = world
     batch = batches(world, dataset, RowsConfig(**{**vars(CLEAN), "particles": 0.4}), size=4000).batch(0)
     times = {name: (batch.syllables == symbols.pinyin.index(name)).sum() for name in ("de5", "de2", "di4")}
@@ -425,7 +428,7 @@ def test_particles_are_read_in_full_now_and_then(world, dataset):
     assert (batch.choices[batch.syllables > 0] > 0).all()
 
 
-def test_shares_of_rows_are_checked():
+def test_fractions_of_rows_are_checked():
     with pytest.raises(ConfigError, match=r"model\.rows: 0\.5 \+ 0\.4 \+ 0\.2"):
         RowsConfig(toneless=0.5, mixed=0.4, confused=0.2)
     with pytest.raises(ConfigError, match=r"model\.rows\.joined is 1\.5"):
@@ -435,7 +438,7 @@ def test_shares_of_rows_are_checked():
 # --- training -------------------------------------------------------------------------------------------
 
 TINY = (
-    "model.name=context",
+    "model.name=gated_cnn",
     "model.width=16",
     "model.dilations=[1,2]",
     "model.choices=8",
@@ -460,7 +463,7 @@ def run(text, tmp_path_factory) -> RunFolder:
 
 
 def test_a_tiny_language_is_learnt(run):
-    """公式, 公事 and 攻势 sound the same: only the words around them tell."""
+    """公式, 公事 and 攻势 sound the same: only the words around them tell them apart."""
     best = json.loads(run.metrics.read_text(encoding="utf-8"))["best"]
     assert best["dev_character_error_rate"] == 0 and best["dev_loss"] < 0.1
     assert best["dev_toneless_error_rate"] < 0.05
@@ -472,10 +475,10 @@ def test_a_tiny_language_is_learnt(run):
 
 def test_losses_are_the_cross_entropy_of_each_row(world, dataset):
     symbols, tables = world
-    config = ContextConfig(width=8, dilations=(1,), choices=6)
-    model = build_context(config, tables, len(symbols.hanzi))
+    config = GatedCnnConfig(width=8, dilations=(1,), choices=6)
+    model = build_gated_cnn(config, tables, len(symbols.hanzi))
     found = batches(world, dataset, config.rows, size=5)
-    task = ContextTask(model, tables, symbols, found, steps=3, dev=[])
+    task = GatedCnnTask(model, tables, symbols, found, steps=3, dev=[])
     batch = next(task.batches(epoch=2, first_step=1))
     assert batch.ids == found.batch(4).ids and task.steps(7) == 3
     losses = np.asarray(keras.ops.convert_to_numpy(task.losses(task.arrays(batch), training=False)))
@@ -486,11 +489,11 @@ def test_losses_are_the_cross_entropy_of_each_row(world, dataset):
     np.testing.assert_allclose(losses, expected.mean(axis=1), rtol=1e-4)
 
 
-def test_the_evaluation_counts_by_hand(model, tables, symbols):
-    converter = ContextConverter(ContextNetwork(context_weights(model, tables)), symbols)
+def test_the_evaluation_against_counts_by_hand(model, tables, symbols):
+    converter = GatedCnnConverter(NumpyGatedCnn(numpy_weights(model, tables)), symbols)
     sentences = [["shi4", "ma1"], ["hua1"]]
     text = converter.convert(sentences)
-    counts, loss = evaluated(converter, sentences, [text[0], "龘"])
+    counts, loss = evaluate_converter(converter, sentences, [text[0], "龘"])
     assert (counts.errors, counts.reference) == (1, 3)
     assert loss == pytest.approx(-converter.scores([sentences[0]], [text[0]])[0] / 2, rel=1e-4)
 
@@ -498,13 +501,13 @@ def test_the_evaluation_counts_by_hand(model, tables, symbols):
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("data.limit=3", r"data\.limit isn't for"),
-        ("initialise_from=runs/other", "initialise_from isn't for"),
-        ("data.train=[list.tsv]", "not from lists: list.tsv"),
-        ("data.batch_sentences=600", "are none for 600 rows"),
+        ("data.limit=3", r"data\.limit cannot be used with"),
+        ("initialise_from=runs/other", "initialise_from cannot be used with"),
+        ("data.train=[list.tsv]", "not on lists: list.tsv"),
+        ("data.batch_sentences=600", "is too small for 600 rows"),
     ],
 )
-def test_what_cant_be_done_is_told_before(text, tmp_path, override, message):
+def test_unsuitable_settings_are_refused_before_training(text, tmp_path, override, message):
     (tmp_path / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=message):
         train_from_config(
@@ -513,7 +516,7 @@ def test_what_cant_be_done_is_told_before(text, tmp_path, override, message):
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="pip install -r requirements/backends.txt")
-def test_jax_trains_it_and_tensorflow_goes_on_with_it(text, tmp_path):
+def test_jax_trains_it_and_tensorflow_converts_with_it(text, tmp_path):
     (tmp_path / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
     overrides = [*arguments(text), "model.rows.steps=3", "training.epochs=1"]
     folders = ["--config", str(tmp_path / "recipe.yaml"), "--run", str(tmp_path / "run")]
@@ -526,12 +529,12 @@ def test_jax_trains_it_and_tensorflow_goes_on_with_it(text, tmp_path):
     best = json.loads((tmp_path / "run" / "metrics.json").read_text(encoding="utf-8"))["best"]
     sentences = text.read_text(encoding="utf-8").split()
     pinyin = [hanzi_to_pinyin(sentence) for sentence in sentences]
-    counts, loss = evaluated(load_converter(tmp_path / "run"), pinyin, sentences)
+    counts, loss = evaluate_converter(load_converter(tmp_path / "run"), pinyin, sentences)
     assert counts.rate == pytest.approx(best["dev_character_error_rate"])
     assert loss == pytest.approx(best["dev_loss"], rel=1e-4)
 
 
-def test_user_words_guide_it(run):
+def test_user_words_win(run):
     words = UserWords([UserWord("宫", (frozenset({"gong1"}),), 40.0)])
-    guided = GuidedConverter(load_converter(run.path), words)
+    guided = UserWordConverter(load_converter(run.path), words)
     assert guided.convert([["shu4", "xue2", "gong1", "shi4"]]) == ["数学宫式"]

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from model_language.converters.explain import GuidedConverter
+from model_language.converters.explain import UserWordConverter
 from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
 from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from model_language.ngram.words import WordUnigram, pack_words
@@ -30,7 +30,7 @@ def ngram() -> NgramConverter:
 
 @pytest.fixture(scope="module")
 def rates_words(ngram) -> NgramConverter:
-    """The same, and rates words on top."""
+    """The same with a model of words."""
     uses = {"音乐": 90, "他们": 50, "大门": 9, "去音": 3, "因": 7, "他们去因": 2, "的": 80, "月": 5}
     found = NgramConverter(ngram.history_model, ngram.symbols, beam=16)
     found.path_model = WordUnigram(pack_words(uses, ngram.symbols), weight=0.6)
@@ -65,8 +65,8 @@ WORDS = UserWords(
 def paths_of(net: ConfusionNetwork) -> dict[tuple[str, ...], float]:
     best: dict[tuple[str, ...], float] = {}
     for choice in itertools.product(*(zip(s.syllables, s.log_posteriors, strict=True) for s in net.slots)):
-        said = tuple(syllable for syllable, _ in choice if syllable != NOTHING)
-        best[said] = max(best.get(said, -math.inf), sum(log for _, log in choice))
+        syllables = tuple(syllable for syllable, _ in choice if syllable != NOTHING)
+        best[syllables] = max(best.get(syllables, -math.inf), sum(log for _, log in choice))
     return best
 
 
@@ -74,7 +74,7 @@ def brute_force(net: ConfusionNetwork, ngram: NgramConverter, words: UserWords, 
     """Score of each sequence with its most probable conversions, user words included."""
     scored = {}
     for said, acoustic in paths_of(net).items():
-        conversions = GuidedConverter(ngram, words).n_best(said, 60) if said else [_nothing(ngram)]
+        conversions = UserWordConverter(ngram, words).n_best(said, 60) if said else [_nothing(ngram)]
         for one in conversions:
             earned = sum(
                 span.word.weight * len(span.word.hanzi)
@@ -98,20 +98,20 @@ def _nothing(ngram: NgramConverter) -> Conversion:
 @pytest.mark.parametrize("model", ["ngram", "rates_words"])
 def test_through_a_network_equals_brute_force(request, model, net, words):
     ngram = request.getfixturevalue(model)
-    search = JointSearch(GuidedConverter(ngram, words), WEIGHTS, beam=400)
+    search = JointSearch(UserWordConverter(ngram, words), WEIGHTS, beam=400)
     (found,) = search.read([net], n=6)
     expected = brute_force(net, ngram, words, 6)
     assert [one.score for one in found] == pytest.approx([score for _, score in expected], abs=1e-4)
     assert (found[0].pinyin, found[0].hanzi) == expected[0][0]
-    (best,) = JointSearch(GuidedConverter(ngram, words), WEIGHTS, beam=60).read([net], n=1)
+    (best,) = JointSearch(UserWordConverter(ngram, words), WEIGHTS, beam=60).read([net], n=1)
     assert (best[0].pinyin, best[0].hanzi) == expected[0][0]
 
 
-def test_the_language_decides_where_the_ear_does_not(ngram):
+def test_the_language_model_decides_between_equal_syllables(ngram):
     net = network(
         {"yin1": 0.5, "jin1": 0.5}, {"yue4": 0.4, "yue1": 0.6}, {"hen3": 1.0}, {NOTHING: 0.6, "hao3": 0.4}
     )
-    ((best,),) = JointSearch(GuidedConverter(ngram, UserWords()), WEIGHTS).read([net])
+    ((best,),) = JointSearch(UserWordConverter(ngram, UserWords()), WEIGHTS).read([net])
     assert (best.pinyin, best.hanzi) == (("yin1", "yue4", "hen3", "hao3"), "音乐很好")
     assert best.slots == (0, 1, 2, 3)
 
@@ -119,14 +119,14 @@ def test_the_language_decides_where_the_ear_does_not(ngram):
 def test_a_heavy_word_is_found_among_improbable_syllables(ngram):
     words = UserWords([UserWord("喆门", (frozenset({"da1"}), frozenset({"men5"})), 50.0)])
     net = network({"ta1": 0.99, "da1": 0.01}, {NOTHING: 0.6, "le5": 0.4}, {"men5": 1.0})
-    ((best,),) = JointSearch(GuidedConverter(ngram, words), WEIGHTS).read([net])
+    ((best,),) = JointSearch(UserWordConverter(ngram, words), WEIGHTS).read([net])
     assert (best.pinyin, best.hanzi) == (("da1", "men5"), "喆门")
-    ((best,),) = JointSearch(GuidedConverter(ngram, words), WEIGHTS).read([NETWORKS[1]])
+    ((best,),) = JointSearch(UserWordConverter(ngram, words), WEIGHTS).read([NETWORKS[1]])
     assert "喆" not in best.hanzi
 
 
 class Conditional:
-    """Stands for a network: only the parts that the search asks for, with scores made up of the syllables."""
+    """Stands for a network: only what the search uses, with scores derived from the syllables."""
 
     grid_part, history_model = "network", None
 
@@ -153,13 +153,13 @@ def test_sequences_are_converted_and_the_best_sum_wins():
 
 
 class WithHistory(Conditional):
-    """The same with an n-gram model of hanzi inside, which finds sequences worth converting."""
+    """The same with an n-gram model of hanzi, which finds the sequences to convert."""
 
     def __init__(self, ngram: NgramConverter):
         self.history_model, self.symbols, self.grid = ngram.history_model, ngram.symbols, ngram.grid
 
 
-def test_a_model_of_hanzi_inside_finds_the_sequences_but_counts_once(ngram):
+def test_a_model_of_hanzi_finds_the_sequences_but_counts_once(ngram):
     for net in NETWORKS:
         plain, found = (
             JointSearch(one, WEIGHTS, sequences=2000).read([net], n=5)[0]
@@ -184,9 +184,9 @@ def test_a_model_of_syllables_counts_too():
         assert [one.score for one in found] == pytest.approx(expected, abs=1e-5)
 
 
-def test_confidence_is_the_share_of_all_readings(ngram):
+def test_confidence_is_the_fraction_of_all_readings(ngram):
     net = network({"ta1": 0.5, "wo3": 0.5}, {"men5": 1.0})
-    (found,) = JointSearch(GuidedConverter(ngram, UserWords()), WEIGHTS, beam=400).read([net], n=400)
+    (found,) = JointSearch(UserWordConverter(ngram, UserWords()), WEIGHTS, beam=400).read([net], n=400)
     total = sum(math.exp(one.score) for one in found)
     for place in (0, 1):
         same = [one for one in found if one.hanzi[place] == found[0].hanzi[place]]

@@ -1,4 +1,4 @@
-"""Text to packed n-grams in one call: what the parts would give, and what can't be built."""
+"""Text to packed n-grams in one call: equal to its single steps; impossible settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def text() -> np.ndarray:
 
 
 @pytest.mark.parametrize("order", [2, 4])
-def test_it_is_what_the_parts_give(text, order, caplog):
+def test_it_equals_its_single_steps(text, order, caplog):
     caplog.set_level(logging.INFO, "train")
     found = build_packed(text, SIZE, order, 900)
     grams = count_ngrams(text, order, SIZE)
@@ -37,7 +37,7 @@ def test_it_is_what_the_parts_give(text, order, caplog):
 
 
 @pytest.mark.parametrize("ngrams", [1, 10**6])
-def test_any_number_of_ngrams_will_do(text, ngrams):
+def test_any_number_of_ngrams(text, ngrams):
     packed = PackedNgrams(build_packed(text, SIZE, 4, ngrams))
     assert packed.ngrams >= min(ngrams, 2000)
     histories = np.zeros((1, packed.history), np.int32)

@@ -1,4 +1,4 @@
-"""Packed n-grams against the model that they were packed from; damaged files; the table of hashes alone."""
+"""Packed n-grams against the model that they were packed from; damaged files; the hash table alone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from model_language.files import save_arrays
 from model_language.ngram.backoff import BackoffModel
 from model_language.ngram.code_book import LEVELS
-from model_language.ngram.code_table import CodeTable, extended
+from model_language.ngram.hash_table import HashTable, extend_hashes
 from model_language.ngram.kneser_ney import NgramTable, count_ngrams, estimate_counted, occurrences
-from model_language.ngram.packed import PackedNgrams, pack, read_packed, save_packed
+from model_language.ngram.packed import PackedNgrams, pack, read_packed
 from model_language.ngram.pruning import prune_to
 from tests.support.made_up_text import made_up_text
 from utils.errors import RunError
@@ -21,7 +22,7 @@ ORDERS = (2, 3, 4)
 
 
 def _stepped(values: np.ndarray) -> np.ndarray:
-    """The values moved to as many different ones as a code book has, evenly apart."""
+    """The values moved to evenly spaced levels, as many as a code book has."""
     if not len(values):
         return values
     low, high = values.min(), values.max()
@@ -30,7 +31,7 @@ def _stepped(values: np.ndarray) -> np.ndarray:
 
 
 def _with_few_values(tables: list[NgramTable]) -> list[NgramTable]:
-    """Tables that a code book holds without rounding; no distributions any more."""
+    """Tables that a code book represents without rounding; they are no distributions."""
     result = []
     for table in tables:
         backoffs = table.backoffs.copy()
@@ -56,7 +57,7 @@ def arrays(estimated) -> dict[str, np.ndarray]:
 
 
 def _histories(history: int) -> np.ndarray:
-    """Those of real text, of its beginnings, and such as no text has: (N, history)."""
+    """Histories of real text, of its beginnings, and random ones: (N, history)."""
     text = made_up_text(3000, SEEN, seed=4)
     rows = [np.zeros((1, history), np.int32)]
     for end in range(1, len(text)):
@@ -73,7 +74,7 @@ def _all_words(histories: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_with_few_values_it_is_the_model_it_was_packed_from(estimated, order):
+def test_with_few_values_it_equals_the_packed_model(estimated, order):
     tables = _with_few_values(estimated[order])
     packed, model = PackedNgrams(pack(tables)), BackoffModel(tables, SIZE)
     assert (packed.history, packed.size, packed.ngrams) == (order - 1, SIZE, sum(model.ngrams[1:]))
@@ -86,7 +87,7 @@ def test_with_few_values_it_is_the_model_it_was_packed_from(estimated, order):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_rounding_to_a_code_book_costs_little(estimated, order):
-    """Lloyd's levels start evenly apart and only get better."""
+    """Lloyd's levels start evenly spaced and only improve."""
     tables = estimated[order]
     packed, model = PackedNgrams(pack(tables)), BackoffModel(tables, SIZE)
     for n, table in enumerate(tables[1:], 2):
@@ -106,7 +107,7 @@ def test_rounding_to_a_code_book_costs_little(estimated, order):
     assert np.abs(wrong).mean() < 0.03
 
 
-def test_words_and_histories_may_lie_in_memory_in_any_way(estimated):
+def test_arrays_may_have_any_memory_layout(estimated):
     packed = PackedNgrams(pack(estimated[4]))
     histories = _histories(3)[::3]
     words = _all_words(histories)
@@ -121,14 +122,14 @@ def test_words_and_histories_may_lie_in_memory_in_any_way(estimated):
     np.testing.assert_array_equal(some, expected[:, 5:8])
 
 
-def test_nothing_asked_is_nothing_answered(arrays):
+def test_empty_arrays(arrays):
     packed = PackedNgrams(arrays)
     assert packed.log_probs(np.zeros((0, 3), np.int32), np.zeros((0, 8), np.int32)).shape == (0, 8)
 
 
-def test_a_file_holds_all(arrays, tmp_path):
+def test_a_file_round_trip(arrays, tmp_path):
     path = tmp_path / "ngrams.npz"
-    save_packed(path, arrays)
+    save_arrays(path, arrays)
     read, packed = read_packed(path), PackedNgrams(arrays)
     histories = _histories(3)[::5]
     np.testing.assert_array_equal(
@@ -139,7 +140,7 @@ def test_a_file_holds_all(arrays, tmp_path):
 
 
 def _damaged(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
-    """One array lost, cut, or with numbers that can't be."""
+    """One array missing, cut, or with impossible numbers."""
     kind, _, array = name.partition(" ")
     arrays = {key: value.copy() for key, value in arrays.items()}
     if kind == "lost":
@@ -161,12 +162,12 @@ def _damaged(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
 )
 def test_a_damaged_file_is_named(arrays, tmp_path, damage):
     path = tmp_path / "ngrams.npz"
-    save_packed(path, _damaged(arrays, damage))
+    save_arrays(path, _damaged(arrays, damage))
     with pytest.raises(RunError, match=r"n-gram model .*ngrams\.npz"):
         read_packed(path)
 
 
-def test_what_is_no_such_file_is_named(tmp_path):
+def test_a_file_of_another_kind_is_named(tmp_path):
     path = tmp_path / "ngrams.npz"
     for content in (None, b"", b"PK\x03\x04 nothing"):
         if content is not None:
@@ -175,14 +176,14 @@ def test_what_is_no_such_file_is_named(tmp_path):
             read_packed(path)
 
 
-def test_a_table_of_hashes_finds_what_is_there_and_nothing_else():
+def test_a_hash_table_finds_its_entries_and_nothing_else():
     rng = np.random.default_rng(6)
     words = np.unique(rng.integers(0, 5000, (60_000, 3)), axis=0)
-    hashes = extended(extended(words[:, 0], words[:, 1]), words[:, 2])
+    hashes = extend_hashes(extend_hashes(words[:, 0], words[:, 1]), words[:, 2])
     values = rng.integers(1, 4096, len(words)).astype(np.uint32)
     there, absent = np.arange(30_000), np.arange(30_000, len(hashes))
-    table = CodeTable(len(there), [(hashes[part], values[part]) for part in np.array_split(there, 7)])
+    table = HashTable(len(there), [(hashes[part], values[part]) for part in np.array_split(there, 7)])
     assert len(table) == 30_000
     np.testing.assert_array_equal(table.find(hashes[there]), values[there])
     assert not table.find(hashes[absent]).any()
-    assert not CodeTable(0, []).find(hashes[:5]).any()
+    assert not HashTable(0, []).find(hashes[:5]).any()

@@ -1,4 +1,4 @@
-"""The converter that comes with the project: there, small enough, right on sentences of ours, and robust."""
+"""The converter that comes with the project: present, small, correct on some sentences, and robust."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from model_language.converters.explain import GuidedConverter
+from model_language.converters.explain import UserWordConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_converter
 from model_language.search.user_words import UserWords
@@ -54,13 +54,13 @@ def test_the_command_of_the_readme_works():
     assert (done.returncode, done.stdout, done.stderr) == (0, "今天天气很好\n", "")
 
 
-def test_everyday_sentences_come_out_right(to_hanzi):
+def test_everyday_sentences(to_hanzi):
     pinyin = [hanzi_to_pinyin(sentence) for sentence in SENTENCES]
     assert error_rate(to_hanzi, [" ".join(sentence) for sentence in pinyin]) <= 0.02
     assert error_rate(to_hanzi, ["".join(s[:-1] + " " for s in sentence) for sentence in pinyin]) <= 0.08
 
 
-def test_a_recognisers_mistakes_are_corrected():
+def test_recognition_errors_are_corrected():
     """zh for z, a tone, n for ng."""
     to_hanzi = PinyinToHanzi(recognised=True)
     assert to_hanzi("wo3 men2 zai4 xue2 xiao4 men2 kou3 jian4 mian4") == "我们在学校门口见面"
@@ -86,18 +86,18 @@ def test_garbage_has_a_defined_answer(to_hanzi):
 
 
 def test_the_first_of_several_ways_is_as_good_as_the_only_one():
-    """Many different paths need a wider search than the best one; in it the best one must not get lost."""
+    """A search for many paths is wider than for the best one, and must not lose the best one."""
     converter = load_converter(PRETRAINED)
     long = [hanzi_to_pinyin(a + b) for a, b in itertools.pairwise(SENTENCES)]
     sentences = [tuple(sentence) for sentence in corrupt_pinyin(long, 0.25, seed=3)]
     best = converter.scores(sentences, converter.convert(sentences))
-    guided = GuidedConverter(converter, UserWords())
+    guided = UserWordConverter(converter, UserWords())
     for sentence, score, explained in zip(sentences, best, guided.explain(sentences, 3), strict=True):
         assert converter.n_best(sentence, 3)[0].score >= score - 1e-3
         assert explained.n_best[0].score >= score - 1e-3
 
 
-def test_every_typed_syllable_becomes_a_hanzi_that_is_read_so(to_hanzi):
+def test_every_typed_syllable_becomes_a_hanzi_with_this_reading(to_hanzi):
     lexicon = Symbols.load(PRETRAINED).lexicon
     typed = [syllable for syllable in full_inventory() if lexicon.nearest(syllable)]
     assert len(typed) > 2100
@@ -110,7 +110,7 @@ def test_every_typed_syllable_becomes_a_hanzi_that_is_read_so(to_hanzi):
     assert to_hanzi("ei1") == to_hanzi.explain(["ei1"])[0].text == "诶"
 
 
-def test_a_typed_syllable_that_no_hanzi_is_read_as_stays(to_hanzi):
+def test_a_typed_syllable_without_hanzi_is_not_changed(to_hanzi):
     unread = to_hanzi.unread
     assert to_hanzi.convert(["cei1", "ni3 hao3 cei4, din1"]) == ["cei1", "你好cei4, din1"]
     assert to_hanzi.unread == unread + 3

@@ -1,4 +1,4 @@
-"""Pruned n-gram models: still distributions, closed, graceful; the counts beside them against naive ones."""
+"""Pruned n-gram models: still distributions, complete, little worse; their counts against naive ones."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_occurrences_are_a_naive_count(text, model):
         } == expected
 
 
-def test_counting_and_estimating_apart_give_what_they_give_at_once(text, model):
+def test_counting_and_estimating_separately_or_at_once(text, model):
     for one, other in zip(estimate(text, ORDER, SIZE), model[0], strict=True):
         for part in ("keys", "log_probs", "backoffs"):
             np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
@@ -97,7 +97,7 @@ def test_a_pruned_model_sums_to_one(model, ngrams):
 
 @pytest.mark.parametrize("threshold", [0.5, 4.0, 40.0])
 def test_what_an_ngram_needs_stays_and_nothing_else(model, threshold):
-    """Against the definition, n-gram by n-gram: by its own worth, or needed by one that stays."""
+    """Against the definition, n-gram by n-gram: kept for its own cost, or needed by a kept one."""
     tables, counts = model
     full = [
         {ids_of(k, n, SIZE): row for k, *row in zip(t.keys, t.log_probs, t.backoffs, c, strict=True)}
@@ -135,14 +135,14 @@ def test_held_out_text_gets_no_easier_by_pruning(text, model):
 
 
 @pytest.mark.parametrize("ngrams", [1, 100, 1000, 5000, 10**9])
-def test_as_many_are_left_as_were_asked_for(model, ngrams):
+def test_the_requested_number_is_kept(model, ngrams):
     tables, counts = model
     there = sum(len(table.keys) for table in tables[1:])
     left = sum(len(table.keys) for table in prune_to(tables, counts, ngrams)[1:])
     assert min(ngrams, there) <= left <= min(1.05 * ngrams + 6, there)  # ties, and what one n-gram needs
 
 
-def test_orders_that_nothing_is_left_of_are_gone(model):
+def test_empty_orders_are_omitted(model):
     assert [len(table.keys) for table in prune(*model, math.inf)] == [SIZE]
     assert not prune(*model, math.inf)[0].backoffs.any()
     assert len(prune_to(*model, 3)) < ORDER or sum(len(t.keys) for t in prune_to(*model, 3)[1:]) <= 9

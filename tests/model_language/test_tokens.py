@@ -1,4 +1,4 @@
-"""Token ids of syllables: tones, none, unknown tokens; what is remembered of these has a limit."""
+"""Token ids of syllables with, without and with unknown tones; the memory for unknown tokens is limited."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, build_symbols
-from model_language.vocabulary.tokens import TokenIds, toneless_tokens
+from model_language.vocabulary.tokens import Tokens
 
 
 @pytest.fixture(scope="module")
@@ -16,8 +16,9 @@ def symbols():
 
 
 def test_tones_none_and_unknown_tokens(symbols):
-    ids = TokenIds(symbols).encode([["zhong1", "zhong", "huar3", "", "xyz"], ["a1"]])
-    toneless = len(symbols.pinyin) + toneless_tokens(symbols).index("zhong")
+    tokens = Tokens(symbols)
+    ids = tokens.encode([["zhong1", "zhong", "huar3", "", "xyz"], ["a1"]])
+    toneless = len(symbols.pinyin) + tokens.toneless.index("zhong")
     assert ids[0].tolist() == [
         symbols.pinyin.index("zhong1"),
         toneless,
@@ -29,8 +30,8 @@ def test_tones_none_and_unknown_tokens(symbols):
 
 
 def test_memory_of_a_long_lived_process_is_bounded(symbols):
-    """Of 60,000 different unknown tokens, and of one of a megabyte, no more is kept than of 6,000."""
-    tokens = TokenIds(symbols)
+    """60,000 different unknown tokens, and one of a megabyte, need no more memory than 6,000."""
+    tokens = Tokens(symbols)
 
     def grown(numbers: range) -> int:
         before, _ = tracemalloc.get_traced_memory()

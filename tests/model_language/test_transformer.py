@@ -12,11 +12,11 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from model_language.converters.base import NeuralConverter
+from model_language.batching import pad_rows
+from model_language.converters.neural import NeuralConverter
 from model_language.networks.loss import candidate_logits, sequence_loss
 from model_language.networks.transformer import TransformerConfig, build_transformer
 from model_language.registry import MODELS, load_converter
-from model_language.search.grid import pad_rows
 from model_language.vocabulary.lexicon import UNREADABLE, Lexicon
 from model_language.vocabulary.symbols import UNKNOWN_ID, Symbols
 from utils.config import save_yaml, to_plain
@@ -232,7 +232,7 @@ def test_scores_are_those_of_n_best(converter):
 
 
 def test_it_learns_to_read_by_context(symbols):
-    """乐 is yue4 after 音 and le4 after 快; 月 and 勒 stand elsewhere: 40 steps are enough to tell."""
+    """乐 is yue4 after 音 and le4 after 快; 月 and 勒 occur elsewhere: 40 steps are enough to learn it."""
     pairs = [("yin1 yue4", "音乐"), ("kuai4 le4", "快乐"), ("de5 yue4", "的月"), ("de5 le4", "的勒")]
     encoded = [symbols.encode_pair(pinyin.split(), hanzi) for pinyin, hanzi in pairs]
     syllables, targets = (pad_rows(side) for side in zip(*encoded, strict=True))

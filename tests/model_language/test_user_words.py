@@ -1,4 +1,4 @@
-"""User words: the file and its errors, where words are found, and the guided search against brute force."""
+"""User words: the file and its errors, where words are found, the search with them against brute force."""
 
 from __future__ import annotations
 
@@ -9,26 +9,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model_language.converters.explain import NGRAM_PART, WORDS_PART, GuidedConverter
+from model_language.converters.base import Converter
+from model_language.converters.explain import NGRAM_PART, WORDS_PART, UserWordConverter
 from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
-from model_language.search.grid import Conversion, Grid
+from model_language.search.grid import Grid
 from model_language.search.user_words import WEIGHT, UserWord, UserWords, read_user_words
 from model_language.vocabulary.symbols import Symbols, build_symbols
 from tests.support.music_pairs import PAIRS
 from utils.errors import CorpusError
 
 
-class Positions:
-    """Stands for a network: every place by itself, with scores from the syllables' ids."""
+class Positions(Converter):
+    """Stands for a network: every position by itself, with scores from the syllables' ids."""
 
-    history_model, path_model, margin = None, None, None
-    grid_part, beam, batch_syllables = "network", 8, 400
+    batch_syllables = 400
 
     def __init__(self, symbols: Symbols):
         self.symbols = symbols
-
-    def narrow(self, grid):
-        return grid
 
     def grid(self, sentences):
         lengths = np.array([len(sentence) for sentence in sentences])
@@ -38,14 +35,6 @@ class Positions:
         scores = np.log1p(candidates * 7 % 101) / 3
         scores -= np.log(np.where(candidates > 0, np.exp(scores), 0).sum(axis=2, keepdims=True) + 1e-9)
         return Grid(candidates, np.where(candidates > 0, scores, -np.inf), lengths)
-
-    def convert(self, sentences):
-        return [self.n_best(sentence, 1)[0].hanzi for sentence in sentences]
-
-    def n_best(self, sentence, n):
-        grid = self.grid([sentence])
-        best = np.take_along_axis(grid.candidates[0], grid.scores[0].argmax(axis=1)[:, None], 1)[:, 0]
-        return [Conversion(self.symbols.decode(best), float(grid.scores[0].max(axis=1).sum()))]
 
 
 @pytest.fixture(scope="module")
@@ -91,13 +80,13 @@ def test_a_file_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("abc", "'abc' is no word in hanzi"),
+        ("abc", "'abc' is not a word in hanzi"),
         ("张伟 zhang1", "'张伟' has 2 hanzi but 1 syllables"),
-        ("张伟 zhang1 blorp3", "'张伟' can't be read: 'blorp3' is not pinyin"),
+        ("张伟 zhang1 blorp3", "'张伟' has no valid pinyin: 'blorp3' is no"),
         ("张伟 -2", "'张伟' has the weight -2"),
         ("张伟 nan", "'张伟' has the weight nan"),
         ("张伟 1e9", "'张伟' has the weight 1e"),
-        ("\U00030000", "no syllable is known for '\U00030000'"),
+        ("\U00030000", "no reading of '\U00030000'"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named(tmp_path, line, message):
@@ -110,7 +99,7 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path, line, message):
 def test_files_that_cannot_be_read_are_named(tmp_path):
     with pytest.raises(CorpusError, match="UTF-8"):
         read_user_words(write(tmp_path, "张伟".encode("gbk")))
-    with pytest.raises(CorpusError, match="can't read"):
+    with pytest.raises(CorpusError, match="cannot read"):
         read_user_words(tmp_path / "none.txt")
 
 
@@ -129,7 +118,7 @@ def test_spans_follow_the_syllables():
 def test_an_empty_list_changes_nothing(converter):
     sentences = [list(pinyin) for pinyin, _ in PAIRS] + [[], ["blorp"]]
     sentences = sentences if isinstance(converter, NgramConverter) else sentences[:-2]
-    guided = GuidedConverter(converter, UserWords())
+    guided = UserWordConverter(converter, UserWords())
     assert guided.convert(sentences) == converter.convert(sentences)
     assert guided.n_best(sentences[0], 1) == converter.n_best(sentences[0], 1)
     explained = guided.explain(sentences, n=3)
@@ -137,8 +126,8 @@ def test_an_empty_list_changes_nothing(converter):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_heavy_word_always_comes_and_only_with_its_syllables(converter, symbols, seed):
-    """The word may hold hanzi that are no candidates there, or that the model has never seen at all."""
+def test_a_heavy_word_is_written_wherever_its_syllables_are(converter, symbols, seed):
+    """The word may contain hanzi that are not candidates there, or that the model does not know."""
     rng = random.Random(seed)
     tones = [
         one for one in symbols.pinyin.tokens if one[-1] in "1234" and one[:-1] in ("yi", "shi", "ma", "li")
@@ -149,7 +138,7 @@ def test_a_heavy_word_always_comes_and_only_with_its_syllables(converter, symbol
     words = UserWords([word(hanzi, " ".join(sentences[0][at : at + 2]), weight=200.0)])
     plain = converter.convert(sentences)
     for sentence, before, after in zip(
-        sentences, plain, GuidedConverter(converter, words).convert(sentences), strict=True
+        sentences, plain, UserWordConverter(converter, words).convert(sentences), strict=True
     ):
         places = [i for i in range(len(sentence) - 1) if sentence[i : i + 2] == sentences[0][at : at + 2]]
         assert len(after) == len(sentence)
@@ -158,7 +147,7 @@ def test_a_heavy_word_always_comes_and_only_with_its_syllables(converter, symbol
         assert any(after[i : i + 2] == hanzi for i in places) == bool(places)
 
 
-def test_guided_search_equals_brute_force(ngram, symbols):
+def test_the_search_with_user_words_equals_brute_force(ngram, symbols):
     """All paths through a small lexicon, each with its n-gram score and the weights of the words in it."""
     sentence = ["ta1", "men5", "de5", "yin1"]
     words = UserWords(
@@ -175,18 +164,18 @@ def test_guided_search_equals_brute_force(ngram, symbols):
         bonus = sum(s.word.weight * len(s.word.hanzi) for s in spans if path[s.start : s.end] == s.word.hanzi)
         scored[path] = score + bonus
     expected = sorted(scored, key=scored.get, reverse=True)[:8]
-    found = GuidedConverter(ngram, words).n_best(sentence, 8)
+    found = UserWordConverter(ngram, words).n_best(sentence, 8)
     assert [one.hanzi for one in found] == expected
     assert [one.score for one in found] == pytest.approx([scored[path] for path in expected], abs=1e-4)
-    assert GuidedConverter(ngram, words).convert([sentence]) == expected[:1]
+    assert UserWordConverter(ngram, words).convert([sentence]) == expected[:1]
 
 
 def test_reasons_add_up(ngram):
     words = UserWords([word("阴月", "yin1 yue4", 20.0)])
     sentence = ["ta1", "de5", "yin1", "yue4"]
-    (explained,) = GuidedConverter(ngram, words).explain([sentence], n=3)
+    (explained,) = UserWordConverter(ngram, words).explain([sentence], n=3)
     assert explained.n_best[0].hanzi == "她的阴月"
-    assert [span.word.hanzi for span in explained.fired] == ["阴月"]
+    assert [span.word.hanzi for span in explained.user_words] == ["阴月"]
     assert len(explained.n_best) == 3
     for place, character in enumerate(explained.characters):
         assert 0 < character.confidence <= 1
@@ -199,10 +188,10 @@ def test_reasons_add_up(ngram):
         assert NGRAM_PART in character.lead
 
 
-def test_confidence_of_single_places_is_the_networks_own(symbols):
-    """A network decides each place by itself: its probability there is the confidence."""
+def test_confidence_is_the_probability_of_the_network(symbols):
+    """A network decides each position by itself: its probability there is the confidence."""
     converter = Positions(symbols)
-    (explained,) = GuidedConverter(converter, UserWords()).explain([["yin1", "yue4"]], n=1)
+    (explained,) = UserWordConverter(converter, UserWords()).explain([["yin1", "yue4"]], n=1)
     best = np.exp(converter.grid([["yin1", "yue4"]]).scores[0].max(axis=1))
     for character, probability in zip(explained.characters, best, strict=True):
         assert character.confidence == pytest.approx(probability, rel=1e-6)

@@ -1,4 +1,4 @@
-"""Words and how often they are used: packed and found again, and the best division against all divisions."""
+"""Words and their frequencies: packed and found again; the best division into words against all divisions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from model_language.ngram.words import LONGEST, WordUnigram, pack_words, read_words, save_words
+from model_language.files import save_arrays
+from model_language.ngram.words import LONGEST, WordUnigram, pack_words, read_words
 from model_language.vocabulary.lexicon import Lexicon
 from model_language.vocabulary.symbols import PAD_ID, Symbols, language_vocabulary
 from utils.errors import RunError
@@ -32,7 +33,7 @@ def words(symbols) -> WordUnigram:
 
 
 def log_probability(word: str) -> float:
-    """As :func:`pack_words` says it: all words within the vocabulary, and every hanzi."""
+    """As :func:`pack_words` documents it: all words within the vocabulary, and every hanzi."""
     kept = {one: times for one, times in USES.items() if len(one) <= LONGEST and set(one) <= set(HANZI)}
     kept |= {hanzi: USES.get(hanzi, 0) for hanzi in HANZI}
     # <pad> and <unk> have a share too, as never used.
@@ -56,29 +57,29 @@ def encoded(symbols: Symbols, texts: list[str]) -> np.ndarray:
     return result
 
 
-def test_a_path_is_worth_its_best_division(symbols, words):
+def test_the_score_of_a_path_is_that_of_its_best_division(symbols, words):
     texts = ["今天天气很好", "天气预报", "好天气预报也好", "也", "明天天天天气", "今", "很好天气预报天气预"]
-    worth = words.worth(encoded(symbols, texts))
+    worth = words.scores(encoded(symbols, texts))
     # Hanzi are kept in half precision; there are fewer words than levels, so these are exact.
     assert worth == pytest.approx([best_division(text) for text in texts], abs=0.02)
 
 
-def test_what_a_hanzi_gains_is_asked_of_many_paths_at_once(symbols, words):
+def test_gains_of_many_paths_at_once(symbols, words):
     past = encoded(symbols, ["今天天", "也也天"])
-    state = words.begin(2)
+    state = words.initial_states(2)
     for place in range(3):
         gained = words.gains(np.pad(past[:, :place], ((0, 0), (3, 0))), state, np.arange(2), past[:, place])
-        state = words.follow(state, gained)
+        state = words.next_states(state, gained)
     after = np.array([symbols.hanzi.index(one) for one in "气好气"])
     found = words.gains(past, state, np.array([0, 0, 1]), after)
-    one = words.worth(encoded(symbols, ["今天天气", "今天天好", "也也天气"]))
-    before = words.worth(encoded(symbols, ["今天天", "也也天"]))
+    one = words.scores(encoded(symbols, ["今天天气", "今天天好", "也也天气"]))
+    before = words.scores(encoded(symbols, ["今天天", "也也天"]))
     assert found == pytest.approx(one - before[[0, 0, 1]], abs=1e-5)
     assert words.gains(past, state, np.arange(2), np.full(2, PAD_ID)).tolist() == [0.0, 0.0]
 
 
 def test_words_that_are_not_there_are_not_found(symbols, words):
-    rare = words.worth(encoded(symbols, ["□天", "气今"]))
+    rare = words.scores(encoded(symbols, ["□天", "气今"]))
     alone = {hanzi: log_probability(hanzi) for hanzi in HANZI}
     assert rare[0] == pytest.approx(min(alone.values()) + alone["天"], abs=0.02)
     assert rare[1] == pytest.approx(alone["气"] + alone["今"], abs=0.02)
@@ -87,10 +88,10 @@ def test_words_that_are_not_there_are_not_found(symbols, words):
 def test_a_weight_scales_all(symbols, words):
     half = WordUnigram(pack_words(USES, symbols), weight=0.5)
     text = encoded(symbols, ["今天天气很好", "好天气预报也"])
-    assert half.worth(text) == pytest.approx(0.5 * words.worth(text), abs=1e-4)
+    assert half.scores(text) == pytest.approx(0.5 * words.scores(text), abs=1e-4)
 
 
-def test_a_random_dictionary_comes_back_as_it_was():
+def test_a_random_dictionary_is_unpacked_unchanged():
     rng = np.random.default_rng(0)
     hanzi = [chr(0x4E00 + number) for number in range(300)]
     lexicon = Lexicon({"a1": hanzi})
@@ -101,7 +102,7 @@ def test_a_random_dictionary_comes_back_as_it_was():
     # A word of one frequency a length is worth more than its hanzi, which are never used.
     total = sum((times + 0.5) ** 0.9 for times in uses.values()) + 302 * 0.5**0.9
     expected = [np.log((times + 0.5) ** 0.9 / total) for times in uses.values()]
-    assert model.worth(text) == pytest.approx(expected, abs=1e-4)
+    assert model.scores(text) == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("planted", ["missing", "short", "code"])
@@ -113,6 +114,6 @@ def test_a_damaged_file_is_named(symbols, tmp_path, planted):
     if planted == "code":
         arrays["codes_2"] = arrays["codes_2"] + np.uint8(64)
     if planted != "missing":
-        save_words(path, arrays)
+        save_arrays(path, arrays)
     with pytest.raises(RunError, match="words"):
         read_words(path, 1.0)

@@ -177,16 +177,16 @@ def test_a_run_of_another_kind_is_refused(run, language_run):
 
 def test_damage_is_named(run):
     (run / SYLLABLES_FILE).write_bytes((run / SYLLABLES_FILE).read_bytes()[:500])
-    with pytest.raises(RunError, match=r"can't read the n-gram model .*syllables\.npz"):
+    with pytest.raises(RunError, match=r"cannot read the n-gram model .*syllables\.npz"):
         load_syllable_ngram(run)
     (run / SYLLABLES_FILE).unlink()
-    with pytest.raises(RunError, match="can't read the n-gram model"):
+    with pytest.raises(RunError, match="cannot read the n-gram model"):
         load_syllable_ngram(run)
 
 
 def test_another_vocabulary_is_noticed(run):
     Vocabulary(("<pad>", "<unk>", "ni3")).save(run / "vocabulary" / "pinyin.txt")
-    with pytest.raises(RunError, match="don't belong together"):
+    with pytest.raises(RunError, match="do not belong together"):
         load_syllable_ngram(run)
 
 

@@ -511,10 +511,14 @@ PARTS = {
     "transformer": ("language", {}, {*_SYMBOLS, "best.weights.h5"}),
     "published_transformer": ("language", {}, {*_SYMBOLS, "best.weights.h5"}),
     "cbhg": ("language", {}, {*_SYMBOLS, "best.weights.h5"}),
-    "context": ("language", {}, {*_SYMBOLS, "best.weights.h5", "vocabulary/context.npz"}),
+    "gated_cnn": ("language", {}, {*_SYMBOLS, "best.weights.h5", "vocabulary/context.npz"}),
     "ngram": ("language", {}, {*_SYMBOLS, "ngram.npz"}),
     "syllable_ngram": ("language", {}, {"vocabulary/pinyin.txt", "syllables.npz"}),
-    "fused": ("language", {"words": 0.3}, {*_SYMBOLS, "network.npz", "ngrams.npz", "heard.npz", "words.npz"}),
+    "combined": (
+        "language",
+        {"words": 0.3},
+        {*_SYMBOLS, "network.npz", "ngrams.npz", "heard.npz", "words.npz"},
+    ),
 }
 
 

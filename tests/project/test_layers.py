@@ -38,8 +38,7 @@ MODULES = sorted(
 SCRIPTS = {path.stem for path in MODULES if path.parent == ROOT}
 FRAMEWORKS = {"keras", "tensorflow", "jax", "torch"}
 # Imports inside a function. Scripts may (utils/backend/quiet.py says why: --help answers without loading
-# TensorFlow); elsewhere only what is optional: the synthesiser, the backend that KERAS_BACKEND names, and
-# networks where an n-gram model will do.
+# TensorFlow); elsewhere only what is optional: the synthesiser and the backend that KERAS_BACKEND names.
 LATE_IMPORTS = {
     "utils/backend/quiet.py": {"keras", "tensorflow"},
     "data/synthesis/espeak.py": {"espeakng_loader"},
@@ -48,7 +47,6 @@ LATE_IMPORTS = {
     "utils/backend/devices.py": {"keras", "tensorflow", "jax", "torch"},
     "utils/run_folder/lock.py": {"fcntl"},
     "preflight/machine.py": {"tensorflow", "jax"},
-    "model_language/pinyin_to_hanzi.py": {"model_language"},
     "keywords/wake_word.py": {"bundle", "training"},  # as a script: a wrong word is told at once
     "utils/mandarin/pypinyin_data.py": {"pypinyin"},
     "utils/run_folder/checksums.py": {"fcntl"},

@@ -199,7 +199,7 @@ def test_a_language_run_from_plain_text_to_hanzi(tmp_path, name):
 def test_a_language_recipe_without_text_says_so(tmp_path):
     config = tmp_path / "language.yaml"
     config.write_text("model: {name: ngram}\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"data\.train and data\.dev each need a text"):
+    with pytest.raises(ConfigError, match=r"data\.train or data\.dev is empty"):
         train_from_config("language", config, [], tmp_path / "run")
 
 

@@ -1,4 +1,4 @@
-"""Training of the context network: texts → pairs on disk → rows → the task that the loop trains."""
+"""Training of the gated CNN: texts → pairs on disk → rows → the task that the training loop runs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from data.text.pinyin_pair_dataset import (
 )
 from data.text.pinyin_pair_preparation import prepare_pairs
 from data.text.pinyin_pairs import MANIFEST_ENDINGS, Pair, read_pairs
-from model_language.converters.gated import ContextConverter
-from model_language.networks.candidates import TABLES_FILE, ContextTables, build_tables
-from model_language.networks.gated_cnn import build_context, context_weights
-from model_language.networks.gated_cnn_numpy import ContextNetwork
-from model_language.search.grid import length_batches
+from model_language.batching import length_batches
+from model_language.converters.gated import GatedCnnConverter
+from model_language.networks.candidates import TABLES_FILE, CandidateTables, build_tables
+from model_language.networks.gated_cnn import build_gated_cnn, numpy_weights
+from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, build_symbols
 from training.distributed.distribution import ALONE, Distribution
 from training.initialise import freeze_layers
@@ -41,19 +41,19 @@ from utils.run_folder.run import RunFolder
 log = logging.getLogger("train")
 
 
-class ContextTask:
-    """Cross-entropy over the candidates of each syllable, in nats a position of a row.
+class GatedCnnTask:
+    """Cross-entropy over the candidates of each syllable, in nats for each position of a row.
 
-    Evaluation is what the NumPy half makes of the dev sentences, with their tones and without.
+    The evaluation converts the dev sentences with the NumPy network, with and without tones.
 
     Args:
-        model: of :func:`model_language.networks.gated_cnn.build_context`.
-        tables: those that it was built with.
+        model: from :func:`model_language.networks.gated_cnn.build_gated_cnn`.
+        tables: the tables that it was built with.
         symbols: vocabularies.
-        batches: to learn from.
+        batches: training batches.
         steps: batches in an epoch.
-        dev: sentences.
-        share: (index, count): which part of each training batch is here: row i in share i % count.
+        dev: dev sentences.
+        shard: (index, count): this process trains the rows i of each batch with i % count = index.
     """
 
     metric = "dev_character_error_rate"
@@ -61,57 +61,57 @@ class ContextTask:
     def __init__(
         self,
         model: keras.Model,
-        tables: ContextTables,
+        tables: CandidateTables,
         symbols: Symbols,
         batches: RowBatches,
         steps: int,
         dev: Sequence[Pair],
-        share: tuple[int, int] = (0, 1),
+        shard: tuple[int, int] = (0, 1),
     ):
         self.model = model
         self._tables, self._symbols, self._batches, self._steps = tables, symbols, batches, steps
-        self._dev, self._share = dev, share
+        self._dev, self._shard = dev, shard
 
     def steps(self, epoch: int) -> int:
-        """Number of training batches in an epoch: the same in each."""
+        """Number of training batches in an epoch, the same in each."""
         return self._steps
 
     def batches(self, epoch: int, first_step: int) -> Iterator[RowBatch]:
-        """An epoch's training batches from ``first_step`` on; all of one shape."""
-        begin = (epoch - 1) * self._steps
-        for number in range(begin + first_step, begin + self._steps):
-            yield self._batches.batch(number, self._share)
+        """The training batches of an epoch from ``first_step`` on, all of the same shape."""
+        start = (epoch - 1) * self._steps
+        for number in range(start + first_step, start + self._steps):
+            yield self._batches.batch(number, self._shard)
 
     def arrays(self, batch: RowBatch) -> dict[str, np.ndarray]:
-        """Tokens and the places of the true hanzi, both (batch, length) int32."""
+        """Tokens and the indices of the true hanzi, both (batch, length) int32."""
         return {"syllables": batch.syllables, "choices": batch.choices}
 
     def losses(self, arrays: dict[str, Any], training: bool) -> Any:
         """Mean cross-entropy of each row's positions, in nats, (batch,) float32.
 
-        A position whose hanzi isn't among the candidates has none.
+        A position whose hanzi is not a candidate has the loss 0.
         """
         logits = self.model({"syllables": arrays["syllables"]}, training=training)  # (B, L, K)
-        places = ops.arange(1, logits.shape[-1] + 1, dtype="int32")
-        hit = places == ops.expand_dims(arrays["choices"], -1)
+        numbers = ops.arange(1, logits.shape[-1] + 1, dtype="int32")
+        hit = numbers == ops.expand_dims(arrays["choices"], -1)
         losses = -ops.sum(ops.where(hit, ops.log_softmax(logits, axis=-1), 0.0), axis=-1)  # (B, L)
         return ops.mean(losses, axis=-1)
 
     def evaluate(self) -> dict[str, float]:
-        """Character error rates of the dev set, and mean cross-entropy of a hanzi from toned syllables."""
-        network = ContextNetwork(context_weights(self.model, self._tables))
-        converter = ContextConverter(network, self._symbols)
+        """Character error rates of the dev set, and mean cross-entropy of a hanzi given toned syllables."""
+        network = NumpyGatedCnn(numpy_weights(self.model, self._tables))
+        converter = GatedCnnConverter(network, self._symbols)
         hanzi = [pair.hanzi for pair in self._dev]
-        toned, loss = evaluated(converter, [pair.pinyin for pair in self._dev], hanzi)
-        bare = [tuple(map(without_tone, pair.pinyin)) for pair in self._dev]
-        toneless, _ = evaluated(converter, bare, hanzi)
+        toned, loss = evaluate_converter(converter, [pair.pinyin for pair in self._dev], hanzi)
+        toneless_pinyin = [tuple(map(without_tone, pair.pinyin)) for pair in self._dev]
+        toneless, _ = evaluate_converter(converter, toneless_pinyin, hanzi)
         return {"dev_loss": loss, self.metric: toned.rate, "dev_toneless_error_rate": toneless.rate}
 
 
-def evaluated(
-    converter: ContextConverter, sentences: Sequence[Sequence[str]], hanzi: Sequence[str]
+def evaluate_converter(
+    converter: GatedCnnConverter, sentences: Sequence[Sequence[str]], hanzi: Sequence[str]
 ) -> tuple[ErrorCounts, float]:
-    """Errors of a converter, and its mean cross-entropy of the true hanzi that it can write, in nats."""
+    """Errors of a converter, and its mean cross-entropy in nats of the true hanzi among its candidates."""
     counts, loss, written = ErrorCounts(), 0.0, 0
     for batch in length_batches([len(sentence) for sentence in sentences], converter.batch_syllables):
         grid = converter.grid([sentences[index] for index in batch])
@@ -125,10 +125,10 @@ def evaluated(
     return counts, loss / max(written, 1)
 
 
-def train_context(
+def train_gated_cnn(
     config: LanguageConfig, run: RunFolder, distribution: Distribution = ALONE
 ) -> dict[str, float]:
-    """Train a context network into ``run`` (or go on where it was); returns the best epoch's figures.
+    """Train a gated CNN into ``run`` (or continue its training); returns the metrics of the best epoch.
 
     Raises:
         ConfigError, CorpusError, TrainingError: see the message.
@@ -140,25 +140,25 @@ def train_context(
     log.info("%s: %d training hanzi, %d dev sentences", config.model.name, dataset.hanzi_count, len(dev))
     if dataset.rejected:
         log.warning("lines left out: %s", ", ".join(f"{n}: {why}" for why, n in dataset.rejected.items()))
-    symbols, tables = prepared_tables(config, run, dataset)
+    symbols, tables = prepare_tables(config, run, dataset)
     prepare_backend(config.training, config.seed)
     distribution.check_same("vocabulary", [symbols.pinyin.tokens, symbols.hanzi.tokens])
-    model = distribution.build(lambda: build_context(config.model, tables, len(symbols.hanzi)))
+    model = distribution.build(lambda: build_gated_cnn(config.model, tables, len(symbols.hanzi)))
     freeze_layers(model, config.freeze)
     write_text(run.path / "model_summary.txt", summary_text(model))
     rows = text_rows(dataset, symbols, data.batch_syllables // data.batch_sentences)
     batches = RowBatches(rows, tables, symbols, config.model.rows, data.batch_sentences, config.seed)
-    task = ContextTask(model, tables, symbols, batches, config.model.rows.steps, dev, distribution.share)
+    task = GatedCnnTask(model, tables, symbols, batches, config.model.rows.steps, dev, distribution.share)
     return train(task, run, config.training, config.optimiser, distribution)
 
 
-def prepared_tables(
+def prepare_tables(
     config: LanguageConfig, run: RunFolder, dataset: PairDataset
-) -> tuple[Symbols, ContextTables]:
-    """Vocabularies and candidates of a run: those that it has, or new ones from the text."""
+) -> tuple[Symbols, CandidateTables]:
+    """Vocabularies and candidates of a run: the existing ones, or new ones from the text."""
     path = run.vocabulary(TABLES_FILE)
-    if path.is_file():  # the last to be written
-        return Symbols.load(run.path), ContextTables.load(path)
+    if path.is_file():  # written last
+        return Symbols.load(run.path), CandidateTables.load(path)
     found = dataset.count_readings()
     symbols = build_symbols(((syllable,), hanzi) for syllable, hanzi, _ in found.named())
     symbols.save(run.path)
@@ -169,20 +169,20 @@ def prepared_tables(
 
 
 def reading_matrix(found: ReadingCounts, symbols: Symbols, particles: float = 0.0) -> csr_array:
-    """Counts of readings by a model's ids, (pinyin, hanzi).
+    """Counts of readings by ids, (pinyin, hanzi).
 
     Args:
-        found: of the text.
+        found: counts of the text.
         symbols: vocabularies.
-        particles: share of those read in full, which are counted as such too.
+        particles: fraction of the particles with their full reading, which is counted too.
     """
     syllable_ids, hanzi_ids = _id_tables(symbols)
     syllables, hanzi = syllable_ids[found.syllables], hanzi_ids[found.hanzi]
     shape = (len(symbols.pinyin), len(symbols.hanzi))
     counts = csr_array(coo_array((found.counts.astype(np.float64), (syllables, hanzi)), shape=shape)).tolil()
-    for one, weak, full in PARTICLES:
-        if one in symbols.hanzi:
-            column = symbols.hanzi.index(one)
+    for particle, weak, full in PARTICLES:
+        if particle in symbols.hanzi:
+            column = symbols.hanzi.index(particle)
             counts[symbols.pinyin.index(full), column] += (
                 particles * counts[symbols.pinyin.index(weak), column]
             )
@@ -190,7 +190,7 @@ def reading_matrix(found: ReadingCounts, symbols: Symbols, particles: float = 0.
 
 
 def text_rows(dataset: PairDataset, symbols: Symbols, length: int) -> PairRows:
-    """The texts as rows of a model's ids; what isn't in its vocabulary is ``<unk>``."""
+    """The texts as rows of ids; a hanzi outside the vocabulary is ``<unk>``."""
     return PairRows(dataset.shards, length, *_id_tables(symbols))
 
 
@@ -202,13 +202,14 @@ def _id_tables(symbols: Symbols) -> tuple[np.ndarray, np.ndarray]:
 def _check(config: LanguageConfig) -> None:
     data, name = config.data, config.model.name
     if config.initialise_from:
-        raise ConfigError(f"initialise_from isn't for model.name={name}", hint="leave it out")
+        raise ConfigError(f"initialise_from cannot be used with model.name={name}", hint="leave it out")
     if data.limit:
-        raise ConfigError(f"data.limit isn't for model.name={name}", hint="leave it out; set training.epochs")
+        what = f"data.limit cannot be used with model.name={name}"
+        raise ConfigError(what, hint="leave it out and set training.epochs")
     lists = [source for source in data.train if source.endswith(MANIFEST_ENDINGS)]
     if lists:
-        what = f"model.name={name} learns from texts, not from lists: {', '.join(lists)}"
-        raise ConfigError(what, hint="give .txt or .txt.xz, a clause a line")
+        what = f"model.name={name} is trained on texts, not on lists: {', '.join(lists)}"
+        raise ConfigError(what, hint="give .txt or .txt.xz files with one clause a line")
     if data.batch_syllables < data.batch_sentences:
-        what = f"{data.batch_syllables} data.batch_syllables are none for {data.batch_sentences} rows"
-        raise ConfigError(what, hint="a row has data.batch_syllables / data.batch_sentences of them")
+        what = f"data.batch_syllables={data.batch_syllables} is too small for {data.batch_sentences} rows"
+        raise ConfigError(what, hint="a row has data.batch_syllables / data.batch_sentences syllables")

@@ -1,4 +1,4 @@
-"""Rows of text in; batches of rows made worse as recognised speech is, each a function of its number, out."""
+"""Rows of text in; training batches, corrupted like recognised speech, out: each a function of its number."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from data.text.pinyin_pair_dataset import PairRows
-from model_language.networks.candidates import ContextTables
+from model_language.networks.candidates import CandidateTables
 from model_language.networks.gated_cnn import RowsConfig
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 
 CLEAN, TONELESS, MIXED, CONFUSED = range(4)
-# By kind of row: share of the syllables without tone, and of those misheard.
-TONELESS_SHARES = np.array([0.0, 1.0, 0.35, 0.0])
-MISHEARD_SHARES = np.array([0.0, 0.0, 0.03, 0.12])
-# Particles, and how they are read in full.
+# By kind of row: fraction of the syllables without tone, and of the misheard ones.
+TONELESS_FRACTIONS = np.array([0.0, 1.0, 0.35, 0.0])
+MISHEARD_FRACTIONS = np.array([0.0, 0.0, 0.03, 0.12])
+# Particles with their weak and their full readings.
 PARTICLES = (("地", "de5", "di4"), ("得", "de5", "de2"))
 
 
@@ -24,9 +24,9 @@ class RowBatch:
     """Rows of text.
 
     Attributes:
-        ids: where each row begins, of all rows of the batch, also where the arrays hold a share of them.
+        ids: the start of each row; of all rows of the batch, even if the arrays hold only some of them.
         syllables: (batch, length) int32 tokens, 0 at pauses and at the end.
-        choices: (batch, length) int32, place of the true hanzi among the candidates, from 1; 0: none.
+        choices: (batch, length) int32, index of the true hanzi among the candidates, from 1; 0: none.
     """
 
     ids: list[str]
@@ -35,21 +35,21 @@ class RowBatch:
 
 
 class RowBatches:
-    """All batches of a training, by number: rows are drawn without repetition, again and again.
+    """All batches of a training by number; each pass through the text draws every row once.
 
     Args:
         rows: the text.
         tables: candidates and confusions.
         symbols: their vocabularies.
-        config: how rows are made worse.
+        config: how rows are corrupted.
         size: rows in a batch.
-        seed: of all draws.
+        seed: seed of all draws.
     """
 
     def __init__(
         self,
         rows: PairRows,
-        tables: ContextTables,
+        tables: CandidateTables,
         symbols: Symbols,
         config: RowsConfig,
         size: int,
@@ -58,56 +58,63 @@ class RowBatches:
         self._rows, self._tables, self._config, self._size, self._seed = rows, tables, config, size, seed
         index, hanzi = symbols.pinyin.index, symbols.hanzi
         self._particles = [
-            (hanzi.index(one), index(weak), index(full)) for one, weak, full in PARTICLES if one in hanzi
+            (hanzi.index(particle), index(weak), index(full))
+            for particle, weak, full in PARTICLES
+            if particle in hanzi
         ]
-        better = 1 - config.toneless - config.mixed - config.confused
-        self._kinds = np.cumsum([better, config.toneless, config.mixed])
-        self._order: tuple[int, int, np.ndarray] | None = None  # of the pass through the text under way
+        clean = 1 - config.toneless - config.mixed - config.confused
+        self._kinds = np.cumsum([clean, config.toneless, config.mixed])
+        self._order: tuple[int, int, np.ndarray] | None = None  # of the current pass through the text
 
-    def batch(self, number: int, share: tuple[int, int] = (0, 1)) -> RowBatch:
-        """Batch ``number`` of the training, from 0; of its rows i those with i % count = index."""
+    def batch(self, number: int, shard: tuple[int, int] = (0, 1)) -> RowBatch:
+        """Batch ``number`` of the training, from 0.
+
+        Args:
+            number: of the batch.
+            shard: (index, count): only the rows i with i % count = index.
+        """
         ids: list[str] = []
         cut = []
         first = number * self._size
         while len(ids) < self._size:
-            turn, place = divmod(first + len(ids), len(self._rows))
-            offset, order = self._turn(turn)
-            chosen = order[place : place + self._size - len(ids)]
+            epoch, start = divmod(first + len(ids), len(self._rows))
+            offset, order = self._shuffled(epoch)
+            chosen = order[start : start + self._size - len(ids)]
             ids += self._rows.names(chosen, offset)
             cut.append(self._rows.read(chosen, offset))
         syllables, hanzi = map(np.concatenate, zip(*cut, strict=True))  # (batch, length) each
-        syllables, hanzi = self._worse(syllables, hanzi, np.random.default_rng([self._seed, 1, number]))
-        index, count = share
+        syllables, hanzi = self._corrupt(syllables, hanzi, np.random.default_rng([self._seed, 1, number]))
+        index, count = shard
         syllables, hanzi = syllables[index::count], hanzi[index::count]
         return RowBatch(ids, syllables, self._choices(syllables, hanzi))
 
-    def _turn(self, turn: int) -> tuple[int, np.ndarray]:
-        """Where the rows of a pass through the text are cut, and their order."""
-        if self._order is None or self._order[0] != turn:
-            random = np.random.default_rng([self._seed, 0, turn])
+    def _shuffled(self, epoch: int) -> tuple[int, np.ndarray]:
+        """The offset at which a pass through the text is divided into rows, and their order."""
+        if self._order is None or self._order[0] != epoch:
+            random = np.random.default_rng([self._seed, 0, epoch])
             length = self._rows.length
-            self._order = (turn, int(random.integers(length)), random.permutation(len(self._rows)))
+            self._order = (epoch, int(random.integers(length)), random.permutation(len(self._rows)))
         return self._order[1:]
 
-    def _worse(
+    def _corrupt(
         self, syllables: np.ndarray, hanzi: np.ndarray, random: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Rows with clauses joined, particles in full, syllables misheard and tones missing."""
+        """Rows with joined clauses, full readings of particles, misheard syllables and missing tones."""
         config, shape = self._config, syllables.shape
         syllables, hanzi = _without(
             (hanzi == PAD_ID) & (random.random(shape) < config.joined), syllables, hanzi
         )
         in_full = random.random(shape) < config.particles
-        for one, weak, full in self._particles:
-            syllables = np.where(in_full & (syllables == weak) & (hanzi == one), full, syllables)
+        for particle, weak, full in self._particles:
+            syllables = np.where(in_full & (syllables == weak) & (hanzi == particle), full, syllables)
         kinds = np.searchsorted(self._kinds, random.random(len(syllables)), side="right")[:, None]
-        heard = self._misheard(syllables, random)
-        misheard = (random.random(shape) < MISHEARD_SHARES[kinds]) & (heard != PAD_ID)
-        syllables = np.where(misheard, heard, syllables)
-        toneless = random.random(shape) < TONELESS_SHARES[kinds]
+        confused = self._confused(syllables, random)
+        misheard = (random.random(shape) < MISHEARD_FRACTIONS[kinds]) & (confused != PAD_ID)
+        syllables = np.where(misheard, confused, syllables)
+        toneless = random.random(shape) < TONELESS_FRACTIONS[kinds]
         return np.where(toneless, self._tables.toneless[syllables], syllables).astype(np.int32), hanzi
 
-    def _misheard(self, syllables: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    def _confused(self, syllables: np.ndarray, random: np.random.Generator) -> np.ndarray:
         confusions = self._tables.confusions
         return confusions[syllables, random.integers(confusions.shape[1], size=syllables.shape)]
 
@@ -117,6 +124,6 @@ class RowBatches:
 
 
 def _without(dropped: np.ndarray, *rows: np.ndarray) -> list[np.ndarray]:
-    """Rows (batch, length) with some positions taken out, filled up with 0 at the end."""
+    """Rows (batch, length) without the dropped positions, filled with 0 at the end."""
     order = np.argsort(dropped, axis=1, kind="stable")
     return [np.take_along_axis(np.where(dropped, PAD_ID, row), order, axis=1) for row in rows]

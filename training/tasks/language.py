@@ -1,4 +1,4 @@
-"""Training of a pinyin → hanzi model: text or manifests → pairs → the task that the loop trains."""
+"""Training of a pinyin → hanzi model: texts or manifests → pairs → the task that the training loop runs."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ from keras import ops
 
 from data.batches.batching import plan_batches
 from data.text.pinyin_pairs import Pair, read_pairs
-from model_language.converters.combined import FusedConfig
+from model_language.batching import pad_rows
+from model_language.converters.combined import CombinedConfig
 from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
-from model_language.networks.gated_cnn import ContextConfig
+from model_language.networks.gated_cnn import GatedCnnConfig
+from model_language.ngram.backoff import ngram_counts
 from model_language.ngram.syllables import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
-from model_language.registry import INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
-from model_language.vocabulary.symbols import PAD_ID, Symbols, build_symbols
+from model_language.registry import INPUT_LAYER, OUTPUT_LAYER, load_network, model_entry
+from model_language.vocabulary.symbols import Symbols, build_symbols
 from training.backends.step import compiled
 from training.distributed.distribution import ALONE, Distribution
 from training.initialise import TokenLayer, freeze_layers, take_weights
 from training.loop import prepare_backend, train
 from training.losses import CandidateLoss, pack_pairs
 from training.metrics import CharacterErrorRate
-from training.tasks.combined import make_fused
-from training.tasks.gated import train_context
+from training.tasks.combined import make_combined
+from training.tasks.gated import train_gated_cnn
 from training.tasks.language_config import LanguageConfig
+from training.tasks.language_results import character_error_rate, save_results
 from utils.backend.model_summary import summary_text
 from utils.backend.prediction import pad_to_few_shapes, predict, prepare_prediction
 from utils.errors import ConfigError
-from utils.files import write_json, write_text
-from utils.metrics import count_errors, total
+from utils.files import write_text
 from utils.run_folder.run import RunFolder
 
 log = logging.getLogger("train")
@@ -46,8 +48,8 @@ class SentenceBatch:
     """Sentences padded with 0 to a common length.
 
     Attributes:
-        ids: of all sentences of the batch, also where the arrays hold a share of them: their numbers in the
-            training text.
+        ids: numbers of the sentences in the training text; of the whole batch, even if the arrays hold only
+            a part of it.
         syllables: (batch, length) int32.
         targets: (batch, length) int32 hanzi ids.
     """
@@ -58,15 +60,15 @@ class SentenceBatch:
 
 
 class LanguageTask:
-    """Cross-entropy over the candidates of each syllable; evaluation is the best candidate everywhere.
+    """Cross-entropy over the candidates of each syllable; the evaluation takes the best candidate.
 
     Args:
-        model: from ``model_language``.
-        config: batch sizes, seed and label smoothing are read from it.
+        model: a network of ``model_language``.
+        config: batch sizes, seed and label smoothing.
         symbols: vocabularies and candidates.
         train: encoded pairs, (length,) int32 syllables and hanzi each.
         dev: the same.
-        share: (index, count): which part of each training batch is here: row i in share i % count.
+        shard: (index, count): this process trains the rows i of each batch with i % count = index.
     """
 
     metric = "dev_character_error_rate"
@@ -78,7 +80,7 @@ class LanguageTask:
         symbols: Symbols,
         train: Sequence[EncodedPair],
         dev: Sequence[EncodedPair],
-        share: tuple[int, int] = (0, 1),
+        shard: tuple[int, int] = (0, 1),
     ):
         self.model = model
         prepare_prediction(model)
@@ -87,7 +89,7 @@ class LanguageTask:
         self._dev_loss = CandidateLoss(symbols.candidates)
         self._error_rate = CharacterErrorRate(symbols.candidates)
         self._dev_batch = compiled(self._count_dev_batch)
-        self._train, self._dev, self._share = train, dev, share
+        self._train, self._dev, self._shard = train, dev, shard
         self._train_lengths = np.array([len(syllables) for syllables, _ in train])
         self._dev_lengths = np.array([len(syllables) for syllables, _ in dev])
 
@@ -96,9 +98,9 @@ class LanguageTask:
         return len(self._plan(self._train_lengths, epoch, shuffle=True))
 
     def batches(self, epoch: int, first_step: int) -> Iterator[SentenceBatch]:
-        """An epoch's training batches from ``first_step`` on."""
+        """The training batches of an epoch from ``first_step`` on."""
         for indices in self._plan(self._train_lengths, epoch, shuffle=True)[first_step:]:
-            yield _pad(self._train, indices, self._share)
+            yield _pad(self._train, indices, self._shard)
 
     def arrays(self, batch: SentenceBatch) -> dict[str, np.ndarray]:
         """Syllables and targets, both (batch, length) int32."""
@@ -111,7 +113,7 @@ class LanguageTask:
         return loss.call(pack_pairs(arrays["syllables"], arrays["targets"]), logits)
 
     def evaluate(self) -> dict[str, float]:
-        """Mean cross-entropy a sentence and character error rate of the dev set."""
+        """Mean cross-entropy of a sentence and character error rate of the dev set."""
         loss = 0.0
         counts = self._error_rate.stateless_reset_state()
         for indices in self._plan(self._dev_lengths, epoch=1, shuffle=False):
@@ -125,7 +127,7 @@ class LanguageTask:
     def _count_dev_batch(
         self, counts: list[Any], arrays: dict[str, Any], logits: Any
     ) -> tuple[Any, list[Any]]:
-        """Losses of a batch (batch,), and the error rate's ``counts`` with it added."""
+        """Losses of a batch (batch,), and the counts of the error rate with this batch added."""
         pairs = pack_pairs(arrays["syllables"], arrays["targets"])
         counts = self._error_rate.stateless_update_state(counts, pairs, logits)
         return self._dev_loss.call(pairs, logits), counts
@@ -146,32 +148,32 @@ class LanguageTask:
 def train_language(
     config: LanguageConfig, run: RunFolder, distribution: Distribution = ALONE
 ) -> dict[str, float]:
-    """Train ``config`` into ``run`` (or go on where it was); returns the best epoch's figures.
+    """Train ``config`` into ``run`` (or continue its training); returns the metrics of the best epoch.
 
     Raises:
         ConfigError, CorpusError, TrainingError: see the message.
     """
     data = config.data
     if not data.train or not data.dev:
-        raise ConfigError("data.train and data.dev each need a text", hint="see configs/language")
-    if distribution is not ALONE and MODELS[config.model.name].build is None:
+        raise ConfigError("data.train or data.dev is empty", hint="both need a text, see configs/language")
+    if distribution is not ALONE and model_entry(config.model.name).build is None:
         what = f"model.name={config.model.name} is estimated by counting, in one process"
         raise ConfigError(what, hint="leave --distribute out")
-    if isinstance(config.model, ContextConfig):
-        return train_context(config, run, distribution)
-    if isinstance(config.model, FusedConfig):
-        return make_fused(config, run)
-    train_pairs, dev_pairs = _read(data.train, data.cache), _read(data.dev, data.cache)
-    read, train_pairs = train_pairs, train_pairs[: data.limit or None]
+    if isinstance(config.model, GatedCnnConfig):
+        return train_gated_cnn(config, run, distribution)
+    if isinstance(config.model, CombinedConfig):
+        return make_combined(config, run)
+    all_pairs, dev_pairs = _read(data.train, data.cache), _read(data.dev, data.cache)
+    train_pairs = all_pairs[: data.limit or None]
     log.info("%s: %d training and %d dev sentences", config.model.name, len(train_pairs), len(dev_pairs))
     if isinstance(config.model, SyllableNgramConfig):
         return _count_syllables(config, run, train_pairs, dev_pairs)
-    symbols = _symbols(run, read)
+    symbols = _symbols(run, all_pairs)
     if isinstance(config.model, NgramConfig):
         return _count_ngrams(config, run, symbols, train_pairs, dev_pairs)
     prepare_backend(config.training, config.seed)
     distribution.check_same("vocabulary", [symbols.pinyin.tokens, symbols.hanzi.tokens])
-    build = MODELS[config.model.name].build
+    build = model_entry(config.model.name).build
     model = distribution.build(lambda: build(config.model, symbols, run))
     _initialise(config, run, model, symbols)
     freeze_layers(model, config.freeze)
@@ -182,7 +184,7 @@ def train_language(
 
 
 def _initialise(config: LanguageConfig, run: RunFolder, model: keras.Model, symbols: Symbols) -> None:
-    """Start from the weights of another run if the config says so, and this run hasn't begun yet."""
+    """Take the weights of another run if the config says so and the training has not begun."""
     if not config.initialise_from or run.checkpoint.is_file():
         return
     source, theirs = load_network(config.initialise_from)
@@ -197,13 +199,15 @@ def _read(sources: Sequence[str], cache: str) -> list[Pair]:
     found = read_pairs(sources, cache=cache)
     if found.rejected:
         log.warning(
-            "%d lines of %s hold something else than hanzi: left out", found.rejected, ", ".join(sources)
+            "%d lines of %s left out: they contain other characters than hanzi",
+            found.rejected,
+            ", ".join(sources),
         )
     return found.pairs
 
 
 def _symbols(run: RunFolder, pairs: Sequence[Pair]) -> Symbols:
-    if run.vocabulary("lexicon.tsv").is_file():  # the last of the three files to be written
+    if run.vocabulary("lexicon.tsv").is_file():  # written last of the three files
         return Symbols.load(run.path)
     symbols = build_symbols(pairs)
     symbols.save(run.path)
@@ -217,41 +221,30 @@ def _count_ngrams(
     train_pairs: Sequence[Pair],
     dev_pairs: Sequence[Pair],
 ) -> dict[str, float]:
-    """Estimate an n-gram model: counting instead of epochs, the same files in the run folder."""
+    """Estimate an n-gram model by counting, without epochs; the run folder has the usual files."""
     model = NgramModel.train(train_pairs, config.model, symbols)
     model.save(run.path / NGRAM_FILE)
-    counts = ", ".join(f"{number:,} {order}-grams" for order, number in enumerate(model.ngrams, start=1))
-    write_text(run.path / "model_summary.txt", f"interpolated Kneser-Ney, {counts}\n")
-    converted = NgramConverter(model, symbols, config.model.beam).convert([pair.pinyin for pair in dev_pairs])
-    counted = total(count_errors(pair.hanzi, hanzi) for pair, hanzi in zip(dev_pairs, converted, strict=True))
-    best = {LanguageTask.metric: counted.rate}
-    log.info("%s; %s %.4f", counts, *next(iter(best.items())))
-    write_json(run.metrics, {"best": best, "last": best, "metric": LanguageTask.metric})
-    return best
+    converter = NgramConverter(model, symbols, config.model.beam)
+    rate = character_error_rate(
+        converter, [pair.pinyin for pair in dev_pairs], [pair.hanzi for pair in dev_pairs]
+    )
+    summary = f"interpolated Kneser-Ney, {ngram_counts(model.ngrams)}"
+    return save_results(run, summary, {LanguageTask.metric: rate})
 
 
 def _count_syllables(
     config: LanguageConfig, run: RunFolder, train_pairs: Sequence[Pair], dev_pairs: Sequence[Pair]
 ) -> dict[str, float]:
-    """Estimate an n-gram model of syllables for the beam search; its figure is the dev text's perplexity."""
+    """Estimate an n-gram model of syllables for the beam search; the metric is the perplexity of dev."""
     model = SyllableNgram.train((pair.pinyin for pair in train_pairs), config.model)
     model.vocabulary.save(run.vocabulary("pinyin.txt"))
     model.save(run.path / SYLLABLES_FILE)
-    counts = ", ".join(f"{number:,} {order}-grams" for order, number in enumerate(model.ngrams, start=1))
-    write_text(run.path / "model_summary.txt", f"interpolated Kneser-Ney over syllables, {counts}\n")
-    best = {"dev_perplexity": model.perplexity(pair.pinyin for pair in dev_pairs)}
-    log.info("%s; dev_perplexity %.1f", counts, best["dev_perplexity"])
-    write_json(run.metrics, {"best": best, "last": best, "metric": "dev_perplexity"})
-    return best
+    summary = f"interpolated Kneser-Ney over syllables, {ngram_counts(model.ngrams)}"
+    return save_results(run, summary, {"dev_perplexity": model.perplexity(pair.pinyin for pair in dev_pairs)})
 
 
-def _pad(pairs: Sequence[EncodedPair], indices: np.ndarray, share: tuple[int, int] = (0, 1)) -> SentenceBatch:
-    index, count = share
-    longest = max(len(pairs[i][0]) for i in indices)
-    chosen = [pairs[i] for i in indices[index::count]]
-    syllables = np.full((len(chosen), longest), PAD_ID, np.int32)
-    targets = np.full((len(chosen), longest), PAD_ID, np.int32)
-    for row, (source, target) in enumerate(chosen):
-        syllables[row, : len(source)] = source
-        targets[row, : len(target)] = target
+def _pad(pairs: Sequence[EncodedPair], indices: np.ndarray, shard: tuple[int, int] = (0, 1)) -> SentenceBatch:
+    index, count = shard
+    rows = zip(*(pairs[i] for i in indices), strict=True)
+    syllables, targets = (pad_rows(side)[index::count] for side in rows)
     return SentenceBatch([f"sentence {i + 1}" for i in indices], syllables, targets)

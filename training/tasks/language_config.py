@@ -1,11 +1,11 @@
-"""The recipe of a pinyin → hanzi model: YAML and overrides in; checked settings of its training out."""
+"""The recipe of a pinyin → hanzi model: YAML and overrides in, checked settings of its training out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from model_language.registry import MODELS
+from model_language.registry import MODELS, OLD_NAMES, model_entry
 from training.initialise import check_initialise
 from training.loop import TrainingConfig
 from training.optimiser import OptimiserConfig
@@ -15,17 +15,17 @@ from utils.errors import ConfigError
 
 @dataclass(frozen=True)
 class LanguageDataConfig:
-    """Where the pairs of pinyin and hanzi come from, and how they become batches.
+    """The pairs of pinyin and hanzi, and their batches.
 
     Attributes:
-        train: manifests, transcript lists or plain text files to learn from; a context network learns from
-            text files only.
-        dev: the same, to pick the best epoch.
+        train: manifests, transcript lists or plain text files to train on; a gated CNN is trained on text
+            files only.
+        dev: the same, to choose the best epoch.
         test: the same, for ``test.py --split test``.
-        cache: folder that keeps the pinyin of plain text files.
-        batch_syllables: padded syllables in a batch, at most.
-        batch_sentences: sentences in a batch, at most.
-        limit: only the first so many training sentences; 0 means all.
+        cache: folder for the pinyin of plain text files.
+        batch_syllables: largest number of padded syllables in a batch.
+        batch_sentences: largest number of sentences in a batch.
+        limit: number of training sentences to use, the first ones; 0 means all.
     """
 
     train: tuple[str, ...] = ()
@@ -45,11 +45,11 @@ class LanguageConfig:
     """A recipe of a pinyin → hanzi model.
 
     Attributes:
-        initialise_from: language run whose weights the model starts from, tokens by name; empty: none. It is
-            read at the first start only.
-        initialise_except: patterns of layers that don't; they keep their initial values.
-        freeze: patterns of layers that training leaves as they are.
-        model: the config class of the named model.
+        initialise_from: language run whose weights the model starts from, matched by token; empty: none. It
+            is read only at the first start.
+        initialise_except: patterns of layers that keep their random initial values.
+        freeze: patterns of layers that are not trained.
+        model: settings of the named model, an instance of its config class.
     """
 
     task: str = "language"
@@ -64,10 +64,10 @@ class LanguageConfig:
 
     def __post_init__(self):
         check_initialise(self.initialise_from, self.initialise_except)
-        counted = self.model is not None and MODELS[self.model.name].build is None
+        counted = self.model is not None and model_entry(self.model.name).build is None
         if counted and (self.initialise_from or self.freeze):
             what = f"model.name={self.model.name} is estimated by counting"
             raise ConfigError(what, hint="initialise_from and freeze are for networks: leave them out")
 
 
-VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()}}
+VARIANTS = {"model": {name: model_entry(name).config for name in (*MODELS, *OLD_NAMES)}}

@@ -163,15 +163,24 @@ def open_run(path: str | Path, task: str | None = None) -> RunFolder:
     return run
 
 
-def start_run(path: str | Path, config: Mapping[str, Any]) -> RunFolder:
-    """Create a run folder for ``config``, or open the one that an earlier call with the same config created.
+def start_run(
+    path: str | Path, config: Mapping[str, Any], old_names: Mapping[str, str] | None = None
+) -> RunFolder:
+    """Make a run folder for ``config``, or find the one that an earlier call with the same config made.
+
+    Args:
+        path: the run folder.
+        config: nested plain values.
+        old_names: names of models in runs of earlier versions → their present names.
 
     Raises:
         RunError: the folder has a run with another config; the keys that differ are named.
     """
     run = RunFolder(Path(path))
     if run.config_file.is_file():
-        differing = config_differences(run.config(), config)
+        differing = config_differences(
+            *(_with_present_names(each, old_names or {}) for each in (run.config(), config))
+        )
         if differing:
             what = f"the run was made with another config ({describe_differences(differing)})"
             hint = "choose another --run, or delete the folder to start again"
@@ -179,6 +188,13 @@ def start_run(path: str | Path, config: Mapping[str, Any]) -> RunFolder:
         _note_missing_checksums(run)
         return run
     return create_run(path, {**config, ENVIRONMENT: environment()})
+
+
+def _with_present_names(config: Mapping[str, Any], old_names: Mapping[str, str]) -> Mapping[str, Any]:
+    model = config.get("model")
+    if not isinstance(model, Mapping) or model.get("name") not in old_names:
+        return config
+    return {**config, "model": {**model, "name": old_names[model["name"]]}}
 
 
 def create_run(path: str | Path, config: Mapping[str, Any]) -> RunFolder:

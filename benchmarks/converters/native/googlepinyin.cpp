@@ -26,7 +26,7 @@ int main(int, char **values) {
     const std::string own_words = std::string(values[1]) + "/user.dat";
     if (!im_open_decoder(values[2], own_words.c_str())) return 1;
     answer_lines([&](const Syllables &syllables) {
-        // It takes so many letters at once: longer sentences go in pieces.
+        // It accepts this many letters at once: longer sentences are divided.
         const size_t longest = kMaxSearchSteps - 1;
         std::string result, typed;
         for (const auto &syllable : syllables) {

@@ -6,7 +6,7 @@
 int main(int count, char **values) {
     pinyin_context_t *context = pinyin_init(values[2], values[1]);
     if (!context) return 1;
-    // Neither what was chosen before nor an unfinished syllable plays a part here.
+    // Earlier choices and unfinished syllables are not used.
     pinyin_option_t options = IS_PINYIN | USE_RESPLIT_TABLE | USE_DIVIDED_TABLE;
     if (count > 3) options |= USE_TONE | FORCE_TONE;
     pinyin_set_options(context, options);

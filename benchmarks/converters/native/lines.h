@@ -1,7 +1,7 @@
 // The line protocol of a converter in a process of its own: lines of syllables in, lines of hanzi out.
 //
-// A line holds syllables with spaces between; its answer is one line, empty where nothing was found. An empty
-// line asks for all answers to be written. benchmarks/converters/process.py is the other end.
+// A line has syllables separated by spaces; its output is one line, empty if nothing was found. An empty
+// line requests all pending output. benchmarks/converters/process.py is the other end.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// PyZy (the engine of ibus-pinyin): pyzy STATE_FOLDER. The first candidate of each place, as a hand takes them.
+// PyZy (the engine of ibus-pinyin): pyzy STATE_FOLDER. Always takes the first candidate.
 #include <PyZy/InputContext.h>
 
 #include "lines.h"
@@ -26,8 +26,8 @@ int main(int, char **values) {
     answer_lines([&](const Syllables &syllables) {
         std::string result;
         for (size_t first = 0; first < syllables.size();) {
-            // It takes 16 syllables or 64 letters at once. The last candidate of a piece is read, not chosen:
-            // choosing it would commit the piece, and so teach it to the engine.
+            // It accepts 16 syllables or 64 letters at once. The last candidate of a piece is read, not chosen:
+            // choosing it would commit the piece, and the engine would learn it.
             const size_t count = std::min<size_t>(8, syllables.size() - first);
             Syllables piece(syllables.begin() + first, syllables.begin() + first + count);
             context->reset();

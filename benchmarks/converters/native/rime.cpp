@@ -1,4 +1,4 @@
-// Rime: rime STATE_FOLDER SHARED_DATA SCHEMA OPTION; the option makes it write simplified hanzi.
+// Rime: rime STATE_FOLDER SHARED_DATA SCHEMA OPTION; the option selects simplified hanzi.
 #include <rime/common.h>
 #include <rime/context.h>
 #include <rime/service.h>
@@ -22,14 +22,14 @@ int main(int, char **values) {
     RimeSessionId session = rime->create_session();
     if (!rime->select_schema(session, values[3])) return 1;
     rime->set_option(session, values[4], True);
-    // All keys at once: typed one by one, each would have all candidates looked up anew.
+    // All keys at once: otherwise all candidates would be looked up again after each key.
     rime::Context *context = rime::Service::instance().GetSession(session)->context();
     answer_lines([&](const Syllables &syllables) {
         context->set_input(joined(syllables, '\''));
-        // What would be written, had the space bar been pressed: so nothing is learned from it.
+        // The text that the space bar would commit, without committing it: nothing is learned.
         std::string result;
         for (char byte : context->GetCommitText())
-            if (byte & 0x80) result += byte;  // what it can't convert stays letters: hanzi left out
+            if (byte & 0x80) result += byte;  // letters that it cannot convert are omitted
         context->Clear();
         return result;
     });

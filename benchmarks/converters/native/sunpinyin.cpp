@@ -11,13 +11,13 @@ static std::string utf8(const wstring &text) {
 }
 
 int main(int, char **values) {
-    setenv("HOME", values[1], 1);  // where it keeps what was chosen
+    setenv("HOME", values[1], 1);  // it saves choices there
     CIMIView *view = CSunpinyinSessionFactory::getFactory().createSession();
     if (!view) return 1;
     IPySegmentor *segmentor = view->getPySegmentor();
     CIMIContext *context = view->getIC();
     answer_lines([&](const Syllables &syllables) {
-        // Typed one by one, each key would have the sentence searched for anew. The search begins where the
+        // Otherwise the sentence would be searched again after each key. The search begins where the
         // last key has changed something, so the first letter comes last.
         segmentor->clear();
         context->clear();

@@ -1,10 +1,10 @@
-"""Hashes of n-grams and a small number for each in; the numbers of many hashes at once, looked up, out.
+"""Hashes of n-grams with a small number for each in; a table that looks up many hashes at once out.
 
-A chain of tables: a hash has one slot in each. Of those that share a slot one stays, the others go on to the
-next table, a fraction of the size. A look-up ends where it finds its hash or an empty slot, mostly in the
-first table. All is done by NumPy's gathers and scatters; nothing is sorted.
+The table is a chain of levels; a hash has one slot in each. If several hashes share a slot, one of them stays
+and the others go to the next level, which is a fraction of the size. A look-up ends at its hash or at an
+empty slot, mostly in the first level. Everything is done by NumPy's gathers and scatters; nothing is sorted.
 
-A slot keeps 20 bits of the hash, so what isn't there is taken for something else once in a million look-ups.
+A slot keeps 20 bits of the hash, so one look-up in a million finds a value for a hash that is not there.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from collections.abc import Iterable
 import numpy as np
 
 VALUE_BITS = 12
-_MARK_BITS = 32 - VALUE_BITS  # of the hash, kept in the slot
+_MARK_BITS = 32 - VALUE_BITS  # bits of the hash that a slot keeps
 _VALUE = np.uint32((1 << VALUE_BITS) - 1)
 _MARK = np.uint64((1 << _MARK_BITS) - 1)
-_ROOM = 2  # slots for each hash, at least
+_SLOTS_PER_HASH = 2  # at least
 # Odd constants with well mixed bits: the golden ratio's, and one of SplitMix64's (Steele et al. 2014).
 _SPREAD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 
-class CodeTable:
-    """Finds numbers by hashes.
+class HashTable:
+    """Finds values by hashes.
 
     Args:
-        size: how many there are.
-        parts: of all, one after the other: hashes (n,) uint64, of :func:`extended`, all different, and values
-            (n,) unsigned, from 1 to below ``2 ** VALUE_BITS``. Small parts take little memory.
+        size: number of entries.
+        parts: the entries, part by part: different hashes (n,) uint64 of :func:`extend_hashes`, and values
+            (n,) unsigned, from 1 to below ``2 ** VALUE_BITS``. Small parts need little memory.
     """
 
     def __init__(self, size: int, parts: Iterable[tuple[np.ndarray, np.ndarray]]):
-        self._levels: list[tuple[np.ndarray, np.uint64]] = []  # slots, and the shift that leaves their number
+        self._levels: list[tuple[np.ndarray, np.uint64]] = []  # slots, and the shift from a hash to its slot
         self._size = size
         parts = ((hashes, _marks(hashes) | values) for hashes, values in parts)
         while size:
-            bits = int(_ROOM * size - 1).bit_length()
+            bits = int(_SLOTS_PER_HASH * size - 1).bit_length()
             slots, shift = np.zeros(1 << bits, np.uint32), np.uint64(64 - bits)
             left = [_put(slots, shift, hashes, entries) for hashes, entries in parts]
             self._levels.append((slots, shift))
@@ -47,23 +47,23 @@ class CodeTable:
         return self._size
 
     def find(self, hashes: np.ndarray) -> np.ndarray:
-        """The numbers of hashes (n,), 0 where there is none: (n,) uint32."""
+        """The values of hashes (n,), 0 for a hash that is not there: (n,) uint32."""
         result = np.zeros(len(hashes), np.uint32)
-        asked, marks = None, _marks(hashes)  # places of those that are still asked for; None: all
+        pending, marks = None, _marks(hashes)  # indices without a result yet; None: all
         for slots, shift in self._levels:
             entries = slots.take((hashes >> shift).view(np.int64))
-            # Equal marks leave nothing but the value.
+            # Equal marks cancel; only the value remains.
             values = entries ^ marks
             found = values <= _VALUE
             values *= found
-            if asked is None:
+            if pending is None:
                 result = values
             else:
-                result[asked] = values
+                result[pending] = values
             left = (~found & (entries > 0)).nonzero()[0]
             if not len(left):
                 break
-            asked = left if asked is None else asked.take(left)
+            pending = left if pending is None else pending.take(left)
             hashes, marks = hashes.take(left) * _SPREAD, marks.take(left)
         return result
 
@@ -71,16 +71,16 @@ class CodeTable:
 def _put(
     slots: np.ndarray, shift: np.uint64, hashes: np.ndarray, entries: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Put entries into the slots that are free; those for which there is none, with hashes for the next."""
-    place = (hashes >> shift).view(np.int64)
-    free = (slots.take(place) == 0).nonzero()[0]
-    slots[place.take(free)] = entries.take(free)  # the last one stays
-    left = (slots.take(place) != entries).nonzero()[0]
+    """Put entries into free slots; returns the others with their hashes for the next level."""
+    slot = (hashes >> shift).view(np.int64)
+    free = (slots.take(slot) == 0).nonzero()[0]
+    slots[slot.take(free)] = entries.take(free)  # of several, the last one stays
+    left = (slots.take(slot) != entries).nonzero()[0]
     return hashes.take(left) * _SPREAD, entries.take(left)
 
 
-def extended(hashed: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """Hashes of n-grams with one word more; that of a single word is its id."""
+def extend_hashes(hashed: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """Hashes of n-grams with one more word; the hash of a single word is its id."""
     result = hashed.astype(np.uint64) * _SPREAD
     result += words.astype(np.uint64)
     result += np.uint64(1)
@@ -90,5 +90,5 @@ def extended(hashed: np.ndarray, words: np.ndarray) -> np.ndarray:
 
 
 def _marks(hashes: np.ndarray) -> np.ndarray:
-    """What of a hash stands in its slot, above the value: (n,) uint32."""
+    """The part of each hash that its slot keeps, in the bits above the value: (n,) uint32."""
     return (hashes & _MARK).astype(np.uint32) << np.uint32(VALUE_BITS)

@@ -1,0 +1,45 @@
+"""Arrays of a model ⇄ an ``.npz`` file; a damaged file is an error that names the model and the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from utils.errors import RunError
+from utils.files import read_arrays, replacing
+
+Part = TypeVar("Part")
+
+
+def save_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write compressed arrays, the whole file or nothing."""
+    with replacing(path) as temporary:
+        np.savez_compressed(temporary, **arrays)
+
+
+def load_part(
+    path: str | Path,
+    name: str,
+    build: Callable[[dict[str, np.ndarray]], Part],
+    hint: str = "copy the run folder again",
+) -> Part:
+    """Build a part of a model from the arrays of a file.
+
+    Args:
+        path: the file.
+        name: what the file holds, for the message.
+        build: arrays → the part; raises KeyError, IndexError, TypeError or ValueError for unsuitable arrays.
+        hint: what the user can do about a damaged file.
+
+    Raises:
+        RunError: the file is missing or damaged, or the arrays are unsuitable.
+    """
+    try:
+        return build(read_arrays(path))
+    except KeyError as error:
+        raise RunError(f"cannot read {name} (no array {error})", where=path, hint=hint) from error
+    except (OSError, ValueError, IndexError, TypeError) as error:
+        raise RunError(f"cannot read {name} ({error})", where=path, hint=hint) from error

@@ -1,0 +1,247 @@
+"""User words in sentences or confusion networks in; their hanzi as candidates and a bonus for paths out.
+
+A user word earns its weight for each character if a path writes it for its syllables. A search adds the
+bonus of the characters written so far, so that the word survives until it is complete, and takes it back if
+the path continues differently (the context graphs of Zhao et al., "Shallow-Fusion End-to-End Contextual
+Biasing", Interspeech 2019, section 3.1). A whole path gains exactly the weights of the words in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from model_language.search.grid import Grid
+from model_language.search.user_words import Span, UserWord, UserWords
+from model_language.vocabulary.symbols import PAD_ID, Symbols
+from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
+
+
+class HanziIds:
+    """Ids of hanzi: those of a vocabulary, and above them ids for other hanzi of user words.
+
+    Args:
+        symbols: the vocabularies.
+    """
+
+    def __init__(self, symbols: Symbols):
+        self._symbols, self._size = symbols, len(symbols.hanzi)
+        self._added: dict[str, int] = {}
+
+    def index(self, character: str) -> int:
+        """The id of a character; a new one for a character that is not in the vocabulary."""
+        if character in self._symbols.hanzi:
+            return self._symbols.hanzi.index(character)
+        return self._added.setdefault(character, self._size + len(self._added))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Ids as text."""
+        added = {number: character for character, number in self._added.items()}
+        return "".join(added.get(int(number)) or self._symbols.decode([int(number)]) for number in ids)
+
+
+class GridWords:
+    """User words in a batch of sentences (a :class:`model_language.search.grid.PathBonus`).
+
+    Args:
+        grid: the candidates that the search reads.
+        spans: the user words found in each sentence.
+        symbols: the vocabularies of the model.
+        all_candidates: all candidates of the model; None: ``grid`` has them all.
+
+    Attributes:
+        grid: the candidates, with the hanzi of user words added. A hanzi that the model does not have at
+            its syllable gets the lowest score there. Ids above the vocabulary stand for unknown hanzi.
+        decode: ids → text.
+        reach: number of preceding hanzi that the bonus depends on.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        spans: Sequence[Sequence[Span]],
+        symbols: Symbols,
+        all_candidates: Grid | None = None,
+    ):
+        ids = HanziIds(symbols)
+        self.decode = ids.decode
+        # By position, then sentence: characters of the word before this one, ids of the word, weight.
+        self._at: dict[int, dict[int, list[tuple[int, np.ndarray, float]]]] = {}
+        wanted: dict[tuple[int, int], list[int]] = {}
+        for sentence, found in enumerate(spans):
+            for span in found:
+                word = np.array([ids.index(character) for character in span.word.hanzi], np.int32)
+                for before, position in enumerate(range(span.start, span.end)):
+                    covering = self._at.setdefault(position, {}).setdefault(sentence, [])
+                    covering.append((before, word, span.word.weight))
+                    wanted.setdefault((sentence, position), []).append(int(word[before]))
+        self.reach = max((len(span.word.hanzi) - 1 for found in spans for span in found), default=0)
+        self.grid = _with_candidates(grid, wanted, all_candidates or grid)
+
+    def gains(
+        self, position: int, sentences: np.ndarray, past: np.ndarray, rows: np.ndarray, words: np.ndarray
+    ) -> np.ndarray | None:
+        """See :class:`model_language.search.grid.PathBonus`."""
+        if position not in self._at:
+            return None
+        gained = np.zeros(len(words))
+        for sentence, covering in self._at[position].items():
+            first, last = np.searchsorted(sentences, [sentence, sentence + 1])  # its hypotheses
+            begin, end = np.searchsorted(rows, [first, last])  # their continuations
+            gained[begin:end] = _gains(covering, past[first:last], rows[begin:end] - first, words[begin:end])
+        return gained
+
+    def earned(self, sentence: int, path: np.ndarray, position: int, hanzi: np.ndarray) -> np.ndarray:
+        """The weights of the complete words that cover a position.
+
+        Args:
+            sentence: index of the sentence.
+            path: (L,) int, ids of its hanzi.
+            position: index of the syllable.
+            hanzi: (K,) int; each of them replaces the hanzi at ``position``.
+
+        Returns:
+            (K,) float64.
+        """
+        total = np.zeros(len(hanzi))
+        for before, word, weight in self._at.get(position, {}).get(sentence, ()):
+            same = path[position - before : position - before + len(word)] == word
+            same[before] = True
+            total += weight * len(word) * (same.all() & (hanzi == word[before]))
+        return total
+
+
+def _gains(
+    covering: Sequence[tuple[int, np.ndarray, float]], past: np.ndarray, rows: np.ndarray, words: np.ndarray
+) -> np.ndarray:
+    """Gains at one position of a sentence: past (N, n), rows (E,) of it, words (E,) → (E,)."""
+    paid = np.zeros(len(past))  # for the characters of words that are not complete yet
+    advance, earned = np.zeros(len(words)), np.zeros(len(words))
+    for before, word, weight in covering:
+        begun = (past[:, past.shape[1] - before :] == word[:before]).all(axis=1)  # (N,)
+        paid = np.maximum(paid, np.where(begun, weight * before, 0.0))
+        continued = begun.take(rows) & (words == word[before])
+        if before + 1 < len(word):
+            advance = np.maximum(advance, np.where(continued, weight * (before + 1), 0.0))
+        else:
+            earned += np.where(continued, weight * len(word), 0.0)
+    return earned + advance - paid.take(rows)
+
+
+def _with_candidates(grid: Grid, wanted: Mapping[tuple[int, int], Sequence[int]], whole: Grid) -> Grid:
+    """Add hanzi that are not candidates yet, with their scores in the whole grid."""
+    missing = {
+        cell: added
+        for cell, ids in wanted.items()
+        if (added := [number for number in dict.fromkeys(ids) if number not in grid.candidates[cell]])
+    }
+    if not missing:
+        return grid
+    used = {cell: int((grid.candidates[cell] > PAD_ID).sum()) for cell in missing}
+    widest = max(used[cell] + len(added) for cell, added in missing.items())
+    more = ((0, 0), (0, 0), (0, max(0, widest - grid.candidates.shape[2])))
+    candidates = np.pad(grid.candidates, more, constant_values=PAD_ID)
+    scores = np.pad(grid.scores, more, constant_values=-np.inf)
+    for cell, added in missing.items():
+        columns = slice(used[cell], used[cell] + len(added))
+        candidates[(*cell, columns)] = added
+        scores[(*cell, columns)] = _scores_of(added, whole.candidates[cell], whole.scores[cell])
+    return Grid(candidates, scores, grid.lengths)
+
+
+def _scores_of(ids: Sequence[int], candidates: np.ndarray, scores: np.ndarray) -> list[float]:
+    """Scores of hanzi at a syllable (K,); the lowest one for a hanzi that is not a candidate."""
+    lowest = float(scores[candidates > PAD_ID].min())
+    known = dict(zip(candidates.tolist(), scores.tolist(), strict=True))
+    return [known.get(number, lowest) for number in ids]
+
+
+Progress = frozenset[tuple[int, int]]
+"""User words that a path has begun: the number of each word and of its characters written so far."""
+
+
+class NetworkWords:
+    """User words in a confusion network, in which each hypothesis has its own syllables.
+
+    Args:
+        network: the slots.
+        words: the user words.
+        ids: ids of their hanzi.
+    """
+
+    def __init__(self, network: ConfusionNetwork, words: UserWords, ids: HanziIds):
+        # (slot, syllable, hanzi id) → words that it may continue: number, characters before it, word.
+        self._steps: dict[tuple[int, str, int], list[tuple[int, int, UserWord]]] = {}
+        self._network, self._ids = network, ids
+        if not len(words):
+            return
+        numbers = {id(word): number for number, word in enumerate(words.words)}
+        for start in range(len(network.slots)):
+            for entries in self._beginnings(start):
+                syllables = [syllable for _, syllable in entries]
+                for word in words.beginning_with(*syllables):
+                    self._add(word, numbers[id(word)], entries)
+
+    def __contains__(self, entry: tuple[int, str, int]) -> bool:
+        """Whether (slot, syllable, hanzi id) is a part of a word."""
+        return entry in self._steps
+
+    def hanzi(self, slot: int, syllable: str) -> list[int]:
+        """Ids of the hanzi of words that a syllable of a slot may become."""
+        return [hanzi for (at, of, hanzi) in self._steps if (at, of) == (slot, syllable)]
+
+    def advance(
+        self, progress: Progress, slot: int, syllable: str, hanzi: int
+    ) -> tuple[Progress, float, float]:
+        """What a path gains if it writes a hanzi for a syllable of a slot.
+
+        Args:
+            progress: the words that the path has begun.
+            slot, syllable, hanzi: what comes next.
+
+        Returns:
+            The words begun after it, the bonus paid for them in advance, and the weights of the words that
+            are complete now.
+        """
+        begun, advance, earned = set(), 0.0, 0.0
+        for number, before, word in self._steps.get((slot, syllable, hanzi), ()):
+            if before and (number, before) not in progress:
+                continue
+            if before + 1 == len(word.hanzi):
+                earned += word.weight * len(word.hanzi)
+            else:
+                begun.add((number, before + 1))
+                advance = max(advance, word.weight * (before + 1))
+        return frozenset(begun), advance, earned
+
+    def _beginnings(self, start: int) -> Iterable[list[tuple[int, str]]]:
+        """Each syllable of a slot, alone and with each syllable that may follow it."""
+        for syllable in self._syllables(start):
+            yield [(start, syllable)]
+            for following in self._following(start):
+                yield [(start, syllable), following]
+
+    def _syllables(self, slot: int) -> list[str]:
+        return [syllable for syllable in self._network.slots[slot].syllables if syllable != NOTHING]
+
+    def _following(self, slot: int) -> Iterable[tuple[int, str]]:
+        """(slot, syllable) that may come next: a slot that may be empty can be skipped."""
+        for later in range(slot + 1, len(self._network.slots)):
+            yield from ((later, syllable) for syllable in self._syllables(later))
+            if NOTHING not in self._network.slots[later].syllables:
+                return
+
+    def _add(self, word: UserWord, number: int, entries: list[tuple[int, str]]) -> None:
+        """Add all ways through the network that complete a word which begins with these syllables."""
+        if not all(word.matches(index, syllable) for index, (_, syllable) in enumerate(entries)):
+            return
+        if len(entries) == len(word.hanzi):
+            for before, (slot, syllable) in enumerate(entries):
+                hanzi = self._ids.index(word.hanzi[before])
+                steps = self._steps.setdefault((slot, syllable, hanzi), [])
+                if (number, before, word) not in steps:
+                    steps.append((number, before, word))
+            return
+        for following in self._following(entries[-1][0]):
+            self._add(word, number, [*entries, following])
