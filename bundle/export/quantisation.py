@@ -28,10 +28,12 @@ def layers_by_noise(
         inputs: what it is called with: clips, (N, …) float32, or arrays (N, …) by the names of its inputs.
 
     Returns:
-        Names of layers that belong together (the layer that makes a tensor, what is fused with it, and the
-        layers that take it), in the order of the noise that 8 bits bring to the tensor; the most comes first.
+        Names of layers that belong together (an input, or the layer that makes a tensor, with what is fused
+        with it; and the layers that take it), in the order of the noise that 8 bits bring to the tensor;
+        the most comes first.
     """
-    makers = [layer for layer in model.layers if _has_kernel(layer) and len(layer._inbound_nodes) == 1]
+    kernels = [layer for layer in model.layers if _has_kernel(layer) and len(layer._inbound_nodes) == 1]
+    makers = [*filter(_is_sound, model.layers), *kernels]
     if not makers:
         return []
     fused = {layer.name: _fused_with(layer) for layer in makers}
@@ -79,6 +81,11 @@ def _has_kernel(operation: keras.Operation) -> bool:
     return bool(getattr(operation, "weights", ())) and not isinstance(operation, _FUSED)
 
 
+def _is_sound(layer: keras.Layer) -> bool:
+    """Whether it is an input of values, not of lengths or tokens."""
+    return isinstance(layer, keras.layers.InputLayer) and layer.dtype.startswith("float")
+
+
 def _consumers(layer: keras.Operation) -> list[keras.Operation]:
     return [node.operation for node in layer._outbound_nodes]
 
@@ -86,6 +93,8 @@ def _consumers(layer: keras.Operation) -> list[keras.Operation]:
 def _fused_with(layer: keras.Layer) -> list[keras.Layer]:
     """The layer and those that are joined with it, up to the one whose output becomes a tensor."""
     layers = [layer]
+    if isinstance(layer, keras.layers.InputLayer):
+        return layers
     while len(after := _consumers(layers[-1])) == 1 and isinstance(after[0], _FUSED):
         layers.append(after[0])
     return layers

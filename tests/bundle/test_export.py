@@ -217,7 +217,17 @@ def test_operations_between_layers_have_no_names_to_leave_in_float():
     x = keras.ops.add(x, keras.ops.square(x))
     model = keras.Model(inputs, layers.Dense(2, name="second")(x))
     groups = layers_by_noise(model, np.ones((2, 5, 3), np.float32))
-    assert sorted(groups) == [("first",), ("second",)]
+    assert sorted(groups) == [("features", "first"), ("first",), ("second",)]
+
+
+def test_an_input_of_wide_range_may_stay_in_float():
+    """One bin of a hundred times the range of the others, made even by the first layer."""
+    inputs = keras.Input((5, 3), name="features")
+    x = layers.BatchNormalization(name="even")(inputs)
+    model = keras.Model(inputs, layers.Dense(2, name="logits")(x))
+    model.get_layer("even").moving_variance.assign([1.0, 1.0, 10_000.0])
+    clips = np.random.default_rng(0).normal(size=(4, 5, 3)).astype(np.float32) * [1, 1, 100]
+    assert layers_by_noise(model, clips.astype(np.float32))[0] == ("features", "even", "logits")
 
 
 def test_labels_that_are_gained_do_not_make_up_for_those_lost():
