@@ -105,8 +105,8 @@ def left_in_float(content: bytes, layers: Collection[str]) -> list[str]:
     """Names of a file's operations (of their outputs) that belong to these layers.
 
     Operations beside them that only move values are among them: in 8 bits they would round what the layers
-    keep, such as the frames that a stream carries from call to call. So are those that make the file's
-    outputs, whose names don't tell the layer.
+    keep, such as the frames that a stream carries from call to call. The name of a file's output tells no layer;
+    those of the weights that it is made with do.
     """
     model, kinds, found = schema.ModelT.InitFromPackedBuf(content, 0), iter(operation_names(content)), []
     for graph in model.subgraphs:
@@ -115,8 +115,14 @@ def left_in_float(content: bytes, layers: Collection[str]) -> list[str]:
         for operator, kind in zip(graph.operators, kinds, strict=False):
             names = [graph.tensors[index].name.decode() for index in operator.outputs]
             tensors = made.intersection([*operator.inputs, *operator.outputs])  # without the constants
-            group = chosen if any(made_by(name, layers) for name in names) else moving
-            if group is chosen or kind in _MOVING or not any("/" in name for name in names):
+            constants = [graph.tensors[index].name.decode() for index in {*operator.inputs} - made - {-1}]
+            nameless = not any("/" in name for name in names)
+            group = (
+                chosen
+                if any(made_by(name, layers) for name in (constants if nameless else names))
+                else moving
+            )
+            if group is chosen or kind in _MOVING or nameless:
                 group.append((names, tensors))
         reached = set().union(*(tensors for _, tensors in chosen))
         while beside := [one for one in moving if not reached.isdisjoint(one[1])]:

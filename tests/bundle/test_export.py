@@ -230,6 +230,22 @@ def test_an_input_of_wide_range_may_stay_in_float():
     assert layers_by_noise(model, clips.astype(np.float32))[0] == ("features", "even", "logits")
 
 
+@pytest.mark.parametrize("state", [State.NON_STREAM, State.EXTERNAL])
+def test_the_last_layer_alone_may_stay_in_float(state, tmp_path):
+    """Logits in 8 bits are multiples of one step, so many of them are equal; in float none are."""
+    variant, distinct = Variant(Format.LITERT, state, Precision.INT8), []
+    with Workshop(source_of(residual())) as workshop:
+        for names in ((), ("logits",)):
+            workshop.write(variant, tmp_path / variant.path, names)
+            artefact, clips = open_artefact(tmp_path / variant.path), workshop.source.tests.inputs
+            if state is State.NON_STREAM:
+                answers = artefact.run(clips)
+            else:
+                answers = workshop.answers(clips, "running", artefact)
+            distinct.append(len(np.unique(answers)) / answers.size)
+    assert distinct[0] < 0.8 and distinct[1] > 0.9
+
+
 def test_labels_that_are_gained_do_not_make_up_for_those_lost():
     """Of 200 labels two may be lost, whether or not clips that were wrong are right now."""
     before = {"reset1": np.zeros(200, int), "reset0": np.repeat([1, 0], 100)}
