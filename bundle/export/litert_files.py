@@ -105,8 +105,8 @@ def left_in_float(content: bytes, layers: Collection[str]) -> list[str]:
     """Names of a file's operations (of their outputs) that belong to these layers.
 
     Operations beside them that only move values are among them: in 8 bits they would round what the layers
-    keep, such as the frames that a stream carries from call to call. The name of a file's output tells no layer;
-    those of the weights that it is made with do.
+    keep, such as the frames that a stream carries from call to call. The names of the file's outputs tell no
+    layer; those of the weights that make them do.
     """
     model, kinds, found = schema.ModelT.InitFromPackedBuf(content, 0), iter(operation_names(content)), []
     for graph in model.subgraphs:
