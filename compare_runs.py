@@ -1,4 +1,4 @@
-"""A folder of runs in; a table out: the hyper-parameters that differ beside what came of them."""
+"""A folder of runs in; a table of their differing hyper-parameters and their results out."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ examples:
   python compare_runs.py runs --sort speed --descending --markdown > runs.md
   python compare_runs.py runs --csv > runs.csv
 
-Shown are the hyper-parameters that two of the runs have different values of; what one run doesn't have
-(another model, older code) differs from nothing. Tests are those in the runs' own folders, where test.py puts
-them. Unfinished and broken runs are listed as such. In the browser: tensorboard --logdir runs, HPARAMS.
+The table has the hyper-parameters with different values in two of the runs. A hyper-parameter that a run does
+not have (another model, older code) does not count as different. Tests are read from the folders of the runs,
+where test.py writes them. Unfinished and broken runs are marked. In the browser: tensorboard --logdir runs,
+HPARAMS.
 """
 
 
@@ -36,14 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         runs = [run for run in runs if run.task == options.task]
         if not runs:
             raise RunError(f"no run of task '{options.task}' below this folder", where=options.folder)
-    if options.sort and any(run.task for run in runs):  # runs that can't be read have no columns to sort by
+    if options.sort and any(run.task for run in runs):  # runs that cannot be read have no columns to sort by
         check_column(run_columns(runs, options.folder), options.sort)
     if options.csv:
         print(csv_table(*_exact(_columns(runs, options))), end="")
         return
-    # One table a task: what speech and language models have in common tells nothing.
+    # One table for each task: speech and language models are not comparable.
     tasks = list(dict.fromkeys(run.task for run in runs))
-    parts = [_people(_columns([run for run in runs if run.task == task], options), options) for task in tasks]
+    by_task = [[run for run in runs if run.task == task] for task in tasks]
+    parts = [_readable(_columns(group, options), options) for group in by_task]
     print("\n".join(parts), end="")
 
 
@@ -59,7 +61,7 @@ def _exact(columns: list[Column]) -> tuple[list[str], list[tuple[str, ...]]]:
     return [column.key for column in columns], list(zip(*(column.exact() for column in columns), strict=True))
 
 
-def _people(columns: list[Column], options: argparse.Namespace) -> str:
+def _readable(columns: list[Column], options: argparse.Namespace) -> str:
     headings = [column.heading for column in columns]
     rows = list(zip(*(column.cells() for column in columns), strict=True))
     left = sum(all(isinstance(value, str | None) for value in column.values) for column in columns[:4])
@@ -80,14 +82,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=form)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("runs"), help="default: runs")
     parser.add_argument("--task", help="only runs of this task, such as speech or language")
-    parser.add_argument(
-        "--sort", metavar="COLUMN", help="a column's name, or a part of it; default: the run's"
-    )
-    parser.add_argument("--descending", action="store_true", help="the largest first")
+    parser.add_argument("--sort", metavar="COLUMN", help="a column's name, or a part of it; default: run")
+    parser.add_argument("--descending", action="store_true", help="largest value first")
     form_of_output = parser.add_mutually_exclusive_group()
     form_of_output.add_argument("--csv", action="store_true", help="as CSV, unrounded, all runs in one table")
     form_of_output.add_argument("--markdown", action="store_true", help="as Markdown")
-    form_of_output.add_argument("--transpose", action="store_true", help="a column a run, for narrow windows")
+    form_of_output.add_argument("--transpose", action="store_true", help="a column for each run")
     return parser
 
 

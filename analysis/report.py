@@ -9,8 +9,6 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from analysis.inputs.hypothesis_files import read_systems
 from analysis.inputs.normalisation import ALL, DEFAULT_RULES, NONE, RULES, rules_of
 from analysis.inputs.text_files import read_listing, with_speakers
@@ -20,7 +18,7 @@ from analysis.page.report import write_report_page
 from analysis.results.collect import collect_results
 from analysis.results.files import write_results
 from analysis.results.results import Results
-from analysis.results.terminal import print_results_report
+from analysis.results.terminal import results_text
 from utils.errors import ConfigError, run_command
 
 DELETED, LEFT_OUT = "deleted", "left-out"
@@ -55,10 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         speakers=options.speakers,
         training=options.training or (),
     )
-    console = Console()
-    if not console.is_terminal:
-        console.width = 110
-    print_results_report(results, console)
+    print(results_text(results))
     written = [write_report_page(options.output, results), *write_results(options.output, results)]
     print(f"written: {', '.join(map(str, written))}")
     return 0

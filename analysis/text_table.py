@@ -6,26 +6,31 @@ import csv
 import io
 from collections.abc import Sequence
 
-from rich.cells import cell_len  # a hanzi is two columns wide
+from rich.cells import cell_len  # the width in a terminal: a hanzi takes two columns
 
 Rows = Sequence[Sequence[str]]
 
 
+def percent(rate: float | None) -> str:
+    """``0.0534`` → ``5.34 %``; ``–`` for a rate that is not defined."""
+    return "–" if rate is None else f"{100 * rate:.2f} %"
+
+
 def text_table(headings: Sequence[str], rows: Rows, left: int = 1) -> str:
-    """Columns two spaces apart, however wide the terminal is: lines stay whole for ``less -S`` and ``grep``.
+    """A text table with two spaces between columns. Lines are never wrapped, for ``less -S`` and ``grep``.
 
     Args:
         headings: of the columns.
-        rows: as many cells each.
-        left: so many columns, the first ones, are set flush left, the others flush right.
+        rows: each with one cell a column.
+        left: number of columns, from the first, that are aligned left; the others are aligned right.
     """
     widths = [max(map(cell_len, column)) for column in zip(headings, *rows, strict=True)]
     lines = []
     for row in (headings, *rows):
         cells = []
-        for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
             space = " " * (width - cell_len(cell))
-            cells.append(cell + space if place < left else space + cell)
+            cells.append(cell + space if column < left else space + cell)
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines) + "\n"
 
@@ -38,8 +43,8 @@ def csv_table(headings: Sequence[str], rows: Rows) -> str:
 
 
 def markdown_table(headings: Sequence[str], rows: Rows, left: int = 1) -> str:
-    """A Markdown table; arguments as of :func:`text_table`."""
-    ruler = [":--" if place < left else "--:" for place in range(len(headings))]
+    """A Markdown table; the arguments are those of :func:`text_table`."""
+    ruler = [":--" if column < left else "--:" for column in range(len(headings))]
     lines = [_markdown_cells(headings), ruler, *map(_markdown_cells, rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from analysis.keyword.detections import OperatingPoint, Spoken, calibrated, operating_point, read_spoken
+from analysis.keyword.detections import (
+    OperatingPoint,
+    SpokenKeyword,
+    calibrated,
+    operating_point,
+    read_spoken_keywords,
+)
 from keywords.backgrounds import Sound, hear, hear_halves
 from keywords.listening import Listener
 from streaming.keyword.detection import Detection
@@ -38,10 +44,10 @@ class Calibration:
     judged: OperatingPoint
     hours: float
     heard: tuple[Detection, ...]
-    said: tuple[Spoken, ...]
+    said: tuple[SpokenKeyword, ...]
     stream_hours: float
 
-    def said_only(self, keyword: str) -> list[Spoken]:
+    def said_only(self, keyword: str) -> list[SpokenKeyword]:
         """When the keyword was said."""
         return only(self.said, keyword)
 
@@ -68,7 +74,7 @@ def calibrate(
         CorpusError: no threshold keeps to so few alarms.
         AudioError: a recording can't be read, or they are too short for two halves.
     """
-    said = read_spoken(test / "said.tsv")
+    said = read_spoken_keywords(test / "said.tsv")
     tested = hear(listener, [test / "stream.flac"])
     misses = _points(listener, tested, only(said, keyword))
     if recordings:
@@ -80,7 +86,7 @@ def calibrate(
     else:
         assert dev is not None, "recordings, or a stream of dev voices"
         chosen_on, judged_on = hear(listener, [dev / "stream.flac"]), tested
-        candidates = _points(listener, chosen_on, only(read_spoken(dev / "said.tsv"), keyword))
+        candidates = _points(listener, chosen_on, only(read_spoken_keywords(dev / "said.tsv"), keyword))
         alarms = misses
     chosen = calibrated(candidates, alarms_per_hour)
     points = tuple(
@@ -99,11 +105,11 @@ def calibrate(
     )
 
 
-def only(said: Sequence[Spoken], keyword: str) -> list[Spoken]:
+def only(said: Sequence[SpokenKeyword], keyword: str) -> list[SpokenKeyword]:
     """What was said of one keyword."""
     return [one for one in said if one.keyword == keyword]
 
 
-def _points(listener: Listener, sound: Sound, said: Sequence[Spoken]) -> list[OperatingPoint]:
+def _points(listener: Listener, sound: Sound, said: Sequence[SpokenKeyword]) -> list[OperatingPoint]:
     """What each threshold brings, in rising order."""
     return [operating_point(one, sound.detections(listener, one), said, sound.hours) for one in THRESHOLDS]

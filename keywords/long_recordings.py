@@ -15,7 +15,14 @@ import numpy as np
 from tqdm import tqdm
 
 from analysis.keyword.detection_report import write_detection_report
-from analysis.keyword.detections import Matched, OperatingPoint, Spoken, match, operating_point, read_spoken
+from analysis.keyword.detections import (
+    Matched,
+    OperatingPoint,
+    SpokenKeyword,
+    match,
+    operating_point,
+    read_spoken_keywords,
+)
 from keywords.listening import Listener, open_listener, probabilities_of
 from streaming.keyword.detection import Detection
 from utils.audio.reading import audio_blocks, audio_seconds
@@ -40,7 +47,7 @@ class StreamResult:
     points: tuple[OperatingPoint, ...]
     chosen: OperatingPoint
     heard: tuple[Detection, ...]
-    said: tuple[Spoken, ...]
+    said: tuple[SpokenKeyword, ...]
     matched: Matched
     seconds: float
     real_time_factor: float
@@ -61,7 +68,7 @@ def recording_results(model: Path, audio: Path, said: Path | None, folder: Path)
     Raises:
         BundleError, AudioError, CorpusError: see the message.
     """
-    spoken = read_spoken(said) if said else []
+    spoken = read_spoken_keywords(said) if said else []
     result = measure(open_listener(model), audio, spoken)
     write_detection_report(
         folder, result.points, result.chosen, result.heard, spoken, result.matched, result.seconds
@@ -75,7 +82,7 @@ def recording_results(model: Path, audio: Path, said: Path | None, folder: Path)
     }
 
 
-def measure(listener: Listener, audio: Path, said: Sequence[Spoken]) -> StreamResult:
+def measure(listener: Listener, audio: Path, said: Sequence[SpokenKeyword]) -> StreamResult:
     """Hear the recording once, and try all thresholds."""
     seconds, began = audio_seconds(audio), time.perf_counter()
     probabilities = _probabilities(listener, audio, seconds)

@@ -30,10 +30,10 @@ from analysis.keyword.detections import match
 from analysis.keyword.wake_word_report import (
     SYNTHETIC,
     WakeWordResults,
+    detections_by_kind,
     report_text,
     summary_lines,
     warnings_of,
-    woken_by_kind,
 )
 from data.keywords.folders import NOISE_FOLDER
 from data.keywords.long_recordings import Material, write_long_recording
@@ -260,7 +260,7 @@ def _facts(
         hours=found.hours,
         stream=found.stream_hours,
         stream_alarms=len(matched.false_alarms),
-        by_kind=woken_by_kind(found.heard, found.said, word.hanzi),
+        by_kind=detections_by_kind(found.heard, found.said, word.hanzi),
         parameters=exported["parameters"],
         artefact={
             "bytes": artefact["bytes"],

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rapidfuzz.distance import Levenshtein
 
-from utils.mandarin.pinyin import without_tone
+from utils.mandarin.syllable_distance import parts
 
 
 @dataclass(frozen=True)
@@ -100,5 +100,6 @@ def real_time_factor(seconds_used: float, seconds_audio: float) -> float:
     return seconds_used / seconds_audio if seconds_audio else 0.0
 
 
-def _bases(syllables: Sequence[str]) -> list[str]:
-    return [without_tone(syllable) for syllable in syllables]
+def _bases(tokens: Sequence[str]) -> list[str]:
+    """Canonical syllables without their tones; other tokens unchanged."""
+    return [token[:-1] if parts(token) else token for token in tokens]

@@ -1,4 +1,4 @@
-"""The demo's results in; example sentences and its summary page out.
+"""The demo's results in; example sentences, learning curves and its summary page out.
 
-Read ``examples``, then ``summary_page``.
+Read ``examples`` and ``curves``, then ``summary_page``.
 """

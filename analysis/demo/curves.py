@@ -1,4 +1,4 @@
-"""A run's history in, its learning curves as SVG out, to stand inside an HTML page."""
+"""A run's history in, its learning curves as SVG for an HTML page out."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from analysis.page.colours import BEST, DEV, FAINT, GRID, INK, TRAIN
 from analysis.runs.history import History
 
-SIZE = (5.0, 2.7)  # inches of 72 units: about the pixels of a phone's width
-# Text stays text and takes the page's font; only unique names may stand in a page with several drawings.
+SIZE = (5.0, 2.7)  # inches of 72 units; about the width of a phone in pixels
+# Text stays text in the font of the page. Ids must be unique in a page with several drawings.
 STYLE = {"svg.fonttype": "none", "font.size": 10, "axes.edgecolor": GRID, "text.color": INK}
 OWN_NAME = re.compile(r' id="[A-Za-z0-9.]+_\d+"')
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One drawing: columns of a history by the name that the reader sees.
+    """One chart: columns of a history with their names in the legend.
 
     Attributes:
-        title: what is drawn.
+        title: of the chart.
         columns: ``{column of history.csv: name in the legend}``.
-        percent: the values are rates, shown as percent from zero up.
+        percent: the values are rates, shown in per cent from zero.
     """
 
     title: str
@@ -37,7 +37,7 @@ class Curve:
 
 
 def draw_curve(history: History, curve: Curve) -> Markup:
-    """An SVG element with one line a column over the epochs; of a rate, the best epoch is marked."""
+    """An SVG element with one line a column over the epochs; the best epoch of a rate is marked."""
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": curve.title}):
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.add_subplot()
@@ -61,7 +61,7 @@ def _mark_best(axes: matplotlib.axes.Axes, epochs: Sequence[float], rates: Seque
     best = min(range(len(rates)), key=rates.__getitem__)
     axes.plot(epochs[best], rates[best], "o", color=BEST, markersize=6)
     text = f"best: {100 * rates[best]:.2f} % in epoch {epochs[best]:.0f}"
-    # In the corner, where a curve that falls leaves room.
+    # In the upper right corner, which a falling curve leaves free.
     axes.text(0.98, 0.93, text, transform=axes.transAxes, ha="right", va="top", color=BEST)
 
 
@@ -78,7 +78,7 @@ def _clean(axes: matplotlib.axes.Axes, curve: Curve, epochs: Sequence[float]) ->
 
 
 def _embeddable(svg: str, title: str) -> Markup:
-    """The drawing without file header and fixed size, its texts in the page's font, with a spoken name."""
+    """The drawing without file header and fixed size, with the page's font and an accessible name."""
     body = OWN_NAME.sub("", svg[svg.index("<svg") :])
     body = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", body, count=1)
     body = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", body, count=1)

@@ -115,7 +115,7 @@ def _cell(pair: Pair, sentence: Sentence) -> Cell:
         said_pinyin=to_tone(pair.reference or ""),
         heard_hanzi=heard,
         heard_pinyin=to_tone(pair.hypothesis or ""),
-        kind=kind if pair.right else MISHEARD,
+        kind=kind if pair.is_correct else MISHEARD,
     )
 
 

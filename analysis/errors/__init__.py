@@ -1,6 +1,6 @@
-"""Reference and hypothesis tokens in; alignments, kinds of errors, confusions and the stage to blame out.
+"""Reference and hypothesis tokens in; alignments, kinds of errors, confusions and the responsible stage out.
 
-Read ``alignment``, ``kinds``, ``confusions`` and ``attribution``; ``align_all`` does them for a whole test,
-``oracles`` asks what a perfect part would bring, ``explanation`` asks the models, ``phonology`` measures how
-alike hanzi sound, ``confusion_statistics`` counts which syllables are mistaken.
+Read ``alignment``, ``kinds``, ``confusions`` and ``attribution``; ``align_all`` applies them to a whole test.
+``oracles`` computes the error rates of a pipeline with one perfect part, ``phonology`` measures how similar
+two hanzi sound, and ``confusion_statistics`` counts which syllables are confused with which.
 """

@@ -1,7 +1,6 @@
-"""Outcomes of a test in; utterances aligned, every error with its kind, names and the stage to blame, out.
+"""Results of all utterances in; their alignments with the kind and the cause of every error out.
 
-This is what all counts are made of: kinds, breakdowns, comparisons and pages add
-up :class:`AlignedToken` after :class:`AlignedToken`.
+All counts of a report are made from these alignments: kinds of errors, breakdowns, comparisons and pages.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from tqdm import tqdm
 
 from analysis.errors.alignment import Pair, align
-from analysis.errors.attribution import Blame, attribute, blame_of
+from analysis.errors.attribution import UtteranceEvidence, attribute, utterance_evidence
 from analysis.errors.confusions import named_confusions
 from analysis.errors.kinds import hanzi_error, syllable_difference, syllable_error
 from analysis.errors.phonology import hanzi_distance
@@ -24,29 +23,29 @@ from utils.metrics import ErrorCounts
 
 @dataclass(frozen=True, slots=True)
 class AlignedToken:
-    """A place of an alignment.
+    """A pair of aligned tokens with the analysis of its error.
 
     Attributes:
-        pair: the tokens, and where they stand.
-        kind: of the error (:mod:`analysis.errors.kinds`); None where the token is right.
-        tags: the classic confusions in it, by name (:mod:`analysis.errors.confusions`).
-        said, heard: on the level of hanzi, the syllables under the two hanzi; ``""`` if not known.
-        syllable_kind: in what these differ; None if in nothing.
-        attribution: on the level of hanzi, who is to blame; None if nobody, or if it can't be told.
+        pair: the tokens and their positions.
+        kind: of the error (:mod:`analysis.errors.kinds`); None for a correct token.
+        confusions: names of the classic confusions in it (:mod:`analysis.errors.confusions`).
+        reference_syllable, hypothesis_syllable: of hanzi, their syllables; ``""`` if not known.
+        syllable_kind: kind of the difference between these syllables; None if they are equal.
+        attribution: of hanzi, the cause of the error; None for a correct token, or if not known.
     """
 
     pair: Pair
     kind: str | None
-    tags: tuple[str, ...] = ()
-    said: str = ""
-    heard: str = ""
+    confusions: tuple[str, ...] = ()
+    reference_syllable: str = ""
+    hypothesis_syllable: str = ""
     syllable_kind: str | None = None
     attribution: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedUtterance:
-    """An utterance with its alignments; a level that it doesn't have is empty."""
+    """An utterance with its alignments; a level that was not tested has an empty alignment."""
 
     utterance: UtteranceResult
     syllables: tuple[AlignedToken, ...]
@@ -57,7 +56,7 @@ class AlignedUtterance:
         return self.syllables if level == SYLLABLES else self.hanzi
 
     def counts(self, level: str) -> ErrorCounts:
-        """Its errors; equal to those of a standard scorer."""
+        """The edits of the alignment; equal to those of a standard scorer."""
         return count_edits(self.tokens(level))
 
 
@@ -65,28 +64,35 @@ def align_all(
     utterances: Iterable[UtteranceResult],
     levels: Sequence[str],
     training: Training | None = None,
-    automatic: bool = False,
+    automatic_pinyin: bool = False,
 ) -> list[AlignedUtterance]:
-    """Align and explain a whole test set; some 4,000 utterances a second.
+    """Align the utterances of a test set and analyse every error; about 4,000 utterances a second.
 
     Args:
-        utterances: of one system.
+        utterances: results of one system.
         levels: ``syllables``, ``hanzi`` or both.
-        training: what is known of the models.
-        automatic: the recognised syllables are pypinyin's reading of the recognised hanzi: they tell neither
-            what was heard nor which stage is to blame.
+        training: what is known of the models' training.
+        automatic_pinyin: the recognised syllables are pypinyin's reading of the recognised hanzi, so they say
+            nothing about the cause of an error.
     """
-    shown = tqdm(utterances, "errors", unit=" utt", disable=None, leave=False)
-    return [_examine(one, levels, training, automatic) for one in shown]
+    progress = tqdm(utterances, "errors", unit=" utt", disable=None, leave=False)
+    return [
+        AlignedUtterance(
+            utterance,
+            _align_syllables(utterance) if SYLLABLES in levels else (),
+            _align_hanzi(utterance, training, automatic_pinyin) if HANZI in levels else (),
+        )
+        for utterance in progress
+    ]
 
 
-def count_edits(places: Iterable[AlignedToken]) -> ErrorCounts:
-    """Edits and reference tokens of these places."""
+def count_edits(tokens: Iterable[AlignedToken]) -> ErrorCounts:
+    """Substitutions, insertions, deletions and reference tokens of an alignment, or of a part of one."""
     substitutions = insertions = deletions = reference = 0
-    for place in places:
-        pair = place.pair
+    for token in tokens:
+        pair = token.pair
         reference += pair.reference is not None
-        if place.kind is None:
+        if token.kind is None:
             continue
         if pair.reference is None:
             insertions += 1
@@ -98,60 +104,57 @@ def count_edits(places: Iterable[AlignedToken]) -> ErrorCounts:
 
 
 def all_tokens(aligned: Iterable[AlignedUtterance], level: str) -> Iterator[AlignedToken]:
-    """All places of all utterances."""
-    return (place for one in aligned for place in one.tokens(level))
+    """The aligned tokens of all utterances, one after the other."""
+    return (token for utterance in aligned for token in utterance.tokens(level))
 
 
-def _examine(
-    utterance: UtteranceResult, levels: Sequence[str], training: Training | None, automatic: bool
-) -> AlignedUtterance:
-    syllables = _syllable_places(utterance) if SYLLABLES in levels else ()
-    hanzi = _hanzi_places(utterance, training, automatic) if HANZI in levels else ()
-    return AlignedUtterance(utterance, syllables, hanzi)
-
-
-def _syllable_places(utterance: UtteranceResult) -> tuple[AlignedToken, ...]:
+def _align_syllables(utterance: UtteranceResult) -> tuple[AlignedToken, ...]:
     reference, hypothesis = tokens_of(utterance, SYLLABLES)
-    pairs = align(reference, hypothesis, syllable_distance)
     hanzi = utterance.reference_hanzi
     return tuple(
         AlignedToken(pair, None)
-        if pair.right
+        if pair.is_correct
         else AlignedToken(pair, syllable_error(pair), named_confusions(pair, reference, hanzi))
-        for pair in pairs
+        for pair in align(reference, hypothesis, syllable_distance)
     )
 
 
-def _hanzi_places(
-    utterance: UtteranceResult, training: Training | None, automatic: bool
+def _align_hanzi(
+    utterance: UtteranceResult, training: Training | None, automatic_pinyin: bool
 ) -> tuple[AlignedToken, ...]:
     reference, hypothesis = tokens_of(utterance, HANZI)
     pairs = align(reference, hypothesis, hanzi_distance)
-    said = utterance.reference_pinyin if len(utterance.reference_pinyin) == len(reference) else ()
-    heard = utterance.pinyin if len(utterance.pinyin) == len(hypothesis) else ()
-    known = bool(said or not reference) and bool(heard or not hypothesis)
-    blame = blame_of(utterance) if known and not automatic else None
-    return tuple(_hanzi_place(pair, said, heard, training, blame) for pair in pairs)
+    true_pinyin = utterance.reference_pinyin if len(utterance.reference_pinyin) == len(reference) else ()
+    pinyin = utterance.pinyin if len(utterance.pinyin) == len(hypothesis) else ()
+    known = bool(true_pinyin or not reference) and bool(pinyin or not hypothesis)
+    evidence = utterance_evidence(utterance) if known and not automatic_pinyin else None
+    return tuple(_hanzi_token(pair, true_pinyin, pinyin, training, evidence) for pair in pairs)
 
 
-def _hanzi_place(
-    pair: Pair, said: Sequence[str], heard: Sequence[str], training: Training | None, blame: Blame | None
+def _hanzi_token(
+    pair: Pair,
+    reference_pinyin: Sequence[str],
+    pinyin: Sequence[str],
+    training: Training | None,
+    evidence: UtteranceEvidence | None,
 ) -> AlignedToken:
-    one = said[pair.reference_position] if said and pair.reference_position is not None else ""
-    other = heard[pair.hypothesis_position] if heard and pair.hypothesis_position is not None else ""
-    if pair.right and (one == other or blame is None):
-        return AlignedToken(pair, None, (), one, other)
-    tags, difference = (), None
-    if one and other:
-        syllables = Pair(one, other, pair.reference_position, pair.hypothesis_position)
-        difference = syllable_difference(one, other)
-        tags = named_confusions(syllables, said, blame.utterance.reference_hanzi if blame else ())
+    at, hypothesis_at = pair.reference_position, pair.hypothesis_position
+    true_syllable = reference_pinyin[at] if reference_pinyin and at is not None else ""
+    syllable = pinyin[hypothesis_at] if pinyin and hypothesis_at is not None else ""
+    if pair.is_correct and (true_syllable == syllable or evidence is None):
+        return AlignedToken(pair, None, (), true_syllable, syllable)
+    confusions, difference = (), None
+    if true_syllable and syllable:
+        syllables = Pair(true_syllable, syllable, at, hypothesis_at)
+        difference = syllable_difference(true_syllable, syllable)
+        hanzi = evidence.utterance.reference_hanzi if evidence else ()
+        confusions = named_confusions(syllables, reference_pinyin, hanzi)
     return AlignedToken(
         pair=pair,
-        kind=hanzi_error(pair, one, other if blame else "", training),
-        tags=tags,
-        said=one,
-        heard=other,
+        kind=hanzi_error(pair, true_syllable, syllable if evidence else "", training),
+        confusions=confusions,
+        reference_syllable=true_syllable,
+        hypothesis_syllable=syllable,
         syllable_kind=difference,
-        attribution=attribute(pair, blame) if blame else None,
+        attribution=attribute(pair, evidence) if evidence else None,
     )

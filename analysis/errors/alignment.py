@@ -1,14 +1,13 @@
 """Reference and hypothesis token sequences in, aligned pairs of tokens out.
 
-The tie rule. Of all alignments of two sequences it is the one that
+Several alignments of two sequences may have the fewest edits. Of these, the one is chosen that
 
-1. has the fewest edits,
-2. splits them into substitutions, insertions and deletions as the standard scorer does (RapidFuzz's choice,
-   which is jiwer's), so that these totals are always those of the scorer,
-3. has the smallest sum of distances over its substituted pairs: what sounds alike is paired up,
-4. where all that is equal, prefers a pair to a deletion and a deletion to an insertion, from the end.
+1. has as many substitutions, insertions and deletions as the standard scorer's (RapidFuzz, as in jiwer), so
+   that the totals always equal the scorer's,
+2. among those, has the smallest sum of distances over its substituted pairs: similar sounds are paired,
+3. among those, prefers a pair to a deletion and a deletion to an insertion, from the end of the sequences.
 
-How tokens sound therefore decides only between alignments that a scorer holds for equally good.
+The sound of tokens therefore only decides between alignments that the scorer considers equally good.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from rapidfuzz.distance import Levenshtein
 
 Distance = Callable[[str, str], int]
 PAIR, DELETION, INSERTION = "pair", "deletion", "insertion"
-# Of a cell: how few distances sum up to there, by the number of deletions so far, and by which move.
+# Of a cell, by the number of deletions so far: the smallest sum of distances and the last move.
 Costs = dict[int, tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A reference token and what became of it, with their positions; the side that is missing is None.
+    """A reference token and the hypothesis token aligned with it, with their positions in the sequences.
 
-    Without a hypothesis it is a deletion, without a reference an insertion.
+    A deletion has no hypothesis and an insertion no reference: that side is None.
     """
 
     reference: str | None
@@ -37,25 +36,25 @@ class Pair:
     hypothesis_position: int | None
 
     @property
-    def right(self) -> bool:
-        """Both sides are there and equal."""
+    def is_correct(self) -> bool:
+        """Whether both tokens exist and are equal."""
         return self.reference == self.hypothesis
 
     @property
-    def substituted(self) -> bool:
-        """Both sides are there and differ."""
-        return not (self.right or self.reference is None or self.hypothesis is None)
+    def is_substitution(self) -> bool:
+        """Whether both tokens exist and differ."""
+        return not (self.is_correct or self.reference is None or self.hypothesis is None)
 
 
 def align(reference: Sequence[str], hypothesis: Sequence[str], distance: Distance) -> list[Pair]:
-    """The best alignment by the module's tie rule.
+    """Align two token sequences; the module's docstring says which of the equally short alignments is taken.
 
     Args:
         reference, hypothesis: tokens.
-        distance: of two different tokens, 0 to 100: ``syllable_distance``, ``hanzi_distance``.
+        distance: of two different tokens, 0 to 100: ``syllable_distance`` or ``hanzi_distance``.
     """
-    # Equal tokens at either end pair up in every alignment with the fewest edits, or in one that is as good:
-    # a pairing across can be exchanged for the straight one, which changes neither edits nor distances.
+    # Equal tokens at both ends are paired with each other. No alignment is better: pairing one of them with
+    # another token needs at least as many edits and has at least as large a sum of distances.
     start = _common_prefix(reference, hypothesis)
     end = _common_prefix(reference[start:][::-1], hypothesis[start:][::-1])
     inner = _moves(
@@ -63,23 +62,23 @@ def align(reference: Sequence[str], hypothesis: Sequence[str], distance: Distanc
     )
     pairs, i, j = [], 0, 0
     for move in [PAIR] * start + inner + [PAIR] * end:
-        spoken = None if move == INSERTION else i
-        heard = None if move == DELETION else j
+        row = None if move == INSERTION else i
+        column = None if move == DELETION else j
         pairs.append(
             Pair(
-                reference=None if spoken is None else reference[spoken],
-                hypothesis=None if heard is None else hypothesis[heard],
-                reference_position=spoken,
-                hypothesis_position=heard,
+                reference=None if row is None else reference[row],
+                hypothesis=None if column is None else hypothesis[column],
+                reference_position=row,
+                hypothesis_position=column,
             )
         )
         i, j = i + (move != INSERTION), j + (move != DELETION)
     return pairs
 
 
-def _common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
+def _common_prefix(first: Sequence[str], second: Sequence[str]) -> int:
     length = 0
-    for a, b in zip(one, other, strict=False):
+    for a, b in zip(first, second, strict=False):
         if a != b:
             break
         length += 1
@@ -87,7 +86,7 @@ def _common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _moves(reference: Sequence[str], hypothesis: Sequence[str], distance: Distance) -> list[str]:
-    """What to take at each step of the best alignment of two sequences that differ at both ends."""
+    """The moves of the best alignment of two sequences that differ at both ends."""
     if not reference or not hypothesis:
         return [DELETION] * len(reference) + [INSERTION] * len(hypothesis)
     if len(reference) == len(hypothesis) == 1:
@@ -99,16 +98,16 @@ def _moves(reference: Sequence[str], hypothesis: Sequence[str], distance: Distan
     steps = _steps(reference, hypothesis, len(edits))
     costs: dict[tuple[int, int], Costs] = {(0, 0): {0: (0, PAIR)}}
     for i, j in sorted(steps):
-        spoken, heard = reference[i - 1], hypothesis[j - 1]
-        sound = distance(spoken, heard) if PAIR in steps[i, j] and spoken != heard else 0
-        costs[i, j] = _cheapest(costs, i, j, steps[i, j], sound)
+        substituted = PAIR in steps[i, j] and reference[i - 1] != hypothesis[j - 1]
+        pair_cost = distance(reference[i - 1], hypothesis[j - 1]) if substituted else 0
+        costs[i, j] = _cheapest(costs, i, j, steps[i, j], pair_cost)
     return _trace(costs, len(reference), len(hypothesis), deletions)
 
 
 def _steps(
     reference: Sequence[str], hypothesis: Sequence[str], fewest: int
 ) -> dict[tuple[int, int], list[str]]:
-    """The cells of all alignments with the fewest edits, and the moves that lead to each in one of them."""
+    """The cells that lie on an alignment with the fewest edits, each with the moves that lead to it."""
     edits = _edit_table(reference, hypothesis, fewest)
     steps: dict[tuple[int, int], list[str]] = {}
     waiting = [(len(reference), len(hypothesis))]
@@ -130,23 +129,23 @@ def _steps(
 
 
 def _edit_table(reference: Sequence[str], hypothesis: Sequence[str], fewest: int) -> list[list[int]]:
-    """Fewest edits between all beginnings, rows for the reference, columns for the hypothesis.
+    """The fewest edits between each pair of prefixes: a row a reference prefix, a column a hypothesis prefix.
 
-    Wagner and Fischer ("The String-to-String Correction Problem", 1974), within the band that an alignment of
-    ``fewest`` edits can't leave (Ukkonen, "Algorithms for Approximate String Matching", 1985): so many edits
-    of which the lengths say how many more are insertions than deletions.
+    The algorithm is Wagner and Fischer's ("The String-to-String Correction Problem", 1974), within Ukkonen's
+    band ("Algorithms for Approximate String Matching", 1985): an alignment with ``fewest`` edits has at most
+    ``below`` deletions and ``above`` insertions. Cells outside the band hold ``fewest + 1``.
     """
     surplus = len(hypothesis) - len(reference)
-    below, above = (fewest - surplus) // 2, (fewest + surplus) // 2  # most deletions, most insertions
+    below, above = (fewest - surplus) // 2, (fewest + surplus) // 2
     outside, width = fewest + 1, len(hypothesis) + 1
     table = [[j if j <= above else outside for j in range(width)]]
-    for i, spoken in enumerate(reference, start=1):
+    for i, token in enumerate(reference, start=1):
         before, row = table[-1], [outside] * width
         last = outside
         if i <= below:
             row[0] = last = i
         for j in range(max(1, i - below), min(width, i + above + 1)):
-            best = before[j - 1] if spoken == hypothesis[j - 1] else before[j - 1] + 1
+            best = before[j - 1] if token == hypothesis[j - 1] else before[j - 1] + 1
             if before[j] < best:
                 best = before[j] + 1
             if last < best:
@@ -156,20 +155,22 @@ def _edit_table(reference: Sequence[str], hypothesis: Sequence[str], fewest: int
     return table
 
 
-def _cheapest(costs: dict[tuple[int, int], Costs], i: int, j: int, moves: Sequence[str], sound: int) -> Costs:
-    """Least sums of distances up to a cell; of equal ones the move that comes first in ``moves`` is kept."""
+def _cheapest(
+    costs: dict[tuple[int, int], Costs], i: int, j: int, moves: Sequence[str], pair_cost: int
+) -> Costs:
+    """The smallest sums of distances up to a cell; of equally good moves, the first of ``moves`` is kept."""
     cheapest: Costs = {}
     for move in moves:
         before = costs[i - (move != INSERTION), j - (move != DELETION)]
         for deleted, (total, _) in before.items():
-            count, cost = deleted + (move == DELETION), total + (sound if move == PAIR else 0)
+            count, cost = deleted + (move == DELETION), total + (pair_cost if move == PAIR else 0)
             if count not in cheapest or cost < cheapest[count][0]:
                 cheapest[count] = (cost, move)
     return cheapest
 
 
 def _trace(costs: dict[tuple[int, int], Costs], i: int, j: int, deletions: int) -> list[str]:
-    """Moves from the start to the end with so many deletions, read from the last cell backwards."""
+    """The moves from the first to the last cell with this number of deletions, traced back from the last."""
     path = []
     while i or j:
         move = costs[i, j][deletions][1]

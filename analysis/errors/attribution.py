@@ -1,29 +1,29 @@
-"""A hanzi's place in the alignment, with its syllables, in; which stage is to blame for it, out.
+"""An aligned pair of hanzi with its syllables in; the part of the pipeline that caused the error out.
 
-The question is asked by replacing: the second stage has also converted the true syllables (the gold pass), so
-that it is known what it would have written, had the first stage made no error.
+The second stage also converts the true syllables (the gold pass). Its output shows which errors remain
+without any acoustic error. The first cause that applies is taken, in this order:
 
 ============  ==========================================================================================
-label         the first stage heard what was really said, or what the dictionary reads, and the reference's
-              pinyin says otherwise; or that pinyin is no reading of its hanzi, and the second stage failed
-search        the stage that would be to blame gives the reference a better score than its own output: its
-              search missed it
-acoustic      from the true syllables the right hanzi comes out: also where the syllable here is right, and
-              a wrong one nearby misled the second stage; and all that is too much, since the second stage
-              writes one hanzi a syllable
-language      the syllable is right, and from the true syllables the hanzi is wrong too
-both          the syllable is wrong, and the true one would not have helped
-repaired      the syllable is wrong and the hanzi right: no error, counted beside them
+label         the recognised syllable is what was really spoken, or a dictionary reading, but the pinyin of
+              the reference differs; or that pinyin is not a reading of its hanzi and the second stage failed
+search        the stage that would be responsible scores the reference better than its own output: its
+              search did not find the reference
+acoustic      the gold pass writes the hanzi correctly. This includes correct syllables that were converted
+              wrongly because of a wrong syllable nearby, and all insertions: the second stage writes one
+              hanzi a syllable
+language      the syllable is correct, and the gold pass writes the hanzi wrongly too
+both          the syllable is wrong, and the gold pass writes the hanzi wrongly too
+repaired      the syllable is wrong and the hanzi correct: not an error, counted separately
 ============  ==========================================================================================
 
-The first that holds, in this order. Without a gold pass, an error is the second stage's if its own syllable
-is right, else the first stage's, and there is no ``both``.
+Without a gold pass, an error is attributed to the second stage if its own syllable is correct, else to the
+first stage; ``both`` does not occur.
 
-Search is asked for a whole utterance, of the model that searched. The first stage missed the reference where
-log P(reference syllables | audio) is above that of its output (summed over all alignments, with what a fused
-language model adds); its search then takes the place of ``acoustic``. The second stage missed it where, for
-the true syllables, log P(reference hanzi) is above that of the gold pass's hanzi; its search then takes the
-place of ``language``: an error that true syllables don't mend is one of the gold pass too.
+Search errors are found for whole utterances. The search of the first stage failed where
+log P(reference syllables | audio) is above that of its output (summed over all alignments, with the scores of
+a fused language model); ``search`` then replaces ``acoustic``. The search of the second stage failed where,
+for the true syllables, log P(reference hanzi) is above that of the gold pass's hanzi. There ``search``
+replaces ``language``, because an error that true syllables do not correct is an error of the gold pass too.
 """
 
 from __future__ import annotations
@@ -41,63 +41,69 @@ from utils.mandarin.syllable_distance import NEUTRAL, parts
 
 ACOUSTIC, LANGUAGE, BOTH, SEARCH, LABEL = "acoustic", "language", "both", "search", "label"
 REPAIRED = "repaired"
-BLAMED = (ACOUSTIC, LANGUAGE, BOTH, SEARCH, LABEL)
-ATTRIBUTIONS = (*BLAMED, REPAIRED)
-# By how much (natural log) the reference must score better: less is the rounding of two computations.
-LEAST_GAIN = 1e-3
+CAUSES = (ACOUSTIC, LANGUAGE, BOTH, SEARCH, LABEL)
+ATTRIBUTIONS = (*CAUSES, REPAIRED)
+# The difference of log-probabilities (natural logarithm) above which the reference is scored better; smaller
+# differences may be rounding.
+MIN_SCORE_GAIN = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Blame:
-    """What attribution knows of one utterance.
+class UtteranceEvidence:
+    """What decides the cause of the errors of one utterance.
 
     Attributes:
-        gold_right: of each reference hanzi, whether the gold pass wrote it; empty without a gold pass.
-        missed_speech, missed_language: the stage's search missed the reference.
+        utterance: its result.
+        gold_correct: of each reference hanzi, whether the gold pass wrote it; empty without a gold pass.
+        speech_search_failed, language_search_failed: the stage's search did not find the reference.
     """
 
     utterance: UtteranceResult
-    gold_right: tuple[bool, ...]
-    missed_speech: bool
-    missed_language: bool
+    gold_correct: tuple[bool, ...]
+    speech_search_failed: bool
+    language_search_failed: bool
 
 
-def blame_of(utterance: UtteranceResult) -> Blame:
-    """Gather what is known of an utterance with hanzi on both sides."""
-    gold: tuple[bool, ...] = ()
-    reference, written = as_tokens(utterance.reference_hanzi), as_tokens(utterance.gold_hanzi)
-    if len(written) == len(reference):
-        gold = tuple(a == b for a, b in zip(reference, written, strict=True))
-    return Blame(
+def utterance_evidence(utterance: UtteranceResult) -> UtteranceEvidence:
+    """Collect the evidence of an utterance that has hanzi in reference and hypothesis."""
+    gold_correct: tuple[bool, ...] = ()
+    reference, gold = as_tokens(utterance.reference_hanzi), as_tokens(utterance.gold_hanzi)
+    if len(gold) == len(reference):
+        gold_correct = tuple(a == b for a, b in zip(reference, gold, strict=True))
+    return UtteranceEvidence(
         utterance=utterance,
-        gold_right=gold,
-        missed_speech=_missed(utterance.speech_scores),
-        missed_language=_missed(utterance.language_scores),
+        gold_correct=gold_correct,
+        speech_search_failed=_reference_scores_better(utterance.speech_scores),
+        language_search_failed=_reference_scores_better(utterance.language_scores),
     )
 
 
-def attribute(pair: Pair, blame: Blame) -> str | None:
-    """Who is to blame, one of :data:`ATTRIBUTIONS`; None for a right hanzi from a right syllable.
+def attribute(pair: Pair, evidence: UtteranceEvidence) -> str | None:
+    """The cause of an error, one of :data:`ATTRIBUTIONS`; None for a correct hanzi of a correct syllable.
 
     Args:
         pair: of the alignment of an utterance's hanzi; both sides have one hanzi a syllable.
-        blame: of this utterance.
+        evidence: of this utterance.
     """
-    said = _at(blame.utterance.reference_pinyin, pair.reference_position)
-    heard = _at(blame.utterance.pinyin, pair.hypothesis_position)
-    if pair.right:
-        return None if said == heard else REPAIRED
-    if _is_label(pair, said, heard, blame):
+    true_syllable = _at(evidence.utterance.reference_pinyin, pair.reference_position)
+    syllable = _at(evidence.utterance.pinyin, pair.hypothesis_position)
+    if pair.is_correct:
+        return None if true_syllable == syllable else REPAIRED
+    if _is_label_error(pair, true_syllable, syllable, evidence):
         return LABEL
-    stage = _stage(pair, said == heard, blame)
-    if (stage == ACOUSTIC and blame.missed_speech) or (stage == LANGUAGE and blame.missed_language):
+    stage = _responsible_stage(pair, true_syllable == syllable, evidence)
+    if stage == ACOUSTIC and evidence.speech_search_failed:
+        return SEARCH
+    if stage == LANGUAGE and evidence.language_search_failed:
         return SEARCH
     return stage
 
 
 def is_plausible(hanzi: str, syllable: str) -> bool:
-    """Whether a corpus may write ``syllable`` for ``hanzi``: a reading of it, or what connected speech makes
-    of one (neutral, sandhi of 一 不 and of third tones, erhua).
+    """Whether a corpus may transcribe ``hanzi`` by ``syllable``.
+
+    Plausible are its readings and their forms in connected speech: neutral tone, erhua, and the tone sandhi
+    of 一, 不 and third tones.
     """
     known, given = readings(hanzi), parts(syllable)
     if not known or given is None or syllable in known:
@@ -113,37 +119,37 @@ def is_plausible(hanzi: str, syllable: str) -> bool:
 
 
 @lru_cache(maxsize=200_000)
-def citation(hanzi: str) -> tuple[str, ...]:
-    """How pypinyin reads a text; nothing if it holds anything but hanzi."""
+def _dictionary_pinyin(hanzi: str) -> tuple[str, ...]:
+    """pypinyin's reading of a text; empty if the text contains anything but hanzi."""
     try:
         return tuple(hanzi_to_pinyin(hanzi))
     except CorpusError:
         return ()
 
 
-def _stage(pair: Pair, heard_right: bool, blame: Blame) -> str:
+def _responsible_stage(pair: Pair, same_syllable: bool, evidence: UtteranceEvidence) -> str:
     if pair.reference_position is None:
         return ACOUSTIC
-    heard_right = heard_right and pair.hypothesis is not None
-    if not blame.gold_right:
-        return LANGUAGE if heard_right else ACOUSTIC
-    if blame.gold_right[pair.reference_position]:
+    syllable_is_correct = same_syllable and pair.hypothesis is not None
+    if not evidence.gold_correct:
+        return LANGUAGE if syllable_is_correct else ACOUSTIC
+    if evidence.gold_correct[pair.reference_position]:
         return ACOUSTIC
-    return LANGUAGE if heard_right else BOTH
+    return LANGUAGE if syllable_is_correct else BOTH
 
 
-def _is_label(pair: Pair, said: str, heard: str, blame: Blame) -> bool:
-    if not pair.substituted:
+def _is_label_error(pair: Pair, true_syllable: str, syllable: str, evidence: UtteranceEvidence) -> bool:
+    if not pair.is_substitution:
         return False
-    if said == heard:
-        return not is_plausible(pair.reference or "", said)
-    utterance = blame.utterance
-    spoken = utterance.spoken_pinyin or citation("".join(utterance.reference_hanzi))
-    return _at(spoken, pair.reference_position) == heard
+    if true_syllable == syllable:
+        return not is_plausible(pair.reference or "", true_syllable)
+    utterance = evidence.utterance
+    spoken = utterance.spoken_pinyin or _dictionary_pinyin("".join(utterance.reference_hanzi))
+    return _at(spoken, pair.reference_position) == syllable
 
 
-def _missed(scores: Scores | None) -> bool:
-    return scores is not None and scores.reference > scores.output + LEAST_GAIN
+def _reference_scores_better(scores: Scores | None) -> bool:
+    return scores is not None and scores.reference > scores.output + MIN_SCORE_GAIN
 
 
 def _at(tokens: Sequence[str], position: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Hypotheses of ``test.py`` in; how often which syllable is mistaken for which, as a table for utils, out."""
+"""``hypotheses.tsv`` of ``test.py`` in; counts of confused syllables, as a table for converters, out."""
 
 from __future__ import annotations
 
@@ -21,45 +21,49 @@ examples:
   python -m analysis.errors.confusion_statistics runs/compact/test/dev/hypotheses.tsv --output noise.tsv
   python -m analysis.errors.confusion_statistics a.tsv b.tsv --texts texts.tsv --output noise.tsv
 
-Count them on a dev set: what a converter is trained with must not come from the set that it is tested on.
-Without --output nothing is written, only shown.
+Count on a dev set: a converter must not be trained with errors of the set that it is tested on. Without
+--output, the result is only printed.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Parse the command line, count, show the shares and write the table."""
+    """Parse the command line, count, print the shares and write the table."""
     options = _parser().parse_args(arguments)
-    spoken = chain.from_iterable(one.pinyin for path in options.texts for one in read_transcripts(path))
+    spoken = chain.from_iterable(
+        transcript.pinyin for path in options.texts for transcript in read_transcripts(path)
+    )
     noise = ConfusionStatistics.count(chain.from_iterable(map(aligned_syllables, options.hypotheses)), spoken)
-    found = shares_text(noise)
-    print(found)
+    shares = shares_text(noise)
+    print(shares)
     if options.output:
         texts = ["--texts", *options.texts] if options.texts else []
-        quoted = (shlex.quote(str(one)) for one in (*options.hypotheses, *texts))
-        command = ["python -m analysis.errors.confusion_statistics", *quoted]
-        heading = "What acoustic models mistake. Counted by:"
-        noise.save(options.output, (heading, " ".join(command), found, *options.note))
+        words = map(shlex.quote, map(str, (*options.hypotheses, *texts)))
+        command = ["python -m analysis.errors.confusion_statistics", *words]
+        heading = "Syllables that acoustic models confuse. Counted by:"
+        noise.save(options.output, (heading, " ".join(command), shares, *options.note))
         print(f"written: {options.output}")
 
 
 def aligned_syllables(path: str | Path) -> Iterator[tuple[str | None, str | None]]:
-    """Pairs of (said, heard) of all utterances of a ``hypotheses.tsv``; what is missing is None.
+    """Aligned (reference, hypothesis) syllables of a ``hypotheses.tsv``; None for a missing side.
 
     Raises:
-        CorpusError: the file can't be read or is another.
+        CorpusError: the file cannot be read, or is not a ``hypotheses.tsv``.
     """
     rows = read_rows(path)
     if not rows or tuple(rows[0][1][: len(OURS)]) != OURS:
-        raise CorpusError("this is no hypotheses.tsv", where=path, hint="test.py writes them")
+        raise CorpusError("not a hypotheses.tsv", where=path, hint="test.py writes this file")
     for number, fields in rows[1:]:
         if len(fields) < len(OURS):
-            raise CorpusError(f"{len(fields)} fields", where=f"{path}:{number}", hint="test.py writes more")
+            raise CorpusError(
+                f"{len(fields)} fields", where=f"{path}:{number}", hint=f"test.py writes at least {len(OURS)}"
+            )
         for pair in align(fields[1].split(), fields[2].split(), syllable_distance):
             yield pair.reference, pair.hypothesis
 
 
 def shares_text(noise: ConfusionStatistics) -> str:
-    """One line: how many errors, and which share of them is of what kind."""
+    """One line: the number of errors, and the share of each kind."""
     shares = ", ".join(f"{name} {share:.1%}" for name, share in noise.fractions.items())
     return f"{noise.errors} errors among {noise.syllables} syllables: {shares}"
 
@@ -68,12 +72,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("hypotheses", nargs="+", type=Path, help="hypotheses.tsv of test.py; all count alike")
     parser.add_argument(
-        "--texts", nargs="*", type=Path, default=[], help="manifests: how frequent syllables are"
+        "hypotheses", nargs="+", type=Path, help="hypotheses.tsv of test.py; their counts are added"
     )
+    parser.add_argument("--texts", nargs="*", type=Path, default=[], help="manifests, to count the syllables")
     parser.add_argument("--output", type=Path, help="file for the table")
-    parser.add_argument("--note", nargs="*", default=[], metavar="LINE", help="to stand at the table's head")
+    parser.add_argument(
+        "--note", nargs="*", default=[], metavar="LINE", help="comment at the head of the table"
+    )
     return parser
 
 

@@ -1,12 +1,17 @@
 """Aligned pairs of syllables and of hanzi in, kinds of errors out.
 
-Every pair that isn't right has exactly one kind, so that the kinds add up to the edits of the alignment:
-insertions and deletions are kinds of their own, all others are substitutions.
+Each kind of error is one record (:class:`ErrorKind`) in :data:`SYLLABLE_KINDS` or :data:`HANZI_KINDS`: its
+name, the sign that stands for it in alignments, when it applies, and an explanation for readers of a report.
+An error has the first kind that applies, so that the counts of all kinds add up to the edits. A new kind is a
+new record: files, tables and pages take names, signs and explanations from here.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from analysis.errors.alignment import Pair
 from analysis.errors.phonology import differs_by_tone_only, is_polyphone, readings, readings_in_use
@@ -14,140 +19,222 @@ from analysis.inputs.training_texts import Training
 from utils.mandarin.pinyin import is_hanzi
 from utils.mandarin.syllable_distance import NEAR, parts, syllable_distance
 
-INSERTION, DELETION = "insertion", "deletion"
-# Which of a syllable's (initial, final, tone) are wrong in a substitution.
-EVERYTHING = "everything"
-SUBSTITUTIONS = {
-    (False, False, True): "tone only",
-    (True, False, False): "initial only",
-    (False, True, False): "final only",
-    (True, False, True): "initial and tone",
-    (False, True, True): "final and tone",
-    (True, True, False): "initial and final",
-    (True, True, True): EVERYTHING,
-}
-SYLLABLE_ERRORS = (*SUBSTITUTIONS.values(), INSERTION, DELETION)
-
-NUMBER_OR_LATIN = "number or Latin form"
-VARIANT = "variant character"
-UNKNOWN_HANZI = "out-of-vocabulary hanzi"
-NOT_IN_LEXICON = "not in the lexicon"
-POLYPHONE = "polyphone read wrongly"
-HOMOPHONE = "exact homophone"
-HOMOPHONE_BUT_TONE = "homophone but for the tone"
-NEAR_HOMOPHONE = "near homophone"
-OTHER_HANZI = "other hanzi"
-# In the order in which they are tried: the first that holds is the kind.
-HANZI_SUBSTITUTIONS = (
-    NUMBER_OR_LATIN,
-    VARIANT,
-    UNKNOWN_HANZI,
-    NOT_IN_LEXICON,
-    HOMOPHONE,
-    POLYPHONE,
-    HOMOPHONE_BUT_TONE,
-    NEAR_HOMOPHONE,
-    OTHER_HANZI,
-)
-HANZI_ERRORS = (*HANZI_SUBSTITUTIONS, INSERTION, DELETION)
-
-# Characters that are written one for another, by spelling and not by sound: the same word in two forms, or
-# words that only grammar tells apart. For traditional characters in general see
+# Hanzi that are written for one another because of their form or by custom, not because of their sound: two
+# forms of one word, or words that only grammar distinguishes. For traditional characters in general see
 # analysis.inputs.normalisation.
 VARIANT_SETS = (
     "馀余", "的地得", "他她它牠祂", "做作", "你妳", "着著", "象像", "帐账", "唯惟", "于於", "订定", "并並",
     "布佈", "采採", "台臺", "志誌", "周週", "占佔", "托託", "叠迭", "熔溶", "唉哎",
 )  # fmt: skip
-# One digit in its forms: number words, words for counting, capitals against forgery.
+# The forms of each digit: numeral, counting form, and the capital form used against forgery.
 DIGIT_FORMS = ("零〇", "一壹幺", "二两贰", "三叁", "四肆", "五伍", "六陆", "七柒", "八捌", "九玖", "十拾",
                "百佰", "千仟")  # fmt: skip
+NOTHING_KNOWN = Training()
+
+
+@dataclass(frozen=True)
+class TokenError:
+    """A wrong pair of tokens, as the kinds see it.
+
+    Attributes:
+        pair: of syllables or of hanzi.
+        reference_syllable, hypothesis_syllable: of the two tokens; ``""`` if not known.
+        training: what is known of the second stage.
+    """
+
+    pair: Pair
+    reference_syllable: str = ""
+    hypothesis_syllable: str = ""
+    training: Training = NOTHING_KNOWN
+
+    @cached_property
+    def wrong_parts(self) -> tuple[bool, bool, bool]:
+        """Whether initial, final and tone differ; a token that is not a syllable differs in all of them."""
+        a, b = parts(self.reference_syllable), parts(self.hypothesis_syllable)
+        if a is None or b is None:
+            return True, True, True
+        return a.initial != b.initial, a.final != b.final, a.tone != b.tone
+
+    def is_in_one_set(self, sets: Sequence[str]) -> bool:
+        """Whether one of these sets of characters contains both tokens."""
+        return any(
+            self.pair.reference in characters and self.pair.hypothesis in characters for characters in sets
+        )
+
+    def is_variant(self) -> bool:
+        """Whether both hanzi are variants of each other, or the same but for their Unicode form."""
+        first, second = (unicodedata.normalize("NFKC", token) for token in _tokens(self))
+        return first == second or self.is_in_one_set(VARIANT_SETS)
+
+    def is_outside_lexicon(self) -> bool:
+        """Whether the second stage cannot write the reference hanzi for its syllable."""
+        candidates, syllable = self.training.candidates, self.reference_syllable
+        return bool(candidates and syllable) and self.pair.reference not in candidates(syllable)
+
+    def is_misread_polyphone(self) -> bool:
+        """Whether the second syllable is another common reading of the reference hanzi."""
+        hanzi, (_, syllable) = self.pair.reference or "", self.nearest_syllables
+        return syllable in readings_in_use(hanzi) and is_polyphone(hanzi) and not syllable.endswith("5")
+
+    @cached_property
+    def nearest_syllables(self) -> tuple[str, str]:
+        """The syllables of both hanzi; unknown ones are the readings that sound most alike."""
+        reference, hypothesis = _tokens(self)
+        firsts = (self.reference_syllable,) if parts(self.reference_syllable) else readings(reference)
+        seconds = (self.hypothesis_syllable,) if parts(self.hypothesis_syllable) else readings(hypothesis)
+        pairs = [(a, b) for a in firsts for b in seconds]
+        return min(pairs, key=lambda pair: syllable_distance(*pair), default=("", ""))
+
+    def is_homophone(self) -> bool:
+        """Whether the two hanzi have a known reading in common."""
+        first, second = self.nearest_syllables
+        return bool(first) and first == second
+
+    def is_near_homophone(self) -> bool:
+        """Whether the two hanzi have known readings that sound similar."""
+        first, second = self.nearest_syllables
+        return bool(first) and syllable_distance(first, second) <= NEAR
+
+
+@dataclass(frozen=True)
+class ErrorKind:
+    """One kind of error.
+
+    Attributes:
+        name: in files, tables and pages.
+        sign: stands for the name where there is little room.
+        explanation: one sentence for readers of a report.
+        applies: whether an error is of this kind, given that no kind before it applies.
+    """
+
+    name: str
+    sign: str
+    explanation: str
+    applies: Callable[[TokenError], bool]
+
+
+def _substitution_kind(name: str, sign: str, wrong_parts: tuple[bool, bool, bool]) -> ErrorKind:
+    explanation = f"The syllables differ in {name.removesuffix(' only')}."
+    return ErrorKind(name, sign, explanation, lambda error: error.wrong_parts == wrong_parts)
+
+
+INSERTION = ErrorKind(
+    "insertion",
+    "+",
+    "The hypothesis has a token where the reference has none.",
+    lambda error: error.pair.reference is None,
+)
+DELETION = ErrorKind(
+    "deletion",
+    "−",
+    "The reference has a token where the hypothesis has none.",
+    lambda error: error.pair.hypothesis is None,
+)
+SYLLABLE_KINDS = (
+    _substitution_kind("tone only", "T", (False, False, True)),
+    _substitution_kind("initial only", "I", (True, False, False)),
+    _substitution_kind("final only", "F", (False, True, False)),
+    _substitution_kind("initial and tone", "IT", (True, False, True)),
+    _substitution_kind("final and tone", "FT", (False, True, True)),
+    _substitution_kind("initial and final", "IF", (True, True, False)),
+    ErrorKind(
+        "everything",
+        "IFT",
+        "The syllables differ in initial, final and tone, or one token is not a syllable.",
+        lambda error: all(error.wrong_parts),
+    ),
+)
+OUT_OF_VOCABULARY = ErrorKind(
+    "out-of-vocabulary hanzi",
+    "?",
+    "The second stage cannot write the reference hanzi at all.",
+    lambda error: error.training.hanzi is not None and error.pair.reference not in error.training.hanzi,
+)
+NOT_IN_LEXICON = ErrorKind(
+    "not in the lexicon",
+    "∉",
+    "The second stage cannot write the reference hanzi for its syllable.",
+    TokenError.is_outside_lexicon,
+)
+HANZI_KINDS = (
+    ErrorKind(
+        "number or Latin form",
+        "#",
+        "One side is not a hanzi, or both write the same digit in different forms.",
+        lambda error: not all(map(is_hanzi, _tokens(error))) or error.is_in_one_set(DIGIT_FORMS),
+    ),
+    ErrorKind(
+        "variant character",
+        "≈",
+        "Both are variants of one character, or words that only grammar distinguishes (的 地 得).",
+        TokenError.is_variant,
+    ),
+    OUT_OF_VOCABULARY,
+    NOT_IN_LEXICON,
+    ErrorKind(
+        "exact homophone",
+        "=",
+        "Another hanzi with the same syllable.",
+        TokenError.is_homophone,
+    ),
+    ErrorKind(
+        "polyphone read wrongly",
+        "⇄",
+        "The recognised syllable is another common reading of the reference hanzi.",
+        TokenError.is_misread_polyphone,
+    ),
+    ErrorKind(
+        "homophone but for the tone",
+        "=T",
+        "Another hanzi with the same syllable in another tone.",
+        lambda error: differs_by_tone_only(*error.nearest_syllables),
+    ),
+    ErrorKind(
+        "near homophone",
+        "~",
+        f"Another hanzi with a similar syllable (a distance of at most {NEAR} of 100).",
+        TokenError.is_near_homophone,
+    ),
+    ErrorKind("other hanzi", "≠", "Another hanzi that sounds different.", lambda error: True),
+)
+KINDS = (*SYLLABLE_KINDS, *HANZI_KINDS, INSERTION, DELETION)
+SYLLABLE_ERRORS = tuple(kind.name for kind in (*SYLLABLE_KINDS, INSERTION, DELETION))
+HANZI_ERRORS = tuple(kind.name for kind in (*HANZI_KINDS, INSERTION, DELETION))
 
 
 def syllable_error(pair: Pair) -> str | None:
-    """The kind of a syllable pair's error, one of :data:`SYLLABLE_ERRORS`; None for a right pair.
-
-    A token that is no syllable differs from all others in everything.
-    """
-    if not pair.substituted:
-        return _right_or_alone(pair)
-    return syllable_difference(pair.reference or "", pair.hypothesis or "")
+    """The kind of error of a pair of syllables, one of :data:`SYLLABLE_ERRORS`; None for a correct pair."""
+    error = TokenError(pair, pair.reference or "", pair.hypothesis or "")
+    return _first_kind(error, SYLLABLE_KINDS)
 
 
-def syllable_difference(said: str, heard: str) -> str | None:
-    """In what two syllables differ, one of :data:`SYLLABLE_ERRORS`; None if in nothing."""
-    if said == heard:
-        return None
-    a, b = parts(said), parts(heard)
-    if a is None or b is None:
-        return EVERYTHING
-    return SUBSTITUTIONS[a.initial != b.initial, a.final != b.final, a.tone != b.tone]
+def syllable_difference(reference: str, hypothesis: str) -> str | None:
+    """The kind of difference between two syllables; None if they are equal."""
+    return syllable_error(Pair(reference, hypothesis, None, None))
 
 
-def hanzi_error(pair: Pair, said: str = "", heard: str = "", training: Training | None = None) -> str | None:
-    """The kind of a hanzi pair's error, one of :data:`HANZI_ERRORS`; None for a right pair.
-
-    The first of these that holds:
-
-    - number or Latin form: one side is no hanzi, or both write the same digit
-    - variant character: both are in one set of :data:`VARIANT_SETS`, or the same but for Unicode's form
-    - out-of-vocabulary hanzi: the second stage can't write the right one at all
-    - not in the lexicon: it can't write it for the right syllable
-    - exact homophone: the same syllable
-    - polyphone read wrongly: heard was another reading, in use, of the right hanzi
-    - homophone but for the tone: the same syllable in another tone
-    - near homophone: a distance of 40 at most (:mod:`analysis.errors.phonology`)
-    - other hanzi
+def hanzi_error(
+    pair: Pair, reference_syllable: str = "", hypothesis_syllable: str = "", training: Training | None = None
+) -> str | None:
+    """The kind of error of a pair of hanzi, one of :data:`HANZI_ERRORS`; None for a correct pair.
 
     Args:
         pair: of an alignment of hanzi.
-        said: the reference's syllable at this place; empty: any that the dictionary has.
-        heard: the syllable from which the wrong hanzi was made; empty: the nearest that the dictionary has.
+        reference_syllable: the syllable of the reference hanzi; ``""``: any reading in the dictionary.
+        hypothesis_syllable: the syllable from which the wrong hanzi was made; ``""``: of the readings in the
+            dictionary, the nearest.
         training: what the second stage can write, if known.
     """
-    if not pair.substituted:
-        return _right_or_alone(pair)
-    right, wrong = pair.reference or "", pair.hypothesis or ""
-    if not (is_hanzi(right) and is_hanzi(wrong)) or _together(right, wrong, DIGIT_FORMS):
-        return NUMBER_OR_LATIN
-    if _is_variant(right, wrong):
-        return VARIANT
-    if training and training.hanzi is not None and right not in training.hanzi:
-        return UNKNOWN_HANZI
-    if training and training.candidates and said and right not in training.candidates(said):
-        return NOT_IN_LEXICON
-    return _by_sound(right, *_nearest(right, wrong, said, heard))
+    error = TokenError(pair, reference_syllable, hypothesis_syllable, training or NOTHING_KNOWN)
+    return _first_kind(error, HANZI_KINDS)
 
 
-def _by_sound(right: str, said: str, heard: str) -> str:
-    if not said or not heard:
-        return OTHER_HANZI
-    if said == heard:
-        return HOMOPHONE
-    if heard in readings_in_use(right) and is_polyphone(right) and not heard.endswith("5"):
-        return POLYPHONE
-    if differs_by_tone_only(said, heard):
-        return HOMOPHONE_BUT_TONE
-    return NEAR_HOMOPHONE if syllable_distance(said, heard) <= NEAR else OTHER_HANZI
-
-
-def _nearest(right: str, wrong: str, said: str, heard: str) -> tuple[str, str]:
-    """The syllables of two hanzi: as given, else those of their readings that sound most alike."""
-    ours = (said,) if parts(said) else readings(right)
-    theirs = (heard,) if parts(heard) else readings(wrong)
-    pairs = [(a, b) for a in ours for b in theirs]
-    return min(pairs, key=lambda pair: syllable_distance(*pair), default=("", ""))
-
-
-def _is_variant(one: str, other: str) -> bool:
-    same_form = unicodedata.normalize("NFKC", one) == unicodedata.normalize("NFKC", other)
-    return same_form or _together(one, other, VARIANT_SETS)
-
-
-def _together(one: str, other: str, sets: tuple[str, ...]) -> bool:
-    return any(one in characters and other in characters for characters in sets)
-
-
-def _right_or_alone(pair: Pair) -> str | None:
-    if pair.right:
+def _first_kind(error: TokenError, substitutions: Sequence[ErrorKind]) -> str | None:
+    if error.pair.is_correct:
         return None
-    return INSERTION if pair.reference is None else DELETION
+    kinds = substitutions if error.pair.is_substitution else (INSERTION, DELETION)
+    return next(kind.name for kind in kinds if kind.applies(error))
+
+
+def _tokens(error: TokenError) -> tuple[str, str]:
+    return error.pair.reference or "", error.pair.hypothesis or ""

@@ -1,4 +1,4 @@
-"""AlignedUtterance utterances in; how good the pipeline would be if one of its parts were perfect, out."""
+"""Aligned utterances in; the error rates of the pipeline if one of its parts were perfect out."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from analysis.errors.align_all import AlignedUtterance
 from analysis.inputs.utterance_results import HANZI, SYLLABLES, UtteranceResult, as_tokens, tokens_of
 from utils.metrics import ErrorCounts, count_errors, total
 
+PERFECT_FIRST_STAGE, PERFECT_SECOND_STAGE = "stage one perfect", "stage two perfect"
+BEST_OF_N_BEST = "best of the n best"
+
 
 @dataclass(frozen=True)
 class Oracle:
-    """An error rate that would be reached if …
+    """An error rate under an assumption.
 
     Attributes:
-        name: what is perfect.
+        name: the assumption.
         level: ``syllables`` or ``hanzi``.
         counts: edits and reference tokens.
-        rate: their ratio.
-        note: what exactly was counted.
+        rate: edits per reference token.
+        note: how the errors were counted.
     """
 
     name: str
@@ -30,37 +33,46 @@ class Oracle:
 
 
 def find_oracles(aligned: Sequence[AlignedUtterance], levels: Sequence[str]) -> list[Oracle]:
-    """All of them that can be told: the second pass was made, more than one reading was asked for."""
-    utterances = [one.utterance for one in aligned]
-    found = []
+    """All oracle rates that can be computed: some need a gold pass, some several alternatives."""
+    utterances = [each.utterance for each in aligned]
+    oracles = []
     if HANZI in levels and SYLLABLES in levels:
-        if all(one.gold_hanzi or not one.reference_hanzi for one in utterances):
-            counts = gold_counts(utterances)
-            note = "hanzi that the second stage makes of the true syllables"
-            found.append(("stage one perfect", HANZI, counts, note))
-        counts = total(one.counts(SYLLABLES) for one in aligned)
-        note = "every syllable heard right becomes the right hanzi, every other one a wrong one"
-        found.append(("stage two perfect", HANZI, counts, note))
-    readings = max((len(one.n_best) for one in utterances), default=0)
-    for level in levels:
-        if readings > 1 and (
-            level == SYLLABLES or any(one.n_best[0].hanzi for one in utterances if one.n_best)
-        ):
-            counts = total(_best_reading(one, level) for one in aligned)
-            note = f"of up to {readings} readings always the one with the fewest errors"
-            found.append(("best of the n best", level, counts, note))
-    return [Oracle(name, level, counts, counts.rate, note) for name, level, counts, note in found]
+        if has_gold_pass(utterances):
+            counts = total(map(_gold_errors, utterances))
+            note = "the hanzi that the second stage makes of the true syllables"
+            oracles.append(_oracle(PERFECT_FIRST_STAGE, HANZI, counts, note))
+        counts = total(each.counts(SYLLABLES) for each in aligned)
+        note = "every correct syllable becomes the correct hanzi, every wrong syllable a wrong one"
+        oracles.append(_oracle(PERFECT_SECOND_STAGE, HANZI, counts, note))
+    alternatives = max((len(utterance.n_best) for utterance in utterances), default=0)
+    if alternatives > 1:
+        with_hanzi = any(utterance.n_best[0].hanzi for utterance in utterances if utterance.n_best)
+        note = f"of up to {alternatives} alternatives always the one with the fewest errors"
+        for level in levels:
+            if level == SYLLABLES or with_hanzi:
+                counts = total(_fewest_errors(each, level) for each in aligned)
+                oracles.append(_oracle(BEST_OF_N_BEST, level, counts, note))
+    return oracles
 
 
-def gold_counts(utterances: Sequence[UtteranceResult]) -> ErrorCounts:
-    """Errors of what the second stage makes of the true syllables: a perfect first stage."""
-    return total(count_errors(tokens_of(one, HANZI)[0], as_tokens(one.gold_hanzi)) for one in utterances)
+def has_gold_pass(utterances: Sequence[UtteranceResult]) -> bool:
+    """Whether the second stage has also converted the true syllables of all utterances."""
+    return all(utterance.gold_hanzi or not utterance.reference_hanzi for utterance in utterances)
 
 
-def _best_reading(one: AlignedUtterance, level: str) -> ErrorCounts:
-    reference, _ = tokens_of(one.utterance, level)
-    readings = [
-        reading.pinyin if level == SYLLABLES else as_tokens(reading.hanzi) for reading in one.utterance.n_best
+def _oracle(name: str, level: str, counts: ErrorCounts, note: str) -> Oracle:
+    return Oracle(name, level, counts, counts.rate, note)
+
+
+def _gold_errors(utterance: UtteranceResult) -> ErrorCounts:
+    return count_errors(tokens_of(utterance, HANZI)[0], as_tokens(utterance.gold_hanzi))
+
+
+def _fewest_errors(aligned: AlignedUtterance, level: str) -> ErrorCounts:
+    reference, _ = tokens_of(aligned.utterance, level)
+    alternatives = [
+        alternative.pinyin if level == SYLLABLES else as_tokens(alternative.hanzi)
+        for alternative in aligned.utterance.n_best
     ]
-    tried = [count_errors(reference, reading) for reading in readings]
-    return min([one.counts(level), *tried], key=lambda counts: counts.errors)
+    counts = [aligned.counts(level), *(count_errors(reference, tokens) for tokens in alternatives)]
+    return min(counts, key=lambda each: each.errors)

@@ -1,4 +1,4 @@
-"""Hanzi in; how they are read, and how far apart two of them sound, out."""
+"""Hanzi in; their readings, and the distance between the sounds of two hanzi, out."""
 
 from __future__ import annotations
 
@@ -11,55 +11,56 @@ from pypinyin.constants import PHRASES_DICT
 from utils.mandarin.pinyin import is_hanzi, is_syllable, normalise_syllable
 from utils.mandarin.syllable_distance import FARTHEST, NEUTRAL, parts, syllable_distance
 
-# A reading of a polyphone is in use if it has this share of the phrases that hold the hanzi.
-SHARE_IN_USE = 0.02
+# A reading of a polyphone is common if at least this fraction of the phrases with the hanzi have it.
+MIN_PHRASE_FRACTION = 0.02
 
 
 @lru_cache(maxsize=1_000_000)
-def hanzi_distance(one: str, other: str) -> int:
-    """How different two hanzi sound: the distance of their nearest readings; 100 for what is never read."""
-    distances = (syllable_distance(a, b) for a in readings(one) for b in readings(other))
+def hanzi_distance(first: str, second: str) -> int:
+    """The distance between the most similar readings of two hanzi; 100 if one of them has no reading."""
+    distances = (syllable_distance(a, b) for a in readings(first) for b in readings(second))
     return min(distances, default=FARTHEST)
 
 
 @lru_cache(maxsize=50_000)
 def readings(hanzi: str) -> tuple[str, ...]:
-    """All syllables that a character is read as, by pypinyin's dictionary; none for anything but hanzi."""
+    """All readings of a hanzi in pypinyin's dictionary; empty for other characters."""
     if len(hanzi) != 1 or not is_hanzi(hanzi):
         return ()
     found = pinyin(hanzi, style=Style.TONE3, heteronym=True, errors="ignore", neutral_tone_with_five=True)
     if not found:
         return ()
-    return tuple(dict.fromkeys(normalise_syllable(one) for one in found[0] if is_syllable(one)))
+    return tuple(dict.fromkeys(normalise_syllable(text) for text in found[0] if is_syllable(text)))
 
 
 @lru_cache(maxsize=50_000)
 def readings_in_use(hanzi: str) -> tuple[str, ...]:
-    """The readings that modern phrases have: 大 is da4 (dai4 is rare, and left out), 行 is xing2 and hang2.
+    """The common readings of a hanzi: 大 is da4 (dai4 is rare, and left out), 行 is xing2 and hang2.
 
-    The first reading of the dictionary, and those in at least 2 % (and two) of its phrases with this hanzi.
+    Common are the first reading in the dictionary, and those of at least 2 % and at least two of its phrases
+    with this hanzi.
     """
     counts = _phrase_readings().get(hanzi, Counter())
-    least = max(2, SHARE_IN_USE * sum(counts.values()))
-    frequent = [reading for reading, count in counts.most_common() if count >= least]
+    minimum = max(2, MIN_PHRASE_FRACTION * sum(counts.values()))
+    frequent = [reading for reading, count in counts.most_common() if count >= minimum]
     return tuple(dict.fromkeys([*readings(hanzi)[:1], *frequent]))
 
 
 def is_polyphone(hanzi: str) -> bool:
-    """Whether it has several readings in use that differ in more than a neutral tone."""
-    full = [one for one in readings_in_use(hanzi) if not one.endswith(str(NEUTRAL))]
-    return len(full) > 1
+    """Whether a hanzi has several common readings that are not in the neutral tone."""
+    stressed = [reading for reading in readings_in_use(hanzi) if not reading.endswith(str(NEUTRAL))]
+    return len(stressed) > 1
 
 
-def differs_by_tone_only(one: str, other: str) -> bool:
-    """Two different syllables with the same initial and final."""
-    a, b = parts(one), parts(other)
+def differs_by_tone_only(first: str, second: str) -> bool:
+    """Whether two syllables have the same initial and final and different tones."""
+    a, b = parts(first), parts(second)
     return a is not None and b is not None and (a.initial, a.final) == (b.initial, b.final) and a != b
 
 
 @cache
 def _phrase_readings() -> dict[str, Counter[str]]:
-    """How often each hanzi of pypinyin's phrases is read how."""
+    """The readings of each hanzi in pypinyin's phrases, with the number of phrases."""
     written: Counter[tuple[str, str]] = Counter()
     for phrase, spelled in PHRASES_DICT.items():
         if len(phrase) == len(spelled):

@@ -1,6 +1,6 @@
-"""Files of any recogniser and facts about recordings in; texts by utterance id out.
+"""Files of any recogniser in; the results of single utterances out.
 
-Read ``text_files`` (references and hypotheses), ``transcript_files`` (CTM, TRN, SubRip, JSON),
-``hypothesis_files`` and ``normalisation``; ``training_texts`` and ``noise`` tell what a model was trained on
-and how noisy a recording is.
+Read ``utterance_results`` (what all of the analysis reads), ``text_files`` (references and hypotheses) with
+``transcript_files`` (CTM, TRN, SubRip, JSON), ``hypothesis_files`` and ``normalisation``. ``training_texts``
+reads the lists that a model was trained on, and ``noise`` estimates the signal-to-noise ratio.
 """

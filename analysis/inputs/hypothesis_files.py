@@ -1,4 +1,4 @@
-"""A reference file and hypothesis files in; systems to explain, and what is wrong with the files, out."""
+"""A reference file and hypothesis files in; the systems' outputs, and problems of the files, out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from rapidfuzz.distance import Levenshtein
 from tqdm import tqdm
 
-from analysis.inputs.normalisation import RULES, TRADITIONAL, can_convert_traditional, read_aloud
+from analysis.inputs.normalisation import RULES, TRADITIONAL, automatic_pinyin, can_convert_traditional
 from analysis.inputs.text_files import (
     Line,
     Listing,
@@ -22,18 +22,19 @@ from analysis.inputs.text_files import (
 )
 from analysis.inputs.utterance_results import HANZI, SYLLABLES, SystemOutput, UtteranceResult
 
-NOTHING = Line()
+EMPTY_LINE = Line()
 
 
 @dataclass(frozen=True)
 class Normalisation:
-    """What a rule of normalisation would change.
+    """The effect of a rule of normalisation.
 
     Attributes:
         rule: its name.
-        applied: whether it was.
-        lines: by file, in how many lines there is something for it to do.
-        errors_otherwise: hanzi errors of each system, had it been the other way; None where it can't be told.
+        applied: whether it was applied.
+        lines: by file, the number of lines that the rule changes.
+        errors_otherwise: hanzi errors of each system if the rule were applied and it was not, or the reverse;
+            None if not known.
     """
 
     rule: str
@@ -44,13 +45,13 @@ class Normalisation:
 
 @dataclass(frozen=True)
 class HypothesisFiles:
-    """What files say of some systems.
+    """The contents of the hypothesis files.
 
     Attributes:
         systems: one for each hypothesis file.
-        levels: on which all files can be compared.
+        levels: that all files have.
         problems: of the files.
-        normalisation: what was made alike, and what might have been.
+        normalisation: each rule and its effect.
     """
 
     systems: tuple[SystemOutput, ...]
@@ -62,19 +63,19 @@ class HypothesisFiles:
 def read_systems(
     reference: Listing, paths: Sequence[str | Path], rules: Sequence[str], leave_out: bool = False
 ) -> HypothesisFiles:
-    """Read hypothesis files and hold them against a reference.
+    """Read hypothesis files for the utterances of a reference.
 
-    Hanzi are compared where all files have them. Syllables always: pypinyin reads those files that have none,
-    and the system's ``automatic`` says so.
+    Hanzi are compared if all files have them. Syllables are always compared: for files without syllables they
+    are pypinyin's reading (``automatic_pinyin``).
 
     Args:
-        reference: what is true.
+        reference: the true texts.
         paths: one file a system.
-        rules: of normalisation, to apply to hanzi on both sides.
-        leave_out: utterances that a file lacks are left out, from all systems; else they count as deleted.
+        rules: of normalisation, applied to the hanzi of all files.
+        leave_out: leave an utterance that a file lacks out of all systems; else it counts as deleted.
 
     Raises:
-        CorpusError: a file can't be read, or has no id in common with the reference.
+        CorpusError: a file cannot be read, or has no id in common with the reference.
     """
     files = [with_ids_of(read_listing(path), reference) for path in paths]
     problems = [*reference.problems]
@@ -90,16 +91,16 @@ def read_systems(
     systems = []
     for name, file in zip(names, files, strict=True):
         utterances = [
-            _outcome(one, reference.lines[one], said, _tokens(file, one, levels, rules))
-            for one, said in zip(tqdm(ids, name, disable=None, leave=False), truth, strict=True)
+            _utterance(id, reference.lines[id], true_tokens, _tokens(file, id, levels, rules))
+            for id, true_tokens in zip(tqdm(ids, name, disable=None, leave=False), truth, strict=True)
         ]
-        systems.append(SystemOutput(name, utterances, automatic=SYLLABLES not in file.levels))
+        systems.append(SystemOutput(name, utterances, automatic_pinyin=SYLLABLES not in file.levels))
     normalisation = _normalisation(reference, files, names, ids, rules) if hanzi else []
     return HypothesisFiles(tuple(systems), levels, tuple(problems), tuple(normalisation))
 
 
 def system_names(paths: Sequence[Path]) -> list[str]:
-    """A short name for each file, unlike the others: its own, with as many of its folders as it takes."""
+    """A short, distinct name for each file: its name with as many parent folders as needed."""
     for depth in range(1, max(len(path.resolve().parts) for path in paths) + 1):
         names = ["/".join(path.resolve().with_suffix("").parts[-depth:]) for path in paths]
         if len(set(names)) == len(names):
@@ -110,27 +111,27 @@ def system_names(paths: Sequence[Path]) -> list[str]:
 def _tokens(
     listing: Listing, name: str, levels: Sequence[str], rules: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(syllables, hanzi) of an utterance; what the file lacks is nothing on both levels."""
-    line = listing.lines.get(name, NOTHING)
+    """(syllables, hanzi) of an utterance; both empty if the file lacks it."""
+    line = listing.lines.get(name, EMPTY_LINE)
     hanzi = tokens(line, HANZI, rules) if HANZI in listing.levels else ()
-    pinyin = tokens(line, SYLLABLES, rules) if SYLLABLES in listing.levels else read_aloud(hanzi)
+    pinyin = tokens(line, SYLLABLES, rules) if SYLLABLES in listing.levels else automatic_pinyin(hanzi)
     return pinyin, hanzi if HANZI in levels else ()
 
 
-def _outcome(
-    name: str,
+def _utterance(
+    id: str,
     line: Line,
-    said: tuple[tuple[str, ...], tuple[str, ...]],
-    heard: tuple[tuple[str, ...], tuple[str, ...]],
+    reference: tuple[tuple[str, ...], tuple[str, ...]],
+    hypothesis: tuple[tuple[str, ...], tuple[str, ...]],
 ) -> UtteranceResult:
     return UtteranceResult(
-        id=name,
+        id=id,
         speaker=line.speaker,
         seconds=line.seconds,
-        reference_pinyin=said[0],
-        pinyin=heard[0],
-        reference_hanzi=said[1],
-        hanzi=heard[1],
+        reference_pinyin=reference[0],
+        pinyin=hypothesis[0],
+        reference_hanzi=reference[1],
+        hanzi=hypothesis[1],
         spoken_pinyin=line.spoken,
     )
 
@@ -142,16 +143,16 @@ def _normalisation(
     ids: Sequence[str],
     rules: Sequence[str],
 ) -> list[Normalisation]:
-    """Of each rule, how many lines it concerns and how many errors there would be with or without it."""
+    """For each rule, the lines that it changes and the errors with the opposite choice."""
     titles = ["reference", *names]
     counts = {title: rule_counts(file, ids) for title, file in zip(titles, (reference, *files), strict=True)}
     found = []
     for rule in RULES:
-        other = [one for one in RULES if (one in rules) != (one == rule)]
+        opposite = [each for each in RULES if (each in rules) != (each == rule)]
         lines = {title: counts[title][rule] for title in titles}
         possible = rule != TRADITIONAL or can_convert_traditional()
         errors = {
-            name: _errors(reference, file, ids, other) if possible and any(lines.values()) else None
+            name: _errors(reference, file, ids, opposite) if possible and any(lines.values()) else None
             for name, file in zip(names, files, strict=True)
         }
         found.append(Normalisation(rule, rule in rules, lines, errors))
@@ -161,7 +162,8 @@ def _normalisation(
 def _errors(reference: Listing, file: Listing, ids: Sequence[str], rules: Sequence[str]) -> int:
     return sum(
         Levenshtein.distance(
-            tokens(reference.lines[name], HANZI, rules), tokens(file.lines.get(name, NOTHING), HANZI, rules)
+            tokens(reference.lines[name], HANZI, rules),
+            tokens(file.lines.get(name, EMPTY_LINE), HANZI, rules),
         )
         for name in ids
     )

@@ -5,39 +5,41 @@ from __future__ import annotations
 import numpy as np
 
 FRAME_SECONDS = 0.02
-# The noise is what is left where nobody speaks: in the quietest tenth of the frames. Read speech pauses that
-# much even between words, and one window of 20 ms of steady noise hardly differs from the next.
+# The noise is measured in the quietest tenth of the frames. Even read speech has that many pauses between
+# words, and the power of steady noise hardly differs between frames of 20 ms.
 QUIETEST = 0.1
-SPEECH_ABOVE_NOISE = 2.0  # power; a frame below it says nothing of the speech
-FEWEST_FRAMES = 10
-LOWEST_DB, HIGHEST_DB = -10.0, 60.0
+SPEECH_ABOVE_NOISE = 2.0  # ratio of powers; frames below it do not count as speech
+MIN_FRAMES = 10
+MIN_DB, MAX_DB = -10.0, 60.0
 
 
 def signal_to_noise(samples: np.ndarray, sample_rate: int) -> float | None:
-    """Mean power of speech over that of the noise beneath it, in dB, from -10 to 60.
+    """The ratio of the mean power of speech to that of the noise in dB, from -10 to 60.
 
-    Assumes that the noise is steady within the recording, and that there are pauses: for music or babble the
-    estimate is too high. Silence put in by a computer makes it 60 dB.
+    The estimate assumes steady noise and pauses in the speech; for music or babble it is too high. For a
+    recording with digital silence it is 60 dB.
 
     Args:
         samples: (samples,) float, mono, of any scale.
         sample_rate: Hz.
 
     Returns:
-        None if there are less than 0.2 s, or nothing but zeros.
+        None for less than 0.2 s, or if all samples are zero.
     """
     size = int(sample_rate * FRAME_SECONDS)
     frames = samples[: len(samples) // size * size].reshape(-1, size).astype(np.float64)  # (frames, size)
-    frames = frames - frames.mean(axis=1, keepdims=True)  # neither an offset nor hum of some Hz is noise here
+    frames = frames - frames.mean(
+        axis=1, keepdims=True
+    )  # removes offset and low hum, which are not noise here
     power = np.sort(np.square(frames).mean(axis=1))  # (frames,)
-    if len(power) < FEWEST_FRAMES or power[-1] == 0:
+    if len(power) < MIN_FRAMES or power[-1] == 0:
         return None
-    quietest = power[: max(FEWEST_FRAMES // 2, round(QUIETEST * len(power)))]
+    quietest = power[: max(MIN_FRAMES // 2, round(QUIETEST * len(power)))]
     noise = float(quietest.mean())
     spoken = power[power > SPEECH_ABOVE_NOISE * noise]
     if noise == 0:
-        return HIGHEST_DB
+        return MAX_DB
     if not len(spoken):
-        return LOWEST_DB
+        return MIN_DB
     decibels = 10.0 * np.log10((spoken.mean() - noise) / noise)
-    return float(np.clip(decibels, LOWEST_DB, HIGHEST_DB))
+    return float(np.clip(decibels, MIN_DB, MAX_DB))

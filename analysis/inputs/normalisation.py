@@ -1,7 +1,7 @@
-"""Texts of any system in; the same with width, punctuation, capitals, figures … made alike, and tokens, out.
+"""Texts of any system in; texts with uniform width, punctuation, case, numbers …, and tokens, out.
 
-Two transcripts that say the same can differ in what no listener hears. Each rule here takes one such
-difference away; which are applied is the user's choice, and how many lines each would change is reported.
+Two transcripts of the same words can differ in spelling. Each rule here removes one such difference. The user
+chooses the rules, and the report shows how many lines each of them changes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from utils.mandarin.numerals import numbers_to_hanzi
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
 
 WIDTH, TRADITIONAL, DIGITS, PUNCTUATION, CASE = "width", "traditional", "digits", "punctuation", "case"
-# In the order in which they are applied: figures before their points and percent signs are gone.
+# In the order in which they are applied: numbers before punctuation, which removes points and percent signs.
 RULES = (WIDTH, TRADITIONAL, DIGITS, PUNCTUATION, CASE)
 DEFAULT_RULES = (WIDTH, PUNCTUATION, CASE)
 ALL, NONE = "all", "none"
 CONVERTER = "opencc"
 
-_TAG = r"<[A-Za-z_/|-]+>|\[[A-Za-z_/|-]+\]"  # <unk>, [noise]: what systems write beside words
+_TAG = r"<[A-Za-z_/|-]+>|\[[A-Za-z_/|-]+\]"  # <unk>, [noise]: tags between words
 _TOKEN = re.compile(
     rf"{_TAG}|[〇㐀-䶿一-鿿豈-﫿\U00020000-\U000323af]|[^\s〇㐀-䶿一-鿿豈-﫿\U00020000-\U000323af]+"
 )
@@ -33,14 +33,14 @@ _WITHIN = re.compile(r"(?<=\d)[.,:](?=\d)|(?<=[A-Za-z])['’](?=[A-Za-z])|(?<=\d
 
 
 def can_convert_traditional() -> bool:
-    """Whether OpenCC is installed; nothing of ours needs it."""
+    """Whether OpenCC is installed; it is optional."""
     return importlib.util.find_spec(CONVERTER) is not None
 
 
 def rules_of(text: str) -> tuple[str, ...]:
-    """The rules that a command line names: ``width,case``, ``all``, ``none``.
+    """The rules named on a command line: ``width,case``, ``all``, ``none``.
 
-    ``all`` leaves ``traditional`` out where OpenCC isn't installed.
+    ``all`` does not include ``traditional`` if OpenCC is not installed.
 
     Raises:
         ConfigError: an unknown rule, or ``traditional`` without OpenCC.
@@ -55,8 +55,8 @@ def rules_of(text: str) -> tuple[str, ...]:
         hint = f"known: {', '.join(RULES)}; {ALL}, {NONE}"
         raise ConfigError(f"unknown normalisation '{unknown[0]}'", hint=hint)
     if TRADITIONAL in asked and not can_convert_traditional():
-        what = "traditional characters can't be made simplified: OpenCC isn't installed"
-        raise ConfigError(what, hint="pip install opencc, or leave this rule out")
+        what = "traditional characters cannot be converted: OpenCC is not installed"
+        raise ConfigError(what, hint="pip install opencc, or leave out this rule")
     return tuple(rule for rule in RULES if rule in asked)
 
 
@@ -69,9 +69,9 @@ def normalise(text: str, rules: Collection[str]) -> str:
 
 
 def changes(text: str, rule: str) -> bool:
-    """Whether there is something in a text for a rule to do; spaces don't count.
+    """Whether a rule changes a text; spaces do not count.
 
-    Without OpenCC, traditional characters are those that GB 2312 doesn't have and Big5 does.
+    Without OpenCC, traditional characters are those in Big5 that are not in GB 2312.
     """
     if rule == TRADITIONAL and not can_convert_traditional():
         return any(_looks_traditional(character) for character in text)
@@ -79,33 +79,33 @@ def changes(text: str, rule: str) -> bool:
 
 
 def hanzi_tokens(text: str) -> tuple[str, ...]:
-    """A text as tokens: each hanzi is one, each tag, and each run of anything else between spaces."""
+    """The tokens of a text: each hanzi, each tag, and each run of other characters between spaces."""
     return tuple(_TOKEN.findall(text.replace("▁", " ")))
 
 
 def pinyin_tokens(text: str) -> tuple[tuple[str, ...], list[str]]:
-    """Written syllables as canonical ones, and those that are none; these stay as they are."""
-    tokens, strange = [], []
+    """Canonical syllables, and the words that are not syllables, which become tokens in brackets."""
+    tokens, unknown = [], []
     for word in text.replace("▁", " ").split():
         try:
             tokens.append(normalise_syllable(word))
         except CorpusError:
             tokens.append(f"[{word}]")
-            strange.append(word)
-    return tuple(tokens), strange
+            unknown.append(word)
+    return tuple(tokens), unknown
 
 
 def looks_like_pinyin(texts: Iterable[str]) -> bool:
-    """Whether texts are written in syllables: no hanzi, and most words are Mandarin syllables."""
+    """Whether texts are pinyin: they contain no hanzi, and most words are Mandarin syllables."""
     text = " ".join(texts)
     if any(is_hanzi(character) for character in text):
         return False
-    words, strange = pinyin_tokens(text)
-    return len(strange) < len(words) / 2
+    words, unknown = pinyin_tokens(text)
+    return len(unknown) < len(words) / 2
 
 
-def read_aloud(tokens: Collection[str]) -> tuple[str, ...]:
-    """pypinyin's reading of hanzi tokens, one syllable each; what has no reading is put in brackets."""
+def automatic_pinyin(tokens: Collection[str]) -> tuple[str, ...]:
+    """pypinyin's reading of hanzi tokens, one syllable each; tokens without a reading are put in brackets."""
     syllables: list[str] = []
     run: list[str] = []
     for token in [*tokens, ""]:
@@ -122,11 +122,11 @@ def read_aloud(tokens: Collection[str]) -> tuple[str, ...]:
 def _read_run(hanzi: str) -> list[str]:
     try:
         return hanzi_to_pinyin(hanzi)
-    except CorpusError:  # a rare character: the others are still read
-        return [_read_one(character) for character in hanzi]
+    except CorpusError:  # a rare character: read the others one by one
+        return [_read_character(character) for character in hanzi]
 
 
-def _read_one(hanzi: str) -> str:
+def _read_character(hanzi: str) -> str:
     try:
         return hanzi_to_pinyin(hanzi)[0]
     except CorpusError:
@@ -142,7 +142,7 @@ def _digits(text: str) -> str:
 
 
 def _punctuation(text: str) -> str:
-    """Punctuation and symbols become spaces, but for tags and for what is inside numbers and words."""
+    """Punctuation and symbols become spaces, except in tags and inside numbers and words."""
     kept = [range(*found.span()) for pattern in (_TAGS, _WITHIN) for found in pattern.finditer(text)]
     inside = {position for span in kept for position in span}
     return "".join(

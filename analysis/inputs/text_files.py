@@ -1,8 +1,8 @@
-"""Reference and hypothesis files of any system in; their texts by id, and what is wrong with the files, out.
+"""Reference and hypothesis files of any system in; their texts by id, and problems of the files, out.
 
-Read are lines of ``id text`` as Kaldi, ESPnet, WeNet and FunASR write them (hanzi or pinyin, spaces or tabs,
-words or characters); CTM, TRN, SubRip, WebVTT and JSON (:mod:`analysis.inputs.transcript_files`); and our
-own: manifests, and the ``hypotheses.tsv`` of ``test.py``.
+Known formats are lines of ``id text`` as Kaldi, ESPnet, WeNet and FunASR write them (hanzi or pinyin, spaces
+or tabs, words or characters); CTM, TRN, SubRip, WebVTT and JSON (:mod:`analysis.inputs.transcript_files`);
+and those of this project: manifests, and the ``hypotheses.tsv`` of ``test.py``.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from utils.mandarin.pinyin import tone_of
 
 OURS = ("id", "reference_pinyin", "pinyin", "reference_hanzi", "hanzi")
 EXAMPLES_KEPT = 5
-LINES_LOOKED_AT = 200  # to tell hanzi from pinyin
-MOSTLY_TONELESS = 0.5
-MOST_REPEATED = 0.5  # of the lines may have the id of an earlier one with another text
+LINES_EXAMINED = 200  # to distinguish hanzi from pinyin
+MAX_TONELESS = 0.5  # fraction of the syllables
+MAX_REPEATED = 0.5  # fraction of the lines with the id of an earlier line and another text
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What a file says of one utterance; what it doesn't say is empty.
+    """The entry of one utterance in a file; what the file does not contain is empty.
 
     Attributes:
         hanzi: as written.
-        pinyin: likewise, syllables separated by spaces.
+        pinyin: as written, syllables separated by spaces.
         speaker, seconds, spoken: as in a manifest.
     """
 
@@ -51,14 +51,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something about the files that may make figures wrong.
+    """A problem of the files that may affect the figures.
 
     Attributes:
-        file: the one it is in.
-        what: in words.
+        file: that has the problem.
+        what: description.
         count: of lines or tokens.
         examples: a few ids or tokens.
-        effect: what was done about it.
+        effect: what was done.
     """
 
     file: str
@@ -70,13 +70,13 @@ class Problem:
 
 @dataclass(frozen=True)
 class Listing:
-    """A file that was read.
+    """The contents of a file.
 
     Attributes:
         levels: ``syllables``, ``hanzi`` or both.
         lines: by id.
         problems: of the file.
-        format: its name, for messages.
+        format: of the file, for messages.
     """
 
     path: Path
@@ -87,11 +87,11 @@ class Listing:
 
 
 def read_listing(path: str | Path) -> Listing:
-    """Read a file; its format is seen from its content.
+    """Read a file; its format is recognised from its content.
 
     Raises:
-        CorpusError: it can't be read, isn't UTF-8, holds no line, is a damaged manifest, or has a format that
-            can't be scored.
+        CorpusError: the file cannot be read, is not UTF-8, is empty, is a damaged manifest, or has a format
+            that cannot be scored.
     """
     path = Path(path)
     rows = read_rows(path)
@@ -103,7 +103,7 @@ def read_listing(path: str | Path) -> Listing:
         return _manifest(path)
     if header[: len(OURS)] == OURS:
         table = [row for _, row in rows[1:]]
-        return _gather(
+        return _listing(
             path, (HANZI, SYLLABLES), [(row[0], Line(row[4], row[2])) for row in table if len(row) > 4]
         )
     lines = ["\t".join(fields) for _, fields in rows]
@@ -113,14 +113,14 @@ def read_listing(path: str | Path) -> Listing:
 
 
 def tokens(line: Line, level: str, rules: Sequence[str]) -> tuple[str, ...]:
-    """The tokens of a line on a level, after these rules."""
+    """The tokens of a line on a level, after normalisation by these rules."""
     if level == SYLLABLES:
         return pinyin_tokens(line.pinyin)[0]
     return hanzi_tokens(normalise(line.hanzi, rules))
 
 
 def id_problems(reference: Listing, hypothesis: Listing, leave_out: bool) -> list[Problem]:
-    """Ids that only one of two files has.
+    """The problem that two files have different ids, if so.
 
     Args:
         reference, hypothesis: the files.
@@ -133,24 +133,24 @@ def id_problems(reference: Listing, hypothesis: Listing, leave_out: bool) -> lis
     extra = [name for name in hypothesis.lines if name not in reference.lines]
     if len(missing) == len(reference.lines):
         what = f"no id in common with {reference.path}: '{missing[0]}' there, '{next(iter(extra), '')}' here"
-        recordings = [one for one in (reference, hypothesis) if one.format in (CTM, SUBTITLES)]
+        recordings = [file for file in (reference, hypothesis) if file.format in (CTM, SUBTITLES)]
         hint = "give files with the same ids"
         if recordings:
             hint = (
-                f"{recordings[0].path} ({recordings[0].format}) has a text for each whole recording, by its "
+                f"{recordings[0].path} ({recordings[0].format}) has one text for each whole recording, under "
+                "its name: the other file must have the same"
             )
-            hint += "name: the other file needs the same"
         raise CorpusError(what, where=hypothesis.path, hint=hint)
     effect = "left out" if leave_out else "every token counts as deleted"
     found = [
         _problem(hypothesis.path, "ids of the reference are missing", missing, effect),
-        _problem(hypothesis.path, "ids that the reference doesn't have", extra, "left out"),
+        _problem(hypothesis.path, "ids that are not in the reference", extra, "left out"),
     ]
-    return [one for one in found if one.count]
+    return [problem for problem in found if problem.count]
 
 
 def rule_counts(listing: Listing, ids: Iterable[str]) -> dict[str, int]:
-    """How many of these lines have something for each rule of normalisation to do."""
+    """The number of these lines that each rule of normalisation changes."""
     texts = [listing.lines[name].hanzi for name in ids if name in listing.lines]
     return {rule: sum(changes(text, rule) for text in texts) for rule in RULES}
 
@@ -159,7 +159,7 @@ def with_speakers(listing: Listing, path: str | Path) -> Listing:
     """The same lines with the speakers of a Kaldi ``utt2spk`` (``id speaker``) file.
 
     Raises:
-        CorpusError: the file can't be read, or has none of the ids.
+        CorpusError: the file cannot be read, or has no id in common.
     """
     fields = (" ".join(row).split() for _, row in read_rows(path))
     speakers = {words[0]: words[1] for words in fields if len(words) > 1}
@@ -172,52 +172,53 @@ def with_speakers(listing: Listing, path: str | Path) -> Listing:
 
 
 def with_ids_of(listing: Listing, reference: Listing) -> Listing:
-    """The same lines; if no id is the reference's, those that are file names lose folder and ending.
+    """The same lines; if no id is in the reference, ids that are paths lose their folder and suffix.
 
-    transcribe.py names recordings by their paths.
+    transcribe.py writes the paths of the recordings as ids.
     """
     if listing.lines.keys() & reference.lines.keys():
         return listing
     short = {PurePath(name).stem: line for name, line in listing.lines.items()}
     if len(short) < len(listing.lines) or not short.keys() & reference.lines.keys():
         return listing
-    effect = "compared without folder and ending"
-    problem = _problem(listing.path, "ids that are names of files", list(listing.lines), effect)
+    effect = "compared without folder and suffix"
+    problem = _problem(listing.path, "ids that are file names", list(listing.lines), effect)
     return replace(listing, lines=short, problems=(*listing.problems, problem))
 
 
 def _manifest(path: Path) -> Listing:
     utterances = read_manifest(path)
     lines = {
-        one.id: Line(one.hanzi, " ".join(one.pinyin), one.speaker, one.seconds, one.spoken_pinyin)
-        for one in utterances
+        each.id: Line(each.hanzi, " ".join(each.pinyin), each.speaker, each.seconds, each.spoken_pinyin)
+        for each in utterances
     }
     return Listing(path, (HANZI, SYLLABLES), lines)
 
 
 def _transcripts(path: Path, found: TranscriptFile) -> Listing:
-    if any(one.pinyin for one in found.transcripts):
-        levels = (HANZI, SYLLABLES) if any(one.text for one in found.transcripts) else (SYLLABLES,)
-        listing = _gather(path, levels, [(one.id, Line(one.text, one.pinyin)) for one in found.transcripts])
+    if any(each.pinyin for each in found.transcripts):
+        levels = (HANZI, SYLLABLES) if any(each.text for each in found.transcripts) else (SYLLABLES,)
+        items = [(each.id, Line(each.text, each.pinyin)) for each in found.transcripts]
+        listing = _listing(path, levels, items)
     else:
-        listing = _plain(path, [(one.id, one.text) for one in found.transcripts])
+        listing = _plain(path, [(each.id, each.text) for each in found.transcripts])
     problems = [_problem(path, what, ids, "left out") for what, ids in found.left_out.items() if ids]
     return replace(listing, problems=(*listing.problems, *problems), format=found.format)
 
 
 def _plain(path: Path, texts: Sequence[tuple[str, str]]) -> Listing:
     """Texts with their ids, hanzi or pinyin."""
-    if not looks_like_pinyin(text for _, text in texts[:LINES_LOOKED_AT]):
-        return _gather(path, (HANZI,), [(name, Line(hanzi=text)) for name, text in texts])
-    listing = _gather(path, (SYLLABLES,), [(name, Line(pinyin=text)) for name, text in texts])
+    if not looks_like_pinyin(text for _, text in texts[:LINES_EXAMINED]):
+        return _listing(path, (HANZI,), [(name, Line(hanzi=text)) for name, text in texts])
+    listing = _listing(path, (SYLLABLES,), [(name, Line(pinyin=text)) for name, text in texts])
     return replace(listing, problems=(*listing.problems, *_pinyin_problems(listing)))
 
 
-def _gather(path: Path, levels: tuple[str, ...], items: Sequence[tuple[str, Line]]) -> Listing:
-    """Lines by id; of an id that comes twice the first line counts.
+def _listing(path: Path, levels: tuple[str, ...], items: Sequence[tuple[str, Line]]) -> Listing:
+    """Lines by id; of several lines with the same id the first is used.
 
     Raises:
-        CorpusError: most lines repeat an id with another text: these are not a text for each id.
+        CorpusError: most lines repeat an id with another text, so the file does not have one text an id.
     """
     lines: dict[str, Line] = {}
     same, different = [], []
@@ -225,21 +226,21 @@ def _gather(path: Path, levels: tuple[str, ...], items: Sequence[tuple[str, Line
         first = lines.setdefault(name, line)
         if first is not line:
             (same if first == line else different).append(name)
-    if len(different) > MOST_REPEATED * len(items):
+    if len(different) > MAX_REPEATED * len(items):
         what = f"{len(different)} of {len(items)} lines have the id of an earlier line, with another text"
         hint = "give one line of 'id text' for each utterance, or CTM, TRN, SubRip or JSON"
         raise CorpusError(what, where=path, hint=hint)
     problems = [
-        _problem(path, "ids that come twice with the same text", same, "the first counts"),
-        _problem(path, "ids that come twice with different texts", different, "the first counts"),
+        _problem(path, "ids that come twice with the same text", same, "the first is used"),
+        _problem(path, "ids that come twice with different texts", different, "the first is used"),
         _problem(
             path,
             "ids without a text",
-            [n for n, one in lines.items() if not (one.hanzi or one.pinyin)],
+            [name for name, line in lines.items() if not (line.hanzi or line.pinyin)],
             "empty",
         ),
     ]
-    return Listing(path, levels, lines, tuple(one for one in problems if one.count))
+    return Listing(path, levels, lines, tuple(problem for problem in problems if problem.count))
 
 
 def _pinyin_problems(listing: Listing) -> list[Problem]:
@@ -249,18 +250,16 @@ def _pinyin_problems(listing: Listing) -> list[Problem]:
         found, unknown = pinyin_tokens(line.pinyin)
         strange += unknown
         syllables += len(found) - len(unknown)
-        toneless += sum(not one.startswith("[") and tone_of(one) == 5 for one in found)
+        toneless += sum(not token.startswith("[") and tone_of(token) == 5 for token in found)
     problems = []
     if strange:
         problems.append(
-            _problem(
-                listing.path, "words that are no Mandarin syllable", strange, "kept as they are, in brackets"
-            )
+            _problem(listing.path, "words that are not Mandarin syllables", strange, "kept in brackets")
         )
-    if syllables and toneless > MOSTLY_TONELESS * syllables:
+    if syllables and toneless > MAX_TONELESS * syllables:
         what = "syllables without a tone (more than half)"
         problems.append(
-            Problem(str(listing.path), what, toneless, (), "taken as neutral: see the rate without tones")
+            Problem(str(listing.path), what, toneless, (), "read as neutral tone: see the toneless rate")
         )
     return problems
 

@@ -1,4 +1,4 @@
-"""The lists that a model was trained on in; what they hold of each syllable and sentence out."""
+"""The lists that a model was trained on in; its syllable counts and sentences out."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from data.manifest import Transcript, Utterance, read_transcripts
 
 @dataclass(frozen=True)
 class Training:
-    """What is known of the models and of what they were trained on; None: not known.
+    """What is known of the models and of their training texts; None: not known.
 
     Attributes:
-        hanzi: those that the second stage can write.
-        candidates: syllable → the hanzi that it may become.
-        syllables: how often each syllable comes in the training texts.
-        sentences: the texts themselves, hanzi only.
+        hanzi: that the second stage can write.
+        candidates: syllable → the hanzi that the second stage may write for it.
+        syllables: count of each syllable in the training texts.
+        sentences: hanzi of all training texts.
     """
 
     hanzi: Collection[str] | None = None
@@ -32,11 +32,11 @@ def read_training(
     hanzi: Collection[str] | None = None,
     candidates: Callable[[str], Collection[str]] | None = None,
 ) -> Training:
-    """What is known of a model's training.
+    """Read the training texts of a model.
 
     Args:
-        paths: manifests or transcript lists. If one is gone, or is plain text (whose pinyin would have to be
-            found out first), neither syllables nor sentences are known.
+        paths: manifests or transcript lists. If one does not exist any more, or is plain text without pinyin,
+            neither syllables nor sentences are known.
         hanzi, candidates: as in :class:`Training`.
 
     Raises:
@@ -48,14 +48,14 @@ def read_training(
     syllables: Counter[str] = Counter()
     sentences = set()
     for path in lists:
-        for one in read_transcripts(path):
-            syllables.update(one.pinyin)
-            sentences.add(one.hanzi)
+        for transcript in read_transcripts(path):
+            syllables.update(transcript.pinyin)
+            sentences.add(transcript.hanzi)
     return Training(hanzi=hanzi, candidates=candidates, syllables=syllables, sentences=sentences)
 
 
 def count_seen(training: Training, tested: Iterable[Utterance | Transcript]) -> int | None:
-    """Utterances whose sentence was trained on; None if the training lists can't be read any more."""
+    """Number of utterances whose sentence is in the training texts; None if these are not known."""
     if training.sentences is None:
         return None
-    return sum(one.hanzi in training.sentences for one in tested)
+    return sum(utterance.hanzi in training.sentences for utterance in tested)

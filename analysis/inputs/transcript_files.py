@@ -1,7 +1,7 @@
-"""Transcripts in CTM, TRN, SubRip or JSON in; their texts by id, and what was left out of them, out.
+"""Transcripts in CTM, TRN, SubRip or JSON in; their texts by id, and the omitted parts, out.
 
-CTM and TRN are those of NIST's scoring toolkit SCTK (``infmts`` in its documentation). A CTM, SubRip or
-WebVTT file has a text for each whole recording; TRN and JSON have the ids that they name.
+CTM and TRN are the formats of NIST's scoring toolkit SCTK (``infmts`` in its documentation). A CTM, SubRip or
+WebVTT file has one text for each whole recording; TRN and JSON files contain ids.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from utils.errors import CorpusError
 CTM, TRN, SUBTITLES, JSON = "CTM", "TRN", "SubRip or WebVTT", "JSON"
 ALTERNATIVES = "alternatives beside the first"
 
-_NULL = "@"  # no word, in NIST's alternations
+_NULL = "@"  # stands for no word in NIST's alternations
 _COMMENT = ";;"
 _NUMBER = r"\d*\.?\d+"
 _CTM_LINE = re.compile(rf"\S+\s+\S+\s+(?:{_NUMBER}|\*)\s+(?:{_NUMBER}|\*)\s+\S+(?:\s+\S+){{0,3}}")
@@ -32,13 +32,13 @@ _CUE_TIME = re.compile(r"\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->\s+(?:\d+:)?\d\d:\d
 _MARKUP = re.compile(r"</?[a-z][^>]*>")
 _LINES_BEFORE_A_CUE = 20  # title and notes of WebVTT
 _TEXTGRID = 'File type = "ooTextFile"'
-# Keys of a JSON object under which transcribe.py, FunASR and Whisper keep the id and the text.
+# The keys of id and text in the JSON of transcribe.py, FunASR and Whisper.
 _IDS, _TEXTS = ("id", "key"), ("hanzi", "text")
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The text of one utterance or recording: hanzi or pinyin, or both where ``pinyin`` is given too."""
+    """The text of one utterance or recording: hanzi or pinyin; both if ``pinyin`` is given too."""
 
     id: str
     text: str
@@ -47,12 +47,12 @@ class Transcript:
 
 @dataclass(frozen=True)
 class TranscriptFile:
-    """What a file holds.
+    """The contents of a transcript file.
 
     Attributes:
         format: one of ``CTM``, ``TRN``, ``SUBTITLES`` and ``JSON``.
         transcripts: in the order of the file.
-        left_out: what was left out → ids in which.
+        left_out: description of what was left out → ids of the transcripts.
     """
 
     format: str
@@ -61,17 +61,17 @@ class TranscriptFile:
 
 
 def read_transcript_file(path: Path, lines: Sequence[str]) -> TranscriptFile | None:
-    """The transcripts of a file in one of these formats, which is seen from its content.
+    """Read a file in one of these formats, which is recognised from its content.
 
     Args:
         path: of the file; its name is the id of subtitles.
-        lines: of the file, without empty ones.
+        lines: of the file, without empty lines.
 
     Returns:
-        None for a file in none of these formats.
+        None for a file in another format.
 
     Raises:
-        CorpusError: the format is known but holds no transcripts that can be scored; it is named.
+        CorpusError: the format is known but has no transcripts that can be scored; the message names it.
     """
     if lines[0].startswith(_TEXTGRID):
         raise _unreadable(path, "a Praat TextGrid", "give the transcripts as JSON or SubRip")
@@ -89,7 +89,7 @@ def read_transcript_file(path: Path, lines: Sequence[str]) -> TranscriptFile | N
 
 
 def _unreadable(path: Path, what: str, hint: str) -> CorpusError:
-    return CorpusError(f"this is {what}, which can't be scored", where=path, hint=hint)
+    return CorpusError(f"this is {what}, which cannot be scored", where=path, hint=hint)
 
 
 def _all_match(pattern: re.Pattern[str], records: Sequence[str]) -> bool:
@@ -97,14 +97,14 @@ def _all_match(pattern: re.Pattern[str], records: Sequence[str]) -> bool:
 
 
 def _has_times(records: Sequence[str], first: int) -> bool:
-    """Whether columns ``first`` and the next are seconds; whole numbers alone may be spoken digits."""
+    """Whether column ``first`` or the next has decimals; whole numbers alone may be spoken digits."""
     return any("." in column for record in records for column in record.split()[first : first + 2])
 
 
 def _from_ctm(records: Sequence[str]) -> TranscriptFile:
-    """Words by recording, sorted by their times; of alternatives the first ones."""
+    """Words by recording, sorted by time; of alternatives, the first."""
     words: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
-    alternative: dict[tuple[str, str], int] = {}  # which one it is, from 1 on, where there are several
+    alternative: dict[tuple[str, str], int] = {}  # the number of the alternative, from 1
     left_out: dict[tuple[str, str], None] = {}
     for record in records:
         file, channel, begin, _, word, *_ = record.split()
@@ -135,7 +135,7 @@ def _from_trn(records: Sequence[str]) -> TranscriptFile:
         text, name = _TRN_LINE.fullmatch(record).groups()
         if _ALTERNATION.search(text):
             left_out.append(name)
-        while _ALTERNATION.search(text):  # they may be nested
+        while _ALTERNATION.search(text):  # alternations may be nested
             text = _ALTERNATION.sub(lambda found: found[1].split("/")[0], text)
         words = [word for word in text.split() if word != _NULL]
         transcripts.append(Transcript(name, " ".join(words)))
@@ -143,7 +143,7 @@ def _from_trn(records: Sequence[str]) -> TranscriptFile:
 
 
 def _cue_texts(lines: Sequence[str]) -> Iterator[str]:
-    """The lines of all cues, without numbers, times and markup."""
+    """The lines of all cues without numbers, times and markup."""
     inside = False
     for line, following in pairwise([*lines, ""]):
         if _CUE_TIME.fullmatch(line):
@@ -153,7 +153,7 @@ def _cue_texts(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _json_objects(path: Path, lines: Sequence[str]) -> list[Any] | None:
-    """A file's object, those of its array, or those of its lines; None if it isn't JSON."""
+    """The object of a file, or the objects of its array or of its lines; None if it is not JSON."""
     try:
         whole = json.loads("\n".join(lines))
         return whole if isinstance(whole, list) else [whole]
@@ -163,16 +163,18 @@ def _json_objects(path: Path, lines: Sequence[str]) -> list[Any] | None:
         return [json.loads(line) for line in lines]
     except ValueError as error:
         if path.suffix.startswith(".json"):
-            raise CorpusError(f"this is not JSON ({error})", where=path, hint="write it again") from error
+            raise CorpusError(
+                f"this is not JSON ({error})", where=path, hint="write the file again"
+            ) from error
         return None
 
 
 def _from_json(path: Path, objects: Sequence[Any]) -> TranscriptFile:
     if len(objects) == 1 and isinstance(objects[0], dict):
-        _refuse_figures(path, objects[0])
+        _reject_figures(path, objects[0])
     transcripts = []
-    for number, one in enumerate(objects, start=1):
-        found = one if isinstance(one, dict) else {}
+    for number, item in enumerate(objects, start=1):
+        found = item if isinstance(item, dict) else {}
         name = _first(found, _IDS) or (path.stem if len(objects) == 1 else "")
         if not name or not any(key in found for key in (*_TEXTS, "pinyin")):
             what = f"object {number} of this JSON has no {'text' if name else 'id'}"
@@ -183,14 +185,14 @@ def _from_json(path: Path, objects: Sequence[Any]) -> TranscriptFile:
 
 
 def _first(found: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """The first of these keys that has a text."""
+    """The text under the first of these keys that has one."""
     return next((str(found[key]) for key in keys if isinstance(found.get(key), str) and found[key]), "")
 
 
-def _refuse_figures(path: Path, found: Mapping[str, Any]) -> None:
+def _reject_figures(path: Path, found: Mapping[str, Any]) -> None:
     if "task" in found and "split" in found:
         what = "the results.json of test.py (figures, not hypotheses)"
         raise _unreadable(path, what, "give the hypotheses.tsv beside it")
     if "systems" in found and "version" in found:
-        what = "the report.json of a report"
-        raise _unreadable(path, what, "give the files that the report was made of")
+        what = "the JSON of a report (figures, not hypotheses)"
+        raise _unreadable(path, what, "give the hypothesis files of that report")

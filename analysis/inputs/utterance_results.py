@@ -1,4 +1,4 @@
-"""What a test gives for one utterance: filled by recognisers and hypothesis files, read by all analysis."""
+"""The results of single utterances: made by recognisers and hypothesis files, read by all of the analysis."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from utils.mandarin.pinyin import is_hanzi
 SPEECH, LANGUAGE, PIPELINE, KEYWORD = "speech", "language", "pipeline", "keyword"
 SYLLABLES, HANZI = "syllables", "hanzi"
 LEVELS = (SYLLABLES, HANZI)
+TASK_LEVELS = {SPEECH: (SYLLABLES,), LANGUAGE: (HANZI,), PIPELINE: LEVELS}
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Log-probabilities that one stage gives to what it should have written and to what it wrote."""
+    """The log-probabilities that one stage gives to the reference and to its own output."""
 
     reference: float
     output: float
@@ -24,22 +25,23 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class UtteranceResult:
-    """One utterance's truth and what came out; what a task doesn't have is empty.
+    """Reference and output of one utterance; what a task does not have is empty.
 
     Attributes:
-        id, speaker, seconds: of the recording; ``""`` and 0.0 where there is none.
-        reference_pinyin, pinyin: canonical syllables, spoken and recognised.
-        reference_hanzi, hanzi: the text, true and recognised: a character a token (a string will do), but a
-            Latin word or a number is one token.
-        gold_hanzi: what the second stage makes of ``reference_pinyin``; empty if it wasn't asked.
-        spoken_pinyin: what was really said, where the corpus notes it and it isn't the citation reading.
-        n_best: readings from the best on; empty if only one was asked for.
-        audio: the recording's path; ``""`` if there is none.
+        id, speaker, seconds: of the recording; ``""`` and 0.0 without one.
+        reference_pinyin, pinyin: canonical syllables, of the reference and recognised.
+        reference_hanzi, hanzi: of the reference and recognised, as tokens or as one string; each character is
+            a token, but a Latin word or a number is one token.
+        gold_hanzi: output of the second stage for ``reference_pinyin``; empty without this gold pass.
+        spoken_pinyin: the syllables as pronounced, where the corpus gives them and they differ from the
+            citation reading.
+        n_best: alternatives, the best first; empty if only one was computed.
+        audio: path of the recording; ``""`` without one.
         times: (start, end) in seconds of each recognised syllable; empty if not known.
         snr: estimated signal-to-noise ratio in dB (:mod:`analysis.inputs.noise`); None if not known.
-        speech_scores: of the syllables, by the first stage; None if not known.
-        language_scores: of ``reference_hanzi`` and ``gold_hanzi`` for ``reference_pinyin``, by the second
-            stage; None if not known, or if they are equal.
+        speech_scores: of ``reference_pinyin`` and ``pinyin``, by the first stage; None if not known.
+        language_scores: of ``reference_hanzi`` and ``gold_hanzi`` given ``reference_pinyin``, by the second
+            stage; None if not known, or if both are equal.
     """
 
     id: str
@@ -61,21 +63,21 @@ class UtteranceResult:
 
 @dataclass(frozen=True)
 class SystemOutput:
-    """A system's output, to be explained.
+    """The output of one system for a whole test set.
 
     Attributes:
         name: of the system.
-        utterances: of every utterance.
-        automatic: its syllables are pypinyin's reading of its hanzi.
+        utterances: results of all utterances.
+        automatic_pinyin: the syllables are pypinyin's reading of the hanzi.
     """
 
     name: str
     utterances: Sequence[UtteranceResult]
-    automatic: bool = False
+    automatic_pinyin: bool = False
 
 
 def as_text(tokens: Sequence[str]) -> str:
-    """Hanzi tokens written as one text: no spaces, but between two neighbours that aren't hanzi."""
+    """Hanzi tokens as one text, with spaces only between two neighbours that are not hanzi."""
     if isinstance(tokens, str):
         return tokens
     written: list[str] = []
@@ -87,23 +89,23 @@ def as_text(tokens: Sequence[str]) -> str:
 
 
 def as_tokens(text: Sequence[str]) -> Sequence[str]:
-    """Hanzi as they are counted: a string is split into hanzi, Latin words and numbers; tokens stay."""
+    """The tokens of a text: hanzi, Latin words and numbers; a sequence of tokens is returned unchanged."""
     return hanzi_tokens(text) if isinstance(text, str) else text
 
 
 def resampled_by(utterances: Sequence[UtteranceResult]) -> tuple[Callable[[UtteranceResult], str], str]:
     """Return the function that gives an utterance's group for resampling, and what a group is called.
 
-    Every interval of an error rate is resampled by these groups (:mod:`analysis.intervals.bootstrap`).
-    Utterances of one speaker err alike, and so do readings of one sentence. Groups are speakers where all of
-    them are known, else sentences. They are sentences too where all syllables are the true ones: such output
-    is that of a language model on the reference syllables, to which the speaker makes no difference.
+    Every interval of an error rate is resampled by these groups (:mod:`analysis.intervals.bootstrap`),
+    because the errors of one speaker are alike, and so are those of repetitions of one sentence. Groups are
+    speakers if all speakers are known, else sentences. They are also sentences if all syllables equal the
+    reference: such output is that of a language model alone, for which the speaker makes no difference.
     """
-    given = [one for one in utterances if one.reference_pinyin]
-    from_reference = bool(given) and all(one.pinyin == one.reference_pinyin for one in given)
-    if not from_reference and all(one.speaker for one in utterances):
-        return (lambda one: one.speaker), "speaker"
-    return (lambda one: as_text(one.reference_hanzi) or " ".join(one.reference_pinyin)), "sentence"
+    with_pinyin = [utterance for utterance in utterances if utterance.reference_pinyin]
+    from_reference = bool(with_pinyin) and all(each.pinyin == each.reference_pinyin for each in with_pinyin)
+    if not from_reference and all(utterance.speaker for utterance in utterances):
+        return (lambda utterance: utterance.speaker), "speaker"
+    return (lambda each: as_text(each.reference_hanzi) or " ".join(each.reference_pinyin)), "sentence"
 
 
 def tokens_of(utterance: UtteranceResult, level: str) -> tuple[Sequence[str], Sequence[str]]:

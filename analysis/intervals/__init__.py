@@ -1,5 +1,5 @@
-"""Counts in; confidence intervals, and whether one system is better than another, out.
+"""Counts in; confidence intervals, and the comparison of two systems, out.
 
-Read ``exact_intervals`` (shares and rates), ``bootstrap`` (error rates by speaker or sentence) and
-``comparison`` (two systems on the same utterances).
+Read ``exact_intervals`` (proportions and event rates), ``bootstrap`` (error rates, resampled by speaker or
+sentence) and ``comparison`` (two systems on the same utterances).
 """

@@ -1,10 +1,10 @@
 """Error counts of utterances in, confidence interval of their rate, or of two systems' difference, out.
 
-The percentile bootstrap (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13) over
-whole groups where there are enough of them. Utterances of one speaker err alike, and so do repetitions of one
-sentence, so that resampling single utterances would give intervals that are too narrow (Bisani and Ney,
-"Bootstrap estimates for confidence intervals in ASR performance evaluation", ICASSP 2004; the difference of
-two systems from the same draws is theirs too).
+This is the percentile bootstrap (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13).
+It resamples whole groups if there are enough of them, because the errors of one speaker are alike, and so are
+those of repetitions of one sentence: resampling single utterances would give intervals that are too narrow
+(Bisani and Ney, "Bootstrap estimates for confidence intervals in ASR performance evaluation", ICASSP 2004).
+The difference of two systems is computed from the same draws, as in that paper.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 
 from utils.metrics import ErrorCounts
 
-FEWEST_GROUPS = 5
-# Resampled sets drawn at once: bounds the memory at chunk × units × 8 bytes (7,000 utterances: 5.6 MB).
+MIN_GROUPS = 5
+# Test sets resampled at once; the memory is CHUNK × units × 8 bytes (5.6 MB for 7,000 utterances).
 CHUNK = 100
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval, and what was resampled to find it: ``utterance`` or groups of them."""
+    """A confidence interval, and the unit that was resampled: ``utterance``, or the name of the groups."""
 
     low: float
     high: float
@@ -42,32 +42,32 @@ def rate_interval(
 
     Args:
         counts: one for each utterance.
-        groups: the group (speaker, sentence) of each utterance; with fewer than 5 different ones, or none
-            given, utterances are resampled.
+        groups: the group (speaker, sentence) of each utterance; with fewer than 5 different groups,
+            utterances are resampled.
         unit: what a group is called.
-        confidence: share of the resampled rates that lies inside.
-        samples: resampled sets.
-        seed: makes the interval reproducible.
+        confidence: fraction of the resampled rates inside the interval.
+        samples: resampled test sets.
+        seed: of the random draws.
     """
-    figures = [(one.errors, one.reference) for one in counts]
+    figures = [(each.errors, each.reference) for each in counts]
     return _interval(figures, groups, unit, confidence, samples, seed)
 
 
 def difference_interval(
-    one: Sequence[ErrorCounts],
-    other: Sequence[ErrorCounts],
+    first: Sequence[ErrorCounts],
+    second: Sequence[ErrorCounts],
     groups: Sequence[str] = (),
     unit: str = "speaker",
     confidence: float = 0.95,
     samples: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """Confidence interval of how much higher the rate of ``other`` is than that of ``one``.
+    """Confidence interval of the rate of ``second`` minus the rate of ``first``.
 
-    Both are counts of the same utterances, in the same order, and each draw takes the same ones from both.
-    The other arguments are those of :func:`rate_interval`.
+    Both are counts of the same utterances in the same order, and each draw takes the same utterances from
+    both. The other arguments are those of :func:`rate_interval`.
     """
-    figures = [(b.errors - a.errors, a.reference) for a, b in zip(one, other, strict=True)]
+    figures = [(b.errors - a.errors, a.reference) for a, b in zip(first, second, strict=True)]
     return _interval(figures, groups, unit, confidence, samples, seed)
 
 
@@ -79,8 +79,8 @@ def _interval(
     samples: int,
     seed: int,
 ) -> Interval:
-    """Of the ratio of sums of ``pairs`` (errors, reference tokens)."""
-    grouped = len(set(groups)) >= FEWEST_GROUPS
+    """Interval of the ratio of the two sums over ``pairs`` of (errors, reference tokens)."""
+    grouped = len(set(groups)) >= MIN_GROUPS
     unit = unit if grouped else "utterance"
     if not pairs:
         return Interval(0.0, 0.0, unit)
@@ -100,7 +100,7 @@ def _sums_by_group(figures: np.ndarray, groups: Sequence[str]) -> np.ndarray:
 
 
 def _resampled_rates(figures: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
-    """Rates (samples,) of sets that hold as many units as ``figures`` (units, 2), drawn with replacement."""
+    """Rates (samples,) of test sets of as many units as ``figures`` (units, 2), drawn with replacement."""
     units = len(figures)
     rates = []
     for start in range(0, samples, CHUNK):

@@ -1,10 +1,10 @@
-"""Two systems' aligned outputs for the same utterances in; which is better and how surely, out.
+"""Two systems' aligned outputs for the same utterances in; their difference and its significance out.
 
-The matched-pairs sentence-segment test is MAPSSWE: Gillick and Cox, "Some statistical issues in the
-comparison of speech recognition algorithms", ICASSP 1989; as NIST made it: Pallett, Fisher and Fiscus, "Tools
-for the analysis of benchmark speech recognition tests", ICASSP 1990. Errors of neighbouring words depend on
-each other, so utterances are cut into segments where both systems get two tokens in a row right, and the
-segments' numbers of errors are compared pair by pair.
+The matched-pairs sentence-segment word error test (MAPSSWE) is that of Gillick and Cox, "Some statistical
+issues in the comparison of speech recognition algorithms", ICASSP 1989, in the form of NIST: Pallett, Fisher
+and Fiscus, "Tools for the analysis of benchmark speech recognition tests", ICASSP 1990. The errors of
+neighbouring words depend on each other. Utterances are therefore cut into segments where both systems have
+two correct tokens in a row, and the numbers of errors in the segments are compared pair by pair.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from analysis.intervals.bootstrap import difference_interval
 from utils.errors import CorpusError
 from utils.metrics import total
 
-RIGHT_BETWEEN = 2  # tokens that both systems have right separate two segments
+CORRECT_BETWEEN = 2  # tokens that are correct in both systems separate two segments
 CHANGES_KEPT = 50
 
 
 @dataclass(frozen=True)
 class MatchedPairs:
-    """What the test says.
+    """The result of the matched-pairs test.
 
     Attributes:
-        segments: with an error of either system.
-        mean: errors that the second system has more than the first, a segment.
+        segments: number of segments with an error of either system.
+        mean: errors of the second system minus errors of the first, per segment.
         deviation: standard deviation of these differences.
-        statistic: mean / (deviation / √segments), standard normal if the systems are equally good; None where
-            all segments differ by the same number, so that there is no deviation to hold it against.
-        p_value: two-sided: how probable a statistic as far from 0 is then. Without a statistic it is the sign
-            test's: 1 if no segment differs, else 2 · 0.5 ^ segments.
+        statistic: mean / (deviation / √segments), which is standard normal for equally good systems; None if
+            the deviation is 0, because all segments differ by the same number.
+        p_value: two-sided probability of a statistic at least as far from 0, for equally good systems.
+            Without a statistic, the p-value of the sign test: 1 if no segment differs, else
+            2 · 0.5 ^ segments.
     """
 
     segments: int
@@ -49,7 +50,7 @@ class MatchedPairs:
 
 @dataclass(frozen=True)
 class Change:
-    """An utterance that one system does better than the other: errors of both, and what both wrote."""
+    """An utterance with different numbers of errors: the errors and the outputs of both systems."""
 
     id: str
     errors: tuple[int, int]
@@ -68,10 +69,11 @@ class Comparison:
         difference: second minus first; below 0 the second is better.
         low, high, unit: 95 % confidence interval of the difference, and what was resampled.
         matched_pairs: the test.
-        utterances: how many are ``better``, ``worse`` and ``equal`` with the second.
-        tokens: how many reference tokens ``both`` have right, only the ``first``, ``second``, ``neither``.
-        kinds: count of each kind of error of the two.
-        better, worse: the utterances that gained and lost most.
+        utterances: number that are ``better``, ``worse`` and ``equal`` with the second.
+        tokens: number of reference tokens that are correct in ``both``, only in the ``first`` or ``second``,
+            or in ``neither``.
+        kinds: count of each kind of error in the two.
+        better, worse: the utterances with the largest changes.
     """
 
     level: str
@@ -90,8 +92,8 @@ class Comparison:
 
 
 def compare(
-    one: Sequence[AlignedUtterance],
-    other: Sequence[AlignedUtterance],
+    first: Sequence[AlignedUtterance],
+    second: Sequence[AlignedUtterance],
     level: str,
     systems: tuple[str, str],
     samples: int = 1000,
@@ -99,29 +101,31 @@ def compare(
     """Compare two systems.
 
     Args:
-        one, other: the same utterances in the same order.
+        first, second: outputs for the same utterances in the same order.
         level: ``syllables`` or ``hanzi``.
-        systems: what the two are called.
-        samples: resampled sets of the interval.
+        systems: names of the two.
+        samples: resampled test sets of the interval.
 
     Raises:
         CorpusError: the utterances or their references differ.
     """
-    for a, b in zip(one, other, strict=True):
+    for a, b in zip(first, second, strict=True):
         if (a.utterance.id, tokens_of(a.utterance, level)[0]) != (
             b.utterance.id,
             tokens_of(b.utterance, level)[0],
         ):
             what = f"two systems tested on different references: {a.utterance.id}, {b.utterance.id}"
             raise CorpusError(what, hint="test both on the same list")
-    counts = [each.counts(level) for each in one], [each.counts(level) for each in other]
-    utterances = [each.utterance for each in one]
-    group_of, unit = resampled_by([*utterances, *(each.utterance for each in other)])
+    counts = [each.counts(level) for each in first], [each.counts(level) for each in second]
+    utterances = [each.utterance for each in first]
+    group_of, unit = resampled_by([*utterances, *(each.utterance for each in second)])
     interval = difference_interval(*counts, list(map(group_of, utterances)), unit, samples=samples)
     rates = total(counts[0]).rate, total(counts[1]).rate
     gains = [a.errors - b.errors for a, b in zip(*counts, strict=True)]
-    pairs = list(zip(one, other, strict=True))
-    kinds = [Counter(p.kind for each in side for p in each.tokens(level) if p.kind) for side in (one, other)]
+    pairs = list(zip(first, second, strict=True))
+    kinds = [
+        Counter(p.kind for each in side for p in each.tokens(level) if p.kind) for side in (first, second)
+    ]
     changes = [_change(a, b, level, gain) for (a, b), gain in zip(pairs, gains, strict=True) if gain]
     changes.sort(key=lambda change: (change.errors[1] - change.errors[0], change.id))
     return Comparison(
@@ -140,42 +144,42 @@ def compare(
             "worse": sum(gain < 0 for gain in gains),
             "equal": gains.count(0),
         },
-        tokens=_right_tokens(pairs, level),
+        tokens=_correct_tokens(pairs, level),
         kinds={kind: (kinds[0][kind], kinds[1][kind]) for kind in sorted(kinds[0] | kinds[1])},
         better=tuple(change for change in changes if change.errors[1] < change.errors[0])[:CHANGES_KEPT],
         worse=tuple(change for change in changes[::-1] if change.errors[1] > change.errors[0])[:CHANGES_KEPT],
     )
 
 
-def error_segments(one: Sequence[AlignedToken], other: Sequence[AlignedToken]) -> list[tuple[int, int]]:
-    """(errors of one, errors of the other) in each segment of an utterance that has any.
+def error_segments(first: Sequence[AlignedToken], second: Sequence[AlignedToken]) -> list[tuple[int, int]]:
+    """(errors of the first, errors of the second) in each segment of an utterance that has errors.
 
-    A segment ends where both have two tokens in a row right and none inserted between them; the utterance's
-    ends are segments' ends too.
+    A segment ends where both systems have two correct tokens in a row without an insertion between them, and
+    at the ends of the utterance.
 
     Args:
-        one, other: alignments of the same reference.
+        first, second: alignments of the same reference.
     """
-    errors = _errors_by_token(one), _errors_by_token(other)
-    segments, current, right = [], [0, 0], RIGHT_BETWEEN
+    errors = _errors_by_token(first), _errors_by_token(second)
+    segments, current, correct = [], [0, 0], CORRECT_BETWEEN
     for inserted, wrong in zip(zip(*errors[0], strict=True), zip(*errors[1], strict=True), strict=True):
-        # Before each token what is inserted there, then the token itself; after the last, only the former.
+        # First the insertions before each token, then the token; after the last token, only insertions.
         before, at = (inserted[0], wrong[0]), (inserted[1], wrong[1])
         for a, b in (before, at):
             if a or b:
-                if right >= RIGHT_BETWEEN and any(current):
+                if correct >= CORRECT_BETWEEN and any(current):
                     segments.append((current[0], current[1]))
                     current = [0, 0]
                 current = [current[0] + a, current[1] + b]
-                right = 0
-        right += not any(at)
+                correct = 0
+        correct += not any(at)
     return [*segments, (current[0], current[1])] if any(current) else segments
 
 
 def matched_pairs_test(segments: Sequence[tuple[int, int]]) -> MatchedPairs:
-    """The test on the (errors of one, errors of the other) of each segment; see :class:`MatchedPairs`.
+    """The test on the (errors of the first, errors of the second) of each segment.
 
-    With few segments (say, 30) the normal distribution is only a rough guide.
+    With fewer than about 30 segments the normal distribution is only an approximation.
     """
     differences = np.array([b - a for a, b in segments], dtype=np.float64)
     count = len(differences)
@@ -187,22 +191,22 @@ def matched_pairs_test(segments: Sequence[tuple[int, int]]) -> MatchedPairs:
     return MatchedPairs(count, mean, deviation, statistic, math.erfc(abs(statistic) / math.sqrt(2)))
 
 
-def _errors_by_token(places: Sequence[AlignedToken]) -> tuple[list[int], list[int]]:
-    """Insertions before each reference token and after the last; whether the token is wrong (0 after it)."""
+def _errors_by_token(tokens: Sequence[AlignedToken]) -> tuple[list[int], list[int]]:
+    """Insertions before each reference token and at the end; whether each token is wrong, and a last 0."""
     inserted, wrong = [0], []
-    for place in places:
-        if place.pair.reference is None:
+    for token in tokens:
+        if token.pair.reference is None:
             inserted[-1] += 1
         else:
-            wrong.append(int(not place.pair.right))
+            wrong.append(int(not token.pair.is_correct))
             inserted.append(0)
     return inserted, [*wrong, 0]
 
 
-def _right_tokens(pairs: Sequence[tuple[AlignedUtterance, AlignedUtterance]], level: str) -> dict[str, int]:
+def _correct_tokens(pairs: Sequence[tuple[AlignedUtterance, AlignedUtterance]], level: str) -> dict[str, int]:
     counts: Counter[tuple[bool, bool]] = Counter()
-    for one, other in pairs:
-        wrong = (_errors_by_token(one.tokens(level))[1][:-1], _errors_by_token(other.tokens(level))[1][:-1])
+    for first, second in pairs:
+        wrong = [_errors_by_token(each.tokens(level))[1][:-1] for each in (first, second)]
         counts.update((not a, not b) for a, b in zip(*wrong, strict=True))
     return {
         "both": counts[True, True],
@@ -212,9 +216,10 @@ def _right_tokens(pairs: Sequence[tuple[AlignedUtterance, AlignedUtterance]], le
     }
 
 
-def _change(one: AlignedUtterance, other: AlignedUtterance, level: str, gain: int) -> Change:
-    errors = one.counts(level).errors
-    reference, first = tokens_of(one.utterance, level)
-    second = tokens_of(other.utterance, level)[1]
+def _change(first: AlignedUtterance, second: AlignedUtterance, level: str, gain: int) -> Change:
+    errors = first.counts(level).errors
+    reference, output = tokens_of(first.utterance, level)
+    other = tokens_of(second.utterance, level)[1]
     write = " ".join if level == SYLLABLES else as_text
-    return Change(one.utterance.id, (errors, errors - gain), write(reference), (write(first), write(second)))
+    outputs = (write(output), write(other))
+    return Change(first.utterance.id, (errors, errors - gain), write(reference), outputs)

@@ -1,4 +1,4 @@
-"""Counts in; the interval that their rate or share lies in, with 95 % confidence and exactly, out."""
+"""Counts in; exact 95 % confidence intervals of their rate or proportion out."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ CONFIDENCE = 0.95
 
 
 def rate_interval(events: int, hours: float) -> tuple[float, float]:
-    """Events an hour, of events that come by chance and independently (Poisson).
+    """Interval of the number of events an hour, for independent random events (Poisson).
 
-    Garwood, "Fiducial limits for the Poisson distribution" (Biometrika 28, 1936): exact, by the chi-squared
-    distribution. Nothing in 1 h still allows 3.7 an hour.
+    Garwood, "Fiducial limits for the Poisson distribution" (Biometrika 28, 1936): exact, from the chi-squared
+    distribution. Without any event in 1 h, the rate may still be 3.7 an hour.
     """
     tail = (1 - CONFIDENCE) / 2
     low = chi2.ppf(tail, 2 * events) / 2 if events else 0.0
@@ -19,7 +19,7 @@ def rate_interval(events: int, hours: float) -> tuple[float, float]:
 
 
 def share_interval(hits: int, trials: int) -> tuple[float, float]:
-    """Share of successes in independent trials (Clopper and Pearson, Biometrika 26, 1934)."""
+    """Interval of a proportion of successes in independent trials (Clopper and Pearson, Biometrika 1934)."""
     tail = (1 - CONFIDENCE) / 2
     low = beta.ppf(tail, hits, trials - hits + 1) if hits else 0.0
     high = beta.ppf(1 - tail, hits + 1, trials - hits) if hits < trials else 1.0

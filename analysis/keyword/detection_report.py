@@ -1,4 +1,4 @@
-"""Operating points of a keyword spotter → a table, a picture, and what was heard, in a folder."""
+"""Operating points and detections of a keyword spotter in; tables and a chart in a folder out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from analysis.keyword.detections import Heard, Matched, OperatingPoint, Spoken
+from analysis.keyword.detections import DetectedKeyword, Matched, OperatingPoint, SpokenKeyword
 from utils.files import replacing, write_json, write_text
 
 
@@ -16,38 +16,38 @@ def write_detection_report(
     folder: Path,
     points: Sequence[OperatingPoint],
     chosen: OperatingPoint,
-    heard: Sequence[Heard],
-    said: Sequence[Spoken],
+    detected: Sequence[DetectedKeyword],
+    spoken: Sequence[SpokenKeyword],
     matched: Matched,
     seconds: float,
 ) -> None:
     """Write ``trade_off.tsv``, ``trade_off.png``, ``detections.tsv``, ``missed.tsv`` and ``detection.json``.
 
     Args:
-        folder: made where it is missing.
-        points: of all thresholds tried.
-        chosen: the model's own threshold.
-        heard: at the chosen threshold.
-        said: what was said.
-        matched: ``heard`` against ``said``.
+        folder: created if it does not exist.
+        points: of all thresholds.
+        chosen: the point of the model's own threshold.
+        detected: keywords detected at the chosen threshold.
+        spoken: keywords in the recording.
+        matched: ``detected`` matched with ``spoken``.
         seconds: length of the recording.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "trade_off.tsv", _points_tsv(points))
     with replacing(folder / "trade_off.png") as temporary:
         trade_off_figure(points, chosen).savefig(temporary, format="png", dpi=110)
-    write_text(folder / "detections.tsv", _heard_tsv(heard, matched))
-    write_text(folder / "missed.tsv", _missed_tsv(said, matched))
+    write_text(folder / "detections.tsv", _detections_tsv(detected, matched))
+    write_text(folder / "missed.tsv", _missed_tsv(spoken, matched))
     write_json(folder / "detection.json", {"seconds": seconds, **asdict(chosen)})
 
 
 def trade_off_figure(points: Sequence[OperatingPoint], chosen: OperatingPoint) -> Figure:
-    """False alarms an hour across, false reject rate upwards, the chosen threshold marked."""
+    """False reject rate over false alarms an hour, with the chosen threshold marked."""
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
     ordered = sorted(points, key=lambda point: point.threshold)
-    across = [point.false_alarms_per_hour for point in ordered]
-    axes.plot(across, [100 * point.false_reject_rate for point in ordered], marker=".")
+    alarms = [point.false_alarms_per_hour for point in ordered]
+    axes.plot(alarms, [100 * point.false_reject_rate for point in ordered], marker=".")
     axes.plot([chosen.false_alarms_per_hour], [100 * chosen.false_reject_rate], "o", markersize=9)
     axes.annotate(
         f"threshold {chosen.threshold:.2f}",
@@ -55,11 +55,11 @@ def trade_off_figure(points: Sequence[OperatingPoint], chosen: OperatingPoint) -
         textcoords="offset points",
         xytext=(8, 8),
     )
-    axes.set_xscale("symlog", linthresh=1)  # zero alarms have a place, and so have a thousand
+    axes.set_xscale("symlog", linthresh=1)  # shows 0 as well as 1,000 alarms
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("false alarms an hour")
-    axes.set_ylabel("false rejects, % of the keywords said")
+    axes.set_ylabel("false rejects, % of the spoken keywords")
     axes.grid(alpha=0.3)
     return figure
 
@@ -74,17 +74,19 @@ def _points_tsv(points: Sequence[OperatingPoint]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _heard_tsv(heard: Sequence[Heard], matched: Matched) -> str:
+def _detections_tsv(detected: Sequence[DetectedKeyword], matched: Matched) -> str:
     wrong = set(matched.false_alarms)
     lines = ["seconds\tkeyword\tjudgement"]
-    for index, one in enumerate(heard):
-        lines.append(f"{one.seconds:.2f}\t{one.keyword}\t{'false alarm' if index in wrong else 'hit'}")
+    for index, keyword in enumerate(detected):
+        lines.append(
+            f"{keyword.seconds:.2f}\t{keyword.keyword}\t{'false alarm' if index in wrong else 'hit'}"
+        )
     return "\n".join(lines) + "\n"
 
 
-def _missed_tsv(said: Sequence[Spoken], matched: Matched) -> str:
+def _missed_tsv(spoken: Sequence[SpokenKeyword], matched: Matched) -> str:
     lines = ["start\tend\tkeyword"]
-    for one, hit in zip(said, matched.hits, strict=True):
+    for keyword, hit in zip(spoken, matched.hits, strict=True):
         if hit is None:
-            lines.append(f"{one.start:.2f}\t{one.end:.2f}\t{one.keyword}")
+            lines.append(f"{keyword.start:.2f}\t{keyword.end:.2f}\t{keyword.keyword}")
     return "\n".join(lines) + "\n"

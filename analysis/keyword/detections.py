@@ -1,8 +1,8 @@
-"""Keywords heard and keywords said in a long recording → hits, misses, false alarms, and their trade-off.
+"""Detected and spoken keywords of a long recording in; hits, misses, false alarms and their trade-off out.
 
-What the literature of keyword spotting calls false reject rate and false alarms per hour; drawn against each
-other over all thresholds they are its detection error trade-off (Martin et al., "The DET curve in assessment
-of detection task performance", Eurospeech 1997), on a linear axis of alarms an hour.
+The false reject rate over the false alarms per hour, for all thresholds, is the detection error trade-off of
+the literature (Martin et al., "The DET curve in assessment
+of detection task performance", Eurospeech 1997), here with a linear axis of alarms per hour.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from data.manifest import read_rows
 from utils.errors import CorpusError
 
 LATE_SECONDS = 1.0
-"""A keyword may fire so long after its end: the smoothing's delay, and a window that it still stands in."""
+"""A detection may come this long after the end of the keyword: smoothing and the model's window delay it."""
 COLUMNS = ("start", "end", "keyword")
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """A keyword that was said, in seconds since the recording's start."""
+class SpokenKeyword:
+    """A keyword in a recording; times in seconds from the start of the recording."""
 
     start: float
     end: float
     keyword: str
 
 
-class Heard(Protocol):
-    """A keyword that a detector heard."""
+class DetectedKeyword(Protocol):
+    """A keyword that a detector reported."""
 
     seconds: float
     keyword: str
@@ -38,11 +38,11 @@ class Heard(Protocol):
 
 @dataclass(frozen=True)
 class Matched:
-    """What became of what was said.
+    """Detections matched with spoken keywords.
 
     Attributes:
-        hits: index of what was heard for each keyword said; None: missed.
-        false_alarms: indices of what was heard and not said (or said once and heard twice).
+        hits: for each spoken keyword, the index of its detection; None if it was missed.
+        false_alarms: indices of the detections without a spoken keyword, or of a second detection of one.
     """
 
     hits: tuple[int | None, ...]
@@ -50,17 +50,21 @@ class Matched:
 
     @property
     def misses(self) -> int:
-        """Keywords said that nobody heard."""
+        """The number of spoken keywords that were not detected."""
         return self.hits.count(None)
 
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """A threshold and what it brings.
+    """A threshold and its error rates.
 
     Attributes:
-        false_reject_rate: share of the keywords said that were missed; 0 when none was said.
-        false_alarms_per_hour: of recording.
+        threshold: of the smoothed probability.
+        false_reject_rate: fraction of the spoken keywords that were missed; 0 if there are none.
+        false_alarms_per_hour: of the recording.
+        said: number of spoken keywords.
+        missed: number of spoken keywords that were not detected.
+        false_alarms: number of detections without a spoken keyword.
     """
 
     threshold: float
@@ -71,30 +75,34 @@ class OperatingPoint:
     false_alarms: int
 
 
-def read_spoken(path: str | Path) -> list[Spoken]:
-    """Read what was said when: a TSV with the header ``start end keyword``, in seconds.
+def read_spoken_keywords(path: str | Path) -> list[SpokenKeyword]:
+    """Read a list of spoken keywords: a TSV with the header ``start end keyword``, times in seconds.
 
     Raises:
-        CorpusError: naming file and line.
+        CorpusError: a line is invalid; the message names file and line.
     """
     rows = read_rows(path)
     if not rows or tuple(rows[0][1]) != COLUMNS:
         hint = f"the first line is {' '.join(COLUMNS)}, separated by tabs; times in seconds"
-        raise CorpusError("this is no list of spoken keywords", where=f"{path}:1", hint=hint)
-    return [_spoken(fields, f"{path}:{line}") for line, fields in rows[1:]]
+        raise CorpusError("not a list of spoken keywords", where=f"{path}:1", hint=hint)
+    return [_spoken_keyword(fields, f"{path}:{line}") for line, fields in rows[1:]]
 
 
-def match(heard: Sequence[Heard], said: Sequence[Spoken], late_seconds: float = LATE_SECONDS) -> Matched:
-    """Give each keyword said the first time it was heard from its start to ``late_seconds`` after its end."""
-    hits: list[int | None] = [None] * len(said)
+def match(
+    detected: Sequence[DetectedKeyword],
+    spoken: Sequence[SpokenKeyword],
+    late_seconds: float = LATE_SECONDS,
+) -> Matched:
+    """Match each spoken keyword with its first detection from its start to ``late_seconds`` after its end."""
+    hits: list[int | None] = [None] * len(spoken)
     false_alarms = []
-    for index, detection in enumerate(heard):
+    for index, detection in enumerate(detected):
         candidates = (
             number
-            for number, one in enumerate(said)
+            for number, keyword in enumerate(spoken)
             if hits[number] is None
-            and one.keyword == detection.keyword
-            and one.start <= detection.seconds <= one.end + late_seconds
+            and keyword.keyword == detection.keyword
+            and keyword.start <= detection.seconds <= keyword.end + late_seconds
         )
         number = next(candidates, None)
         if number is None:
@@ -105,32 +113,35 @@ def match(heard: Sequence[Heard], said: Sequence[Spoken], late_seconds: float = 
 
 
 def operating_point(
-    threshold: float, heard: Sequence[Heard], said: Sequence[Spoken], hours: float
+    threshold: float,
+    detected: Sequence[DetectedKeyword],
+    spoken: Sequence[SpokenKeyword],
+    hours: float,
 ) -> OperatingPoint:
-    """What a threshold brings.
+    """The error rates of a threshold.
 
     Args:
-        threshold: at which ``heard`` was heard.
-        heard: by the detector.
-        said: what was said.
+        threshold: of the detector.
+        detected: keywords that the detector reported.
+        spoken: keywords in the recording.
         hours: length of the recording.
     """
-    matched = match(heard, said)
+    matched = match(detected, spoken)
     return OperatingPoint(
         threshold,
-        matched.misses / len(said) if said else 0.0,
+        matched.misses / len(spoken) if spoken else 0.0,
         len(matched.false_alarms) / hours,
-        len(said),
+        len(spoken),
         matched.misses,
         len(matched.false_alarms),
     )
 
 
 def calibrated(points: Sequence[OperatingPoint], alarms_per_hour: float) -> OperatingPoint:
-    """The lowest threshold above which no point has more than so many false alarms an hour.
+    """The lowest threshold above which no point exceeds the allowed false alarms per hour.
 
     Raises:
-        CorpusError: even the highest threshold has more; what can be reached is said.
+        CorpusError: even the highest threshold exceeds them; the message gives the lowest possible rate.
     """
     allowed = None
     for point in sorted(points, key=lambda point: -point.threshold):
@@ -147,7 +158,7 @@ def calibrated(points: Sequence[OperatingPoint], alarms_per_hour: float) -> Oper
     return allowed
 
 
-def _spoken(fields: Sequence[str], where: str) -> Spoken:
+def _spoken_keyword(fields: Sequence[str], where: str) -> SpokenKeyword:
     try:
         start, end, keyword = float(fields[0]), float(fields[1]), fields[2]
     except (ValueError, IndexError):
@@ -156,4 +167,4 @@ def _spoken(fields: Sequence[str], where: str) -> Spoken:
         ) from None
     if not 0 <= start < end < float("inf"):
         raise CorpusError(f"from {start:g} to {end:g} s is no stretch of time", where=where)
-    return Spoken(start, end, keyword)
+    return SpokenKeyword(start, end, keyword)

@@ -1,4 +1,4 @@
-"""Figures of a keyword test in; tables for the terminal, or one self-contained HTML page, out."""
+"""Results of a keyword test in; text tables, or one self-contained HTML page, out."""
 
 from __future__ import annotations
 
@@ -9,50 +9,50 @@ from typing import Any
 from analysis.keyword.scores import Decision, surest_mistakes
 from analysis.page.data_urls import recording_address
 from analysis.page.rendering import page_environment
-from analysis.text_table import text_table
+from analysis.text_table import percent, text_table
 from utils.files import write_text
 
 REPORT = "report.html"
 CONFUSIONS_SHOWN = 12
 MISTAKES_SHOWN = 50
-HEARD_AT_MOST = 30  # recordings that stand inside the page
+RECORDINGS_EMBEDDED = 30  # at most
 
 
 def keyword_tables(results: Mapping[str, Any]) -> str:
-    """What ``test.py keyword`` prints: accuracy, words, and which of them are taken for which."""
+    """The text that ``test.py keyword`` prints: accuracy, words, and the confusions between them."""
     low, high = results["interval"]
     speakers = f" of {results['speakers']} speakers" if results["speakers"] else ""
     lines = [
         f"keyword on {results['split']}: {results['clips']} clips{speakers}",
-        f"accuracy {_percent(results['accuracy'])}  (95 % interval {100 * low:.2f} – {100 * high:.2f} %, "
+        f"accuracy {percent(results['accuracy'])}  (95 % interval {100 * low:.2f} – {100 * high:.2f} %, "
         f"resampled by {results['interval_unit']}; {results['wrong']} wrong)",
-        f"macro F1 {_percent(results['macro_f1'])}",
+        f"macro F1 {percent(results['macro_f1'])}",
         "",
     ]
     words = [
-        (label, str(one["clips"]), *(_percent(one[name]) for name in ("precision", "recall", "f1")))
-        for label, one in results["words"].items()
+        (label, str(word["clips"]), *(percent(word[name]) for name in ("precision", "recall", "f1")))
+        for label, word in results["words"].items()
     ]
     text = "\n".join(lines) + text_table(("word", "clips", "precision", "recall", "F1"), words)
     if results["confusions"]:
         pairs = [
-            (one["label"], one["heard"], str(one["clips"]), _percent(one["share"]))
-            for one in results["confusions"][:CONFUSIONS_SHOWN]
+            (pair["label"], pair["heard"], str(pair["clips"]), percent(pair["share"]))
+            for pair in results["confusions"][:CONFUSIONS_SHOWN]
         ]
-        text += "\n" + text_table(("word", "heard as", "clips", "of the word's"), pairs, left=2)
+        text += "\n" + text_table(("word", "recognised as", "clips", "of the word's"), pairs, left=2)
     if results.get("accuracy_by_shift"):
-        rows = [(f"{ms:+d}", _percent(accuracy)) for ms, accuracy in results["accuracy_by_shift"].items()]
+        rows = [(f"{ms:+d}", percent(accuracy)) for ms, accuracy in results["accuracy_by_shift"].items()]
         text += "\n" + text_table(("shift in ms", "accuracy"), rows)
     if results["speakers"] > 1:
         rows = [
-            (row["speaker"], str(row["clips"]), _percent(row["accuracy"])) for row in results["by_speaker"]
+            (row["speaker"], str(row["clips"]), percent(row["accuracy"])) for row in results["by_speaker"]
         ]
         text += "\n" + text_table(("speaker", "clips", "accuracy"), rows)
     return text
 
 
 def recording_table(results: Mapping[str, Any]) -> str:
-    """A long recording's figures as text."""
+    """The results for a long recording as text."""
     return "\n".join(
         [
             f"recording       {results['hours']:.2f} h, real-time factor {results['real_time_factor']:.4f}",
@@ -82,8 +82,8 @@ def write_keyword_report(
             results=results,
             rows=_heat_rows(results),
             mistakes=[
-                (one, recording_address(one.audio) if one.audio and place < HEARD_AT_MOST else None)
-                for place, one in enumerate(mistakes[:MISTAKES_SHOWN])
+                (each, recording_address(each.audio) if each.audio and rank < RECORDINGS_EMBEDDED else None)
+                for rank, each in enumerate(mistakes[:MISTAKES_SHOWN])
             ],
             left_out=max(0, len(mistakes) - MISTAKES_SHOWN),
         )
@@ -94,18 +94,14 @@ def write_keyword_report(
 
 
 def _heat_rows(results: Mapping[str, Any]) -> list[tuple[str, int, list[tuple[int, float, bool]]]]:
-    """Of the matrix: label, clips, and for each cell its count, its heat (0 to 1), whether it is right."""
+    """Rows of the matrix: label, clips, and each cell's count, heat (0 to 1) and whether it is correct."""
     matrix = results["matrix"]
-    most = max((count for i, row in enumerate(matrix) for j, count in enumerate(row) if i != j), default=0)
+    largest = max((count for i, row in enumerate(matrix) for j, count in enumerate(row) if i != j), default=0)
     return [
         (
             label,
             sum(row),
-            [(count, count / most if most and i != j else 0.0, i == j) for j, count in enumerate(row)],
+            [(count, count / largest if largest and i != j else 0.0, i == j) for j, count in enumerate(row)],
         )
         for i, (label, row) in enumerate(zip(results["labels"], matrix, strict=True))
     ]
-
-
-def _percent(rate: float | None) -> str:
-    return "–" if rate is None else f"{100 * rate:.2f} %"

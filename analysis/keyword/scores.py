@@ -1,4 +1,4 @@
-"""What a keyword model heard in each clip in; accuracy with its interval, by word and by speaker, out."""
+"""The decisions of a keyword model on clips in; accuracy with its interval, by word and by speaker, out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.intervals.bootstrap import FEWEST_GROUPS, rate_interval
+from analysis.intervals.bootstrap import MIN_GROUPS, rate_interval
 from data.keywords.clips import KeywordClip
 from utils.metrics import ErrorCounts
 
@@ -19,50 +19,50 @@ COLUMNS = ("id", "speaker", "label", "heard", "probability", "probability_of_lab
 
 @dataclass(frozen=True)
 class Decision:
-    """One clip.
+    """The decision of a model on one clip.
 
     Attributes:
         id: of the clip.
-        label: what it is.
-        heard: the label that the model found most probable.
-        probability: of ``heard``.
+        label: the true label.
+        predicted: the most probable label.
+        probability: of ``predicted``.
         label_probability: of ``label``.
         speaker: ``""`` if not known.
-        audio: the recording; ``""`` for a stretch of one, and for silence that was generated.
+        audio: path of the recording; ``""`` for a part of a recording and for generated silence.
     """
 
     id: str
     label: str
-    heard: str
+    predicted: str
     probability: float
     label_probability: float
     speaker: str = ""
     audio: str = ""
 
     @property
-    def is_right(self) -> bool:
-        """Whether the model heard what it is."""
-        return self.heard == self.label
+    def is_correct(self) -> bool:
+        """Whether the most probable label is the true one."""
+        return self.predicted == self.label
 
 
 def decisions_of(
     clips: Sequence[KeywordClip], probabilities: np.ndarray, labels: Sequence[str]
 ) -> list[Decision]:
-    """What was heard in each clip.
+    """The model's decision on each clip.
 
     Args:
         clips: their labels are among ``labels``.
         probabilities: (clips, labels).
         labels: of the columns.
     """
-    places = {label: place for place, label in enumerate(labels)}
+    columns = {label: column for column, label in enumerate(labels)}
     return [
         Decision(
             id=clip.id,
             label=clip.label,
-            heard=labels[best],
+            predicted=labels[best],
             probability=float(row[best]),
-            label_probability=float(row[places[clip.label]]),
+            label_probability=float(row[columns[clip.label]]),
             speaker=clip.speaker,
             audio=str(clip.audio) if clip.audio and not clip.seconds else "",
         )
@@ -71,29 +71,29 @@ def decisions_of(
 
 
 def keyword_results(decisions: Sequence[Decision], labels: Sequence[str]) -> dict[str, Any]:
-    """The figures of ``results.json``.
+    """The contents of ``results.json``.
 
     Args:
         decisions: one a clip, at least one.
         labels: of the model, in its order.
 
     Returns:
-        ``accuracy`` with a 95 % interval (bootstrapped over speakers where there are five or more, else over
-        clips), ``words`` (precision, recall, F1 and clips of each label; None where there is nothing to
-        divide by), ``macro_f1`` (their mean over the labels that occur, in the list or in the answers),
-        ``confusions`` (label, heard, clips; the most frequent first), ``matrix`` (a row a label, a
-        column for what was heard) and ``by_speaker``, the worst first.
+        ``accuracy`` with a 95 % interval (bootstrapped over speakers if there are five or more, else over
+        clips), ``words`` (precision, recall, F1 and clips of each label; None if the denominator is 0),
+        ``macro_f1`` (mean F1 of the labels that occur in the list or in the predictions), ``confusions``
+        (label, predicted label as ``heard``, clips; the most frequent first), ``matrix`` (a row for each true
+        label, a column for each predicted label) and ``by_speaker``, the worst first.
     """
     rate, low, high, unit = _rate(decisions)
     words = _words(decisions, labels)
-    f1 = [one["f1"] for one in words.values() if one["f1"] is not None]
+    f1 = [word["f1"] for word in words.values() if word["f1"] is not None]
     return {
         "clips": len(decisions),
-        "wrong": sum(not one.is_right for one in decisions),
+        "wrong": sum(not decision.is_correct for decision in decisions),
         "accuracy": 1 - rate,
         "interval": [1 - high, 1 - low],
         "interval_unit": unit,
-        "speakers": len({one.speaker for one in decisions if one.speaker}),
+        "speakers": len({decision.speaker for decision in decisions if decision.speaker}),
         "labels": list(labels),
         "macro_f1": sum(f1) / len(f1),
         "words": words,
@@ -107,72 +107,81 @@ def decisions_tsv(decisions: Sequence[Decision]) -> str:
     """One line a clip, with a header."""
     rows = [
         (
-            one.id,
-            one.speaker,
-            one.label,
-            one.heard,
-            f"{one.probability:.4f}",
-            f"{one.label_probability:.4f}",
-            one.audio,
+            decision.id,
+            decision.speaker,
+            decision.label,
+            decision.predicted,
+            f"{decision.probability:.4f}",
+            f"{decision.label_probability:.4f}",
+            decision.audio,
         )
-        for one in decisions
+        for decision in decisions
     ]
     return "".join("\t".join(row) + "\n" for row in (COLUMNS, *rows))
 
 
 def surest_mistakes(decisions: Sequence[Decision]) -> list[Decision]:
-    """The wrong ones, those first whose label the model found least probable."""
-    wrong = [one for one in decisions if not one.is_right]
-    return sorted(wrong, key=lambda one: (one.label_probability, one.id))
+    """The wrong decisions, the least probable true labels first."""
+    wrong = [decision for decision in decisions if not decision.is_correct]
+    return sorted(wrong, key=lambda decision: (decision.label_probability, decision.id))
 
 
 def _rate(decisions: Sequence[Decision]) -> tuple[float, float, float, str]:
-    """Share of wrong ones, the ends of its interval, and what was resampled."""
-    counts = [ErrorCounts(substitutions=int(not one.is_right), reference=1) for one in decisions]
-    known = {one.speaker for one in decisions if one.speaker}
-    # Silence has no speaker: its clips stand each for itself, as if by a speaker of its own.
-    groups = [one.speaker or one.id for one in decisions] if len(known) >= FEWEST_GROUPS else []
+    """The error rate, the ends of its interval, and what was resampled."""
+    counts = [ErrorCounts(substitutions=int(not decision.is_correct), reference=1) for decision in decisions]
+    known = {decision.speaker for decision in decisions if decision.speaker}
+    # Silence has no speaker: each of its clips is a group of its own.
+    groups = [decision.speaker or decision.id for decision in decisions] if len(known) >= MIN_GROUPS else []
     found = rate_interval(counts, groups, "speaker")
     unit = "clip" if found.unit == "utterance" else found.unit
-    return sum(one.errors for one in counts) / len(counts), found.low, found.high, unit
+    return sum(decision.errors for decision in counts) / len(counts), found.low, found.high, unit
 
 
 def _words(decisions: Sequence[Decision], labels: Sequence[str]) -> dict[str, dict[str, Any]]:
-    clips, heard = (Counter(getattr(one, name) for one in decisions) for name in ("label", "heard"))
-    right = Counter(one.label for one in decisions if one.is_right)
+    clips = Counter(decision.label for decision in decisions)
+    predicted = Counter(decision.predicted for decision in decisions)
+    right = Counter(decision.label for decision in decisions if decision.is_correct)
     return {
         label: {
             "clips": clips[label],
-            "heard": heard[label],
+            "heard": predicted[label],
             "right": right[label],
-            "precision": right[label] / heard[label] if heard[label] else None,
+            "precision": right[label] / predicted[label] if predicted[label] else None,
             "recall": right[label] / clips[label] if clips[label] else None,
-            "f1": 2 * right[label] / (clips[label] + heard[label]) if clips[label] + heard[label] else None,
+            "f1": 2 * right[label] / (clips[label] + predicted[label])
+            if clips[label] + predicted[label]
+            else None,
         }
         for label in labels
     }
 
 
 def _confusions(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
-    counts = Counter((one.label, one.heard) for one in decisions if not one.is_right)
-    clips = Counter(one.label for one in decisions)
+    counts = Counter(
+        (decision.label, decision.predicted) for decision in decisions if not decision.is_correct
+    )
+    clips = Counter(decision.label for decision in decisions)
     return [
-        {"label": label, "heard": heard, "clips": count, "share": count / clips[label]}
-        for (label, heard), count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        {"label": label, "heard": predicted, "clips": count, "share": count / clips[label]}
+        for (label, predicted), count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
 
 
 def _matrix(decisions: Sequence[Decision], labels: Sequence[str]) -> list[list[int]]:
-    counts = Counter((one.label, one.heard) for one in decisions)
-    return [[counts[label, heard] for heard in labels] for label in labels]
+    counts = Counter((decision.label, decision.predicted) for decision in decisions)
+    return [[counts[label, predicted] for predicted in labels] for label in labels]
 
 
 def _by_speaker(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
     groups: dict[str, list[Decision]] = defaultdict(list)
-    for one in decisions:
-        groups[one.speaker or UNKNOWN_SPEAKER].append(one)
+    for decision in decisions:
+        groups[decision.speaker or UNKNOWN_SPEAKER].append(decision)
     rows = [
-        {"speaker": speaker, "clips": len(group), "accuracy": sum(one.is_right for one in group) / len(group)}
+        {
+            "speaker": speaker,
+            "clips": len(group),
+            "accuracy": sum(decision.is_correct for decision in group) / len(group),
+        }
         for speaker, group in groups.items()
     ]
     return sorted(rows, key=lambda row: (row["accuracy"], row["speaker"]))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.intervals.exact_intervals import rate_interval, share_interval
-from analysis.keyword.detections import LATE_SECONDS, Heard, OperatingPoint, Spoken, match
+from analysis.keyword.detections import LATE_SECONDS, DetectedKeyword, OperatingPoint, SpokenKeyword, match
 
 _ENOUGH = 3.0  # alarms to be expected at the rate asked for: with fewer, none seen proves nothing
 _LOW_RECALL = 0.5
@@ -53,7 +53,9 @@ class WakeWordResults:
     stages: Mapping[str, tuple[float, float]]
 
 
-def woken_by_kind(heard: Sequence[Heard], said: Sequence[Spoken], word: str) -> dict[str, tuple[int, int]]:
+def detections_by_kind(
+    heard: Sequence[DetectedKeyword], said: Sequence[SpokenKeyword], word: str
+) -> dict[str, tuple[int, int]]:
     """How often each kind of thing was said, and how often the word was heard when it wasn't said.
 
     Args:

@@ -1,4 +1,4 @@
-"""Counts, matrices and cuts of a report in; what its bars and heat maps are drawn from, out."""
+"""Counts, matrices and breakdowns of a report in; the data of its bar charts and heat maps out."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from analysis.errors.confusions import NOTHING, Matrix
 from analysis.results.breakdowns import Breakdown, Group
 
-SPEAKERS_SHOWN = 10  # of a cut by speaker: the worst
+SPEAKERS_SHOWN = 10  # the worst
 PAIRS_SHOWN = 8  # of a heat map, as text
-WHISKER_ROOM = 1.8  # intervals longer than this times the highest rate are cut off
+SCALE_LIMIT = 1.8  # times the highest rate; longer intervals are cut off
 NO_SYLLABLE = "–"
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: its name, its count, its share of all, and its length (1 is the longest)."""
+    """One bar: its name, its count, its share of the total, and its length (1 is the longest)."""
 
     name: str
     count: int
@@ -27,7 +27,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class RateBar:
-    """A bar of a cut: a group, and where its rate and its interval lie (1 is the end of the scale)."""
+    """A bar of a breakdown: a group, and the positions of its rate and interval on the scale (0 to 1)."""
 
     group: Group
     at: float
@@ -37,9 +37,17 @@ class RateBar:
 
 @dataclass(frozen=True)
 class BreakdownChart:
-    """A cut as bars on one scale; ``folded`` are shown on demand, ``mean`` is the rate of all groups."""
+    """A breakdown as bars on one scale.
 
-    cut: Breakdown
+    Attributes:
+        breakdown: what is drawn.
+        bars: that are shown.
+        folded: bars that are shown on demand.
+        mean: the rate of all groups together.
+        mean_at: its position on the scale (0 to 1).
+    """
+
+    breakdown: Breakdown
     bars: tuple[RateBar, ...]
     folded: tuple[RateBar, ...]
     mean: float
@@ -51,9 +59,9 @@ class Cell:
     """One cell of a heat map.
 
     Attributes:
-        text: a count; on the diagonal, per cent of the reference label's that are right.
-        heat: 0 to 1, of the largest count off the diagonal; the diagonal has none.
-        diagonal: right ones.
+        text: a count; on the diagonal, the percentage of the row that is correct.
+        heat: 0 to 1, relative to the largest count off the diagonal; 0 on the diagonal.
+        diagonal: the cell counts correct syllables.
         count: of syllables.
     """
 
@@ -65,49 +73,53 @@ class Cell:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A matrix as it is drawn.
+    """A confusion matrix as a heat map.
 
     Attributes:
         part: ``initial``, ``final`` or ``tone``.
         labels: of rows and columns.
         rows: (label, syllables of the reference, cells).
-        pairs: the most frequent confusions: (reference, recognised, count, share of the reference's).
-        quiet: labels that were never confused; they have no row.
+        pairs: the most frequent confusions as (reference, recognised, count, share of the row).
+        never_confused: labels without any confusion; they have no row.
     """
 
     part: str
     labels: tuple[str, ...]
     rows: tuple[tuple[str, int, tuple[Cell, ...]], ...]
     pairs: tuple[tuple[str, str, int, float], ...]
-    quiet: tuple[str, ...]
+    never_confused: tuple[str, ...]
 
 
 def bars(counts: Mapping[str, int]) -> list[Bar]:
-    """What occurs, most frequent first."""
+    """The counts that are not 0, the largest first."""
     found = sorted(((name, count) for name, count in counts.items() if count), key=lambda item: -item[1])
     total = sum(count for _, count in found)
     return [Bar(name, count, count / total, count / found[0][1]) for name, count in found]
 
 
-def breakdown_chart(cut: Breakdown) -> BreakdownChart:
-    """Bars of a cut: of speakers the worst first and the others folded away, of all else in its order."""
-    groups = list(cut.groups)
+def breakdown_chart(breakdown: Breakdown) -> BreakdownChart:
+    """The bars of a breakdown. Of many speakers only the worst are shown at first."""
+    groups = list(breakdown.groups)
     highest = max(group.rate for group in groups)
-    scale = min(max(group.high for group in groups), WHISKER_ROOM * highest) or 1.0
-    if cut.name == "speaker":
+    scale = min(max(group.high for group in groups), SCALE_LIMIT * highest) or 1.0
+    if breakdown.name == "speaker":
         groups.sort(key=lambda group: -group.rate)
     shown = [
         RateBar(group, *(min(value / scale, 1.0) for value in (group.rate, group.low, group.high)))
         for group in groups
     ]
-    most = SPEAKERS_SHOWN if cut.name == "speaker" and len(shown) > SPEAKERS_SHOWN + 2 else len(shown)
+    visible = (
+        SPEAKERS_SHOWN if breakdown.name == "speaker" and len(shown) > SPEAKERS_SHOWN + 2 else len(shown)
+    )
     errors = sum(group.counts.errors for group in groups)
     mean = errors / max(sum(group.counts.reference for group in groups), 1)
-    return BreakdownChart(cut, tuple(shown[:most]), tuple(shown[most:]), mean, min(mean / scale, 1.0))
+    return BreakdownChart(
+        breakdown, tuple(shown[:visible]), tuple(shown[visible:]), mean, min(mean / scale, 1.0)
+    )
 
 
 def heat_map(matrix: Matrix) -> HeatMap:
-    """A matrix without the labels that were never confused; its scale leaves the diagonal out."""
+    """A heat map without the labels that were never confused; its scale ignores the diagonal."""
     counts, size = matrix.counts, range(len(matrix.labels))
     confused = [
         n for n in size if any(other != n and (counts[n][other] or counts[other][n]) for other in size)
@@ -116,20 +128,20 @@ def heat_map(matrix: Matrix) -> HeatMap:
         ((counts[i][j], i, j) for i in confused for j in confused if i != j and counts[i][j]),
         key=lambda pair: (-pair[0], pair[1:]),
     )
-    most = pairs[0][0] if pairs else 1
+    largest = pairs[0][0] if pairs else 1
     names = [label if label != NOTHING else NO_SYLLABLE for label in matrix.labels]
-    rows = tuple((names[i], sum(counts[i]), _cells(counts[i], i, confused, most)) for i in confused)
+    rows = tuple((names[i], sum(counts[i]), _cells(counts[i], i, confused, largest)) for i in confused)
     top = [pair for pair in pairs if NOTHING not in (matrix.labels[pair[1]], matrix.labels[pair[2]])]
     return HeatMap(
         part=matrix.part,
         labels=tuple(names[n] for n in confused),
         rows=rows,
         pairs=tuple((names[i], names[j], count, count / sum(counts[i])) for count, i, j in top[:PAIRS_SHOWN]),
-        quiet=tuple(names[n] for n in size if n not in confused and sum(counts[n])),
+        never_confused=tuple(names[n] for n in size if n not in confused and sum(counts[n])),
     )
 
 
-def _cells(counts: Sequence[int], row: int, columns: Sequence[int], most: int) -> tuple[Cell, ...]:
+def _cells(counts: Sequence[int], row: int, columns: Sequence[int], largest: int) -> tuple[Cell, ...]:
     total = sum(counts)
     cells = []
     for column in columns:
@@ -138,5 +150,5 @@ def _cells(counts: Sequence[int], row: int, columns: Sequence[int], most: int) -
             share = f"{100 * count / total:.0f}" if total and count else ""
             cells.append(Cell(share, 0.0, True, count))
         else:
-            cells.append(Cell(str(count or ""), round(math.sqrt(count / most), 2), False, count))
+            cells.append(Cell(str(count or ""), round(math.sqrt(count / largest), 2), False, count))
     return tuple(cells)

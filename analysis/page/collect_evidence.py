@@ -1,4 +1,4 @@
-"""The worst utterances of a test and what a model heard in them in; :class:`Evidence` of each out."""
+"""The worst utterances of a test, and the posteriors of the model, in; :class:`Evidence` of each out."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from utils.hypotheses.recognition import Inspection
 from utils.mandarin.syllable_distance import syllable_distance
 from utils.metrics import count_errors
 
-LONGEST_SOUND = 120.0  # seconds; a page with hours of sound opens nowhere
-NOT_THERE = ("no sound", "The recording is gone.")
-NO_SOUND = ("no sound", f"Recordings longer than {LONGEST_SOUND:.0f} seconds are left out of the page.")
-NO_PICTURE = ("no picture", "A recording of this length is recognised in pieces: there is no picture of it.")
+LONGEST_SOUND = 120.0  # seconds; a page with hours of sound would be too large
+NO_RECORDING = ("no sound", "The recording does not exist any more.")
+NO_SOUND = ("no sound", f"Recordings longer than {LONGEST_SOUND:.0f} seconds are not embedded in the page.")
+NO_PICTURE = ("no picture", "A recording of this length is recognised in pieces, so there is no picture.")
 
 
 def collect_evidence(
@@ -39,23 +39,23 @@ def collect_evidence(
     inspect: Callable[[UtteranceResult], Inspection | None],
     examples: int = WORST_SHOWN,
 ) -> dict[str, Evidence]:
-    """Evidence of the worst utterances, by their ids; some 0.2 seconds each.
+    """Evidence of the worst utterances, by their ids; about 0.2 seconds each.
 
     Args:
         utterances: of one system.
         level: on which errors are counted.
-        inspect: what the acoustic model makes of a recording; None if it is recognised in pieces.
-        examples: how many, at most.
+        inspect: gives the posteriors of a recording; None if it is recognised in pieces.
+        examples: maximum number of utterances.
 
     Raises:
-        AudioError: a recording can't be read any more.
+        AudioError: a recording cannot be read any more.
     """
     shown = tqdm(worst_utterances(utterances, level, examples), "examples", unit=" utt", disable=None)
     return {one.id: evidence_of(one, inspect) for one in shown}
 
 
 def worst_utterances(utterances: Sequence[UtteranceResult], level: str, number: int) -> list[UtteranceResult]:
-    """Those with the most errors, of equally many the shorter ones; none without errors."""
+    """The utterances with the most errors; of equally many errors, the shorter utterance first."""
     counted = [(count_errors(*tokens_of(one, level)), one) for one in utterances]
     wrong = [(counts, one) for counts, one in counted if counts.errors]
     wrong.sort(key=lambda pair: (-pair[0].errors, -pair[0].rate, pair[1].id))
@@ -65,58 +65,58 @@ def worst_utterances(utterances: Sequence[UtteranceResult], level: str, number: 
 def evidence_of(
     utterance: UtteranceResult, inspect: Callable[[UtteranceResult], Inspection | None]
 ) -> Evidence:
-    """Sound and picture of one utterance, as far as there are any.
+    """Sound and picture of one utterance, as far as they exist.
 
     Raises:
-        AudioError: the recording is there, but can't be read.
+        AudioError: the recording exists, but cannot be read.
     """
     if not is_file(utterance.audio):
-        return Evidence(utterance.id, "", "", utterance.seconds, (NOT_THERE,))
+        return Evidence(utterance.id, "", "", utterance.seconds, (NO_RECORDING,))
     if utterance.seconds > LONGEST_SOUND:
         return Evidence(utterance.id, "", "", utterance.seconds, (NO_SOUND, NO_PICTURE))
     samples, inspection = read_audio(utterance.audio, PLAYED_RATE), inspect(utterance)
     seconds = len(samples) / PLAYED_RATE
     if inspection is None:
         return Evidence(utterance.id, sound_address(samples), "", seconds, (NO_PICTURE,))
-    heard, missed = shown_syllables(utterance, inspection)
-    picture = picture_address(draw_posteriors(samples, inspection, heard, missed))
-    tracks = _tracks(heard, missed, inspection, seconds)
+    recognised, missed = shown_syllables(utterance, inspection)
+    picture = picture_address(draw_posteriors(samples, inspection, recognised, missed))
+    tracks = _tracks(recognised, missed, inspection, seconds)
     return Evidence(utterance.id, sound_address(samples), picture, seconds, tracks)
 
 
 def shown_syllables(utterance: UtteranceResult, inspection: Inspection) -> tuple[list[Shown], list[Shown]]:
-    """The recognised syllables, and those of the reference that were missed, each with its time.
+    """The recognised syllables, and the missed syllables of the reference, each with its time.
 
-    A syllable that another one was heard for has that one's time; those of which nothing was heard share the
-    time between their neighbours' middles evenly.
+    A substituted syllable has the time of its substitute. Deleted syllables share the time between the
+    middles of their neighbours evenly.
     """
-    heard: list[Shown] = []
+    recognised: list[Shown] = []
     missed: list[Shown] = []
-    silent: list[str] = []  # missed since the last one that was heard
-    last = 0.0  # the middle of that one
+    deleted: list[str] = []  # since the last recognised syllable
+    last = 0.0  # the middle of the last recognised syllable
     columns = {token: column for column, token in enumerate(inspection.classes)}
 
     def show(syllable: str, start: float, end: float, kind: str) -> Shown:
         return Shown(to_tone(syllable), columns.get(syllable), start, end, kind)
 
-    def place_silent(until: float) -> None:
-        edges = np.linspace(last, max(last, until), len(silent) + 1)
-        spans = zip(silent, edges, edges[1:], strict=False)
+    def place_deleted(until: float) -> None:
+        edges = np.linspace(last, max(last, until), len(deleted) + 1)
+        spans = zip(deleted, edges, edges[1:], strict=False)
         missed.extend(show(syllable, float(start), float(end), MISSED) for syllable, start, end in spans)
-        silent.clear()
+        deleted.clear()
 
     for pair in align(utterance.reference_pinyin, utterance.pinyin, syllable_distance):
         if pair.hypothesis is None:
-            silent.append(pair.reference or "")
+            deleted.append(pair.reference or "")
             continue
         start, end = _time(utterance, pair)
-        place_silent((start + end) / 2)
+        place_deleted((start + end) / 2)
         last = (start + end) / 2
-        heard.append(show(pair.hypothesis, start, end, RIGHT if pair.right else WRONG))
-        if pair.substituted:
+        recognised.append(show(pair.hypothesis, start, end, RIGHT if pair.is_correct else WRONG))
+        if pair.is_substitution:
             missed.append(show(pair.reference or "", start, end, MISSED))
-    place_silent(utterance.seconds)
-    return heard, missed
+    place_deleted(utterance.seconds)
+    return recognised, missed
 
 
 def _time(utterance: UtteranceResult, pair: Pair) -> tuple[float, float]:
@@ -124,15 +124,18 @@ def _time(utterance: UtteranceResult, pair: Pair) -> tuple[float, float]:
 
 
 def _tracks(
-    heard: Sequence[Shown], missed: Sequence[Shown], inspection: Inspection, seconds: float
+    recognised: Sequence[Shown], missed: Sequence[Shown], inspection: Inspection, seconds: float
 ) -> tuple[tuple[str, str], ...]:
-    """What the picture shows, in words."""
+    """A description of the parts of the picture."""
     top = PLAYED_RATE // 2000
     blank = float(inspection.posteriors[:, -1].mean())
     tracks = [
         ("spectrogram", f"Spectrogram of {seconds:.1f} seconds, 0 to {top} kHz on a mel scale."),
-        ("recognised", f"Highest posterior of each recognised syllable: {_peaks(heard, inspection)}."),
-        ("missed", f"Of each syllable of the reference that was missed: {_peaks(missed, inspection)}."),
+        ("recognised", f"Highest posterior of each recognised syllable: {_peaks(recognised, inspection)}."),
+        (
+            "missed",
+            f"Highest posterior of each missed syllable of the reference: {_peaks(missed, inspection)}.",
+        ),
         ("blank", f"Posterior of the blank, {blank:.0%} on average."),
     ]
     return tuple(track for track in tracks if missed or track[0] != "missed")
@@ -140,13 +143,13 @@ def _tracks(
 
 def _peaks(shown: Sequence[Shown], inspection: Inspection) -> str:
     """Each syllable with its highest posterior around its time."""
-    return ", ".join(f"{one.name} {_peak(one, inspection)}" for one in shown) or "none"
+    return ", ".join(f"{syllable.name} {_peak(syllable, inspection)}" for syllable in shown) or "none"
 
 
-def _peak(one: Shown, inspection: Inspection) -> str:
-    if one.column is None:
+def _peak(syllable: Shown, inspection: Inspection) -> str:
+    if syllable.column is None:
         return "(unknown to the model)"
     last = len(inspection.posteriors) - 1
-    first, stop = (round(edge / inspection.frame_seconds) for edge in around(one, inspection))
+    first, stop = (round(edge / inspection.frame_seconds) for edge in around(syllable, inspection))
     first = min(max(first, 0), last)
-    return f"{inspection.posteriors[first : max(stop, first + 1), one.column].max():.0%}"
+    return f"{inspection.posteriors[first : max(stop, first + 1), syllable.column].max():.0%}"

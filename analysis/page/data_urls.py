@@ -1,4 +1,4 @@
-"""Sounds and pictures in; data addresses, which stand inside a page and need no other file, out."""
+"""Sounds and pictures in; data URLs, which embed them in a page, out."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def sound_address(samples: np.ndarray) -> str:
 
 
 def recording_address(audio: str | Path) -> str:
-    """A recording as an MP3; ``""`` where it is gone.
+    """A recording as an MP3; ``""`` if the file does not exist any more.
 
     Raises:
-        AudioError: it can't be read.
+        AudioError: the file cannot be read.
     """
     return sound_address(read_audio(audio, PLAYED_RATE)) if is_file(audio) else ""
 
 
 def data_address(kind: str, content: bytes) -> str:
-    """Bytes of a MIME type as ``data:…``; its characters mean nothing special in HTML."""
+    """Bytes of a MIME type as ``data:…``; contains no special characters of HTML."""
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

@@ -1,27 +1,27 @@
-"""What a page can show of a single recording: its sound, and what the acoustic model heard when.
+"""The sound and the picture of a single utterance, as a page shows them: :class:`Evidence`.
 
-Made by ``analysis.page.collect_evidence``; that takes matplotlib and Pillow, which a page doesn't need.
+Made by ``analysis.page.collect_evidence``, which needs matplotlib and Pillow; a page does not.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-WORST_SHOWN = 40  # utterances, if no number is given: some 4 MB of a page
+WORST_SHOWN = 40  # utterances, by default: about 4 MB of a page
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a person needs to look at an utterance and to listen to it, ready to stand in a page.
+    """Sound and picture of an utterance, ready to be embedded in a page.
 
     Attributes:
         id: of the utterance.
-        sound: data address (``audio/mpeg``); ``""`` where the recording is gone, or long.
-        picture: data address (``image/webp``): spectrogram above, CTC posteriors below. Its width is exactly
-            the utterance's time axis, without margins; ``""`` of a recording that is recognised in pieces.
-        seconds: that width.
-        tracks: (label, alternative text) of the parts of the picture from top to bottom; and of what is
-            missing, why.
+        sound: data URL (``audio/mpeg``); ``""`` if the recording does not exist any more or is too long.
+        picture: data URL (``image/webp``) with the spectrogram above the CTC posteriors. Its width is exactly
+            the time axis of the utterance, without margins. ``""`` for a recording recognised in pieces.
+        seconds: duration, the width of the picture.
+        tracks: (label, alternative text) of the parts of the picture from top to bottom; also the reasons why
+            something is missing.
     """
 
     id: str

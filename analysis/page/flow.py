@@ -1,8 +1,8 @@
-"""Fates of hanzi in (what happened to the syllable, who is to blame, what became of them); a flow drawn out.
+"""Histories of hanzi (syllable error, cause, hanzi error) with their counts in; a flow diagram as SVG out.
 
-Three columns of boxes, as high as many hanzi went through them, and ribbons between them (a Sankey diagram):
-from what the first stage did, over whose error it is, to what was written. Hanzi that are right from a right
-syllable are left out.
+A Sankey diagram: three columns of boxes, whose heights are proportional to the number of hanzi, with ribbons
+between them, from the syllable error over the cause to the hanzi error. Correct hanzi of correct syllables
+are left out.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ from analysis.results.results import Flow
 
 WIDTH = 724
 BOX = 12  # width of a box
-COLUMNS = (128, 304, 474)  # left edges; labels stand outside on the left and right, within in the middle
+COLUMNS = (
+    128,
+    304,
+    474,
+)  # left edges; the labels of the outer columns are outside, those of the middle column inside
 FLOWING = 300  # height of all hanzi together
 GAP = 17  # between boxes: a line of text
 TOP = 34  # room for the headings
-HEADINGS = ("what was heard", "whose error", "what was written")
-RIGHT_TITLES = ("right syllable", "", "right hanzi")
+HEADINGS = ("syllable", "cause", "hanzi")
+CORRECT_TITLES = ("correct syllable", "", "correct hanzi")
 
 
 @dataclass(frozen=True)
 class Box:
-    """A fate: its column, its name, how many hanzi, and where it stands."""
+    """A kind or a cause: its column, its name, the number of hanzi, and its position."""
 
     column: int
     name: str
@@ -39,7 +43,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Ribbon:
-    """Hanzi that go from one fate to the next; ``left`` and ``right`` are the upper ends."""
+    """Hanzi between two boxes; ``left`` and ``right`` are the upper ends of the ribbon."""
 
     column: int
     names: tuple[str, str]
@@ -51,9 +55,9 @@ class Ribbon:
 
 
 def lay_out(flow: Sequence[Flow]) -> tuple[list[Box], list[Ribbon]]:
-    """Where everything stands; heights are proportional to counts."""
-    wrong = [one for one in flow if one.attribution]
-    total = sum(one.count for one in wrong)
+    """The positions of all boxes and ribbons; heights are proportional to counts."""
+    wrong = [history for history in flow if history.attribution]
+    total = sum(history.count for history in wrong)
     if not total:
         return [], []
     scale = FLOWING / total
@@ -63,43 +67,43 @@ def lay_out(flow: Sequence[Flow]) -> tuple[list[Box], list[Ribbon]]:
     ribbons = []
     for column in (0, 1):
         counts: Counter[tuple[str, str, str]] = Counter()
-        for one in wrong:
-            fates = _fates(one)
-            counts[fates[column], fates[column + 1], one.attribution] += one.count
-        # Ribbons leave and arrive in the order of the boxes at their other end, so that few of them cross.
+        for history in wrong:
+            names = _names(history)
+            counts[names[column], names[column + 1], history.attribution] += history.count
+        # Ribbons are in the order of the boxes at their other end, so that few of them cross.
         pairs = sorted(counts, key=lambda key: (order[column, key[0]], order[column + 1, key[1]]))
         ribbons += _ribbons(pairs, counts, column, dict(tops), scale)
     return boxes, ribbons
 
 
 def draw_flow(flow: Sequence[Flow], name: str) -> Markup:
-    """An SVG element; ``name`` makes its ids unique on the page. Empty if nothing is wrong."""
+    """The diagram as an SVG element, empty without errors; ``name`` makes its ids unique on the page."""
     boxes, ribbons = lay_out(flow)
     if not boxes:
         return Markup("")
     height = max(box.top + box.height for box in boxes) + 12
     count = sum(box.count for box in boxes if box.column == 0)
-    title = f"{count:,} hanzi, from what was heard to what was written; the same as a table below"
+    title = f"{count:,} hanzi by syllable error, cause and hanzi error; the table below has the same figures"
     parts = [
         f'<svg class="flow" role="img" aria-labelledby="{escape(name)}" viewBox="0 0 {WIDTH} {height:.0f}">',
         f'<title id="{escape(name)}">{escape(title)}</title>',
-        *(_draw_ribbon(one) for one in sorted(ribbons, key=lambda one: -one.count)),
-        *(_draw_box(one) for one in boxes),
-        *(_heading(column) for column in range(3)),
+        *(_draw_ribbon(ribbon) for ribbon in sorted(ribbons, key=lambda ribbon: -ribbon.count)),
+        *map(_draw_box, boxes),
+        *map(_heading, range(3)),
         "</svg>",
     ]
     return Markup("\n".join(parts))
 
 
-def _fates(one: Flow) -> tuple[str, str, str]:
-    return one.syllable, one.attribution, one.hanzi
+def _names(history: Flow) -> tuple[str, str, str]:
+    return history.syllable, history.attribution, history.hanzi
 
 
 def _column(flow: Sequence[Flow], column: int, scale: float) -> list[Box]:
-    """Boxes of a column: most frequent first; attributions in their own order, as everywhere."""
+    """The boxes of a column, the most frequent first; causes in their fixed order."""
     counts: Counter[str] = Counter()
-    for one in flow:
-        counts[_fates(one)[column]] += one.count
+    for history in flow:
+        counts[_names(history)[column]] += history.count
     names = sorted(counts, key=lambda name: (-counts[name], name))
     if column == 1:
         names = [name for name in ATTRIBUTIONS if counts[name]]
@@ -118,31 +122,37 @@ def _ribbons(
     free: dict[tuple[int, str], float],
     scale: float,
 ) -> list[Ribbon]:
-    """``free`` holds the upper end of what is still free of each box."""
+    """The ribbons of a column; ``free`` has the upper end of the unused part of each box."""
     left = dict(free)
     ribbons = []
     for key in pairs:
-        one, other, attribution = key
+        first, second, attribution = key
         height = counts[key] * scale
         ribbon = Ribbon(
-            column, (one, other), attribution, counts[key], left[column, one], free[column + 1, other], height
+            column,
+            (first, second),
+            attribution,
+            counts[key],
+            left[column, first],
+            free[column + 1, second],
+            height,
         )
         ribbons.append(ribbon)
-        left[column, one] += height
-        free[column + 1, other] += height
+        left[column, first] += height
+        free[column + 1, second] += height
     return ribbons
 
 
-def _draw_ribbon(one: Ribbon) -> str:
-    start, end = COLUMNS[one.column] + BOX, COLUMNS[one.column + 1]
-    height = max(one.height, 0.75)
-    there = _curve(start, one.left, end, one.right)
-    back = _curve(end, one.right + height, start, one.left + height)
-    names = " → ".join(_title(name, one.column + side) for side, name in enumerate(one.names))
-    title = f"<title>{escape(names)}: {one.count:,}</title>"
+def _draw_ribbon(ribbon: Ribbon) -> str:
+    start, end = COLUMNS[ribbon.column] + BOX, COLUMNS[ribbon.column + 1]
+    height = max(ribbon.height, 0.75)
+    there = _curve(start, ribbon.left, end, ribbon.right)
+    back = _curve(end, ribbon.right + height, start, ribbon.left + height)
+    names = " → ".join(_title(name, ribbon.column + side) for side, name in enumerate(ribbon.names))
+    title = f"<title>{escape(names)}: {ribbon.count:,}</title>"
     return (
-        f'<path class="by-{escape(one.attribution)}" d="M{start} {one.left:.1f}{there}'
-        f'V{one.right + height:.1f}{back}Z">{title}</path>'
+        f'<path class="by-{escape(ribbon.attribution)}" d="M{start} {ribbon.left:.1f}{there}'
+        f'V{ribbon.right + height:.1f}{back}Z">{title}</path>'
     )
 
 
@@ -151,16 +161,16 @@ def _curve(x: float, y: float, to_x: float, to_y: float) -> str:
     return f"C{middle:.0f} {y:.1f} {middle:.0f} {to_y:.1f} {to_x} {to_y:.1f}"
 
 
-def _draw_box(one: Box) -> str:
-    left = COLUMNS[one.column]
-    kind = f"by-{one.name}" if one.column == 1 else "fate"
-    x, anchor = {0: (left - 8, "end"), 1: (left + BOX + 6, "start"), 2: (left + BOX + 8, "start")}[one.column]
-    label = f'{escape(_title(one.name, one.column))} <tspan class="count">{one.count:,}</tspan>'
-    height = max(one.height, 1)
-    place = f'x="{left}" y="{one.top:.1f}" width="{BOX}" height="{height:.1f}" rx="2"'
+def _draw_box(box: Box) -> str:
+    left = COLUMNS[box.column]
+    kind = f"by-{box.name}" if box.column == 1 else "fate"
+    x, anchor = {0: (left - 8, "end"), 1: (left + BOX + 6, "start"), 2: (left + BOX + 8, "start")}[box.column]
+    label = f'{escape(_title(box.name, box.column))} <tspan class="count">{box.count:,}</tspan>'
+    height = max(box.height, 1)
+    place = f'x="{left}" y="{box.top:.1f}" width="{BOX}" height="{height:.1f}" rx="2"'
     return (
         f'<rect class="{escape(kind)}" {place}/>'
-        f'<text x="{x}" y="{one.top + one.height / 2 + 4:.1f}" text-anchor="{anchor}">{label}</text>'
+        f'<text x="{x}" y="{box.top + box.height / 2 + 4:.1f}" text-anchor="{anchor}">{label}</text>'
     )
 
 
@@ -171,4 +181,4 @@ def _heading(column: int) -> str:
 
 
 def _title(name: str, column: int) -> str:
-    return RIGHT_TITLES[column] if name == "right" else name
+    return CORRECT_TITLES[column] if name == "right" else name

@@ -1,10 +1,10 @@
-"""A recording's samples, its CTC posteriors and the syllables of interest in; one picture over time out.
+"""A recording's samples, its CTC posteriors and syllables in; one picture over time out.
 
-From top to bottom: the spectrogram; the recognised syllables; those of the reference that were missed, if
-any; the blank. Its width is the recording's time and nothing else, so that a player's position can be drawn
-on it. Syllables stand in as few lanes as their names need side by side. Each one's posterior is drawn around
-its own time, since another occurrence of the syllable is not meant: as high as the lane is probability 1.
-Names can be read at a width of 350 pixels, as on a phone, and don't shout at 1200.
+From top to bottom: the spectrogram; the recognised syllables; the missed syllables of the reference, if any;
+the blank. The width of the picture is exactly the time of the recording, so that the position of a player can
+be drawn on it. Syllables are put into as few lanes as their names need. The posterior of each syllable is
+drawn only around its own time, because elsewhere it belongs to other occurrences; the height of a lane is
+probability 1. Names are readable at a width of 350 pixels (a phone) and at 1200.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from analysis.page.data_urls import PLAYED_RATE, data_address
 from utils.features.speech import FeatureConfig, extract_features
 from utils.hypotheses.recognition import Inspection
 
-WIDTH = 1200  # pixels, of which a phone shows some 350
+WIDTH = 1200  # pixels; a phone shows about 350
 SPECTROGRAM_HEIGHT, LANE_HEIGHT, GAP = 240, 40, 4
 FONT_SIZE = 30
 RIGHT, WRONG, MISSED = "right", "wrong", "missed"
 INK = {RIGHT: "#18181b", WRONG: "#9a3412", MISSED: "#5b21b6"}
 FILL = {RIGHT: (143, 211, 203), WRONG: (253, 186, 116), MISSED: (196, 181, 253)}
 BLANK_FILL, LANE, BETWEEN, BOUND = (212, 212, 216), (255, 255, 255), (161, 161, 170), (228, 228, 231)
-# Long frames, in which a voice's harmonics stand apart: their course is the tone.
+# Long frames resolve the harmonics of a voice, whose course is the tone.
 SPECTROGRAM = FeatureConfig(kind="filter_bank", frame_ms=40.0, window="hamming", normalise="none")
-RANGE = np.log(1e6)  # of power: what is 60 dB below the loudest is black
-QUALITY = 80  # of WebP: some 30 kB a picture, where PNG takes 200
+RANGE = np.log(1e6)  # of power: 60 dB below the maximum is black
+QUALITY = 80  # of WebP: about 30 kB a picture, compared with 200 kB as PNG
 
-Span = tuple[int, int]  # pixels from the left, the second not included
+Span = tuple[int, int]  # pixels from the left; the end is exclusive
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A syllable that has a part of a lane.
+    """A syllable in a lane.
 
     Attributes:
-        name: as it is written there.
-        column: its class among the posteriors; None if the model has no such class.
-        start, end: seconds that it is thought to take.
-        kind: :data:`RIGHT` or :data:`WRONG` of the output, :data:`MISSED` of the reference.
+        name: its text.
+        column: its class in the posteriors; None if the model does not have this class.
+        start, end: its estimated time in seconds.
+        kind: :data:`RIGHT` or :data:`WRONG` for the output, :data:`MISSED` for the reference.
     """
 
     name: str
@@ -58,24 +58,27 @@ class Shown:
 
 
 def draw_posteriors(
-    samples: np.ndarray, inspection: Inspection, heard: Sequence[Shown], missed: Sequence[Shown]
+    samples: np.ndarray, inspection: Inspection, recognised: Sequence[Shown], missed: Sequence[Shown]
 ) -> Image.Image:
-    """The picture, :data:`WIDTH` wide, as high as it needs.
+    """Draw the picture, :data:`WIDTH` pixels wide.
 
     Args:
         samples: (samples,) float in [-1, 1] at ``PLAYED_RATE``.
-        inspection: what the model made of them.
-        heard: recognised syllables, in order of time; their bounds are drawn.
+        inspection: posteriors of the model.
+        recognised: syllables of the output in order of time; their bounds are drawn.
         missed: syllables of the reference that were not recognised, in order of time.
     """
     seconds = len(samples) / PLAYED_RATE
-    bounds = sorted({_pixel(edge, seconds) for one in heard for edge in (one.start, one.end)} - {0, WIDTH})
+    bounds = sorted(
+        {_pixel(edge, seconds) for syllable in recognised for edge in (syllable.start, syllable.end)}
+        - {0, WIDTH}
+    )
     tracks = [_spectrogram(samples, bounds)]
-    names: list[tuple[int, int, Shown]] = []  # left edge, middle from the top, and what to write there
-    for group in (heard, missed) if missed else (heard,):
+    names: list[tuple[int, int, Shown]] = []  # left edge, middle from the top, syllable
+    for group in (recognised, missed) if missed else (recognised,):
         top = sum(len(track) + GAP for track in tracks)
         track, placed = _lanes(group, inspection, seconds, bounds)
-        names += [(left, top + middle, one) for left, middle, one in placed]
+        names += [(left, top + middle, syllable) for left, middle, syllable in placed]
         tracks.append(track)
     tracks.append(_lane(bounds))
     _fill(tracks[-1], inspection.posteriors[:, -1], (0, WIDTH), BLANK_FILL, inspection, seconds)
@@ -83,8 +86,8 @@ def draw_posteriors(
     parts = [part for track in tracks for part in (gap, track)][1:]
     picture = Image.fromarray(np.concatenate(parts))
     draw = ImageDraw.Draw(picture)
-    for left, middle, one in names:
-        draw.text((left, middle), one.name, font=_font(), fill=INK[one.kind], anchor="lm")
+    for left, middle, syllable in names:
+        draw.text((left, middle), syllable.name, font=_font(), fill=INK[syllable.kind], anchor="lm")
     return picture
 
 
@@ -115,8 +118,8 @@ def _spectrogram(samples: np.ndarray, bounds: Sequence[int]) -> np.ndarray:
 def _lanes(
     group: Sequence[Shown], inspection: Inspection, seconds: float, bounds: Sequence[int]
 ) -> tuple[np.ndarray, list[tuple[int, int, Shown]]]:
-    """The lanes of one track, and where the names belong: left edge, middle from the track's top."""
-    spans = [_span(one, seconds) for one in group]
+    """The lanes of one track, and the positions of the names: left edge, middle from the track's top."""
+    spans = [_span(syllable, seconds) for syllable in group]
     numbers = first_free(spans)
     track = np.concatenate([_lane(bounds) for _ in range(max(numbers, default=0) + 1)])
     for number in set(numbers):
@@ -124,27 +127,30 @@ def _lanes(
         meeting = [(spans[i][1] + spans[j][0]) // 2 for i, j in itertools.pairwise(members)]
         lane = track[number * LANE_HEIGHT : (number + 1) * LANE_HEIGHT]
         for i, (left, right) in zip(members, itertools.pairwise([0, *meeting, WIDTH]), strict=True):
-            one = group[i]
-            if one.column is not None:
-                start, end = (_pixel(edge, seconds) for edge in around(one, inspection))
-                part = max(left, start), min(right, end)
-                _fill(lane, inspection.posteriors[:, one.column], part, FILL[one.kind], inspection, seconds)
-        lane[:, bounds] = BOUND  # also through what is filled: it parts neighbours
+            syllable = group[i]
+            if syllable.column is not None:
+                start, end = (_pixel(edge, seconds) for edge in around(syllable, inspection))
+                part, posterior = (
+                    (max(left, start), min(right, end)),
+                    inspection.posteriors[:, syllable.column],
+                )
+                _fill(lane, posterior, part, FILL[syllable.kind], inspection, seconds)
+        lane[:, bounds] = BOUND  # drawn last, to separate neighbours
     middles = [number * LANE_HEIGHT + LANE_HEIGHT // 2 for number in numbers]
-    lefts = [_left(one, seconds) for one in group]
+    lefts = [_left(syllable, seconds) for syllable in group]
     return track, list(zip(lefts, middles, group, strict=True))
 
 
-def around(one: Shown, inspection: Inspection) -> tuple[float, float]:
-    """The seconds in which a syllable's posterior says something of it: its own and a frame before and after.
+def around(syllable: Shown, inspection: Inspection) -> tuple[float, float]:
+    """(start, end) in seconds of the posterior of a syllable: its time with a frame on each side.
 
-    What was missed may have had its peak just beyond the bounds of what was heard instead.
+    The peak of a missed syllable may lie just outside the bounds of its substitute.
     """
-    return one.start - inspection.frame_seconds, one.end + inspection.frame_seconds
+    return syllable.start - inspection.frame_seconds, syllable.end + inspection.frame_seconds
 
 
 def first_free(spans: Sequence[Span]) -> list[int]:
-    """The number of the first lane in which each span touches none before it; spans by ascending start."""
+    """For each span, the first lane in which it overlaps no earlier span; spans are ordered by start."""
     ends: list[int] = []
     numbers = []
     for start, end in spans:
@@ -154,19 +160,20 @@ def first_free(spans: Sequence[Span]) -> list[int]:
     return numbers
 
 
-def _span(one: Shown, seconds: float) -> Span:
-    """What a syllable needs of its lane: its time and its name."""
-    left = _left(one, seconds)
-    return min(left, _pixel(one.start, seconds)), max(left + _name_width(one), _pixel(one.end, seconds))
+def _span(syllable: Shown, seconds: float) -> Span:
+    """The part of a lane that a syllable needs for its time and its name."""
+    left = _left(syllable, seconds)
+    end = max(left + _name_width(syllable), _pixel(syllable.end, seconds))
+    return min(left, _pixel(syllable.start, seconds)), end
 
 
-def _left(one: Shown, seconds: float) -> int:
-    """Where the name begins: with the syllable, unless it would leave the picture."""
-    return max(0, min(_pixel(one.start, seconds) + GAP, WIDTH - _name_width(one)))
+def _left(syllable: Shown, seconds: float) -> int:
+    """The left edge of the name: the start of the syllable, moved into the picture if necessary."""
+    return max(0, min(_pixel(syllable.start, seconds) + GAP, WIDTH - _name_width(syllable)))
 
 
-def _name_width(one: Shown) -> int:
-    return int(_font().getlength(one.name)) + 2 * GAP
+def _name_width(syllable: Shown) -> int:
+    return int(_font().getlength(syllable.name)) + 2 * GAP
 
 
 def _lane(bounds: Sequence[int]) -> np.ndarray:
@@ -184,7 +191,7 @@ def _fill(
     inspection: Inspection,
     seconds: float,
 ) -> None:
-    """Colour a part of a lane as high as the posterior (T',) is there."""
+    """Fill a part of a lane up to the height of the posterior (T',)."""
     start, end = part
     times = (np.arange(start, end) + 0.5) / WIDTH * seconds
     frames = np.minimum((times / inspection.frame_seconds).astype(int), len(posterior) - 1)
@@ -199,7 +206,7 @@ def _pixel(time: float, seconds: float) -> int:
 
 @lru_cache(maxsize=1)
 def _font() -> ImageFont.FreeTypeFont:
-    """The font that comes with matplotlib: it has all letters of pinyin with tone marks."""
+    """The font of matplotlib, which has all letters of pinyin with tone marks."""
     return ImageFont.truetype(
         Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", FONT_SIZE
     )
@@ -207,5 +214,5 @@ def _font() -> ImageFont.FreeTypeFont:
 
 @lru_cache(maxsize=1)
 def _colours() -> np.ndarray:
-    """A colour for each of 256 levels, evenly brighter to the eye: (256, 3) uint8."""
+    """A colour for each of 256 levels, perceptually uniform: (256, 3) uint8."""
     return np.uint8(255 * matplotlib.colormaps["magma"](np.arange(256))[:, :3])

@@ -1,4 +1,4 @@
-"""What every HTML page shares: figures in, how they are written out; the templates, data inside a page."""
+"""Shared by all HTML pages: the template environment, and filters that write figures and data."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parent / "templates"
-THIN = "\u202f"  # a narrow space that doesn't break
+THIN = "\u202f"  # narrow no-break space
 
 
 def page_environment() -> Environment:
-    """Templates of ``analysis/page/templates``: everything escaped, an unknown name is an error."""
+    """The environment of ``analysis/page/templates``: all values are escaped, unknown names are errors."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -26,7 +26,7 @@ def page_environment() -> Environment:
 
 
 def percent(rate: float, digits: int = 1) -> str:
-    """``0.0534`` → ``5.3 %`` (with a narrow space that doesn't break)."""
+    """``0.0534`` → ``5.3 %`` (with a narrow no-break space)."""
     return f"{100 * rate:.{digits}f}{THIN}%"
 
 
@@ -47,6 +47,6 @@ def number(count: int) -> str:
 
 
 def embedded(value: object) -> Markup:
-    """A value as JSON for a ``<script type="application/json">``, which no text in it can end."""
+    """A value as JSON for ``<script type="application/json">``; no text in it can close the element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c"))

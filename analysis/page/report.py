@@ -1,7 +1,7 @@
-"""Results of a report, and what is there to hear and see, in; one self-contained HTML page out.
+"""Results, and the sound and pictures of utterances, in; one self-contained HTML page out.
 
-The page needs no network and no other file. Figures and drawings stand in it; the table of utterances is made
-by its script (``templates/report_utterances.js``) from short rows, a page of them at a time.
+The page needs no network and no other file. Figures and charts are in it as HTML and SVG; its script
+(``templates/report_utterances.js``) makes the table of utterances, one page of rows at a time.
 """
 
 from __future__ import annotations
@@ -13,29 +13,24 @@ from typing import Any
 from pypinyin.contrib.tone_convert import to_tone
 from rapidfuzz.distance import Levenshtein
 
-from analysis.inputs.utterance_results import HANZI, SYLLABLES
+from analysis.errors.attribution import REPAIRED
+from analysis.errors.kinds import KINDS
+from analysis.inputs.utterance_results import SYLLABLES
 from analysis.intervals.comparison import Comparison
 from analysis.page.charts import HeatMap, bars, breakdown_chart, heat_map
 from analysis.page.evidence import Evidence
 from analysis.page.flow import draw_flow
 from analysis.page.rendering import page_environment
-from analysis.page.texts import (
-    ADVICE,
-    BASES,
-    LEVEL_TITLES,
-    SIGNS,
-    edits_text,
-    probability_text,
-    setting_texts,
-)
+from analysis.page.texts import ADVICE, BASES, LEVEL_TITLES, edits_text, probability_text, setting_texts
 from analysis.page.utterance_rows import WORDS, utterance_rows
+from analysis.results.rates import HANZI_ERROR, SYLLABLE_ERROR
 from analysis.results.results import Results, System
 from utils.files import write_text
 
 REPORT = "report.html"
 MISSING = "–"
 MAPS = ("initial", "tone", "final")  # in the order in which they fit beside each other
-CERTAIN = 0.05  # the p-value below which two systems are called different
+SIGNIFICANCE_LEVEL = 0.05  # p-values below it are called a difference
 
 
 def write_report_page(
@@ -46,7 +41,7 @@ def write_report_page(
     Args:
         folder: of the report.
         results: of one system or of several.
-        evidence: sound and picture of utterances by their ids, in the order in which they are to be listed.
+        evidence: sound and picture of utterances by id, in the order in which they are listed.
     """
     evidence = evidence or {}
     environment = page_environment()
@@ -57,17 +52,34 @@ def write_report_page(
         "marks": with_tone_marks,
         "signed": signed_text,
     }
+    signs = {kind.name: kind.sign for kind in KINDS}
     page = environment.get_template("report.html.j2").render(
         results=results,
         settings=setting_texts(results.settings),
         systems=[_system(number, system) for number, system in enumerate(results.systems)],
-        comparisons=[_comparison(one) for one in results.comparisons],
-        normalised=[one for one in results.normalisation if any(one.lines.values())],
+        comparisons=[_comparison(comparison) for comparison in results.comparisons],
+        normalised=[rule for rule in results.normalisation if any(rule.lines.values())],
         titles=LEVEL_TITLES,
         advice=ADVICE,
-        signs=SIGNS,
-        data=_data(results, evidence),
-        evidence={name: _evidence(one) for name, one in evidence.items()},
+        kinds={kind.name: kind for kind in KINDS},
+        data={
+            "levels": results.levels,
+            "words": WORDS,
+            "signs": signs,
+            "listed": list(evidence),
+            "systems": [
+                {"name": system.name, "rows": utterance_rows(system.utterances)} for system in results.systems
+            ],
+        },
+        evidence={
+            name: {
+                "sound": each.sound,
+                "picture": each.picture,
+                "seconds": each.seconds,
+                "tracks": each.tracks,
+            }
+            for name, each in evidence.items()
+        },
     )
     path = Path(folder) / REPORT
     write_text(path, page)
@@ -75,7 +87,7 @@ def write_report_page(
 
 
 def rate_text(rate: float) -> str:
-    """A rate in per cent, with three digits or so: ``0.0064`` → ``0.64``, ``0.133`` → ``13.3``."""
+    """A rate in per cent with about three digits: ``0.0064`` → ``0.64``, ``0.133`` → ``13.3``."""
     return f"{100 * rate:.2f}" if rate < 0.0995 else f"{100 * rate:.1f}"
 
 
@@ -85,27 +97,28 @@ def signed_text(value: float, digits: int = 2) -> str:
 
 
 def with_tone_marks(pinyin: str) -> str:
-    """Syllables with tone marks, not digits."""
+    """Syllables with tone marks instead of digits."""
     return " ".join(map(to_tone, pinyin.split()))
 
 
 def marked(reference: str, text: str, level: str) -> list[tuple[str, bool]]:
-    """A text in pieces, each with whether it differs from the reference; what is missing is a dash.
+    """A text in pieces, each with whether it differs from the reference; missing text is a dash.
 
-    Hanzi are compared by character, syllables by word, and these are written with tone marks.
+    Hanzi are compared character by character; syllables one by one, written with tone marks.
     """
-    ours, theirs, glue = list(reference), list(text), ""
+    true_tokens, tokens, separator = list(reference), list(text), ""
     if level == SYLLABLES:
-        ours, theirs, glue = with_tone_marks(reference).split(), with_tone_marks(text).split(), " "
+        true_tokens, tokens = with_tone_marks(reference).split(), with_tone_marks(text).split()
+        separator = " "
     pieces = []
-    for move in Levenshtein.opcodes(ours, theirs):
-        piece = glue.join(theirs[move.dest_start : move.dest_end])
-        pieces.append((piece or MISSING, move.tag != "equal"))
+    for block in Levenshtein.opcodes(true_tokens, tokens):
+        piece = separator.join(tokens[block.dest_start : block.dest_end])
+        pieces.append((piece or MISSING, block.tag != "equal"))
     return pieces
 
 
 def _system(number: int, system: System) -> dict[str, Any]:
-    """What the template shows of a system beside its plain results."""
+    """What the template shows of a system in addition to its results."""
     return {
         "key": f"s{number}",
         "results": system,
@@ -117,79 +130,64 @@ def _system(number: int, system: System) -> dict[str, Any]:
         "confusions": bars(system.named_confusions),
         "unconfused": [name for name, count in system.named_confusions.items() if not count],
         "maps": _maps(system),
-        "top": {level: _top(system, level) for level, found in system.top_confusions.items() if found},
+        "top": {level: _top(system, level) for level, pairs in system.top_confusions.items() if pairs},
         "flow": draw_flow(system.flow, f"s{number}-flow-title"),
-        "fates": [one for one in system.flow if one.attribution],
-        "blame": _blame(system),
+        "histories": [history for history in system.flow if history.attribution],
+        "causes": _causes(system),
         "basis": BASES.get(system.attribution_basis, ""),
-        "cuts": {
-            level: [breakdown_chart(cut) for cut in system.cuts if cut.level == level and len(cut.groups) > 1]
+        "breakdowns": {
+            level: [
+                breakdown_chart(each)
+                for each in system.breakdowns
+                if each.level == level and len(each.groups) > 1
+            ]
             for level in system.kinds
         },
-        "single_cuts": [cut for cut in system.cuts if len(cut.groups) == 1],
-        "headlines": {one.level: one.rate for one in system.rates if one.name in _BASE.values()},
-        "speakers": sorted({one.speaker for one in system.utterances if one.speaker}),
+        "single_group": [each for each in system.breakdowns if len(each.groups) == 1],
+        "headlines": {
+            rate.level: rate.rate for rate in system.rates if rate.key in (SYLLABLE_ERROR, HANZI_ERROR)
+        },
+        "speakers": sorted({row.speaker for row in system.utterances if row.speaker}),
     }
 
 
-_BASE = {SYLLABLES: "syllable error", HANZI: "hanzi error"}
-
-
 def _maps(system: System) -> list[HeatMap]:
-    drawn = [heat_map(one) for one in system.matrices]
-    return sorted((one for one in drawn if one.pairs), key=lambda one: MAPS.index(one.part))
+    maps = [heat_map(matrix) for matrix in system.matrices]
+    return sorted((each for each in maps if each.pairs), key=lambda each: MAPS.index(each.part))
 
 
 def _top(system: System, level: str) -> list[tuple[str, str, int, float]]:
     total = sum(system.kinds[level].values())
-    return [(said, heard, count, count / total) for said, heard, count in system.top_confusions[level]]
+    return [(*pair, count, count / total) for *pair, count in system.top_confusions[level]]
 
 
-def _blame(system: System) -> list[tuple[str, int, float]]:
-    """(attribution, count, share of the errors), what occurs; ``repaired`` has no share."""
-    errors = sum(count for name, count in system.attribution.items() if name != "repaired") or 1
+def _causes(system: System) -> list[tuple[str, int, float]]:
+    """(attribution, count, share of the errors) of those that occur; ``repaired`` has no share."""
+    errors = sum(count for name, count in system.attribution.items() if name != REPAIRED) or 1
     return [
-        (name, count, 0.0 if name == "repaired" else count / errors)
+        (name, count, 0.0 if name == REPAIRED else count / errors)
         for name, count in system.attribution.items()
         if count
     ]
 
 
-def _comparison(one: Comparison) -> dict[str, Any]:
-    """A comparison with its verdict, and its changes with what differs marked."""
-    test = one.matched_pairs
-    better = one.systems[1] if one.difference < 0 else one.systems[0]
-    if not one.difference:
-        verdict = "Both make as many errors."
-    elif test.p_value < CERTAIN:
-        verdict = f"{better} makes fewer errors, by more than chance explains."
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    """A comparison with its verdict, and its changes with the differences marked."""
+    better = comparison.systems[1] if comparison.difference < 0 else comparison.systems[0]
+    if not comparison.difference:
+        verdict = "Both make the same number of errors."
+    elif comparison.matched_pairs.p_value < SIGNIFICANCE_LEVEL:
+        verdict = f"{better} makes fewer errors; the difference is statistically significant."
     else:
-        verdict = f"{better} makes fewer errors here, but chance may explain that."
+        verdict = f"{better} makes fewer errors here, but the difference may be due to chance."
     return {
-        "results": one,
+        "results": comparison,
         "verdict": verdict,
         "changes": {
             title: [
-                (change, [marked(change.reference, text, one.level) for text in change.hypotheses])
+                (change, [marked(change.reference, text, comparison.level) for text in change.hypotheses])
                 for change in changes
             ]
-            for title, changes in (("better", one.better), ("worse", one.worse))
+            for title, changes in (("better", comparison.better), ("worse", comparison.worse))
         },
     }
-
-
-def _data(results: Results, evidence: Mapping[str, Evidence]) -> dict[str, Any]:
-    """What the page's script reads."""
-    return {
-        "levels": results.levels,
-        "words": WORDS,
-        "signs": SIGNS,
-        "listed": list(evidence),
-        "systems": [
-            {"name": system.name, "rows": utterance_rows(system.utterances)} for system in results.systems
-        ],
-    }
-
-
-def _evidence(one: Evidence) -> dict[str, Any]:
-    return {"sound": one.sound, "picture": one.picture, "seconds": one.seconds, "tracks": one.tracks}

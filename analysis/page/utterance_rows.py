@@ -1,9 +1,9 @@
-"""Utterances of a report's systems in; short rows from which the page's script makes its table, out.
+"""Utterances of a system in; short rows from which the page's script makes its table out.
 
-A page of 7,000 utterances has to open at once, so that what can be told from something else isn't written: a
-row is a list in the order of :data:`COLUMNS`, names of kinds are numbers, outputs equal to the reference are
-null, readings are what differs from the output, and a right place is the reference's token and syllable.
-``templates/report_utterances.js`` reads them.
+A page of 7,000 utterances must open quickly, so values that follow from others are left out. A row is a list
+in the order of :data:`COLUMNS`. Names of kinds are numbers, outputs equal to the reference are null,
+alternatives are differences from the output, and a correct token is the reference's token and syllable only.
+``templates/report_alignment.js`` reads the rows.
 """
 
 from __future__ import annotations
@@ -30,65 +30,57 @@ COLUMNS = (
     "syllable_tokens",
     "hanzi_errors",
     "hanzi_tokens",
-    "n_best",  # [pinyin, hanzi, score]; the texts as in :func:`_beside`
+    "n_best",  # [pinyin, hanzi, score]; the texts as in :func:`_difference`
     "times",  # milliseconds: start, end, start, end ...
-    "places",  # right: [token, syllable]; wrong: see :func:`_place`
+    "alignment",  # correct: [token, syllable]; wrong: see :func:`_short_token`
 )
-# Every name that a place may have, once; places hold its position in here, -1 for none.
+# All names that a token may have, once; tokens contain the positions in this list, -1 for no name.
 WORDS = tuple(dict.fromkeys((*SYLLABLE_ERRORS, *HANZI_ERRORS, *ATTRIBUTIONS, *NAMES)))
 _NUMBERS = {word: number for number, word in enumerate(WORDS)} | {"": -1}
 
 
 def utterance_rows(utterances: Iterable[UtteranceRow]) -> list[list[Any]]:
     """A row for each utterance, ready for JSON."""
-    return [_row(one) for one in utterances]
+    return [_row(utterance) for utterance in utterances]
 
 
-def _row(one: UtteranceRow) -> list[Any]:
+def _row(utterance: UtteranceRow) -> list[Any]:
     return [
-        one.id,
-        one.speaker,
-        round(one.seconds, 2),
-        None if one.snr is None else round(one.snr, 1),
-        one.reference_pinyin,
-        None if one.pinyin == one.reference_pinyin else one.pinyin,
-        one.reference_hanzi,
-        None if one.hanzi == one.reference_hanzi else one.hanzi,
-        None if one.gold_hanzi == one.reference_hanzi else one.gold_hanzi,
-        one.syllable_errors,
-        one.syllable_tokens,
-        one.hanzi_errors,
-        one.hanzi_tokens,
+        utterance.id,
+        utterance.speaker,
+        round(utterance.seconds, 2),
+        None if utterance.snr is None else round(utterance.snr, 1),
+        utterance.reference_pinyin,
+        None if utterance.pinyin == utterance.reference_pinyin else utterance.pinyin,
+        utterance.reference_hanzi,
+        None if utterance.hanzi == utterance.reference_hanzi else utterance.hanzi,
+        None if utterance.gold_hanzi == utterance.reference_hanzi else utterance.gold_hanzi,
+        utterance.syllable_errors,
+        utterance.syllable_tokens,
+        utterance.hanzi_errors,
+        utterance.hanzi_tokens,
         [
-            [_beside(one.pinyin, pinyin), _beside(one.hanzi, hanzi), round(score, 3)]
-            for pinyin, hanzi, score in one.n_best
+            [_difference(utterance.pinyin, pinyin), _difference(utterance.hanzi, hanzi), round(score, 3)]
+            for pinyin, hanzi, score in utterance.n_best
         ],
-        [round(1000 * second) for span in one.times for second in span],
-        [_place(place) for place in one.places],
+        [round(1000 * second) for span in utterance.times for second in span],
+        [_short_token(token) for token in utterance.alignment],
     ]
 
 
-def _beside(first: str, text: str) -> list[Any]:
-    """[characters alike at the start, characters alike at the end, what is between] of another text."""
-    shorter = min(len(first), len(text))
-    start = next((n for n in range(shorter) if first[n] != text[n]), shorter)
-    end = next((n for n in range(shorter - start) if first[-1 - n] != text[-1 - n]), shorter - start)
+def _difference(output: str, text: str) -> list[Any]:
+    """[characters in common at the start, in common at the end, text between them] of another text."""
+    shorter = min(len(output), len(text))
+    start = next((n for n in range(shorter) if output[n] != text[n]), shorter)
+    end = next((n for n in range(shorter - start) if output[-1 - n] != text[-1 - n]), shorter - start)
     return [start, end, text[start : len(text) - end]]
 
 
-def _place(place: tuple[str, ...]) -> list[Any]:
-    """[reference, output, kind, said, heard, syllable kind, attribution, *confusions]; words are numbers."""
-    token, output, kind, said, heard, difference, attribution, tags = place
-    if token == output and said == heard and not kind and not attribution:
-        return [token, said] if said else [token]
-    named = [_NUMBERS[tag] for tag in tags.split(",") if tag]
-    return [
-        token,
-        output,
-        _NUMBERS[kind],
-        said,
-        heard,
-        _NUMBERS[difference],
-        _NUMBERS[attribution],
-        *named,
-    ]
+def _short_token(fields: tuple[str, ...]) -> list[Any]:
+    """[reference, output, kind, two syllables, syllable kind, attribution, *confusions], with numbers."""
+    token, output, kind, true_syllable, syllable, syllable_kind, attribution, confusions = fields
+    if token == output and true_syllable == syllable and not kind and not attribution:
+        return [token, true_syllable] if true_syllable else [token]
+    named = [_NUMBERS[name] for name in confusions.split(",") if name]
+    numbers = (_NUMBERS[syllable_kind], _NUMBERS[attribution], *named)
+    return [token, output, _NUMBERS[kind], true_syllable, syllable, *numbers]

@@ -1,6 +1,6 @@
-"""Results of a test: hypotheses of one or several systems in; one structure of all figures out.
+"""The output of one or several systems in; one structure with all results out, and its views.
 
-Read ``utterance_results`` (what a test gives for one utterance), ``results`` (the structure), ``collect``
-(fills it), ``breakdowns`` (by speaker, length, noise …) and ``scores``; ``files``, ``terminal`` and
-``test_tables`` write it as JSON, CSV and tables.
+Read ``results`` (the structure), ``rates`` (what is counted) and ``collect`` (fills it, with ``breakdowns``
+by speaker, length, noise …). ``files`` writes it as JSON and CSV, ``terminal`` as text and ``analysis.page``
+as HTML.
 """

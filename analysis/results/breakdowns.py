@@ -1,16 +1,16 @@
-"""Aligned utterances in; error rates by speaker, length, position, speed, noise …, with intervals, out.
+"""Aligned utterances in; error rates by speaker, length, position, speed, noise … with intervals out.
 
-A cut splits all tokens into groups, so that the counts of its groups add up to those of the whole set; what
-is not known of an utterance (its speaker, its noise) is a group too, and a cut of which nothing is known is
-left out. An insertion belongs where it was written: to its utterance, to the position of the reference token
-before it (the first, if there is none), and to the frequency of the syllable that was inserted.
+A breakdown puts every token into one group, so that the counts of its groups add up to those of the whole
+test. Utterances whose speaker or noise is not known form a group of their own; if it is not known of any
+utterance, the breakdown is left out. An insertion belongs to its utterance, to the position of the reference
+token before it (the first token, if there is none), and to the frequency of the inserted syllable.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -32,15 +32,15 @@ POSITIONS = ("first", "second and third", "middle", "third and second last", "la
 
 @dataclass(frozen=True)
 class Group:
-    """The tokens that a cut puts together.
+    """One group of a breakdown.
 
     Attributes:
-        name: what they have in common.
-        utterances: in which some of them are.
+        name: what its tokens have in common.
+        utterances: that contain some of its tokens.
         counts: edits and reference tokens.
         rate: their ratio.
         low, high: 95 % confidence interval of the rate.
-        unit: what was resampled to find it.
+        unit: what was resampled for the interval.
         kinds: count of each kind of error that occurs.
     """
 
@@ -56,55 +56,60 @@ class Group:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """One way to split the test set: what by, on which level (``syllables``, ``hanzi``), and its groups."""
+    """Error rates of the groups of one property (``name``) on one level (``syllables`` or ``hanzi``)."""
 
     name: str
     level: str
     groups: tuple[Group, ...]
 
 
-Split = Callable[
-    [AlignedUtterance, str], Iterable[tuple[str, Sequence[AlignedToken]]]
-]  # of an utterance, on a level
+# An aligned utterance → the tokens of each group that it contains.
+Split = Callable[[AlignedUtterance], Mapping[str, Sequence[AlignedToken]]]
 
 
 def find_breakdowns(
     aligned: Sequence[AlignedUtterance], level: str, training: Training | None = None, samples: int = 1000
 ) -> list[Breakdown]:
-    """All cuts of which something is known, in a fixed order.
+    """All breakdowns about which something is known, in a fixed order.
 
     Args:
         aligned: a whole test set.
         level: ``syllables`` or ``hanzi``.
         training: what is known of the training data.
-        samples: resampled sets of each interval.
+        samples: resampled test sets of each interval.
     """
     training = training or Training()
     splits: dict[str, tuple[Split, Sequence[str]]] = {
-        "speaker": (_whole(lambda one: one.utterance.speaker), ()),
-        "utterance length": (_whole(lambda one: _length(one, level)), _bands(LENGTHS, "tokens")),
-        "position in the sentence": (_by_position, POSITIONS),
+        "speaker": (_by_utterance(level, lambda each: each.utterance.speaker), ()),
+        "utterance length": (
+            _by_utterance(level, lambda each: _length_group(each, level)),
+            _bands(LENGTHS, "tokens"),
+        ),
+        "position in the sentence": (lambda each: _by_position(each.tokens(level)), POSITIONS),
     }
     if training.syllables is not None:
         counts = training.syllables
         splits["syllable frequency in training"] = (
-            lambda one, level: _by_frequency(one, level, counts),
+            lambda each: _by_frequency(each.tokens(level), level, counts),
             _bands(FREQUENCIES, "times"),
         )
     if training.sentences is not None:
-        seen = training.sentences
+        sentences = training.sentences
         splits["sentence in training"] = (
-            _whole(lambda one: _seen(as_text(one.utterance.reference_hanzi), seen)),
+            _by_utterance(level, lambda each: _seen_group(each, sentences)),
             (SEEN, UNSEEN),
         )
-    splits["speaking rate"] = (_whole(_speed), _bands(SPEEDS, "syllables/s"))
-    splits["signal-to-noise ratio"] = (_whole(_noise), _bands(NOISES, "dB"))
-    cuts = (_cut(name, level, aligned, *split, samples) for name, split in splits.items())
-    return [cut for cut in cuts if {group.name for group in cut.groups} - {UNKNOWN}]
+    splits["speaking rate"] = (_by_utterance(level, _speed_group), _bands(SPEEDS, "syllables/s"))
+    splits["signal-to-noise ratio"] = (_by_utterance(level, _noise_group), _bands(NOISES, "dB"))
+    breakdowns = (
+        Breakdown(name, level, _groups(aligned, split, order, samples))
+        for name, (split, order) in splits.items()
+    )
+    return [each for each in breakdowns if {group.name for group in each.groups} - {UNKNOWN}]
 
 
 def band(value: float, edges: tuple[float, ...], unit: str) -> str:
-    """The name of the group that a value falls into; each edge is the first value of a new one.
+    """The name of the group that a value falls into; each edge is the first value of a new group.
 
     >>> band(4, (1, 10), "times"), band(0, (1, 10), "times"), band(10, (1, 10), "times")
     ('1 – 9 times', '0 times', '10 times or more')
@@ -123,84 +128,81 @@ def _bands(edges: tuple[float, ...], unit: str) -> list[str]:
     return [lowest, *between, f"{edges[-1]:,} {unit} or more" if whole else f"{edges[-1]:g} {unit} or more"]
 
 
-def _whole(name: Callable[[AlignedUtterance], str]) -> Split:
-    """A split that puts each utterance into one group."""
-
-    def split(one: AlignedUtterance, level: str) -> Iterable[tuple[str, Sequence[AlignedToken]]]:
-        return [(name(one) or UNKNOWN, one.tokens(level))]
-
-    return split
-
-
-def _cut(
-    name: str,
-    level: str,
-    aligned: Sequence[AlignedUtterance],
-    split: Split,
-    order: Sequence[str],
-    samples: int,
-) -> Breakdown:
+def _groups(
+    aligned: Sequence[AlignedUtterance], split: Split, order: Sequence[str], samples: int
+) -> tuple[Group, ...]:
+    """The groups of a split in their order (by name, if ``order`` is empty), the unknown ones last."""
+    resampling_group, unit = resampled_by([each.utterance for each in aligned])
     counts: dict[str, list[ErrorCounts]] = defaultdict(list)
-    group_of, unit = resampled_by([one.utterance for one in aligned])
     resampled: dict[str, list[str]] = defaultdict(list)
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
-    for one in aligned:
-        for group, places in split(one, level):
-            counts[group].append(count_edits(places))
-            resampled[group].append(group_of(one.utterance))
-            kinds[group].update(place.kind for place in places if place.kind)
-    known = [group for group in (order or sorted(counts)) if group in counts and group != UNKNOWN]
+    for each in aligned:
+        for name, tokens in split(each).items():
+            counts[name].append(count_edits(tokens))
+            resampled[name].append(resampling_group(each.utterance))
+            kinds[name].update(token.kind for token in tokens if token.kind)
+    known = [name for name in (order or sorted(counts)) if name in counts and name != UNKNOWN]
     groups = []
-    for group in [*known, *([UNKNOWN] if UNKNOWN in counts else [])]:
-        each = counts[group]
-        interval = rate_interval(each, resampled[group], unit, samples=samples)
+    for name in [*known, *([UNKNOWN] if UNKNOWN in counts else [])]:
+        interval = rate_interval(counts[name], resampled[name], unit, samples=samples)
         groups.append(
             Group(
-                name=group,
-                utterances=len(each),
-                counts=total(each),
-                rate=total(each).rate,
+                name=name,
+                utterances=len(counts[name]),
+                counts=total(counts[name]),
+                rate=total(counts[name]).rate,
                 low=interval.low,
                 high=interval.high,
                 unit=interval.unit,
-                kinds=dict(kinds[group].most_common()),
+                kinds=dict(kinds[name].most_common()),
             )
         )
-    return Breakdown(name, level, tuple(groups))
+    return tuple(groups)
 
 
-def _length(one: AlignedUtterance, level: str) -> str:
-    return band(len(tokens_of(one.utterance, level)[0]), LENGTHS, "tokens")
+def _by_utterance(level: str, group_of: Callable[[AlignedUtterance], str]) -> Split:
+    """A split that puts each utterance into one group; ``""`` means that the group is not known."""
+    return lambda each: {group_of(each) or UNKNOWN: each.tokens(level)}
 
 
-def _seen(text: str, sentences: Collection[str]) -> str:
+def _length_group(aligned: AlignedUtterance, level: str) -> str:
+    return band(len(tokens_of(aligned.utterance, level)[0]), LENGTHS, "tokens")
+
+
+def _seen_group(aligned: AlignedUtterance, sentences: Collection[str]) -> str:
+    text = as_text(aligned.utterance.reference_hanzi)
     return (SEEN if text in sentences else UNSEEN) if text else ""
 
 
-def _speed(one: AlignedUtterance) -> str:
-    """Syllables of the reference for each second of the recording, its silences included."""
-    utterance = one.utterance
+def _speed_group(aligned: AlignedUtterance) -> str:
+    """By the syllables of the reference per second of the recording, including its silences."""
+    utterance = aligned.utterance
     tokens = len(utterance.reference_pinyin) or len(utterance.reference_hanzi)
     return band(tokens / utterance.seconds, SPEEDS, "syllables/s") if utterance.seconds and tokens else ""
 
 
-def _noise(one: AlignedUtterance) -> str:
-    return "" if one.utterance.snr is None else band(one.utterance.snr, NOISES, "dB")
+def _noise_group(aligned: AlignedUtterance) -> str:
+    return "" if aligned.utterance.snr is None else band(aligned.utterance.snr, NOISES, "dB")
 
 
-def _by_position(one: AlignedUtterance, level: str) -> Iterator[tuple[str, Sequence[AlignedToken]]]:
-    places = one.tokens(level)
-    length = sum(place.pair.reference is not None for place in places)
+def _grouped(named: Iterable[tuple[str, AlignedToken]]) -> dict[str, list[AlignedToken]]:
     groups: dict[str, list[AlignedToken]] = defaultdict(list)
-    position = 0
-    for place in places:
-        if place.pair.reference_position is not None:
-            position = place.pair.reference_position
-        groups[_position(position, length)].append(place)
-    yield from groups.items()
+    for name, token in named:
+        groups[name].append(token)
+    return groups
 
 
-def _position(position: int, length: int) -> str:
+def _by_position(tokens: Sequence[AlignedToken]) -> dict[str, list[AlignedToken]]:
+    length = sum(token.pair.reference is not None for token in tokens)
+    positions, position = [], 0
+    for token in tokens:
+        if token.pair.reference_position is not None:
+            position = token.pair.reference_position
+        positions.append(_position_name(position, length))
+    return _grouped(zip(positions, tokens, strict=True))
+
+
+def _position_name(position: int, length: int) -> str:
     if length <= 1:
         return POSITIONS[5]
     if position == 0:
@@ -213,14 +215,14 @@ def _position(position: int, length: int) -> str:
 
 
 def _by_frequency(
-    one: AlignedUtterance, level: str, counts: Mapping[str, int]
-) -> Iterator[tuple[str, Sequence[AlignedToken]]]:
-    groups: dict[str, list[AlignedToken]] = defaultdict(list)
-    for place in one.tokens(level):
+    tokens: Sequence[AlignedToken], level: str, counts: Mapping[str, int]
+) -> dict[str, list[AlignedToken]]:
+    def group_of(token: AlignedToken) -> str:
+        inserted = token.pair.reference is None
         if level == SYLLABLES:
-            syllable = place.pair.hypothesis if place.pair.reference is None else place.pair.reference
+            syllable = token.pair.hypothesis if inserted else token.pair.reference
         else:
-            syllable = place.heard if place.pair.reference is None else place.said
-        name = band(counts.get(syllable, 0), FREQUENCIES, "times") if syllable else UNKNOWN
-        groups[name].append(place)
-    yield from groups.items()
+            syllable = token.hypothesis_syllable if inserted else token.reference_syllable
+        return band(counts.get(syllable, 0), FREQUENCIES, "times") if syllable else UNKNOWN
+
+    return _grouped((group_of(token), token) for token in tokens)

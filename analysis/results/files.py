@@ -1,4 +1,4 @@
-"""Results of a report in; ``report.json`` and its tables as CSV files out."""
+"""Results in; files out: ``results.json`` and ``hypotheses.tsv`` of a test, JSON and CSV of a report."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from analysis.errors.oracles import PERFECT_FIRST_STAGE
+from analysis.inputs.utterance_results import HANZI, SYLLABLES, UtteranceResult, as_text, tokens_of
 from analysis.results.results import Results, System, UtteranceRow
 from utils.files import write_text
+from utils.metrics import ErrorCounts, count_errors
 
-FACTS, RATES, KINDS, CUTS, UTTERANCES, ERRORS, CHANGES = (
+RESULTS, RATES, KINDS, BREAKDOWNS, UTTERANCES, ERRORS, CHANGES = (
     "report.json",
     "rates.csv",
     "error_types.csv",
@@ -22,65 +25,158 @@ FACTS, RATES, KINDS, CUTS, UTTERANCES, ERRORS, CHANGES = (
     "errors.csv",
     "changes.csv",
 )
-# Spreadsheet programs take a CSV file for one in the system's own encoding unless it begins with this.
+# Spreadsheet programs assume the system's own encoding for a CSV file that does not begin with this.
 BYTE_ORDER_MARK = "\ufeff"
+EDITS = ("substitutions", "insertions", "deletions", "reference tokens")
+WORST_KEPT = 10
+CONFUSIONS_KEPT = 20
+
+Row = Sequence[object]
 
 
 def write_results(folder: str | Path, results: Results) -> list[Path]:
-    """Write the results into a folder; returns the files.
+    """Write all results into a folder; returns the files.
 
-    ``report.json`` holds everything; the CSV files (UTF-8 with a byte-order mark, a header) are for
-    spreadsheets: rates and oracles, kinds of errors, cuts, utterances, every single error, and what changed
-    between systems.
+    ``report.json`` contains everything. The CSV files (UTF-8 with a byte-order mark and a header) are for
+    spreadsheets: rates and oracles, kinds of errors, breakdowns, utterances, every single error, and the
+    changes between systems.
     """
     folder = Path(folder)
     tables = {
         RATES: _rates(results),
         KINDS: _kinds(results),
-        CUTS: _cuts(results),
+        BREAKDOWNS: _breakdowns(results),
         UTTERANCES: _utterances(results),
         ERRORS: _errors(results),
         CHANGES: _changes(results),
     }
     if not results.comparisons:
         del tables[CHANGES]
-        (folder / CHANGES).unlink(missing_ok=True)  # of a report of two systems that was here before
+        (folder / CHANGES).unlink(missing_ok=True)  # of an earlier report in the same folder
     for name, rows in tables.items():
         write_text(folder / name, BYTE_ORDER_MARK + _csv(rows))
-    write_text(folder / FACTS, to_json(results))
-    return [folder / FACTS, *(folder / name for name in tables)]
+    write_text(folder / RESULTS, to_json(results))
+    return [folder / RESULTS, *(folder / name for name in tables)]
 
 
 def to_json(results: Results) -> str:
-    """Results as JSON: data classes become objects with their attributes' names, tuples become lists."""
+    """Results as JSON: data classes become objects with the names of their attributes, tuples lists."""
     return json.dumps(
         results, ensure_ascii=False, separators=(",", ":"), default=_attributes, allow_nan=False
     )
 
 
+def summary(results: Results) -> dict[str, Any]:
+    """The contents of a test's ``results.json``: the main figures of its system.
+
+    Returns:
+        ``task``, all settings, ``utterances``, ``speakers``, each rate under its key, ``intervals`` (low,
+        high, by rate) with their ``interval_unit``, ``counts`` by rate, ``error_types``, ``worst``, and where
+        they are known ``cer_from_gold_pinyin`` and ``distinct``.
+    """
+    (system,) = results.systems
+    rates = {rate.key: rate for rate in system.rates}
+    oracles = [oracle for oracle in system.oracles if oracle.name == PERFECT_FIRST_STAGE]
+    return {
+        "task": results.task,
+        **results.settings,
+        "utterances": results.utterances,
+        "speakers": results.speakers,
+        **{key: rate.rate for key, rate in rates.items()},
+        "intervals": {key: [rate.low, rate.high] for key, rate in rates.items()},
+        "interval_unit": system.rates[0].unit,
+        "counts": {key: dataclasses.asdict(rate.counts) for key, rate in rates.items()},
+        "error_types": _error_types(system),
+        "worst": [_worst_summary(row, results.levels[-1]) for row in worst_utterances(results)],
+        **({"cer_from_gold_pinyin": oracles[0].rate} if oracles else {}),
+        **({"distinct": dict(results.distinct)} if results.distinct else {}),
+    }
+
+
+def worst_utterances(results: Results) -> list[UtteranceRow]:
+    """The utterances of the first system with the highest error rates; repeated results count once."""
+    level = results.levels[-1]
+    distinct = {
+        (row.reference_pinyin, row.reference_hanzi, row.pinyin, row.hanzi): row
+        for row in results.systems[0].utterances
+    }
+
+    def rank(row: UtteranceRow) -> tuple[float, int, str]:
+        errors, tokens = row.errors(level)
+        return -errors / max(tokens, 1), -errors, row.id
+
+    return sorted((row for row in distinct.values() if row.errors(level)[0]), key=rank)[:WORST_KEPT]
+
+
+def hypotheses_tsv(utterances: Sequence[UtteranceResult]) -> str:
+    """A table with a header: reference, output and number of errors of each utterance."""
+    columns = (
+        "id",
+        "reference_pinyin",
+        "pinyin",
+        "reference_hanzi",
+        "hanzi",
+        "syllable_errors",
+        "hanzi_errors",
+    )
+    lines = ["\t".join(columns)]
+    for utterance in utterances:
+        fields = (
+            utterance.id,
+            " ".join(utterance.reference_pinyin),
+            " ".join(utterance.pinyin),
+            as_text(utterance.reference_hanzi),
+            as_text(utterance.hanzi),
+            str(count_errors(*tokens_of(utterance, SYLLABLES)).errors),
+            str(count_errors(*tokens_of(utterance, HANZI)).errors),
+        )
+        lines.append("\t".join(fields))
+    return "\n".join(lines) + "\n"
+
+
+def _error_types(system: System) -> dict[str, Any]:
+    types: dict[str, Any] = {}
+    for level, kinds in system.kinds.items():
+        types[level] = kinds
+        types[f"{level.removesuffix('s')}_confusions"] = system.top_confusions[level][:CONFUSIONS_KEPT]
+    groups = {"named_confusions": system.named_confusions, "attribution": system.attribution}
+    return types | {name: counts for name, counts in groups.items() if counts}
+
+
+def _worst_summary(row: UtteranceRow, level: str) -> dict[str, Any]:
+    errors, tokens = row.errors(level)
+    texts = ("reference_pinyin", "pinyin", "reference_hanzi", "hanzi")
+    return {
+        "id": row.id,
+        "errors": errors,
+        "reference": tokens,
+        **{name: getattr(row, name) for name in texts},
+    }
+
+
 def _attributes(value: object) -> dict[str, Any]:
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    raise TypeError(f"{type(value).__name__} is not for JSON")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
-def _csv(rows: Iterable[Sequence[object]]) -> str:
+def _csv(rows: Iterable[Row]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
-def _rates(results: Results) -> Iterable[Sequence[object]]:
-    edits = ("substitutions", "insertions", "deletions", "reference tokens")
-    yield "system", "what", "level", "rate", "low", "high", "resampled by", *edits
+def _rates(results: Results) -> Iterable[Row]:
+    yield "system", "what", "level", "rate", "low", "high", "resampled by", *EDITS
     for system in results.systems:
-        for one in system.rates:
-            yield system.name, one.name, one.level, one.rate, one.low, one.high, one.unit, *_edits(one.counts)
-        for one in system.oracles:
-            yield system.name, one.name, one.level, one.rate, "", "", "", *_edits(one.counts)
+        for rate in system.rates:
+            interval = (rate.low, rate.high, rate.unit)
+            yield system.name, rate.name, rate.level, rate.rate, *interval, *_edits(rate.counts)
+        for oracle in system.oracles:
+            yield system.name, oracle.name, oracle.level, oracle.rate, "", "", "", *_edits(oracle.counts)
 
 
-def _kinds(results: Results) -> Iterable[Sequence[object]]:
+def _kinds(results: Results) -> Iterable[Row]:
     yield "system", "level", "group", "name", "count"
     for system in results.systems:
         for level, kinds in system.kinds.items():
@@ -89,58 +185,46 @@ def _kinds(results: Results) -> Iterable[Sequence[object]]:
             yield from ((system.name, "", group, name, count) for name, count in counts.items())
 
 
-def _cuts(results: Results) -> Iterable[Sequence[object]]:
-    edits = ("substitutions", "insertions", "deletions", "reference tokens")
-    yield "system", "level", "cut", "group", "utterances", "rate", "low", "high", "resampled by", *edits
+def _breakdowns(results: Results) -> Iterable[Row]:
+    yield "system", "level", "breakdown", "group", "utterances", "rate", "low", "high", "resampled by", *EDITS
     for system in results.systems:
-        for cut in system.cuts:
-            for one in cut.groups:
-                figures = (one.utterances, one.rate, one.low, one.high, one.unit)
-                yield system.name, cut.level, cut.name, one.name, *figures, *_edits(one.counts)
+        for breakdown in system.breakdowns:
+            for group in breakdown.groups:
+                names = (system.name, breakdown.level, breakdown.name, group.name)
+                figures = (group.utterances, group.rate, group.low, group.high, group.unit)
+                yield *names, *figures, *_edits(group.counts)
 
 
-def _utterances(results: Results) -> Iterable[Sequence[object]]:
-    lists = ("n_best", "times", "places")
+def _utterances(results: Results) -> Iterable[Row]:
+    lists = ("n_best", "times", "alignment")
     names = [field.name for field in dataclasses.fields(UtteranceRow) if field.name not in lists]
     yield "system", *names
     for system in results.systems:
-        for one in system.utterances:
-            yield system.name, *(getattr(one, name) for name in names)
+        for row in system.utterances:
+            yield system.name, *(getattr(row, name) for name in names)
 
 
-def _errors(results: Results) -> Iterable[Sequence[object]]:
+def _errors(results: Results) -> Iterable[Row]:
     columns = ("reference", "output", "kind", "reference syllable", "recognised syllable", "syllable kind")
     yield "system", "id", "position", *columns, "attribution", "confusions"
     for system in results.systems:
-        yield from _errors_of(system)
+        for row in system.utterances:
+            position = 0
+            for fields in row.alignment:
+                reference, _, kind, _, _, _, attribution, _ = fields
+                position += bool(reference)
+                if kind or attribution:
+                    yield system.name, row.id, position, *fields
 
 
-def _errors_of(system: System) -> Iterable[Sequence[object]]:
-    for one in system.utterances:
-        position = 0
-        for place in one.places:
-            position += bool(place[0])
-            if place[2] or place[6]:
-                yield system.name, one.id, position, *place
+def _changes(results: Results) -> Iterable[Row]:
+    texts = ("reference", "output 1", "output 2")
+    yield "level", "first", "second", "id", "errors first", "errors second", *texts
+    for comparison in results.comparisons:
+        for change in (*comparison.better, *comparison.worse):
+            outputs = (change.reference, *change.hypotheses)
+            yield comparison.level, *comparison.systems, change.id, *change.errors, *outputs
 
 
-def _changes(results: Results) -> Iterable[Sequence[object]]:
-    yield (
-        "level",
-        "first",
-        "second",
-        "id",
-        "errors first",
-        "errors second",
-        "reference",
-        "output 1",
-        "output 2",
-    )
-    for one in results.comparisons:
-        for change in (*one.better, *one.worse):
-            texts = (change.reference, *change.hypotheses)
-            yield one.level, *one.systems, change.id, *change.errors, *texts
-
-
-def _edits(counts: Any) -> tuple[int, int, int, int]:
+def _edits(counts: ErrorCounts) -> tuple[int, int, int, int]:
     return counts.substitutions, counts.insertions, counts.deletions, counts.reference

@@ -1,12 +1,13 @@
-"""Everything that a report shows, as one plain structure: :class:`Results`.
+"""The structure of all results of a report: :class:`Results`.
 
-Made by ``analysis.results.collect`` from a test of ours or from files of any system; read by pages, tables
-and files (``analysis.results.files`` writes it as JSON). What is not known is empty, never made up. A change
-of meaning raises :data:`VERSION`.
+``analysis.results.collect`` fills it from a test of this project or from files of any system. Pages, tables
+and files are views of it; ``analysis.results.files`` writes the whole of it as ``report.json``. What is not
+known is empty. A change of meaning raises :data:`VERSION`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from analysis.errors.confusions import Matrix
@@ -15,57 +16,20 @@ from analysis.inputs.hypothesis_files import Normalisation
 from analysis.inputs.text_files import Problem
 from analysis.intervals.comparison import Comparison
 from analysis.results.breakdowns import Breakdown
-from utils.metrics import ErrorCounts
+from analysis.results.rates import Rate
 
-VERSION = 1
-# What of results.json a report says of the test beside its own figures.
-REPORTED = (
-    "split",
-    "manifests",
-    "speech_run",
-    "language_run",
-    "beam",
-    "syllables_run",
-    "fusion_weight",
-    "insertion_bonus",
-    "joint",
-    "language_weight",
-    "joint_bonus",
-    "words",
-    "audio_seconds",
-    "seconds",
-    "real_time_factor",
-    "seen_in_training",
-)
-
-
-@dataclass(frozen=True)
-class Rate:
-    """An error rate.
-
-    Attributes:
-        name: ``syllable``, ``toneless syllable``, ``hanzi`` or ``sentence`` error.
-        level: ``syllables`` or ``hanzi``.
-        counts: edits and reference tokens.
-        rate: their ratio.
-        low, high, unit: 95 % confidence interval, and what was resampled.
-    """
-
-    name: str
-    level: str
-    counts: ErrorCounts
-    rate: float
-    low: float
-    high: float
-    unit: str
+VERSION = 2
 
 
 @dataclass(frozen=True)
 class Flow:
-    """Hanzi of one fate: what happened to their syllable, what became of them, who is to blame, how many.
+    """The number of hanzi with the same history.
 
-    ``syllable`` is ``right`` or a syllable error, ``hanzi`` is ``right`` or a hanzi error; ``attribution`` is
-    empty where both are right.
+    Attributes:
+        syllable: ``right`` or a kind of syllable error.
+        hanzi: ``right`` or a kind of hanzi error.
+        attribution: cause of the error; ``""`` if both are right.
+        count: hanzi with this history.
     """
 
     syllable: str
@@ -76,19 +40,19 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class UtteranceRow:
-    """One utterance, ready to be shown; texts as written, syllables separated by spaces.
+    """One utterance as it is shown and written; syllables are separated by spaces.
 
     Attributes:
         id, speaker, seconds, audio: of the recording; ``""`` and 0 if not known.
         snr: dB; None if not known.
-        reference_pinyin, pinyin, reference_hanzi, hanzi: truth and output.
-        gold_hanzi: output of the second stage for the true syllables; ``""`` without that pass.
+        reference_pinyin, pinyin, reference_hanzi, hanzi: reference and output.
+        gold_hanzi: output of the second stage for the true syllables; ``""`` without this gold pass.
         syllable_errors, syllable_tokens, hanzi_errors, hanzi_tokens: edits and reference tokens.
-        n_best: (pinyin, hanzi, score) of each reading, the best first; empty if only one was asked for.
+        n_best: (pinyin, hanzi, score) of each alternative, the best first; empty if only one was computed.
         times: (start, end) in seconds of each recognised syllable.
-        places: the alignment (of hanzi where there are hanzi, else of syllables), if anything is wrong;
-            each is [reference, output, kind, reference syllable, recognised syllable, syllable kind,
-            attribution, names of confusions separated by commas], ``""`` for what isn't there.
+        alignment: of hanzi if there are hanzi, else of syllables; empty for an utterance without errors.
+            Each token is [reference, output, kind, reference syllable, recognised syllable, syllable kind,
+            attribution, names of confusions separated by commas], with ``""`` for what does not exist.
     """
 
     id: str
@@ -107,26 +71,34 @@ class UtteranceRow:
     hanzi_tokens: int
     n_best: tuple[tuple[str, str, float], ...]
     times: tuple[tuple[float, float], ...]
-    places: tuple[tuple[str, ...], ...]
+    alignment: tuple[tuple[str, ...], ...]
+
+    def errors(self, level: str) -> tuple[int, int]:
+        """(edits, reference tokens) on the level of syllables or of hanzi."""
+        if level == "syllables":
+            return self.syllable_errors, self.syllable_tokens
+        return self.hanzi_errors, self.hanzi_tokens
 
 
 @dataclass(frozen=True)
 class System:
-    """What one system did.
+    """Results of one system.
 
     Attributes:
         name: of the system.
         automatic_pinyin: its syllables are pypinyin's reading of its hanzi.
-        rates: headline figures.
-        kinds: by level the count of every kind of error, none left out; they add up to the edits.
-        unknown_kinds: kinds that could not be told, because what they need isn't known.
+        rates: error rates.
+        kinds: by level, the count of every kind of error, also of those that do not occur; they add up to the
+            edits.
+        unknown_kinds: kinds that could not be recognised, because the model's vocabulary is not known.
         named_confusions: the count of every classic confusion among the syllables.
-        top_confusions: by level (reference, output, count), the most frequent first.
-        matrices: initials, finals and tones.
-        attribution: count of every attribution; ``repaired`` counts right hanzi, all others are the errors.
-        attribution_basis: ``gold pass``, ``syllable`` (without the second pass), or empty.
-        flow: hanzi by what happened to syllable and hanzi.
-        cuts, oracles: see there.
+        top_confusions: by level, (reference, output, count), the most frequent first.
+        matrices: confusion matrices of initials, finals and tones.
+        attribution: count of every attribution; ``repaired`` counts correct hanzi, the others add up to the
+            errors.
+        attribution_basis: ``gold pass``, ``syllable`` (without a gold pass), or ``""`` without attribution.
+        flow: hanzi by their history, the most frequent first.
+        breakdowns, oracles: see :class:`Breakdown` and :class:`Oracle`.
         utterances: all of them, in the order of the list.
     """
 
@@ -141,26 +113,27 @@ class System:
     attribution: dict[str, int]
     attribution_basis: str
     flow: tuple[Flow, ...]
-    cuts: tuple[Breakdown, ...]
+    breakdowns: tuple[Breakdown, ...]
     oracles: tuple[Oracle, ...]
     utterances: tuple[UtteranceRow, ...]
 
 
 @dataclass(frozen=True)
 class Results:
-    """Everything that a report shows.
+    """All results of a test or of a comparison.
 
     Attributes:
         version: of this structure.
-        task: ``speech``, ``language``, ``pipeline`` (tests of ours) or ``files``.
+        task: ``speech``, ``language``, ``pipeline`` (tests of this project) or ``files``.
         title: of the report.
-        settings: whatever else is worth knowing of the test: runs, lists, beam, seconds.
+        settings: of the test: runs, lists, search options, computing time.
         levels: ``syllables``, ``hanzi`` or both.
-        utterances, speakers, seconds: how much was tested.
-        systems: one or more; the first is what the others are compared with.
+        utterances, speakers, seconds: size of the test set.
+        systems: one or more; the others are compared with the first.
+        distinct: rates over distinct sentences (of a language model alone), else empty.
         comparisons: of each other system with the first, on each level.
         problems: of the files.
-        normalisation: what was made alike before counting.
+        normalisation: the rules of normalisation and their effect.
     """
 
     version: int
@@ -172,6 +145,7 @@ class Results:
     speakers: int
     seconds: float
     systems: tuple[System, ...]
+    distinct: Mapping[str, float] = field(default_factory=dict)
     comparisons: tuple[Comparison, ...] = ()
-    problems: tuple[Problem, ...] = field(default=())
-    normalisation: tuple[Normalisation, ...] = field(default=())
+    problems: tuple[Problem, ...] = ()
+    normalisation: tuple[Normalisation, ...] = ()

@@ -1,162 +1,199 @@
-"""Results of a report in, tables for the terminal out."""
+"""Results in, text with tables for the terminal out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from collections.abc import Iterable, Mapping
 
 from analysis.errors.attribution import REPAIRED
 from analysis.inputs.hypothesis_files import Normalisation
-from analysis.inputs.text_files import Problem
 from analysis.intervals.comparison import Change, Comparison
 from analysis.results.breakdowns import Breakdown
+from analysis.results.files import worst_utterances
 from analysis.results.results import Results, System
-from analysis.results.test_tables import kinds_table, percent
+from analysis.text_table import percent, text_table
 from utils.metrics import ErrorCounts
 
-GROUPS_SHOWN = 12  # of a cut; of speakers there may be hundreds
+GROUPS_SHOWN = 12  # of a breakdown; there may be hundreds of speakers
 CHANGES_SHOWN = 5
 CONFUSIONS_SHOWN = 10
+RATE_HEADINGS = ("rate", "95 % interval", "substituted", "inserted", "deleted", "of")
 
 
-def print_results_report(results: Results, console: Console) -> None:
-    """Print what is wrong with the files, then each system, then the comparisons.
+def results_text(results: Results) -> str:
+    """The test, problems of the files, each system, the worst utterances, and the comparisons.
 
-    Cuts, and what got better and worse, are printed of the last level only (hanzi, where there are hanzi).
+    Breakdowns and changes are shown for the last level only (hanzi, if there are hanzi), the worst utterances
+    if there is only one system.
     """
-    speakers = f" of {results.speakers} speakers" if results.speakers else ""
-    console.print(escape(f"{results.title}: {results.utterances} utterances{speakers}"))
+    parts = ["\n".join([_size(results), *_settings(results)])]
     if results.problems:
-        console.print(_problems(results.problems))
-    if any(any(one.lines.values()) for one in results.normalisation):
-        console.print(_normalisation(results.normalisation))
+        parts.append(_problems(results))
+    if any(any(rule.lines.values()) for rule in results.normalisation):
+        parts.append(_normalisation(results.normalisation))
     for system in results.systems:
-        _print_system(system, console)
+        parts += _system(system, results.levels[-1])
+    if len(results.systems) == 1:
+        parts += _worst(results)
     for comparison in results.comparisons:
-        _print_comparison(comparison, console, changes=comparison.level == results.levels[-1])
+        parts += _comparison(comparison, with_changes=comparison.level == results.levels[-1])
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
-def _print_system(system: System, console: Console) -> None:
-    console.print(_rates(system))
+def _size(results: Results) -> str:
+    speakers = f" of {results.speakers} speakers" if results.speakers else ""
+    unit = results.systems[0].rates[0].unit
+    return f"{results.title}: {results.utterances} utterances{speakers}; intervals resampled by {unit}"
+
+
+def _settings(results: Results) -> Iterable[str]:
+    """The computing time, the rates over distinct sentences, and how many sentences were trained on."""
+    settings, distinct = results.settings, results.distinct
+    if "real_time_factor" in settings:
+        yield (
+            f"{settings['audio_seconds']:.1f} s of audio in {settings['seconds']:.1f} s: "
+            f"real-time factor {settings['real_time_factor']:.4f}"
+        )
+    if distinct:
+        yield (
+            f"each distinct sentence once ({distinct['utterances']}): CER {percent(distinct['cer'])}, "
+            f"sentence error {percent(distinct['sentence_error_rate'])}"
+        )
+    seen = settings.get("seen_in_training")
+    for stage, count in seen.items() if isinstance(seen, Mapping) else ():
+        known = f"{count} utterances"
+        if count is None:
+            known = "not known (its training lists are missing or plain text)"
+        yield f"sentences that the {stage} model was trained on: {known}"
+
+
+def _problems(results: Results) -> str:
+    lines = ["problems of the files:"]
+    for problem in results.problems:
+        examples = f" ({' '.join(problem.examples)})" if problem.examples else ""
+        lines.append(f"  {problem.file}: {problem.count} {problem.what}{examples}; {problem.effect}")
+    return "\n".join(lines)
+
+
+def _normalisation(rules: Iterable[Normalisation]) -> str:
+    rows = [
+        (
+            rule.rule,
+            "yes" if rule.applied else "no",
+            _counts_text(rule.lines),
+            _counts_text(rule.errors_otherwise),
+        )
+        for rule in rules
+    ]
+    headings = ("normalisation", "applied", "lines concerned", "hanzi errors otherwise")
+    return text_table(headings, rows, left=4)
+
+
+def _counts_text(counts: Mapping[str, int | None]) -> str:
+    return ", ".join(f"{name}: {count}" for name, count in counts.items() if count is not None)
+
+
+def _system(system: System, last_level: str) -> Iterable[str]:
+    yield _rates(system)
     if system.automatic_pinyin:
-        console.print("its syllables are pypinyin's reading of its hanzi")
+        yield "its syllables are pypinyin's reading of its hanzi"
     for level, kinds in system.kinds.items():
-        console.print(kinds_table(f"{level}: errors by kind, aligned by sound", kinds))
+        yield _kinds(f"{level}: errors by kind, aligned by sound", kinds)
     if system.unknown_kinds:
-        console.print(f"not told, as the model isn't known: {', '.join(system.unknown_kinds)}")
-    _print_counts("classic confusions", system.named_confusions.items(), console)
-    for level, confusions in system.top_confusions.items():
-        shown = [(f"{one} → {other}", count) for one, other, count in confusions[:CONFUSIONS_SHOWN]]
-        _print_counts(f"most confused {level}", shown, console)
+        yield f"not known, because the model is not known: {', '.join(system.unknown_kinds)}"
     if system.attribution:
         wrong = {name: count for name, count in system.attribution.items() if name != REPAIRED}
-        console.print(
-            kinds_table(f"wrong hanzi by who is to blame (by the {system.attribution_basis})", wrong)
+        repaired = f"correct hanzi for a wrong syllable ({REPAIRED}): {system.attribution[REPAIRED]}"
+        yield f"{_kinds(f'wrong hanzi by cause (by the {system.attribution_basis})', wrong)}{repaired}"
+    confusions = {"classic confusions": list(system.named_confusions.items())} | {
+        f"most confused {level}": [(f"{a} → {b}", count) for a, b, count in pairs[:CONFUSIONS_SHOWN]]
+        for level, pairs in system.top_confusions.items()
+    }
+    for title, counts in confusions.items():
+        if shown := [f"{name} ({count})" for name, count in counts if count]:
+            yield f"{title}: {'  '.join(shown)}"
+    for breakdown in system.breakdowns:
+        if breakdown.level == last_level:
+            yield _breakdown(breakdown)
+
+
+def _rates(system: System) -> str:
+    rows = []
+    for rate in system.rates:
+        edits = _edits(rate.counts)
+        if not rate.has_edits:
+            edits[1:3] = ["", ""]
+        rows.append((rate.name, percent(rate.rate), _interval(rate.low, rate.high), *edits))
+    for oracle in system.oracles:
+        rows.append((f"{oracle.level}, {oracle.name}", percent(oracle.rate), "", *_edits(oracle.counts)))
+    return text_table((system.name, *RATE_HEADINGS), rows)
+
+
+def _kinds(title: str, counts: Mapping[str, int]) -> str:
+    """The kinds that occur, each with its count and its share; then their sum."""
+    everything = sum(counts.values())
+    rows = [(kind, str(count), percent(count / everything)) for kind, count in counts.items() if count]
+    return text_table((title, "count", "share"), [*rows, ("all", str(everything), "")])
+
+
+def _breakdown(breakdown: Breakdown) -> str:
+    title, groups = f"{breakdown.level} by {breakdown.name}", breakdown.groups
+    if len(groups) > GROUPS_SHOWN:
+        title += f": the worst {GROUPS_SHOWN} of {len(groups)}"
+        groups = sorted(groups, key=lambda group: -group.rate)[:GROUPS_SHOWN]
+    rows = [
+        (
+            group.name,
+            str(group.utterances),
+            percent(group.rate),
+            _interval(group.low, group.high),
+            *_edits(group.counts),
         )
-        console.print(f"right hanzi for a wrong syllable: {system.attribution[REPAIRED]}")
-    for cut in system.cuts:
-        if cut.level == list(system.kinds)[-1]:
-            console.print(_cut(cut))
+        for group in groups
+    ]
+    return text_table((title, "utterances", *RATE_HEADINGS), rows)
 
 
-def _print_counts(title: str, counts: Iterable[tuple[str, int]], console: Console) -> None:
-    shown = [f"{name} ({count})" for name, count in counts if count]
-    if shown:
-        console.print(escape(f"{title}: {'  '.join(shown)}"))
+def _worst(results: Results) -> Iterable[str]:
+    if rows := worst_utterances(results):
+        yield f"the {len(rows)} worst utterances: reference, then output"
+    for row in rows:
+        errors, tokens = row.errors(results.levels[-1])
+        lines = [row.reference_hanzi, row.hanzi] if row.hanzi else []
+        if row.reference_pinyin != row.pinyin or not lines:
+            lines += [row.reference_pinyin, row.pinyin]
+        yield "\n    ".join([f"{row.id}: {errors} of {tokens} wrong", *lines])
 
 
-def _print_comparison(one: Comparison, console: Console, changes: bool) -> None:
-    first, second = one.systems
-    test = one.matched_pairs
-    console.print(
-        escape(
-            f"{one.level}: {second} {percent(one.rates[1])}, {first} {percent(one.rates[0])}, "
-            f"difference {100 * one.difference:+.2f} points (95 %: {100 * one.low:+.2f} to "
-            f"{100 * one.high:+.2f}, resampled by {one.unit}); matched pairs over {test.segments} segments: "
-            f"p = {test.p_value:.3g}"
-        )
-    )
-    utterances = ", ".join(f"{count} {name}" for name, count in one.utterances.items())
-    tokens = one.tokens
-    console.print(
-        f"utterances: {utterances}; tokens right in both: {tokens['both']}, only in the first: "
+def _comparison(comparison: Comparison, with_changes: bool) -> Iterable[str]:
+    first, second = comparison.systems
+    test, tokens = comparison.matched_pairs, comparison.tokens
+    utterances = ", ".join(f"{count} {name}" for name, count in comparison.utterances.items())
+    yield (
+        f"{comparison.level}: {second} {percent(comparison.rates[1])}, {first} "
+        f"{percent(comparison.rates[0])}, difference {100 * comparison.difference:+.2f} points "
+        f"(95 %: {100 * comparison.low:+.2f} to {100 * comparison.high:+.2f}, resampled by "
+        f"{comparison.unit}); matched pairs over {test.segments} segments: p = {test.p_value:.3g}\n"
+        f"utterances: {utterances}; tokens correct in both: {tokens['both']}, only in the first: "
         f"{tokens['first']}, only in the second: {tokens['second']}, in neither: {tokens['neither']}"
     )
-    for title, found in (("got better", one.better), ("got worse", one.worse)):
-        if found and changes:
-            console.print(_changes(title, one, found[:CHANGES_SHOWN]))
+    if with_changes:
+        for title, changes in (("better", comparison.better), ("worse", comparison.worse)):
+            if changes:
+                yield _changes(f"{title}: reference, {first}, {second}", changes[:CHANGES_SHOWN])
 
 
-def _rates(system: System) -> Table:
-    table = _table(system.name, "", "rate", "95 % interval", "substituted", "inserted", "deleted", "of")
-    for one in system.rates:
-        interval = f"{100 * one.low:.2f} – {100 * one.high:.2f} %"
-        table.add_row(one.name, percent(one.rate), interval, *_edits(one.counts))
-    for one in system.oracles:
-        table.add_row(f"{one.level}, {one.name}", percent(one.rate), "", *_edits(one.counts))
-    return table
-
-
-def _cut(cut: Breakdown) -> Table:
-    headings = (cut.name, "utterances", "rate", "95 % interval", "substituted", "inserted", "deleted", "of")
-    table = _table(f"{cut.level} by {cut.name}", *headings)
-    groups = cut.groups
-    if len(groups) > GROUPS_SHOWN:
-        groups = sorted(groups, key=lambda group: -group.rate)[:GROUPS_SHOWN]
-        table.title = f"{cut.level} by {cut.name}: the worst {GROUPS_SHOWN} of {len(cut.groups)}"
-    for one in groups:
-        interval = f"{100 * one.low:.2f} – {100 * one.high:.2f} %"
-        figures = (str(one.utterances), percent(one.rate), interval)
-        table.add_row(escape(one.name), *figures, *_edits(one.counts))
-    return table
-
-
-def _problems(problems: Iterable[Problem]) -> Table:
-    table = _table("problems of the files", "file", "what", "count", "e.g.", "effect")
-    for one in problems:
-        table.add_row(*map(escape, (one.file, one.what, str(one.count), " ".join(one.examples), one.effect)))
-    return table
-
-
-def _normalisation(rules: Iterable[Normalisation]) -> Table:
-    table = _table("normalisation", "rule", "applied", "lines concerned", "hanzi errors otherwise")
-    for one in rules:
-        lines = ", ".join(f"{name}: {count}" for name, count in one.lines.items())
-        errors = ", ".join(
-            f"{name}: {count}" for name, count in one.errors_otherwise.items() if count is not None
-        )
-        table.add_row(one.rule, "yes" if one.applied else "no", escape(lines), escape(errors))
-    return table
-
-
-def _changes(title: str, one: Comparison, changes: Iterable[Change]) -> Table:
-    table = _table(title, "id", "errors", f"reference, {one.systems[0]}, {one.systems[1]}")
-    table.show_lines = True
+def _changes(title: str, changes: Iterable[Change]) -> str:
+    lines = [title]
     for change in changes:
-        texts = "\n".join((change.reference, *change.hypotheses))
-        table.add_row(escape(change.id), f"{change.errors[0]} → {change.errors[1]}", escape(texts))
-    return table
+        lines.append(f"  {change.id}: {change.errors[0]} → {change.errors[1]} errors")
+        lines += [f"    {text}" for text in (change.reference, *change.hypotheses)]
+    return "\n".join(lines)
 
 
-def _table(title: str, *headings: str) -> Table:
-    table = Table(title=escape(title), title_justify="left")
-    for heading in headings:
-        numbers = heading in (
-            "rate",
-            "95 % interval",
-            "substituted",
-            "inserted",
-            "deleted",
-            "of",
-            "utterances",
-        )
-        table.add_column(escape(heading), justify="right" if numbers else "left", overflow="fold")
-    return table
+def _interval(low: float, high: float) -> str:
+    return f"{100 * low:.2f} – {100 * high:.2f} %"
 
 
-def _edits(counts: ErrorCounts) -> tuple[str, str, str, str]:
+def _edits(counts: ErrorCounts) -> list[str]:
     figures = (counts.substitutions, counts.insertions, counts.deletions, counts.reference)
-    return tuple(map(str, figures))
+    return [str(figure) for figure in figures]

@@ -1,4 +1,5 @@
-"""Run folders in; what was trained, how far it came and how well it does, as tables and curves, out.
+"""Run folders in; their state, settings and error rates, as a table, out.
 
-Read ``summaries``, ``run_table`` and ``text_table``; ``history`` and ``curves`` draw a training.
+Read ``summaries`` (what is read from one run) and ``run_table`` (the table of several runs); ``history``
+reads the metrics of each epoch.
 """

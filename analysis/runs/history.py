@@ -1,4 +1,4 @@
-"""A run's ``history.csv`` in, its columns of numbers out."""
+"""``history.csv`` of a run in, its columns of numbers out."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ History = Mapping[str, Sequence[float]]
 
 
 def read_history(path: str | Path) -> dict[str, list[float]]:
-    """The columns of a ``history.csv``, one value an epoch.
+    """Read the columns of a ``history.csv``, with one value an epoch.
 
     Raises:
-        RunError: the file is missing, changed, empty or not a table of numbers.
+        RunError: the file is missing, changed, empty, or not a table of numbers.
     """
     path = Path(path)
     try:
@@ -25,6 +25,6 @@ def read_history(path: str | Path) -> dict[str, list[float]]:
         columns = {name: [float(row[name]) for row in rows] for name in rows[0]}
     except (OSError, UnicodeDecodeError, ValueError, TypeError, IndexError) as error:
         raise RunError(
-            f"no usable history of a training ({error})", where=path, hint="train it again"
+            f"not a valid training history ({error})", where=path, hint="train it again"
         ) from error
     return columns

@@ -1,4 +1,4 @@
-"""Results of runs in; a sorted table with a row a run, as text, CSV or Markdown, out."""
+"""Summaries of runs in; the columns of a sorted table of runs out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from utils.errors import ConfigError
 
 Value = str | float | None
 MISSING = "–"
-_LAST = ("seconds_per_epoch", "training_seconds", "speed")
+_LAST_FIGURES = ("seconds_per_epoch", "training_seconds", "speed")
 _HEADINGS = {
     "parameters": "parameters",
     "best_epoch": "best epoch",
@@ -28,10 +28,10 @@ class Column:
     """One column.
 
     Attributes:
-        key: its name on the command line and in a CSV file.
-        heading: its name for people.
-        values: of the runs, None where one has none.
-        shown: value → text for people.
+        key: its name on the command line and in CSV.
+        heading: its name in text and Markdown.
+        values: of the runs; None if a run has no value.
+        shown: value → rounded text.
     """
 
     key: str
@@ -40,22 +40,22 @@ class Column:
     shown: Callable[[Any], str] = str
 
     def cells(self) -> list[str]:
-        """The values for people."""
+        """The values as rounded text."""
         return [MISSING if value is None else self.shown(value) for value in self.values]
 
     def exact(self) -> list[str]:
-        """The values for programs; nothing where there is none."""
+        """The values unrounded, for CSV; ``""`` if there is none."""
         return ["" if value is None else str(value) for value in self.values]
 
 
 def run_columns(runs: Sequence[RunSummary], folder: str | Path) -> list[Column]:
-    """All columns of a table of these runs; those that no run has a value for are left out.
+    """All columns of a table of these runs; columns without any value are left out.
 
     Args:
         runs: in the order of the rows.
-        folder: runs are named by their place in it.
+        folder: runs are named by their paths relative to it.
     """
-    names = [_place(run.path, Path(folder)) for run in runs]
+    names = [_run_name(run.path, Path(folder)) for run in runs]
     keys = differing(runs)
     columns = [
         Column("run", "run", tuple(names)),
@@ -72,45 +72,46 @@ def run_columns(runs: Sequence[RunSummary], folder: str | Path) -> list[Column]:
 def sorted_runs(
     runs: Sequence[RunSummary], columns: Sequence[Column], by: str, descending: bool
 ) -> list[RunSummary]:
-    """The runs in the order of a column, those without a value last; as they are, if the table lacks it.
+    """The runs in the order of a column, those without a value last; unchanged if the table lacks the column.
 
     Args:
         runs: the rows of ``columns``.
         columns: from :func:`run_columns`.
-        by: a column's key or heading, or a part of one that no other column has.
-        descending: the largest first.
+        by: key or heading of a column, or a part that no other column has.
+        descending: largest value first.
 
     Raises:
-        ConfigError: more than one column is meant.
+        ConfigError: more than one column matches.
     """
     found = _matching(columns, by)
     if len(found) > 1:
-        raise ConfigError(f"--sort {by}: more than one column is called so", hint=_there_are(found))
+        raise ConfigError(f"--sort {by}: more than one column matches", hint=_column_hint(found))
     if not found:
         return list(runs)
     values = found[0].values
-    known = [place for place in range(len(runs)) if values[place] is not None]
-    numbers = all(isinstance(values[place], int | float) for place in known)
-    known.sort(key=lambda place: values[place] if numbers else str(values[place]), reverse=descending)
-    return [runs[place] for place in [*known, *(n for n in range(len(runs)) if values[n] is None)]]
+    known = [row for row in range(len(runs)) if values[row] is not None]
+    numbers = all(isinstance(values[row], int | float) for row in known)
+    known.sort(key=lambda row: values[row] if numbers else str(values[row]), reverse=descending)
+    without_value = [row for row in range(len(runs)) if values[row] is None]
+    return [runs[row] for row in [*known, *without_value]]
 
 
-def _place(run: Path, folder: Path) -> str:
+def _run_name(run: Path, folder: Path) -> str:
     return (run.relative_to(folder) if run != folder else Path(folder.resolve().name)).as_posix()
 
 
 def check_column(columns: Sequence[Column], by: str) -> None:
-    """Refuse to sort by a column that no table has.
+    """Check that a column to sort by exists.
 
     Args:
         columns: of all runs.
         by: see :func:`sorted_runs`.
 
     Raises:
-        ConfigError: no column is called so.
+        ConfigError: no column matches.
     """
     if not _matching(columns, by):
-        raise ConfigError(f"--sort {by}: no such column", hint=_there_are(columns))
+        raise ConfigError(f"--sort {by}: no such column", hint=_column_hint(columns))
 
 
 def _matching(columns: Sequence[Column], by: str) -> list[Column]:
@@ -118,15 +119,15 @@ def _matching(columns: Sequence[Column], by: str) -> list[Column]:
     return exact or [column for column in columns if by in column.key or by in column.heading]
 
 
-def _there_are(columns: Sequence[Column]) -> str:
+def _column_hint(columns: Sequence[Column]) -> str:
     return f"there are: {', '.join(repr(column.key) for column in columns)}"
 
 
 def _hyper_column(key: str, keys: Sequence[str], runs: Sequence[RunSummary]) -> Column:
     last = key.rpartition(".")[2]
-    alone = sum(other.rpartition(".")[2] == last for other in keys) == 1
+    unique = sum(other.rpartition(".")[2] == last for other in keys) == 1
     values = tuple(_plain(run.hyper[key]) if key in run.hyper else None for run in runs)
-    return Column(key, last if alone else key, values, _hyper_text)
+    return Column(key, last if unique else key, values, _hyper_text)
 
 
 def _plain(value: Any) -> Value:
@@ -140,7 +141,7 @@ def _hyper_text(value: Any) -> str:
 
 
 def _data(runs: Sequence[RunSummary]) -> tuple[Value, ...]:
-    """The training lists of each run, with how often they are repeated."""
+    """The training lists of each run, with the number of repetitions."""
     lists = [[path if times == 1 else f"{path} ×{times}" for path, times in run.train] for run in runs]
     return tuple(", ".join(names) or None for names in lists)
 
@@ -155,7 +156,7 @@ def _figure_keys(runs: Sequence[RunSummary]) -> list[str]:
     first = [key for key in ("parameters", "best_epoch") if key in found]
     dev = [key for key in found if key.startswith("dev_")]
     tests = [key for key in found if " " in key]
-    return [*first, *dev, *sorted(tests), *(key for key in _LAST if key in found)]
+    return [*first, *dev, *sorted(tests), *(key for key in _LAST_FIGURES if key in found)]
 
 
 def _figure_column(key: str, runs: Sequence[RunSummary]) -> Column:

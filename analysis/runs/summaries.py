@@ -1,7 +1,7 @@
-"""A folder of runs in; for each one what was trained on what, how far it came and how well it does, out.
+"""A folder of runs in; a summary of each run (settings, state, error rates) out.
 
-Runs are what holds a ``config.yaml``, or looks as if it had lost it. Nothing here stops at a damaged run: its
-``state`` says what is wrong, and it keeps what could be read.
+A run is a folder with a ``config.yaml`` or another file of a run. A damaged run raises no error: its
+``state`` says what is damaged, and its summary has everything that could be read.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from utils.run_folder.checksums import verified
 from utils.run_folder.run import ENVIRONMENT, RunFolder
 
 FINISHED = "finished"
-RATES = ("syllable_error_rate", "cer")  # of a test, those shown
-# What config.yaml holds besides the hyper-parameters: columns of their own, or no influence on the result.
+RATES = ("syllable_error_rate", "cer")  # the rates of a test that are shown
+# Keys of config.yaml that are not hyper-parameters: they have their own columns, or no effect on the result.
 _NOT_COMPARED = re.compile(
     rf"task|model\.name|({ENVIRONMENT}|transfer)\..*|data\.(train|dev|test|repeats|cache|workers)"
 )
-_OF_A_RUN = ("config.yaml", "history.csv", "train.log", "best.weights.h5", "last.weights.h5")
-# What figures of another shape than ours lead to: somebody's own file, or a damaged one.
+_RUN_FILES = ("config.yaml", "history.csv", "train.log", "best.weights.h5", "last.weights.h5")
+# Errors from files of another format, or damaged ones.
 _UNREADABLE = (UserError, OSError, ValueError, TypeError, AttributeError, KeyError)
 _NGRAMS = re.compile(r"([\d,]+) \d+-grams")
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One run.
+    """Summary of one run.
 
     Attributes:
         path: its folder.
         state: ``finished``, ``epoch 3 of 10``, ``not begun`` or ``broken: …``.
-        task, model: names from its config; empty if that can't be read.
+        task, model: names from its config; ``""`` if the config cannot be read.
         hyper: hyper-parameters by dotted key.
-        train: lists it was trained on, each with how often it is repeated in an epoch.
-        figures: numbers by key: ``parameters`` (an n-gram model's n-grams), ``best_epoch``, ``dev_…`` of that
-            epoch, ``<test> <rate>`` of each test, ``seconds_per_epoch``, ``training_seconds``, and ``speed``,
-            seconds of audio recognised in a second of the tests.
+        train: training lists, each with its repetitions in an epoch.
+        figures: numbers by key: ``parameters`` (of an n-gram model, its n-grams), ``best_epoch``, ``dev_…``
+            of that epoch, ``<test> <rate>`` of each test, ``seconds_per_epoch``, ``training_seconds``, and
+            ``speed``, the seconds of audio recognised in a second in all tests.
     """
 
     path: Path
@@ -59,18 +59,18 @@ class RunSummary:
 
 
 def find_runs(folder: str | Path) -> list[Path]:
-    """Folders of runs at or below ``folder``, sorted; hidden folders and what lies inside a run are left out.
+    """Folders of runs at or below ``folder``, sorted; hidden folders and folders inside a run are left out.
 
     Raises:
-        RunError: there is no such folder, or no run in it.
+        RunError: the folder does not exist or contains no run.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise RunError("no such folder", where=folder, hint="give the folder that holds the runs, e.g. runs")
     found = []
-    for place, folders, files in os.walk(folder):
-        if any(name in files for name in _OF_A_RUN):
-            found.append(Path(place))
+    for parent, folders, files in os.walk(folder):
+        if any(name in files for name in _RUN_FILES):
+            found.append(Path(parent))
             folders.clear()
         folders[:] = sorted(name for name in folders if not name.startswith("."))
     if not found:
@@ -79,7 +79,7 @@ def find_runs(folder: str | Path) -> list[Path]:
 
 
 def read_run(path: Path) -> RunSummary:
-    """All facts of one run; whatever can't be read is told in its state, never raised."""
+    """Read the summary of one run; what cannot be read is reported in its state, never raised."""
     run, problems = RunFolder(path), []
     try:
         config = run.config()
@@ -104,9 +104,9 @@ def read_run(path: Path) -> RunSummary:
 
 
 def differing(runs: Sequence[RunSummary]) -> list[str]:
-    """Keys of hyper-parameters of which two runs have different values, in the order of the configs.
+    """Keys of the hyper-parameters that have different values in two runs, in the order of the configs.
 
-    One that a run doesn't have (another model, older code) differs from nothing.
+    A hyper-parameter that a run does not have (another model, older code) does not count as different.
     """
     values: dict[str, set[str]] = {}
     for run in runs:
@@ -141,7 +141,7 @@ def _parameters(run: RunFolder) -> dict[str, float]:
 
 
 def _training(run: RunFolder) -> dict[str, float]:
-    """Figures of the best epoch, and times, from the history; an n-gram model has its metrics only."""
+    """Metrics of the best epoch and times, from the history; an n-gram model only has metrics."""
     metrics = _read_json(run.metrics) if run.metrics.is_file() else {}
     if not run.history.is_file():
         return _dev(metrics.get("best") or {})
@@ -166,7 +166,7 @@ def _dev(best: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _tests(run: RunFolder) -> dict[str, float]:
-    """Error rates of each test that lies in the run's folder, and the speed over all of them."""
+    """Error rates of each test in the run's folder, and the speed over all of them."""
     figures, seconds, audio = {}, 0.0, 0.0
     for name, results in _results(run.path / "test"):
         figures |= {f"{name} {rate}": float(results[rate]) for rate in RATES if rate in results}
@@ -176,7 +176,7 @@ def _tests(run: RunFolder) -> dict[str, float]:
 
 
 def _results(folder: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The tests in ``test/<name>/results.json`` and ``test/<name>.json``."""
+    """Results of the tests in ``test/<name>/results.json`` and ``test/<name>.json``."""
     for path in sorted([*folder.glob("*/results.json"), *folder.glob("*.json")]):
         yield path.parent.name if path.name == "results.json" else path.stem, _read_json(path)
 

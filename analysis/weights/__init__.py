@@ -1,5 +1,5 @@
-"""Weights files in (no Keras needed); statistics, differences, significance and attention out.
+"""Weights files in (without Keras); statistics, differences, channel significance and attention maps out.
 
-Read ``weight_file``, ``layer_statistics`` and ``difference``; ``significance`` and ``significance_plot`` rate
-channels, ``attention`` draws what a transformer looks at, ``output_layer`` says whether a vocabulary fits.
+Read ``weight_file``, ``layer_statistics`` and ``difference``. ``significance`` and ``significance_plot`` rate
+output channels, ``attention`` draws attention weights, ``output_layer`` compares a model with a vocabulary.
 """

@@ -1,7 +1,8 @@
-"""Attention weights of a sentence, its syllables and hanzi in; heat maps as an HTML page or a picture out.
+"""Attention weights, syllables and hanzi of a sentence in; heat maps as an HTML page or a picture out.
 
-The page is one file, needs no network, and lets one look at single heads and positions; the picture (PNG,
-SVG, PDF) has the average large and every head small. Each map is coloured from 0 to its own largest weight.
+The page is one file without network access, in which single heads and positions can be examined. The picture
+(PNG, SVG, PDF) has a large map of the average and a small map of every head. The colours of each map range
+from 0 to its largest weight.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from analysis.page.rendering import page_environment
 from utils.files import replacing, write_text
 
 COLOURS = ("#ffffff", "#99d5cf", "#0f766e", "#042f2e")
-# How the files of fonts with hanzi are called on Linux, Windows and macOS.
+# File names of fonts with hanzi on Linux, Windows and macOS.
 _CJK_FILES = re.compile(
     r"(CJK|SourceHan|NotoSansSC|NotoSerifSC).*(Regular|VF)|wqy|uming|ukai|DroidSansFallback|"
     r"simhei|simsun|msyh|PingFang|STHeiti|Hiragino Sans GB",
     re.IGNORECASE,
 )
-_STEPS = 65535  # weights are put into the page as 16-bit fractions
-_BESIDE = 12  # positions whose labels have room side by side
-_LABELLED = 60  # positions; beyond, labels of a picture would touch
+_STEPS = 65535  # the page contains weights as 16-bit fractions
+_MAX_HORIZONTAL = 12  # positions; the labels of longer sentences are vertical
+_MAX_LABELLED = 60  # positions; longer sentences have a label at every second or third position
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,10 @@ class AttentionMaps:
     """One sentence of L syllables.
 
     Attributes:
-        title: of page and picture, such as the run.
+        title: of page and picture, such as the name of the run.
         syllables: L of them.
-        hanzi: what the model wrote, one a syllable.
-        weights: (blocks, heads, L, L) float32; row i is what position i looks at.
+        hanzi: output of the model, one a syllable.
+        weights: (blocks, heads, L, L) float32; row i has the attention of position i to all positions.
     """
 
     title: str
@@ -56,7 +57,7 @@ def write_attention_page(maps: AttentionMaps, path: str | Path) -> None:
     """Write the HTML page.
 
     Raises:
-        OSError: the file can't be written.
+        OSError: the file cannot be written.
     """
     blocks, heads, length, _ = maps.weights.shape
     fractions = np.round(np.clip(maps.weights, 0, 1) * _STEPS).astype("<u2")
@@ -74,13 +75,13 @@ def write_attention_page(maps: AttentionMaps, path: str | Path) -> None:
 
 
 def draw_attention(maps: AttentionMaps, path: str | Path) -> None:
-    """Write a picture: the average over all heads with labels, beside it each head and each block's average.
+    """Write a picture: the average of all heads with labels, then each head and the average of each block.
 
-    Hanzi are left out of the labels where no font has them.
+    Labels contain hanzi only if a font with hanzi is installed.
 
     Raises:
-        OSError: the file can't be written.
-        ValueError: matplotlib knows no such ending.
+        OSError: the file cannot be written.
+        ValueError: matplotlib does not know this file type.
     """
     blocks, heads, length, _ = maps.weights.shape
     side = min(max(4.5, 0.34 * length + 1.4), 16.0)  # inches
@@ -98,9 +99,9 @@ def draw_attention(maps: AttentionMaps, path: str | Path) -> None:
 
 
 def cjk_font() -> str | None:
-    """The name of an installed font that has hanzi, known to matplotlib from now on; None if there is none.
+    """Register an installed font with hanzi with matplotlib, and return its name; None if there is none.
 
-    matplotlib's own list is a cache that misses what was installed later.
+    matplotlib's own list is a cache, which misses fonts that were installed later.
     """
     for path in sorted(font_manager.findSystemFonts()):
         if _CJK_FILES.search(Path(path).stem) and (font := FT2Font(path)).get_char_index(ord("语")):
@@ -114,15 +115,15 @@ def _draw_average(axes: Axes, maps: AttentionMaps, with_hanzi: bool) -> None:
     _draw_map(axes, average)
     axes.set_title(f"average of all heads, 0 to {100 * average.max():.0f} %", fontsize=9, color=INK)
     pairs = list(zip(maps.syllables, maps.hanzi, strict=True))
-    places = range(0, len(pairs), -(-len(pairs) // _LABELLED))
-    axes.set_yticks(places, [_label(*pairs[n], with_hanzi, " ") for n in places], fontsize=8)
-    upright = len(pairs) > _BESIDE
-    between = " " if upright else "\n"
-    axes.set_xticks(places, [_label(*pairs[n], with_hanzi, between) for n in places], fontsize=8)
-    axes.tick_params(axis="x", rotation=90 if upright else 0, top=True, labeltop=True, bottom=False)
+    positions = range(0, len(pairs), -(-len(pairs) // _MAX_LABELLED))
+    axes.set_yticks(positions, [_label(*pairs[n], with_hanzi, " ") for n in positions], fontsize=8)
+    vertical = len(pairs) > _MAX_HORIZONTAL
+    between = " " if vertical else "\n"
+    axes.set_xticks(positions, [_label(*pairs[n], with_hanzi, between) for n in positions], fontsize=8)
+    axes.tick_params(axis="x", rotation=90 if vertical else 0, top=True, labeltop=True, bottom=False)
     axes.tick_params(axis="x", labelbottom=False)
     axes.set_ylabel("position", color=FAINT)
-    axes.set_xlabel("looks at", color=FAINT)
+    axes.set_xlabel("attends to", color=FAINT)
 
 
 def _label(syllable: str, hanzi: str, with_hanzi: bool, between: str) -> str:

@@ -1,4 +1,4 @@
-"""Two weights files in; array by array what differs, as text or JSON, out."""
+"""Two weights files in; the differences of their arrays, as text or JSON, out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADINGS = ("layer / weight", "state", "A", "B", "largest difference", "relativ
 
 
 class State(StrEnum):
-    """How an array of one file compares with that of the other."""
+    """The relation of an array of one file to that of the other."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -31,11 +31,11 @@ class ArrayDifference:
     """One array of two files.
 
     Attributes:
-        name: its layer's and its own: ``conv2d_1/kernel``.
-        state: how it differs.
-        shape_a, shape_b: None where the file lacks it.
+        name: of layer and array, ``conv2d_1/kernel``.
+        state: whether it differs.
+        shape_a, shape_b: None if the file lacks the array.
         absolute: the largest absolute difference of two values; None unless the shapes are the same.
-        relative: the largest difference as a share of the larger of the two values.
+        relative: the largest difference relative to the larger of the two values.
     """
 
     name: str
@@ -47,7 +47,7 @@ class ArrayDifference:
 
 
 def weight_differences(a: WeightFile, b: WeightFile) -> list[ArrayDifference]:
-    """Compare all arrays of two files by the names of their layers, in A's order, then what only B has."""
+    """Compare the arrays of two files by their names: in A's order, then the arrays that only B has."""
     arrays_a, arrays_b = _arrays(a), _arrays(b)
     return [
         _compared(name, arrays_a.get(name), arrays_b.get(name))
@@ -56,26 +56,34 @@ def weight_differences(a: WeightFile, b: WeightFile) -> list[ArrayDifference]:
 
 
 def are_equal(found: Sequence[ArrayDifference]) -> bool:
-    """Whether all arrays are in both files, with the same values."""
-    return all(one.state is State.EQUAL for one in found)
+    """Whether all arrays are in both files with the same values."""
+    return all(each.state is State.EQUAL for each in found)
 
 
 def difference_text(found: Sequence[ArrayDifference]) -> str:
-    """A table of the arrays that differ, and how many there are of each state."""
+    """A table of the arrays that differ, and the number of arrays in each state."""
     rows = [
-        (one.name, one.state, _shape(one.shape_a), _shape(one.shape_b), _g(one.absolute), _g(one.relative))
-        for one in found
-        if one.state is not State.EQUAL
+        (
+            each.name,
+            each.state,
+            _shape(each.shape_a),
+            _shape(each.shape_b),
+            _number(each.absolute),
+            _number(each.relative),
+        )
+        for each in found
+        if each.state is not State.EQUAL
     ]
-    counts = Counter(one.state for one in found)
+    counts = Counter(each.state for each in found)
     summary = ", ".join(f"{counts[state]} {state}" for state in State if counts[state])
     return (text_table(_HEADINGS, rows) + "\n" if rows else "") + f"{summary or 'no arrays'}\n"
 
 
 def difference_json(found: Sequence[ArrayDifference]) -> dict[str, Any]:
-    """The same for programs, with the equal arrays; an infinite difference is the text ``inf``."""
+    """All arrays as plain values; an infinite difference is the text ``inf``."""
     values = [
-        {key: str(value) if value == np.inf else value for key, value in asdict(one).items()} for one in found
+        {key: str(value) if value == np.inf else value for key, value in asdict(each).items()}
+        for each in found
     ]
     return {"equal": are_equal(found), "arrays": values}
 
@@ -87,7 +95,7 @@ def _arrays(file: WeightFile) -> dict[str, np.ndarray]:
 def _compared(name: str, a: np.ndarray | None, b: np.ndarray | None) -> ArrayDifference:
     if a is None or b is None:
         state = State.ONLY_B if a is None else State.ONLY_A
-        return ArrayDifference(name, state, *(None if one is None else one.shape for one in (a, b)))
+        return ArrayDifference(name, state, *(None if array is None else array.shape for array in (a, b)))
     if a.shape != b.shape:
         return ArrayDifference(name, State.SHAPE, a.shape, b.shape)
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
@@ -97,8 +105,10 @@ def _compared(name: str, a: np.ndarray | None, b: np.ndarray | None) -> ArrayDif
     with np.errstate(invalid="ignore"):
         absolute = np.abs(first - second)[~same]
         relative = absolute / np.maximum(np.abs(first), np.abs(second))[~same]
-    # One of the two is not a number, or infinite: nothing is further apart.
-    largest = (float(np.nan_to_num(one, nan=np.inf, posinf=np.inf).max()) for one in (absolute, relative))
+    # If one of two values is NaN or infinite, the difference counts as infinite.
+    largest = (
+        float(np.nan_to_num(values, nan=np.inf, posinf=np.inf).max()) for values in (absolute, relative)
+    )
     return ArrayDifference(name, State.DIFFERENT, a.shape, b.shape, *largest)
 
 
@@ -106,5 +116,5 @@ def _shape(shape: tuple[int, ...] | None) -> str:
     return "" if shape is None else " x ".join(map(str, shape)) or "scalar"
 
 
-def _g(value: float | None) -> str:
+def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"

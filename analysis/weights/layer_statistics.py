@@ -1,4 +1,4 @@
-"""A weights file in; its layers with their statistics, as text or JSON, out."""
+"""A weights file in; the statistics of its layers, as text or JSON, out."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from utils.run_folder.checksums import verified
 from utils.run_folder.run import RunFolder
 
 _HEADINGS = ("layer / weight", "shape", "type", "parameters", "mean", "deviation", "min", "max", "zeros")
-_NOT_FINITE = "NaN/inf"  # a column only where there are some
-_ATTRIBUTE_SHOWN = 100  # characters; a whole model's config is one attribute
+_NOT_FINITE = "NaN/inf"  # a column that is shown if there are such values
+_ATTRIBUTE_SHOWN = 100  # characters; the config of a whole model is one attribute
 _SUMMARY_NAME = re.compile(r"^│ (\w+)", re.MULTILINE)
-_VALUES_SHOWN = 100  # of an array, before its middle is left out
+_VALUES_SHOWN = 100  # of an array; of larger arrays only the edges
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of one array; mean, deviation, min and max are of the finite values, None if there are none.
+    """Statistics of one array; mean, deviation, min and max are those of the finite values, None without any.
 
     Attributes:
-        zeros: share of values that are exactly 0.
-        nan: values that are not a number.
-        infinite: values that are infinite.
+        zeros: fraction of the values that are exactly 0.
+        nan: number of values that are not a number.
+        infinite: number of infinite values.
     """
 
     mean: float | None
@@ -44,7 +44,7 @@ class Statistics:
 
 
 def statistics(array: np.ndarray) -> Statistics:
-    """Figures of an array of any shape, computed in float64 (the mean of 10⁷ float32 values needs it)."""
+    """Statistics of an array of any shape, computed in float64, which a mean of 10⁷ float32 values needs."""
     values = np.asarray(array, np.float64)
     finite = values[np.isfinite(values)]
     figures = (finite.mean(), finite.std(), finite.min(), finite.max()) if finite.size else (None,) * 4
@@ -57,7 +57,7 @@ def statistics(array: np.ndarray) -> Statistics:
 
 
 def summary_order(run: RunFolder) -> list[str]:
-    """Names of the layers in the model's order, as ``model_summary.txt`` has them; empty without one."""
+    """Names of the layers in the model's order, from ``model_summary.txt``; empty without this file."""
     path = run.path / "model_summary.txt"
     if not path.is_file():
         return []
@@ -65,10 +65,10 @@ def summary_order(run: RunFolder) -> list[str]:
 
 
 def find_layer(file: WeightFile, name: str) -> Layer:
-    """The layer of this name, or with this group in the file.
+    """The layer with this name, or with this group in the file.
 
     Raises:
-        RunError: there is none; names that come near are told.
+        RunError: there is none; the hint has similar names.
     """
     for layer in file.layers:
         if name in (layer.name, layer.path):
@@ -80,18 +80,18 @@ def find_layer(file: WeightFile, name: str) -> Layer:
 
 
 def weights_text(file: WeightFile) -> str:
-    """The file's facts, root attributes, a line for each layer and weight, the output layer, what is odd."""
+    """Size, root attributes, a line for each layer and weight, the output layer, and non-finite values."""
     arrays = sum(len(layer.weights) for layer in file.layers)
     lines = [f"{file.path}: {file.format}, {file.parameters:,} parameters in {arrays} arrays"]
     if file.state_values:
-        lines.append(f"besides {file.state_values:,} values of an optimiser or of random generators")
+        lines.append(f"also {file.state_values:,} values of an optimiser or of random generators")
     lines += [f"attribute {name}: {_shortened(value)}" for name, value in file.attributes.items()]
     output = find_output(file)
     return "\n".join([*lines, "", _table(file.layers), *_closing(file, output)]) + "\n"
 
 
 def layer_values(layer: Layer) -> str:
-    """The values of a layer's weights; of long ones the edges."""
+    """The values of a layer's weights; of large arrays only the edges."""
     parts = []
     for weight in layer.weights:
         with np.printoptions(threshold=_VALUES_SHOWN, linewidth=100, precision=4, suppress=True):
@@ -101,7 +101,7 @@ def layer_values(layer: Layer) -> str:
 
 
 def weights_json(file: WeightFile) -> dict[str, Any]:
-    """The same facts as :func:`weights_text`, as plain values."""
+    """The contents of :func:`weights_text` as plain values."""
     output = find_output(file)
     return {
         "file": str(file.path),
@@ -115,7 +115,7 @@ def weights_json(file: WeightFile) -> dict[str, Any]:
 
 
 def layer_json(layer: Layer, values: bool = False) -> dict[str, Any]:
-    """A layer and its weights as plain values; with ``values`` all of them, as nested lists."""
+    """A layer and its weights as plain values; with ``values``, also the arrays as nested lists."""
     weights = [
         {
             "name": weight.name,
@@ -128,12 +128,11 @@ def layer_json(layer: Layer, values: bool = False) -> dict[str, Any]:
         }
         for weight in layer.weights
     ]
-    facts = {"name": layer.name, "path": layer.path, "parameters": layer.parameters}
-    return {**facts, "weights": weights}
+    return {"name": layer.name, "path": layer.path, "parameters": layer.parameters, "weights": weights}
 
 
 def _plain(array: np.ndarray) -> Any:
-    """Nested lists; JSON has no NaN and no infinity: they are None."""
+    """Nested lists; NaN and infinity, which JSON does not have, are None."""
     if np.isfinite(array).all():
         return array.tolist()
     return np.where(np.isfinite(array), array.astype(object), None).tolist()
@@ -141,21 +140,30 @@ def _plain(array: np.ndarray) -> Any:
 
 def _table(layers: tuple[Layer, ...]) -> str:
     figures = {weight.path: statistics(weight.array) for layer in layers for weight in layer.weights}
-    odd = any(one.nan or one.infinite for one in figures.values())
+    not_finite = any(each.nan or each.infinite for each in figures.values())
     rows = []
     for layer in layers:
-        rows.append([layer.name, "", "", f"{layer.parameters:,}"] + [""] * (5 + odd))
-        rows += [_row(weight, figures)[: 9 + odd] for weight in layer.weights]
-    return text_table([*_HEADINGS, _NOT_FINITE][: 9 + odd], rows, left=3)
+        rows.append([layer.name, "", "", f"{layer.parameters:,}"] + [""] * (5 + not_finite))
+        rows += [_row(weight, figures)[: 9 + not_finite] for weight in layer.weights]
+    return text_table([*_HEADINGS, _NOT_FINITE][: 9 + not_finite], rows, left=3)
 
 
 def _row(weight: Weight, figures: Mapping[str, Statistics]) -> list[str]:
-    one = figures[weight.path]
-    numbers = ["–" if n is None else f"{n:.4g}" for n in (one.mean, one.deviation, one.min, one.max)]
+    found = figures[weight.path]
+    values = (found.mean, found.deviation, found.min, found.max)
+    numbers = ["–" if value is None else f"{value:.4g}" for value in values]
     shape = "×".join(map(str, weight.array.shape)) or "scalar"
-    not_finite = f"{one.nan}/{one.infinite}" if one.nan or one.infinite else ""
+    not_finite = f"{found.nan}/{found.infinite}" if found.nan or found.infinite else ""
     size = f"{weight.array.size:,}"
-    return [f"  {weight.name}", shape, str(weight.array.dtype), size, *numbers, _share(one.zeros), not_finite]
+    return [
+        f"  {weight.name}",
+        shape,
+        str(weight.array.dtype),
+        size,
+        *numbers,
+        _share(found.zeros),
+        not_finite,
+    ]
 
 
 def _share(zeros: float) -> str:

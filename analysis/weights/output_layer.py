@@ -1,4 +1,4 @@
-"""A weights file and a vocabulary in; whether the output layer fits, and if not why and what helps, out."""
+"""A weights file and a vocabulary in; whether the output layer fits it, or what to do, out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from analysis.weights.weight_file import Layer, WeightFile
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, Vocabulary, explain_mismatch, transfer_command
 
-OUTPUT_NAME = "logits"  # every model of ours calls its output layer so
+OUTPUT_NAME = "logits"  # name of the output layer in all models of this project
 ACOUSTIC, HANZI = "acoustic.txt", "hanzi.txt"
 
 
@@ -20,7 +20,7 @@ class Output:
     Attributes:
         layer: its name.
         classes: its outputs.
-        guessed: neither its name nor its place says so: it is only the likeliest.
+        guessed: neither its name nor its position identifies it; it is only the most likely.
     """
 
     layer: str
@@ -29,10 +29,10 @@ class Output:
 
 
 def find_output(file: WeightFile) -> Output | None:
-    """The output layer: the one called ``logits``, else the last one, else the dense one numbered last."""
+    """The output layer: the layer named ``logits``, else the last one, else the dense layer numbered last."""
     candidates = [(layer, classes) for layer in file.layers if (classes := _outputs(layer))]
-    named = [one for one in candidates if one[0].name.rpartition("/")[2] == OUTPUT_NAME]
-    dense = [one for one in candidates if one[0].kind == "dense" and "/" not in one[0].name]
+    named = [each for each in candidates if each[0].name.rpartition("/")[2] == OUTPUT_NAME]
+    dense = [each for each in candidates if each[0].kind == "dense" and "/" not in each[0].name]
     likeliest = named or (not file.ordered and dense) or candidates
     if not likeliest:
         return None
@@ -43,25 +43,30 @@ def find_output(file: WeightFile) -> Output | None:
 def _outputs(layer: Layer) -> int | None:
     """The last dimension of a layer's kernel, (width, classes) or a convolution's; None without a kernel."""
     return next(
-        (one.array.shape[-1] for one in layer.weights if one.name == "kernel" and one.array.ndim > 1), None
+        (
+            weight.array.shape[-1]
+            for weight in layer.weights
+            if weight.name == "kernel" and weight.array.ndim > 1
+        ),
+        None,
     )
 
 
 def own_vocabulary(run: RunFolder) -> Path | None:
-    """The vocabulary of a run's output layer; None where the run holds none."""
+    """The vocabulary of a run's output layer; None if the run has none."""
     return next((path for name in (ACOUSTIC, HANZI) if (path := run.vocabulary(name)).is_file()), None)
 
 
 def vocabulary_problem(output: Output, run: RunFolder | None, wanted: Path | None = None) -> str | None:
-    """Why the output layer doesn't fit a vocabulary, and the command that helps; None if it fits.
+    """Why the output layer does not fit a vocabulary, and a command that helps; None if it fits.
 
     Args:
         output: of the weights.
-        run: the run folder that they lie in, if they do.
-        wanted: the vocabulary that they are to serve; None: that of the run.
+        run: the run folder of the weights, if known.
+        wanted: the vocabulary to compare with; None: that of the run.
 
     Raises:
-        VocabularyError: a vocabulary file can't be read.
+        VocabularyError: a vocabulary file cannot be read.
     """
     own = own_vocabulary(run) if run else None
     path = wanted or own
@@ -70,46 +75,48 @@ def vocabulary_problem(output: Output, run: RunFolder | None, wanted: Path | Non
     ours, theirs = Vocabulary.load(path), Vocabulary.load(own) if own else None
     head = f"the output layer '{output.layer}' has {output.classes} classes, {path} has {len(ours)} tokens"
     if theirs and len(theirs) != output.classes:
-        return f"{head}\n{_mixed_up(own, len(theirs), output)}"
+        return f"{head}\n{_wrong_vocabulary(own, len(theirs), output)}"
     if len(ours) == output.classes and theirs in (None, ours):
         return None
     if theirs:
-        return f"{head}\n{explain_mismatch(ours, theirs)}\n{_way_out(run, own, path, ours)}"
+        return f"{head}\n{explain_mismatch(ours, theirs)}\n{_transfer_advice(run, own, path, ours)}"
     return f"{head}\n{_tokens_unknown(ours, output, path)}"
 
 
-def _way_out(run: RunFolder, own: Path, wanted: Path, ours: Vocabulary) -> str:
-    """How the weights of a run come to serve another vocabulary."""
+def _transfer_advice(run: RunFolder, own: Path, wanted: Path, ours: Vocabulary) -> str:
+    """How to use the weights of a run with another vocabulary."""
     if own.name != ACOUSTIC:
         return f"train a language model with that vocabulary from these weights: initialise_from={run.path}"
     source = run.path if run.path.name not in ("", "..") else run.path.resolve()
     command = transfer_command(source, source.with_name(f"{source.name}_transferred"), wanted)
-    advice = f"to move the weights of the shared tokens over, into a run of their own:\n  {command}"
+    advice = f"to transfer the weights of the shared tokens to a new run:\n  {command}"
     return (
         advice if BLANK in ours else f"first add the CTC blank, a last line '{BLANK}', to {wanted}; {advice}"
     )
 
 
-def _mixed_up(own: Path, tokens: int, output: Output) -> str:
+def _wrong_vocabulary(own: Path, tokens: int, output: Output) -> str:
     command = transfer_command("WEIGHTS_RUN", f"{own.parent.parent.name}_transferred", own)
     return (
-        f"the vocabulary beside the weights has {tokens} tokens: it is of another training than they are\n"
-        "put the two that belong together into one folder; then, to move the shared tokens over, with that "
-        f"folder in place of WEIGHTS_RUN:\n  {command}"
+        f"the vocabulary beside the weights has {tokens} tokens: it is not that of their training\n"
+        "put the weights and their own vocabulary into one folder; then transfer the shared tokens, with "
+        f"that folder as WEIGHTS_RUN:\n  {command}"
     )
 
 
 def _tokens_unknown(ours: Vocabulary, output: Output, wanted: Path) -> str:
-    """What to do where the weights come without the list of their tokens."""
+    """What to do if the weights come without the list of their tokens."""
     lines = []
     if output.classes == len(ours) + 1 and BLANK not in ours:
-        lines.append(f"one class more than tokens: the file may lack the CTC blank, a last line '{BLANK}'")
+        lines.append(
+            f"there is one class more than tokens: the file may lack the CTC blank, a last line '{BLANK}'"
+        )
     command = transfer_command("WEIGHTS_RUN", "WEIGHTS_RUN_transferred", wanted)
     lines += [
-        "the two come from trainings with different vocabularies (part of a corpus, or another corpus); the "
-        "weights can't be loaded into a model of this vocabulary",
-        "which token a class stands for isn't written in the weights, but in the vocabulary of their "
-        "training: take that run folder whole, and to move the shared tokens over, put it in place of "
-        f"WEIGHTS_RUN:\n  {command}",
+        "they come from trainings with different vocabularies (part of a corpus, or another corpus); the "
+        "weights cannot be loaded into a model of this vocabulary",
+        "the weights do not contain the tokens of the classes; they are in the vocabulary of their training: "
+        "take that whole run folder as WEIGHTS_RUN to transfer the shared tokens:\n"
+        f"  {command}",
     ]
     return "\n".join(lines)

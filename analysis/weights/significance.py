@@ -1,8 +1,8 @@
-"""A weights file in; how much each output channel of each kernel weighs, and what could be cut, out.
+"""A weights file in; the significance of each output channel of each kernel, and what could be pruned, out.
 
 The significance of a channel is the mean absolute value of its part of the kernel, divided by the largest
-such mean in the layer: 1 for the strongest channel. Below :data:`THRESHOLD` a channel hardly changes what its
-layer gives on (Li et al. 2017, "Pruning filters for efficient ConvNets", rank filters by the same sum).
+such mean in the layer: 1 for the strongest channel. A channel below :data:`THRESHOLD` hardly changes the
+output of its layer (Li et al. 2017, "Pruning filters for efficient ConvNets", rank filters by the same sum).
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from analysis.weights.weight_file import Layer, Weight, WeightFile
 from utils.errors import RunError
 
 THRESHOLD = 1e-3
-THRESHOLDS_SHOWN = (1e-3, 1e-2, 5e-2, 0.1, 0.2)  # a threshold's effect, told beside the one asked for
+THRESHOLDS_SHOWN = (1e-3, 1e-2, 5e-2, 0.1, 0.2)  # whose effect is also shown
 _KERNELS = ("kernel", "recurrent_kernel", "depthwise_kernel", "pointwise_kernel")
 
 
 @dataclass(frozen=True)
 class Significance:
-    """Of one kernel.
+    """Significance of the channels of one kernel.
 
     Attributes:
         layer: the layer's name.
-        kernel: the kernel's, inside it.
+        kernel: name of the kernel in the layer.
         values: of each output channel, 0 to 1, (channels,) float64.
-        weights_per_channel: values of the kernel that belong to a channel, and its bias.
-        is_output: the channels are the model's classes: a class is never cut.
+        weights_per_channel: values of the kernel that belong to a channel, including its bias.
+        is_output: the channels are the classes of the model, which are never pruned.
     """
 
     layer: str
@@ -43,24 +43,24 @@ class Significance:
 
     @property
     def weights(self) -> int:
-        """Values of the kernel and its bias."""
+        """The number of values of the kernel and its bias."""
         return self.weights_per_channel * len(self.values)
 
     def cut(self, threshold: float) -> int:
-        """How many of them belong to channels below a threshold and could be cut."""
+        """The number of values of channels below a threshold, which could be pruned."""
         return 0 if self.is_output else self.weights_per_channel * int((self.values < threshold).sum())
 
 
 def channel_significance(kernel: np.ndarray, channel_axes: int = 1) -> np.ndarray:
-    """Mean absolute value by output channel, normalised by the largest, (channels,) float64.
+    """Mean absolute value of each output channel divided by the largest, (channels,) float64.
 
     Args:
-        kernel: the last ``channel_axes`` axes count the output channels: ``(…, in, out)``, or of a depthwise
+        kernel: its last ``channel_axes`` axes are the output channels: ``(…, in, out)``, or for a depthwise
             convolution ``(…, in, multiplier)``.
-        channel_axes: 1, or 2 of a depthwise convolution.
+        channel_axes: 1, or 2 for a depthwise convolution.
 
     Returns:
-        1 for the strongest channel; all 0 if the whole kernel is.
+        1 for the strongest channel; 0 for all channels of a kernel of zeros.
     """
     channels = int(np.prod(kernel.shape[-channel_axes:]))
     means = np.abs(np.asarray(kernel, np.float64)).reshape(-1, channels).mean(axis=0)
@@ -69,10 +69,10 @@ def channel_significance(kernel: np.ndarray, channel_axes: int = 1) -> np.ndarra
 
 
 def significances(file: WeightFile) -> list[Significance]:
-    """All kernels of a file; embeddings, biases and normalisations have none.
+    """The significance of the channels of all kernels of a file.
 
     Raises:
-        RunError: there is no kernel, or one holds NaN or infinite values.
+        RunError: there is no kernel, or one has NaN or infinite values.
     """
     output = find_output(file)
     found = [
@@ -83,15 +83,15 @@ def significances(file: WeightFile) -> list[Significance]:
     ]
     if not found:
         raise RunError(
-            "no kernel of a layer in this file", where=file.path, hint="see inspect_model.py weights"
+            "no layer of this file has a kernel", where=file.path, hint="see inspect_model.py weights"
         )
     return found
 
 
 def _significance(layer: Layer, kernel: Weight, file: WeightFile, is_output: bool) -> Significance:
     if not np.isfinite(kernel.array).all():
-        what = f"the kernel of '{layer.name}' holds NaN or infinite values"
-        raise RunError(what, where=file.path, hint="see inspect_model.py weights; train anew")
+        what = f"the kernel of '{layer.name}' has NaN or infinite values"
+        raise RunError(what, where=file.path, hint="see inspect_model.py weights; train again")
     depthwise = layer.kind.startswith("depthwise_conv") or kernel.name.endswith("depthwise_kernel")
     values = channel_significance(kernel.array, 2 if depthwise else 1)
     part, _, name = kernel.name.rpartition("/")
@@ -104,29 +104,29 @@ def _significance(layer: Layer, kernel: Weight, file: WeightFile, is_output: boo
 
 
 def cut_share(found: Sequence[Significance], threshold: float) -> float:
-    """Share of the weights (kernels and their biases) that belong to channels below a threshold."""
-    return sum(one.cut(threshold) for one in found) / sum(one.weights for one in found)
+    """Fraction of the weights (kernels and biases) that belong to channels below a threshold."""
+    return sum(each.cut(threshold) for each in found) / sum(each.weights for each in found)
 
 
 def significance_text(found: Sequence[Significance], threshold: float) -> str:
-    """A line a kernel, then what could be cut at this and at other thresholds."""
+    """A line for each kernel, then the fraction that could be pruned at this and at other thresholds."""
     headings = ["layer", "kernel", "channels", "lowest", "median", f"below {threshold:g}", "weights", "cut"]
     rows = [
         [
-            one.layer,
-            one.kernel,
-            f"{len(one.values):,}",
-            f"{one.values.min():.4f}",
-            f"{np.median(one.values):.4f}",
-            f"{(one.values < threshold).sum():,}",
-            f"{one.weights:,}",
-            "(classes)" if one.is_output else f"{one.cut(threshold):,}",
+            each.layer,
+            each.kernel,
+            f"{len(each.values):,}",
+            f"{each.values.min():.4f}",
+            f"{np.median(each.values):.4f}",
+            f"{(each.values < threshold).sum():,}",
+            f"{each.weights:,}",
+            "(classes)" if each.is_output else f"{each.cut(threshold):,}",
         ]
-        for one in found
+        for each in found
     ]
-    others = ", ".join(f"{100 * cut_share(found, one):.2f} % at {one:g}" for one in THRESHOLDS_SHOWN)
-    below = sum(int((one.values < threshold).sum()) for one in found)
-    channels = sum(len(one.values) for one in found)
+    others = ", ".join(f"{100 * cut_share(found, other):.2f} % at {other:g}" for other in THRESHOLDS_SHOWN)
+    below = sum(int((each.values < threshold).sum()) for each in found)
+    channels = sum(len(each.values) for each in found)
     return (
         f"{text_table(headings, rows, left=2)}\n"
         f"below {threshold:g}: {below:,} of {channels:,} channels; with them "
@@ -135,38 +135,38 @@ def significance_text(found: Sequence[Significance], threshold: float) -> str:
     )
 
 
-def channels_text(one: Significance, names: Sequence[str] | None = None) -> str:
-    """A line a channel of one kernel, the weakest first.
+def channels_text(kernel: Significance, names: Sequence[str] | None = None) -> str:
+    """A line for each channel of one kernel, the weakest first.
 
     Args:
-        one: of the kernel.
+        kernel: its significance.
         names: of the channels, such as the tokens of the output layer.
     """
-    order = np.argsort(one.values, kind="stable")
+    order = np.argsort(kernel.values, kind="stable")
     rows = [
-        [str(channel), *([repr(names[channel])] if names else []), f"{one.values[channel]:.6f}"]
+        [str(channel), *([repr(names[channel])] if names else []), f"{kernel.values[channel]:.6f}"]
         for channel in order.tolist()
     ]
     table = text_table(
         ["channel", *(["token"] if names else []), "significance"], rows, left=2 if names else 1
     )
-    return f"{one.layer} {one.kernel}\n{table}"
+    return f"{kernel.layer} {kernel.kernel}\n{table}"
 
 
 def significance_json(found: Sequence[Significance], threshold: float) -> Mapping[str, Any]:
-    """All of it as plain values."""
+    """The contents of :func:`significance_text` as plain values, with all channels."""
     return {
         "threshold": threshold,
         "cut_share": cut_share(found, threshold),
         "kernels": [
             {
-                "layer": one.layer,
-                "kernel": one.kernel,
-                "is_output": one.is_output,
-                "weights": one.weights,
-                "cut": one.cut(threshold),
-                "significance": one.values.tolist(),
+                "layer": each.layer,
+                "kernel": each.kernel,
+                "is_output": each.is_output,
+                "weights": each.weights,
+                "cut": each.cut(threshold),
+                "significance": each.values.tolist(),
             }
-            for one in found
+            for each in found
         ],
     }

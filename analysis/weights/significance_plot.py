@@ -1,4 +1,4 @@
-"""Significances of a model's channels in, a picture of their spread and of what a threshold cuts out."""
+"""Significance of a model's channels in; a chart of its distribution and of pruning thresholds out."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from analysis.page.colours import BEST, DEV, FAINT, GRID, INK, TRAIN
 from analysis.weights.significance import Significance, cut_share
 from utils.files import replacing
 
-_LOWEST = 1e-4  # where a channel of zeros is drawn: the axis is logarithmic
-_LINE = 0.22  # inches a kernel
+_LOWEST = 1e-4  # position of channels of zeros on the logarithmic axis
+_LINE = 0.22  # inches per kernel
 _NAME = 30  # characters of a layer's name
 
 
 def draw_significance(found: Sequence[Significance], threshold: float, title: str, path: str | Path) -> None:
-    """Write a PNG (or what the ending of ``path`` says): a bar a kernel, and the share cut by threshold.
+    """Write a PNG (or the type of ``path``): a bar for each kernel, and the pruned fraction by threshold.
 
     Raises:
-        OSError: the file can't be written.
-        ValueError: matplotlib knows no such ending.
+        OSError: the file cannot be written.
+        ValueError: matplotlib does not know this file type.
     """
     figure = Figure(figsize=(11, max(3.6, 1.3 + _LINE * len(found))), layout="constrained", dpi=120)
     spread, share = figure.subplots(1, 2, width_ratios=(3, 2))
-    weakest = min(threshold, *(one.values.min() for one in found))
-    left = max(weakest / 2, _LOWEST)  # of both axes: the threshold is in view, and little beside it
+    weakest = min(threshold, *(each.values.min() for each in found))
+    left = max(weakest / 2, _LOWEST)  # of both axes, so that the threshold is visible
     _draw_spread(spread, found, threshold, left)
     _draw_share(share, found, threshold, left)
     figure.suptitle(title, color=INK, fontsize=11)
@@ -38,15 +38,15 @@ def draw_significance(found: Sequence[Significance], threshold: float, title: st
 
 
 def _draw_spread(axes: Axes, found: Sequence[Significance], threshold: float, left: float) -> None:
-    """A line from the weakest to the strongest channel of each kernel, the middle half thick, the median."""
-    places = np.arange(len(found))[::-1]
-    shares = np.array([np.quantile(one.values, (0, 0.25, 0.5, 0.75, 1)) for one in found]).T  # (5, kernels)
+    """For each kernel, a line from the weakest to the strongest channel, a bar for the middle half, a dot."""
+    rows = np.arange(len(found))[::-1]
+    shares = np.array([np.quantile(each.values, (0, 0.25, 0.5, 0.75, 1)) for each in found]).T  # (5, kernels)
     low, quarter, median, three_quarters, high = np.maximum(shares, _LOWEST)
-    axes.hlines(places, low, high, color=TRAIN, linewidth=1.5, label="weakest to strongest channel")
-    axes.hlines(places, quarter, three_quarters, color=DEV, linewidth=5, label="middle half")
-    axes.plot(median, places, "o", color="white", markersize=3, markeredgecolor=INK, label="median")
+    axes.hlines(rows, low, high, color=TRAIN, linewidth=1.5, label="weakest to strongest channel")
+    axes.hlines(rows, quarter, three_quarters, color=DEV, linewidth=5, label="middle half")
+    axes.plot(median, rows, "o", color="white", markersize=3, markeredgecolor=INK, label="median")
     axes.axvline(threshold, color=BEST, linestyle="--", linewidth=1)
-    axes.set_yticks(places, [_name(one) for one in found], fontsize=8)
+    axes.set_yticks(rows, [_name(each) for each in found], fontsize=8)
     axes.set_ylim(-0.8, len(found) - 0.2)
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
     _axis(axes, "significance of the channels", left)
@@ -54,7 +54,7 @@ def _draw_spread(axes: Axes, found: Sequence[Significance], threshold: float, le
 
 def _draw_share(axes: Axes, found: Sequence[Significance], threshold: float, left: float) -> None:
     thresholds = np.geomspace(left, 1, 200)
-    shares = [cut_share(found, one) for one in thresholds]
+    shares = [cut_share(found, each) for each in thresholds]
     axes.plot(thresholds, shares, color=DEV, linewidth=2)
     axes.axvline(threshold, color=BEST, linestyle="--", linewidth=1)
     text = f"{100 * cut_share(found, threshold):.2f} % at {threshold:g}"
@@ -63,7 +63,7 @@ def _draw_share(axes: Axes, found: Sequence[Significance], threshold: float, lef
     )
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, symbol=" %"))
-    axes.set_title("weights that a threshold would cut", fontsize=9, color=INK)
+    axes.set_title("fraction of the weights below a threshold", fontsize=9, color=INK)
     _axis(axes, "threshold", left)
 
 
@@ -77,6 +77,10 @@ def _axis(axes: Axes, label: str, left: float) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _name(one: Significance) -> str:
-    name = one.layer if one.kernel == "kernel" else f"{one.layer} {one.kernel.removesuffix('/kernel')}"
+def _name(kernel: Significance) -> str:
+    name = (
+        kernel.layer
+        if kernel.kernel == "kernel"
+        else f"{kernel.layer} {kernel.kernel.removesuffix('/kernel')}"
+    )
     return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"

@@ -1,8 +1,8 @@
 """A weights file of any Keras in (HDF5 or ``.keras``), its layers with their arrays out; no Keras needed.
 
-Three layouts are told apart: Keras 1 and 2 (attributes ``layer_names`` and ``weight_names`` say what is
-where; a whole model keeps them in the group ``model_weights``), Keras 3 (groups ``layers/…/vars``), and any
-other HDF5 file, whose groups are then taken for layers.
+Three layouts are recognised: Keras 1 and 2 (attributes ``layer_names`` and ``weight_names`` list the arrays;
+in a whole model they are in the group ``model_weights``), Keras 3 (groups ``layers/…/vars``), and any other
+HDF5 file, whose groups are read as layers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STATE = re.compile(r"(^|/)(optimizer|optimizer_weights|seed_generator(_\d+)?)(/
 _CONTAINER = "layers|_layer_checkpoint_dependencies"
 _NUMBER = re.compile(r"(\d+)")
 _NORMALISATION = ("gamma", "beta", "moving_mean", "moving_variance")
-# Keras 3 numbers the variables of a layer. What they are, by the class that the group is named after …
+# Keras 3 numbers the variables of a layer. Their names, by the class in the name of the group …
 _NAMES = {
     "embedding": ("embeddings",),
     "cell": ("kernel", "recurrent_kernel", "bias"),  # of a recurrent layer
@@ -36,8 +36,8 @@ _NAMES = {
     "masked_batch_normalization": _NORMALISATION,
     "layer_normalization": ("gamma", "beta"),
 }
-_KERNEL_AND_BIAS = ("kernel", "bias")  # … and of any other, where the shapes look like these
-# h5py has no error class of its own; a damaged size may ask for more memory than there is.
+_KERNEL_AND_BIAS = ("kernel", "bias")  # … and for other classes, if the shapes match
+# h5py has no error class of its own; a damaged size may request more memory than there is.
 _ERRORS = (OSError, KeyError, ValueError, RuntimeError, TypeError, MemoryError, zipfile.BadZipFile)
 
 
@@ -61,9 +61,9 @@ class Layer:
     """A layer that has weights.
 
     Attributes:
-        name: as in the model; that of an inner model stands before it (``encoder/dense_1``).
+        name: as in the model, after the name of an inner model (``encoder/dense_1``).
         path: its group in the file.
-        kind: the class, lower case with underscores, as far as the file tells (``conv2d``).
+        kind: the class in snake case (``conv2d``), as far as the file contains it.
         weights: in the file's order.
     """
 
@@ -74,21 +74,21 @@ class Layer:
 
     @property
     def parameters(self) -> int:
-        """Values of all its weights."""
+        """The number of values of all its weights."""
         return sum(weight.array.size for weight in self.weights)
 
 
 @dataclass(frozen=True)
 class WeightFile:
-    """What a weights file holds.
+    """The contents of a weights file.
 
     Attributes:
         path: the file.
         format: :data:`LEGACY`, :data:`KERAS_3` or :data:`OTHER`.
         attributes: of the root (a zip's metadata), as text.
         layers: those with weights.
-        ordered: the layers stand in the model's order (Keras 3 writes none into an HDF5 file).
-        state_values: numbers that belong to an optimiser or a random generator, not to the model.
+        ordered: the layers are in the model's order, which a Keras 3 HDF5 file does not contain.
+        state_values: number of values of an optimiser or a random generator, not of the model.
     """
 
     path: Path
@@ -100,19 +100,19 @@ class WeightFile:
 
     @property
     def parameters(self) -> int:
-        """Values of all layers."""
+        """The number of values of all layers."""
         return sum(layer.parameters for layer in self.layers)
 
     def in_order_of(self, names: Iterable[str]) -> WeightFile:
-        """The same with the layers in the order of ``names``; unchanged if one of them isn't there.
+        """The same with the layers in the order of ``names``; unchanged if the order of a layer is not known.
 
-        The layers of an inner model stand at its place.
+        The layers of an inner model are put at its position.
         """
-        places = {name: place for place, name in enumerate(names)}
-        own = [places.get(layer.name.partition("/")[0]) for layer in self.layers]
+        positions = {name: position for position, name in enumerate(names)}
+        own = [positions.get(layer.name.partition("/")[0]) for layer in self.layers]
         if self.ordered or None in own:
             return self
-        layers = [self.layers[place] for place in sorted(range(len(own)), key=own.__getitem__)]
+        layers = [self.layers[index] for index in sorted(range(len(own)), key=own.__getitem__)]
         return replace(self, layers=tuple(layers), ordered=True)
 
 
@@ -120,8 +120,7 @@ def read_weight_file(path: str | Path) -> WeightFile:
     """Read all weights of a file into memory.
 
     Raises:
-        RunError: there is no such file, it is no HDF5 file or Keras zip, or it is damaged; what it says of
-            its own content isn't there.
+        RunError: the file does not exist, is not an HDF5 file or Keras zip, or is damaged.
     """
     path = verified(path)
     if not path.is_file():
@@ -137,10 +136,10 @@ def read_weight_file(path: str | Path) -> WeightFile:
 
 
 def count_parameters(path: str | Path) -> int:
-    """Parameters of the model in an HDF5 weights file, from the shapes alone: nothing is read.
+    """The number of parameters in an HDF5 weights file, from the shapes without reading the values.
 
     Raises:
-        RunError: the file is no HDF5 file, or damaged.
+        RunError: the file is not an HDF5 file, or is damaged.
     """
     path, sizes = verified(path), []
 
@@ -166,14 +165,14 @@ def _check_signature(path: Path) -> None:
         raise RunError("the weights file is empty", where=path, hint="copy it again")
     if not h5py.is_hdf5(path):
         hint = "known: .h5 and .weights.h5 (HDF5), .keras (zip), or the folder of a run"
-        raise RunError("no HDF5 file: it doesn't begin like one", where=path, hint=hint)
+        raise RunError("not an HDF5 file", where=path, hint=hint)
 
 
 def _read_zip(path: Path) -> WeightFile:
     with zipfile.ZipFile(path) as archive:
         if _WEIGHTS_IN_ZIP not in archive.namelist():
-            hint = "a .keras file is what model.save('….keras') writes"
-            raise RunError(f"a zip without {_WEIGHTS_IN_ZIP}: no model of Keras's", where=path, hint=hint)
+            hint = "model.save('….keras') writes a .keras file"
+            raise RunError(f"not a Keras model: the zip has no {_WEIGHTS_IN_ZIP}", where=path, hint=hint)
         with h5py.File(io.BytesIO(archive.read(_WEIGHTS_IN_ZIP))) as file:
             found = _read_hdf5(file, path)
         metadata = _json_in_zip(archive, _METADATA_IN_ZIP)
@@ -202,7 +201,7 @@ def _read_hdf5(file: h5py.File, path: Path) -> WeightFile:
 
 
 def _is_array(item: object) -> bool:
-    """A dataset of numbers; bfloat16, which HDF5 doesn't know, is two opaque bytes."""
+    """Whether an item is a dataset of numbers; bfloat16, which HDF5 does not have, is two opaque bytes."""
     return isinstance(item, h5py.Dataset) and (item.dtype.kind in "fiub" or item.dtype == np.dtype("V2"))
 
 
@@ -214,17 +213,17 @@ def _values(item: h5py.Dataset) -> np.ndarray:
 
 
 def _legacy_layers(root: h5py.Group, path: Path) -> Iterator[Layer]:
-    """Layers of a Keras 2 file by its attributes: group ``dense_2`` lists ``dense_2/kernel:0`` inside it."""
+    """Layers of a Keras 2 file by its attributes: the group ``dense_2`` lists ``dense_2/kernel:0``."""
     names = _name_list(root, "layer_names")
     extra = "top_level_model_weights"  # Keras 2.6 and later: those of the model itself
     for name in [*names, *([extra] if extra in root and extra not in names else [])]:
         if not isinstance(root.get(name), h5py.Group):
-            raise _damaged(path, f"layer_names lists '{name}', which isn't there")
+            raise _damaged(path, f"layer_names lists '{name}', which does not exist")
         weights = []
         for inner in _name_list(root[name], "weight_names"):
             item = root[name].get(inner)
             if not isinstance(item, h5py.Dataset):
-                raise _damaged(path, f"layer '{name}' lists the weight '{inner}', which isn't there")
+                raise _damaged(path, f"layer '{name}' lists the weight '{inner}', which does not exist")
             plain = re.sub(r":\d+$", "", inner).removeprefix(f"{name}/")
             weights.append(Weight(plain, item.name.lstrip("/"), _values(item)))
         if weights:
@@ -232,12 +231,12 @@ def _legacy_layers(root: h5py.Group, path: Path) -> Iterator[Layer]:
 
 
 def _name_list(group: h5py.Group, attribute: str) -> list[str]:
-    """A list of names; a long one is cut into ``layer_names0``, ``layer_names1`` …"""
+    """A list of names; a long list is split into ``layer_names0``, ``layer_names1`` …"""
     parts = [attribute]
     if attribute not in group.attrs:
         numbered = (f"{attribute}{number}" for number in itertools.count())
         parts = list(itertools.takewhile(group.attrs.__contains__, numbered))
-    # An empty list was written as floats: there is nothing to decode in it.
+    # An empty list was written as floats, without anything to decode.
     return [_text(name) for part in parts for name in np.atleast_1d(group.attrs[part])]
 
 
@@ -269,7 +268,7 @@ def _owner(group: str) -> tuple[str, str]:
 
 
 def _layer_name(file: h5py.File, group: str) -> str:
-    """The name that the layer has in its model, with those of the models around it."""
+    """The name of the layer in its model, after the names of the models around it."""
     names, below = [], ""
     for part in group.split("/"):
         below = f"{below}/{part}".strip("/")
@@ -280,7 +279,7 @@ def _layer_name(file: h5py.File, group: str) -> str:
 
 
 def _variable_names(kind: str, variables: Mapping[str, h5py.Dataset]) -> list[str]:
-    """Names for numbered variables where their class or their shapes leave no doubt, else the numbers."""
+    """Names for numbered variables if their class or shapes identify them, else the numbers."""
     shapes = [item.shape for item in variables.values()]
     known = _NAMES.get(kind, ())
     if known and (len(known) == len(shapes) or (kind == "cell" and len(shapes) == len(known) - 1)):
@@ -293,7 +292,7 @@ def _variable_names(kind: str, variables: Mapping[str, h5py.Dataset]) -> list[st
 
 
 def _groups(arrays: Mapping[str, h5py.Dataset]) -> Iterator[Layer]:
-    """Each group that holds arrays, as a layer."""
+    """Each group that contains arrays, as a layer."""
     members: dict[str, list[Weight]] = {}
     for name, item in arrays.items():
         group, _, last = name.rpartition("/")
@@ -307,7 +306,7 @@ def _kind(name: str) -> str:
 
 
 def _natural(path: str) -> list[str | int]:
-    """A key under which ``dense_2`` comes before ``dense_10``."""
+    """A sort key that puts ``dense_2`` before ``dense_10``."""
     return [int(part) if part.isdigit() else part for part in _NUMBER.split(path)]
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from analysis.keyword.detections import Heard, Spoken, match, read_spoken
+from analysis.keyword.detections import DetectedKeyword, SpokenKeyword, match, read_spoken_keywords
 from benchmarks.support.commands import run
 from benchmarks.support.watched import watched
 from keywords.backgrounds import Sound, hear
@@ -65,7 +65,7 @@ def main() -> int:
 def _measure(model: Path, words: Path, hours: float, folder: Path) -> None:
     """Print the figures of one model."""
     listener = open_listener(model)
-    audio, spoken = _make_stream(listener, words, hours, folder), read_spoken(folder / "said.tsv")
+    audio, spoken = _make_stream(listener, words, hours, folder), read_spoken_keywords(folder / "said.tsv")
     printed, seconds = folder / "detections.jsonl", audio_seconds(audio)
     command = [sys.executable, "listen.py", "--model", str(model), "--json", str(audio)]
     measured = watched(command, lambda: printed.stat().st_size > 0, printed)
@@ -91,7 +91,7 @@ def _make_stream(listener: Listener, words: Path, hours: float, folder: Path) ->
     return folder / "stream.flac"
 
 
-def _compare(listener: Listener, sound: Sound, spoken: Sequence[Spoken]) -> Iterator[list[str]]:
+def _compare(listener: Listener, sound: Sound, spoken: Sequence[SpokenKeyword]) -> Iterator[list[str]]:
     """A row for each threshold and refractory time."""
     for threshold in sorted({*THRESHOLDS, listener.detection.threshold}):
         for refractory_ms in (BEFORE_MS, listener.detection.refractory_ms):
@@ -103,7 +103,7 @@ def _compare(listener: Listener, sound: Sound, spoken: Sequence[Spoken]) -> Iter
             yield [f"{threshold:g}", f"{refractory_ms:g} ms", *map(str, counts), str(repeated)]
 
 
-def _repeated(found: Sequence[Heard], false_alarms: Sequence[int], seconds: float) -> int:
+def _repeated(found: Sequence[DetectedKeyword], false_alarms: Sequence[int], seconds: float) -> int:
     """How many false alarms name the keyword that fired just before, at most so many seconds earlier."""
     pairs = ((found[index - 1], found[index]) for index in false_alarms if index)
     return sum(
@@ -111,7 +111,7 @@ def _repeated(found: Sequence[Heard], false_alarms: Sequence[int], seconds: floa
     )
 
 
-def _print_delay(found: Sequence[Line], spoken: Sequence[Spoken]) -> None:
+def _print_delay(found: Sequence[Line], spoken: Sequence[SpokenKeyword]) -> None:
     hits = match(found, spoken).hits
     late = [found[hit].seconds - one.end for hit, one in zip(hits, spoken, strict=True) if hit is not None]
     if late:

@@ -28,7 +28,7 @@ def _sounds(reference: str, hypothesis: str) -> list[tuple[str | None, str | Non
 
 def _edits(pairs) -> tuple[int, int, int]:
     return (
-        sum(pair.substituted for pair in pairs),
+        sum(pair.is_substitution for pair in pairs),
         sum(pair.reference is None for pair in pairs),
         sum(pair.hypothesis is None for pair in pairs),
     )
@@ -139,7 +139,7 @@ def test_alignment_sounds_best_among_the_scorers(reference, hypothesis):
         return min(ways)
 
     pairs = align(reference, hypothesis, syllable_distance)
-    sound = sum(syllable_distance(p.reference, p.hypothesis) for p in pairs if p.substituted)
+    sound = sum(syllable_distance(p.reference, p.hypothesis) for p in pairs if p.is_substitution)
     assert sound == best(0, 0, wanted)
 
 

@@ -174,7 +174,7 @@ def test_hanzi_may_be_given_instead(run, tmp_path):
 
 
 def test_mistakes_are_told(run, language_run, tmp_path):
-    with pytest.raises(ConfigError, match=r"can't be drawn as '\.docx'"):
+    with pytest.raises(ConfigError, match=r"cannot be drawn as '\.docx'"):
         inspect_model.main(["attention", str(run), "yin1", "--output", str(tmp_path / "page.docx")])
     with pytest.raises(CorpusError, match="no syllable"):
         inspect_model.main(["attention", str(run), "  ", "--output", str(tmp_path / "page.html")])

@@ -182,7 +182,7 @@ def test_markdown_and_transposed(folder, capsys):
         ("metrics.json", "{", "broken: metrics.json is damaged"),
         ("metrics.json", "[]", "broken: metrics.json is damaged"),
         ("metrics.json", '{"best": {"dev_loss": "low"}}', "broken: could not convert"),
-        ("best.weights.h5", "cut off", "broken: no HDF5 file"),
+        ("best.weights.h5", "cut off", "broken: not an HDF5 file"),
         ("test/one/results.json", "{", "broken: results.json is damaged"),
         ("test/one/results.json", '{"cer": []}', "broken: "),
     ],

@@ -26,8 +26,8 @@ from analysis.inputs.utterance_results import (
 from analysis.intervals.bootstrap import difference_interval
 from analysis.intervals.comparison import compare, error_segments, matched_pairs_test
 from analysis.results.collect import collect_results
-from analysis.results.scores import score
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
+from tests.support.report_results import score
 from utils.errors import CorpusError
 from utils.hypotheses.recognition import Alternative
 from utils.metrics import ErrorCounts

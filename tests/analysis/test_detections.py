@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from analysis.keyword.detection_report import write_detection_report
 from analysis.keyword.detections import (
     OperatingPoint,
-    Spoken,
+    SpokenKeyword,
     calibrated,
     match,
     operating_point,
-    read_spoken,
+    read_spoken_keywords,
 )
 from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector, Smoother
 from utils.errors import ConfigError, CorpusError
@@ -110,7 +110,7 @@ def test_settings_out_of_range_are_refused():
         DetectionConfig(1000, smoothing_ms=-1)
 
 
-SAID = [Spoken(1.0, 1.5, "打开"), Spoken(3.0, 3.5, "关闭"), Spoken(8.0, 8.5, "打开")]
+SAID = [SpokenKeyword(1.0, 1.5, "打开"), SpokenKeyword(3.0, 3.5, "关闭"), SpokenKeyword(8.0, 8.5, "打开")]
 
 
 def heard(*pairs: tuple[float, str]) -> list[Detection]:
@@ -165,5 +165,5 @@ def test_a_threshold_is_only_as_good_as_all_above_it():
 def test_a_bad_list_names_its_line(tmp_path: Path, text: str, message: str):
     (tmp_path / "said.tsv").write_text(text, encoding="utf-8")
     with pytest.raises(CorpusError) as caught:
-        read_spoken(tmp_path / "said.tsv")
+        read_spoken_keywords(tmp_path / "said.tsv")
     assert message in str(caught.value)

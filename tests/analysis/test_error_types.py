@@ -142,7 +142,7 @@ def test_every_error_has_exactly_one_kind(reference, hypothesis, hanzi, written)
         (SYLLABLES, SYLLABLE_ERRORS, (reference, hypothesis)),
         (HANZI, HANZI_ERRORS, (as_tokens(hanzi), as_tokens(written))),
     ):
-        wrong = [place.kind for place in one.tokens(level) if place.kind]
+        wrong = [token.kind for token in one.tokens(level) if token.kind]
         assert len(wrong) == one.counts(level).errors == Levenshtein.distance(*tokens)
         assert set(wrong) <= set(kinds)
         assert wrong.count("insertion") == one.counts(level).insertions
@@ -227,7 +227,7 @@ def test_nobody_is_blamed_where_syllables_are_not_known():
     assert [place.attribution for place in one.hanzi] == [None, None]
     assert one.hanzi[1].kind == "exact homophone"
     automatic = UtteranceResult("", "", 0.0, ("ni3", "hao3"), ("ni3", "hao4"), "你好", "你号")
-    (one,) = align_all([automatic], LEVELS, automatic=True)
+    (one,) = align_all([automatic], LEVELS, automatic_pinyin=True)
     assert [place.attribution for place in one.hanzi] == [None, None]
     assert set(ATTRIBUTIONS) >= {"acoustic", "language"}
 
@@ -252,4 +252,4 @@ def test_confusions_are_ranked():
         + [Pair("o1", "o2", 0, 0)] * 3
         + [Pair("e1", "e2", 0, 0), Pair("e1", None, 0, None)]
     )
-    assert top_confusions(pairs, most=2) == [("o1", "o2", 3), ("a1", "a2", 2)]
+    assert top_confusions(pairs, limit=2) == [("o1", "o2", 3), ("a1", "a2", 2)]

@@ -203,7 +203,7 @@ def test_a_file_that_was_cut_off_is_an_error_of_ours(folder, legacy, share):
     whole = legacy.read_bytes()
     path = folder / "cut.h5"
     path.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(RunError, match=r"cut off|is empty|no HDF5 file") as caught:
+    with pytest.raises(RunError, match=r"cut off|is empty|not an HDF5 file") as caught:
         read_weight_file(path)
     assert caught.value.where == path and caught.value.hint
 
@@ -221,35 +221,35 @@ def test_changed_bytes_give_a_value_or_an_error_of_ours(folder, legacy, seed):
         assert error.where or "classes" in error.what
 
 
-def test_what_is_listed_and_not_there_is_named(folder, legacy):
+def test_missing_arrays_are_named(folder, legacy):
     for name, lost in (("dense_2", "dense_2"), ("dense_1/bias:0", "dense_1/dense_1/bias:0")):
         path = folder / "lost.h5"
         path.write_bytes(legacy.read_bytes())
         with h5py.File(path, "a") as file:
             del file[lost]
-        with pytest.raises(RunError, match=f"'{name}', which isn't there"):
+        with pytest.raises(RunError, match=f"'{name}', which does not exist"):
             read_weight_file(path)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("text.h5", b"layer_names: dense_2", "no HDF5 file"),
-        ("broken.keras", b"PK\x03\x04" + bytes(50), "no HDF5 file"),
+        ("text.h5", b"layer_names: dense_2", "not an HDF5 file"),
+        ("broken.keras", b"PK\x03\x04" + bytes(50), "not an HDF5 file"),
         ("absent.h5", None, "no such weights file"),
     ],
 )
-def test_what_is_no_weights_file_is_said(folder, name, content, message):
+def test_other_files_are_rejected(folder, name, content, message):
     if content is not None:
         (folder / name).write_bytes(content)
     with pytest.raises(RunError, match=message):
         read_weight_file(folder / name)
 
 
-def test_a_zip_of_something_else_is_said(folder):
+def test_another_zip_is_rejected(folder):
     with zipfile.ZipFile(folder / "photos.keras", "w") as archive:
         archive.writestr("one.jpg", b"")
-    with pytest.raises(RunError, match=r"without model\.weights\.h5"):
+    with pytest.raises(RunError, match=r"has no model\.weights\.h5"):
         read_weight_file(folder / "photos.keras")
 
 
@@ -355,7 +355,9 @@ def test_as_many_tokens_but_others_do_not_fit(folder):
 
 def test_a_run_with_the_vocabulary_of_another_one_is_told(folder):
     run = write_run(folder / "mixed_up", SMALL, 887)
-    with pytest.raises(VocabularyError, match="beside the weights has 230 tokens: it is of another training"):
+    with pytest.raises(
+        VocabularyError, match="beside the weights has 230 tokens: it is not that of their training"
+    ):
         inspect_model.main(["weights", str(run)])
 
 
@@ -374,7 +376,7 @@ def test_a_run_without_weights_and_one_in_the_order_of_its_summary(folder):
     file, _ = inspect_model._read_weights(run)
     assert file.ordered and [layer.name for layer in file.layers] == names
     RunFolder(run).best_weights.unlink()
-    with pytest.raises(RunError, match="holds no weights"):
+    with pytest.raises(RunError, match="has no weights"):
         inspect_model.main(["weights", str(run)])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import subprocess
 import sys
@@ -12,19 +11,18 @@ from pathlib import Path
 import jiwer
 import numpy as np
 import pytest
-from rich.console import Console
 
 from analysis.inputs.hypothesis_files import system_names
 from analysis.inputs.noise import signal_to_noise
 from analysis.inputs.normalisation import (
     RULES,
+    automatic_pinyin,
     can_convert_traditional,
     changes,
     hanzi_tokens,
     looks_like_pinyin,
     normalise,
     pinyin_tokens,
-    read_aloud,
     rules_of,
 )
 from analysis.inputs.training_texts import Training
@@ -32,10 +30,9 @@ from analysis.inputs.utterance_results import HANZI, LEVELS, SYLLABLES, SystemOu
 from analysis.report import main, report_files
 from analysis.results.breakdowns import band
 from analysis.results.collect import collect_results
-from analysis.results.files import to_json, write_results
+from analysis.results.files import hypotheses_tsv, to_json, write_results
 from analysis.results.results import VERSION
-from analysis.results.scores import hypotheses_tsv
-from analysis.results.terminal import print_results_report
+from analysis.results.terminal import results_text
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 from tests.support.scripts import ROOT
 from utils.errors import ConfigError, CorpusError
@@ -119,7 +116,7 @@ def test_tables_are_csv_for_spreadsheets(reference, tmp_path):
     assert [row["hanzi_errors"] for row in utterances] == ["2", "0", "0", "0"]
 
 
-def test_missing_extra_and_double_ids_are_told(reference, tmp_path):
+def test_missing_extra_and_repeated_ids_are_reported(reference, tmp_path):
     lines = [
         ("a1", "今天天气很好"),
         ("a1", "今天天气很好"),
@@ -129,13 +126,13 @@ def test_missing_extra_and_double_ids_are_told(reference, tmp_path):
         ("b1", ""),
     ]
     results = report_files(reference, [_write(tmp_path / "hyp", lines)])
-    told = {problem.what: (problem.count, problem.examples) for problem in results.problems}
-    assert told == {
+    reported = {problem.what: (problem.count, problem.examples) for problem in results.problems}
+    assert reported == {
         "ids that come twice with the same text": (1, ("a1",)),
         "ids that come twice with different texts": (1, ("a2",)),
         "ids without a text": (1, ("b1",)),
         "ids of the reference are missing": (1, ("b2",)),
-        "ids that the reference doesn't have": (1, ("z9",)),
+        "ids that are not in the reference": (1, ("z9",)),
     }
     counts = _rate(results, "hanzi error").counts
     assert (counts.errors, counts.deletions, counts.reference) == (2 + 6 + 2, 10, 19)
@@ -181,12 +178,12 @@ def test_normalisation_is_reported_and_can_be_switched(reference, tmp_path):
     assert _rate(nothing, "hanzi error").counts.errors == 1 + 3 + 1
 
 
-def test_traditional_characters_are_told_without_opencc():
+def test_traditional_characters_are_recognised_without_opencc():
     assert changes("我們去銀行", "traditional")
     assert not changes("我们去银行", "traditional")
     if not can_convert_traditional():
         assert "traditional" not in rules_of("all")
-        with pytest.raises(ConfigError, match=r"OpenCC isn't installed.*pip install opencc"):
+        with pytest.raises(ConfigError, match=r"OpenCC is not installed.*pip install opencc"):
             rules_of("width,traditional")
     with pytest.raises(ConfigError, match=r"unknown normalisation 'spaces'.*known: width"):
         rules_of("width,spaces")
@@ -233,7 +230,7 @@ def test_numbers_in_words(figures, words):
 def test_tokens():
     assert hanzi_tokens("我是WTO的20个<unk>人") == ("我", "是", "WTO", "的", "20", "个", "<unk>", "人")
     assert as_text(hanzi_tokens("我 是 ab cd 人")) == "我是ab cd人"
-    assert read_aloud(hanzi_tokens("我去WTO银行")) == ("wo3", "qu4", "[wto]", "yin2", "hang2")
+    assert automatic_pinyin(hanzi_tokens("我去WTO银行")) == ("wo3", "qu4", "[wto]", "yin2", "hang2")
     assert pinyin_tokens("nǐ hao3 lu:4 xyz") == (("ni3", "hao3", "lv4", "[xyz]"), ["xyz"])
     assert looks_like_pinyin(["ni3 hao3", "xyz"])
     assert not looks_like_pinyin(["ni3", "你 好"]) and not looks_like_pinyin(["the cat sat on"])
@@ -247,10 +244,10 @@ def test_pinyin_files(tmp_path):
     assert results.levels == (SYLLABLES,) and not system.automatic_pinyin
     assert system.named_confusions["zh–z"] == system.named_confusions["an–ang"] == 1
     assert system.kinds[SYLLABLES]["insertion"] == 1
-    assert [problem.what for problem in results.problems] == ["words that are no Mandarin syllable"]
+    assert [problem.what for problem in results.problems] == ["words that are not Mandarin syllables"]
 
 
-def test_pinyin_without_tones_is_told(tmp_path):
+def test_pinyin_without_tones_is_reported(tmp_path):
     reference = _write(tmp_path / "ref", {"a": "ni3 hao3"})
     results = report_files(reference, [_write(tmp_path / "hyp", {"a": "ni hao"})])
     assert "without a tone" in results.problems[0].what
@@ -286,7 +283,7 @@ def test_our_own_files(tmp_path):
         system.attribution["acoustic"] and system.attribution["language"] and system.attribution["repaired"]
     )
     assert results.speakers == 12 and results.seconds == 75.0
-    assert {cut.name for cut in system.cuts} >= {"speaker", "speaking rate", "sentence in training"}
+    assert {each.name for each in system.breakdowns} >= {"speaker", "speaking rate", "sentence in training"}
     ours = collect_results([SystemOutput("x", outcomes)], LEVELS, "pipeline", "x").systems[0]
     assert ours.kinds == system.kinds
 
@@ -306,7 +303,7 @@ def results():
     return collect_results([SystemOutput("x", outcomes)], LEVELS, "pipeline", "x on test", known, {"beam": 4})
 
 
-def test_facts_agree_with_each_other(results):
+def test_results_agree_with_each_other(results):
     system = results.systems[0]
     hanzi = next(rate for rate in system.rates if rate.name == "hanzi error")
     assert sum(system.kinds[HANZI].values()) == hanzi.counts.errors
@@ -315,16 +312,16 @@ def test_facts_agree_with_each_other(results):
     )
     wrong = sum(flow.count for flow in system.flow if flow.hanzi != "right")
     assert wrong == hanzi.counts.errors == sum(one.hanzi_errors for one in system.utterances)
-    assert sum(place[2] != "" for one in system.utterances for place in one.places) == wrong
-    assert all(one.places or not (one.hanzi_errors or one.syllable_errors) for one in system.utterances)
+    assert sum(token[2] != "" for one in system.utterances for token in one.alignment) == wrong
+    assert all(one.alignment or not (one.hanzi_errors or one.syllable_errors) for one in system.utterances)
     assert system.unknown_kinds == () and system.attribution_basis == "gold pass"
     assert system.kinds[HANZI]["out-of-vocabulary hanzi"] > 0
-    for cut in system.cuts:
-        rate = next(one for one in system.rates if one.level == cut.level)
-        assert sum(group.counts.reference for group in cut.groups) == rate.counts.reference
+    for breakdown in system.breakdowns:
+        rate = next(one for one in system.rates if one.level == breakdown.level)
+        assert sum(group.counts.reference for group in breakdown.groups) == rate.counts.reference
 
 
-def test_facts_are_json_that_browsers_read(results):
+def test_results_are_json_that_browsers_read(results):
     plain = json.loads(to_json(results))
     assert "NaN" not in to_json(results) and "Infinity" not in to_json(results)
     assert set(plain) == {
@@ -337,18 +334,18 @@ def test_facts_are_json_that_browsers_read(results):
         "speakers",
         "seconds",
         "systems",
+        "distinct",
         "comparisons",
         "problems",
         "normalisation",
     }
-    places = next(one["places"] for one in plain["systems"][0]["utterances"] if one["places"])
-    assert all(len(place) == 8 and all(isinstance(field, str) for field in place) for place in places)
+    utterances = plain["systems"][0]["utterances"]
+    alignment = next(one["alignment"] for one in utterances if one["alignment"])
+    assert all(len(token) == 8 and all(isinstance(field, str) for field in token) for token in alignment)
 
 
-def test_facts_are_printed(results):
-    console = Console(file=io.StringIO(), width=110)
-    print_results_report(results, console)
-    printed = console.file.getvalue()
+def test_results_are_printed(results):
+    printed = results_text(results)
     for text in (
         "x on test: 60 utterances of 12 speakers",
         "stage one perfect",
@@ -361,7 +358,7 @@ def test_facts_are_printed(results):
 def test_a_set_of_nothing_but_silence():
     empty = UtteranceResult("a", "", 1.0, (), (), "", "")
     results = collect_results([SystemOutput("x", [empty])], LEVELS, "pipeline", "x")
-    assert [rate.rate for rate in results.systems[0].rates] == [0.0, 0.0, 0.0, 0.0]
+    assert [rate.rate for rate in results.systems[0].rates] == [0.0, 0.0, 0.0, 0.0, 0.0]
     json.loads(to_json(results))
 
 

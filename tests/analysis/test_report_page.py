@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from analysis.errors.confusions import Matrix
+from analysis.errors.kinds import KINDS
 from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from analysis.page.charts import bars, breakdown_chart, heat_map
 from analysis.page.evidence import Evidence
 from analysis.page.flow import FLOWING, draw_flow, lay_out
 from analysis.page.report import marked, rate_text, signed_text, write_report_page
-from analysis.page.texts import SIGNS, probability_text, setting_texts
+from analysis.page.texts import probability_text, setting_texts
 from analysis.page.utterance_rows import COLUMNS, WORDS, utterance_rows
 from analysis.report import main
 from analysis.results.files import to_json
@@ -112,7 +113,7 @@ def test_texts_stay_texts(name, request):
     assert any(row[0] == NASTY for row in data["systems"][0]["rows"]) or NASTY in data["systems"][1]["name"]
 
 
-def test_the_page_shows_what_the_facts_say(page, results):
+def test_the_page_shows_the_results(page, results):
     text = Reader(page).text.replace("\u202f", " ")
     (system,) = results.systems
     for rate in system.rates:
@@ -123,19 +124,23 @@ def test_the_page_shows_what_the_facts_say(page, results):
     for counts in (*system.kinds.values(), system.attribution, system.named_confusions):
         assert all(name in text for name, count in counts.items() if count)
     assert f"of: {', '.join(name for name, count in system.named_confusions.items() if not count)}." in text
-    for cut in system.cuts:
+    for cut in system.breakdowns:
         assert all(group.name in text for group in cut.groups)
     for oracle in system.oracles:
         assert oracle.name in text and oracle.note in text and f"{rate_text(oracle.rate)} %" in text
     assert (
         "5 min 0 s" in text and "0.020 (50 × real time)" in text and "speech: not known, language: 3" in text
     )
-    assert set(SIGNS) == {*system.kinds[SYLLABLES], *system.kinds[HANZI]}
+    assert {kind.name for kind in KINDS} == {*system.kinds[SYLLABLES], *system.kinds[HANZI]}
+    assert len({kind.sign for kind in KINDS}) == len(KINDS)
+    html = page.read_text(encoding="utf-8").replace("&#39;", "'")
+    occurring = [name for counts in system.kinds.values() for name, count in counts.items() if count]
+    assert all(kind.explanation in html for kind in KINDS if kind.name in occurring)
 
 
 @pytest.fixture(scope="module", params=["speech", "language", "right", "silent"])
 def single(request, tmp_path_factory) -> Path:
-    """Pages of a stage alone, of a test without errors, and of one in which nothing was heard."""
+    """Pages of a stage alone, of a test without errors, and of one without any output."""
     return write_report_page(tmp_path_factory.mktemp(request.param), stage_alone(request.param))
 
 
@@ -143,20 +148,20 @@ def test_what_a_test_lacks_the_page_lacks(single):
     read = Reader(single)
     assert not read.wrong and not read.open and set(read.references) <= set(read.ids)
     task = single.parent.name.rstrip("0123456789")
-    assert ("Whose error is it?" in read.text) == (task in ("language", "silent"))
-    assert ("Which sounds are taken for which" in read.text) == (task == "speech")
+    assert ("Causes of the errors" in read.text) == (task in ("language", "silent"))
+    assert ("Which sounds are confused" in read.text) == (task == "speech")
     assert ("No errors." in read.text) == (task == "right")
 
 
 def test_comparisons_problems_and_normalisation_are_shown(compared):
     text = Reader(compared).text
-    assert "makes fewer errors, by more than chance explains" in text and "p < 0.001" in text
+    assert "makes fewer errors; the difference is statistically significant" in text and "p < 0.001" in text
     assert text.count("matched pairs (MAPSSWE)") == 2
     assert "ids that come twice" in text and "the first counts" in text
     assert "width" in text and "a/text: 12" in text and "b: None" not in text
 
 
-def test_kinds_that_were_not_told_are_not_called_absent():
+def test_unknown_kinds_are_not_called_absent():
     results = two_systems(utterances=20)
     system = results.systems[0]
     assert system.unknown_kinds
@@ -177,7 +182,7 @@ def test_rows_hold_everything_of_the_utterances(results):
         for (pinyin, hanzi, score), reading in zip(one.n_best, row["n_best"], strict=True):
             assert _restored(one.pinyin, reading[0]) == pinyin and _restored(one.hanzi, reading[1]) == hanzi
             assert reading[2] == pytest.approx(score, abs=1e-3)
-        assert [tuple(_place(place)) for place in row["places"]] == list(one.places)
+        assert [tuple(_place(place)) for place in row["alignment"]] == list(one.alignment)
         assert row["times"] == [round(1000 * second) for span in one.times for second in span]
 
 
@@ -244,13 +249,13 @@ def test_without_errors_there_is_no_flow():
     assert draw_flow([Flow("right", "right", "", 9)], "x") == ""
 
 
-def test_bars_and_cuts_keep_their_order(results):
+def test_bars_and_breakdowns_keep_their_order(results):
     assert [(bar.name, bar.share, bar.length) for bar in bars({"a": 1, "b": 3, "c": 0})] == [
         ("b", 0.75, 1.0),
         ("a", 0.25, 1 / 3),
     ]
     assert bars({"a": 0}) == []
-    for cut in results.systems[0].cuts:
+    for cut in results.systems[0].breakdowns:
         chart = breakdown_chart(cut)
         shown = [bar.group for bar in (*chart.bars, *chart.folded)]
         assert sorted(shown, key=lambda group: group.name) == sorted(cut.groups, key=lambda group: group.name)
@@ -336,10 +341,10 @@ def test_the_page_in_a_browser(chromium, page, results, evidence):
     choose(shown, "errors", "")
     assert found(shown) == len(utterances)
     for name, at in (("attribution", 6), ("kind", 2)):
-        value = next(place[at] for one in wrong for place in one.places if place[at])
+        value = next(place[at] for one in wrong for place in one.alignment if place[at])
         choose(shown, name, value)
         expected = sum(
-            any(value in (place[2], place[5], place[6]) for place in one.places) for one in utterances
+            any(value in (place[2], place[5], place[6]) for place in one.alignment) for one in utterances
         )
         assert 0 < found(shown) == expected < len(utterances)
         choose(shown, name, "")
@@ -378,10 +383,10 @@ def test_the_page_in_a_browser(chromium, page, results, evidence):
     shown.run("document.querySelector('#s0-top-hanzi .pick').click()")
     assert 0 < found(shown) < len(utterances)
 
-    # Heat maps: the arrow keys move, what a cell means is said.
+    # Heat maps: the arrow keys move, the text below describes a cell.
     shown.run("document.querySelector('.heat td[tabindex]').focus()")
     shown.press("ArrowRight", 39)
-    assert "taken for" in shown.run("document.querySelector('.readout').textContent")
+    assert "recognised as" in shown.run("document.querySelector('.readout').textContent")
     settled(shown, page)
     shown.close()
 
@@ -392,7 +397,7 @@ def test_an_utterance_opens_and_its_sound_plays(chromium, page, evidence, nth):
     shown.run(f"document.querySelectorAll('.open')[{nth}].click()")
     assert shown.run("location.hash").startswith("#utt-")
     text = shown.run("document.querySelector('.detail').textContent")
-    assert "Said above, recognised below" in text and "a tone" in text and NASTY in text
+    assert "Reference above, output below" in text and "a tone" in text and NASTY in text
     wrong = shown.run("document.querySelectorAll('.place.wrong').length")
     assert 0 < wrong == shown.run("document.querySelectorAll('.place.wrong .why').length")
     ended = shown.run(

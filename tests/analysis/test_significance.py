@@ -103,13 +103,13 @@ def test_the_picture_is_written_and_shows_something(model, tmp_path):
 
 
 def test_mistakes_are_told(model, tmp_path):
-    with pytest.raises(ConfigError, match=r"can't be drawn as '\.docx'"):
+    with pytest.raises(ConfigError, match=r"cannot be drawn as '\.docx'"):
         inspect_model.main(["significance", str(model), "--output", str(tmp_path / "picture.docx")])
     with pytest.raises(RunError, match="no kernel in layer 'embedding_1'"):
         inspect_model.main(["significance", str(model), "--layer", "embedding_1"])
     bad = write_legacy(tmp_path / "nan.h5", {"dense_1": {"dense_1/kernel:0": np.full((2, 2), np.nan)}})
-    with pytest.raises(RunError, match="kernel of 'dense_1' holds NaN"):
+    with pytest.raises(RunError, match="kernel of 'dense_1' has NaN"):
         inspect_model.main(["significance", str(bad)])
     none = write_legacy(tmp_path / "none.h5", {"embedding_1": {"embedding_1/embeddings:0": np.ones((2, 2))}})
-    with pytest.raises(RunError, match="no kernel of a layer"):
+    with pytest.raises(RunError, match="no layer of this file has a kernel"):
         inspect_model.main(["significance", str(none)])

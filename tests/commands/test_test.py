@@ -1,5 +1,4 @@
-"""test.py, analysis/results/scores.py, analysis/results/test_tables.py: what is printed and written, and
-that it is true."""
+"""test.py with analysis/results: what is printed and written, and that it is correct."""
 
 from __future__ import annotations
 
@@ -15,14 +14,24 @@ from pathlib import Path
 
 import jiwer
 import pytest
-from rich.console import Console
 
-from analysis.inputs.utterance_results import LANGUAGE, PIPELINE, SPEECH, UtteranceResult
-from analysis.results.scores import hypotheses_tsv, score, score_distinct
-from analysis.results.test_tables import print_results
+from analysis.inputs.utterance_results import (
+    LANGUAGE,
+    PIPELINE,
+    SPEECH,
+    TASK_LEVELS,
+    SystemOutput,
+    UtteranceResult,
+)
+from analysis.results.collect import collect_results
+from analysis.results.files import hypotheses_tsv
+from analysis.results.rates import distinct_sentence_rates
+from analysis.results.results import Results
+from analysis.results.terminal import results_text
 from data.manifest import read_manifest, write_manifest
 from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramModel
 from model_language.vocabulary.symbols import build_symbols
+from tests.support.report_results import score
 from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_corpus import write_tiny_corpus
 from tests.support.tiny_runs import write_language_run, write_speech_run
@@ -87,7 +96,7 @@ def test_language_alone_tells_nothing_of_syllables():
 
 
 def test_distinct_sentences_count_once():
-    distinct = score_distinct([*OUTCOMES, *OUTCOMES[:2], *OUTCOMES[:2]])
+    distinct = distinct_sentence_rates([*OUTCOMES, *OUTCOMES[:2], *OUTCOMES[:2]])
     assert distinct == {"utterances": 4, "cer": 3 / 10, "sentence_error_rate": 3 / 4}
 
 
@@ -119,32 +128,28 @@ def test_hypotheses_file():
     assert rows[3]["hanzi"] == "我好"
 
 
+def collected(outcomes: list[UtteranceResult], task: str, settings: dict) -> Results:
+    systems = [SystemOutput(task, outcomes)]
+    return collect_results(systems, TASK_LEVELS[task], task, f"{task} on dev", settings=settings)
+
+
 @pytest.mark.parametrize("task", [SPEECH, LANGUAGE, PIPELINE])
 def test_tables_show_the_figures(task):
-    results = {"task": task, "split": "dev", **score(OUTCOMES, task), "seen_in_training": {task: None}}
+    settings = {"split": "dev", "seen_in_training": {task: None}}
     if task == PIPELINE:
-        results |= {
-            "audio_seconds": 8.0,
-            "seconds": 2.0,
-            "real_time_factor": 0.25,
-            "cer_from_gold_pinyin": 0.1,
-        }
-    console = Console(file=io.StringIO(), width=110)
-    print_results(results, console)
-    text = console.file.getvalue()
+        settings |= {"audio_seconds": 8.0, "seconds": 2.0, "real_time_factor": 0.25}
+    text = results_text(collected(OUTCOMES, task, settings))
     assert f"{task} on dev" in text
-    assert bool(re.search(r"syllable error +│ +20\.00 %", text)) == (task != LANGUAGE)
-    assert bool(re.search(r"hanzi error \(CER\) +│ +30\.00 %", text)) == (task != SPEECH)
+    assert bool(re.search(r"^syllable error +20\.00 %", text, re.MULTILINE)) == (task != LANGUAGE)
+    assert bool(re.search(r"^hanzi error +30\.00 %", text, re.MULTILINE)) == (task != SPEECH)
     assert ("real-time factor 0.2500" in text) == (task == PIPELINE)
+    assert ("each distinct sentence once (4): CER 30.00 %" in text) == (task == LANGUAGE)
     assert "not known" in text
 
 
 def test_a_perfect_output_has_no_list_of_the_worst():
-    console = Console(file=io.StringIO(), width=110)
-    results = score(OUTCOMES[:1], PIPELINE)
-    print_results({"task": PIPELINE, "split": "x", **results, "seen_in_training": {}}, console)
-    assert results["worst"] == []
-    assert "worst" not in console.file.getvalue()
+    assert score(OUTCOMES[:1], PIPELINE)["worst"] == []
+    assert "worst" not in results_text(collected(OUTCOMES[:1], PIPELINE, {}))
 
 
 def test_speech(speech_run, tmp_path, capsys, tiny_manifest):
@@ -237,7 +242,7 @@ def test_report_of_the_pipeline(speech_run, language_run, tmp_path):
     perfect = oracles["hanzi", "stage one perfect"]
     assert perfect["substitutions"] / perfect["reference"] == results["cer_from_gold_pinyin"]
     assert ("syllables", "best of the n best") in oracles
-    assert {cut["name"] for cut in system["cuts"] if cut["level"] == "syllables"} == {
+    assert {each["name"] for each in system["breakdowns"] if each["level"] == "syllables"} == {
         "speaker",
         "utterance length",
         "position in the sentence",
@@ -292,7 +297,7 @@ def test_report_tells_what_a_narrow_beam_missed(tmp_path):
     folders = ["--output", str(tmp_path), "--report", str(tmp_path / "report")]
     command.main([LANGUAGE, str(run.path), "--manifest", str(transcripts), *folders])
     (system,) = json.loads((tmp_path / "report" / "report.json").read_text())["systems"]
-    blamed = {one["id"]: [p[6] for p in one["places"] if p[2]] for one in system["utterances"]}
+    blamed = {one["id"]: [token[6] for token in one["alignment"] if token[2]] for one in system["utterances"]}
     assert blamed == {"a": ["search"], "b": ["language"], "c": []}
 
 

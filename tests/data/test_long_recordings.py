@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.keyword.detections import read_spoken
+from analysis.keyword.detections import read_spoken_keywords
 from data.keywords.clips import KeywordClip
 from data.keywords.long_recordings import Material, edges, main, write_long_recording
 from streaming.keyword.stream import KeywordStream
@@ -43,7 +43,7 @@ def test_each_keyword_is_where_the_list_says(words: Path, tmp_path: Path):
     arguments = ["--folder", str(words), "--hours", str(60 / 3600), "--keyword-share", "0.5"]
     assert main([*arguments, "--output", str(tmp_path / "one")]) == 0
     samples = read_audio(tmp_path / "one/stream.flac")
-    spoken = read_spoken(tmp_path / "one/said.tsv")
+    spoken = read_spoken_keywords(tmp_path / "one/said.tsv")
     assert len(samples) >= 60 * SAMPLE_RATE and {word.keyword for word in spoken} == {"开", "关"}
     for word in spoken:
         segment = samples[round(word.start * SAMPLE_RATE) : round(word.end * SAMPLE_RATE)]

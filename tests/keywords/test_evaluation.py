@@ -127,7 +127,7 @@ def test_a_label_that_never_comes_has_neither_precision_nor_recall():
 def test_speakers_are_resampled_where_there_are_enough():
     """One of six speakers errs always: as groups he makes the interval wider than his clips alone would."""
     many = [one for speaker in "abcdef" for one in decisions(f"{speaker}:北京>北京 " * 10)]
-    many = [replace(one, heard="背景") if one.speaker == "a" else one for one in many]
+    many = [replace(one, predicted="背景") if one.speaker == "a" else one for one in many]
     grouped = keyword_results(many, LABELS)
     single = keyword_results([replace(one, speaker="") for one in many], LABELS)
     assert (grouped["interval_unit"], single["interval_unit"]) == ("speaker", "clip")
@@ -144,9 +144,9 @@ def test_what_was_heard_comes_from_the_probabilities():
     ]
     rows = np.array([[0.1, 0.6, 0.2, 0.1], [0.7, 0.1, 0.1, 0.1], [0.7, 0.1, 0.1, 0.1]], np.float32)
     first, second, third = decisions_of(clips, rows, LABELS)
-    assert (first.heard, first.speaker, first.audio) == ("北京", "anna", "x.wav") and not first.is_right
+    assert (first.predicted, first.speaker, first.audio) == ("北京", "anna", "x.wav") and not first.is_correct
     assert (first.probability, first.label_probability) == (pytest.approx(0.6), pytest.approx(0.2))
-    assert second.is_right and (second.audio, third.audio) == ("", "")
+    assert second.is_correct and (second.audio, third.audio) == ("", "")
 
 
 def test_the_surest_mistakes_come_first():

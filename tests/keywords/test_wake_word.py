@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from analysis.intervals.exact_intervals import rate_interval, share_interval
-from analysis.keyword.detections import Spoken
-from analysis.keyword.wake_word_report import woken_by_kind
+from analysis.keyword.detections import SpokenKeyword
+from analysis.keyword.wake_word_report import detections_by_kind
 from bundle.folder import open_bundle
 from data.synthesis import acoustics
 from data.synthesis.wake_word_clips import WakeWordSettings, choose_stream_clips, find_negatives, plan_clips
@@ -160,9 +160,18 @@ def test_exact_intervals():
 
 
 def test_what_woke_it_by_kind():
-    said = [Spoken(0, 1, "你好"), Spoken(5, 6, "tone"), Spoken(9, 10, "tone"), Spoken(14, 15, "sentence")]
+    said = [
+        SpokenKeyword(0, 1, "你好"),
+        SpokenKeyword(5, 6, "tone"),
+        SpokenKeyword(9, 10, "tone"),
+        SpokenKeyword(14, 15, "sentence"),
+    ]
     heard = [Detection(at, "你好", 0.9) for at in (1.1, 6.2, 30.0)]
-    assert woken_by_kind(heard, said, "你好") == {"sentence": (1, 0), "tone": (2, 1), "between": (1 - 1, 1)}
+    assert detections_by_kind(heard, said, "你好") == {
+        "sentence": (1, 0),
+        "tone": (2, 1),
+        "between": (1 - 1, 1),
+    }
 
 
 class Deaf:

@@ -14,16 +14,30 @@ import soundfile
 from analysis.inputs.hypothesis_files import Normalisation
 from analysis.inputs.text_files import Problem
 from analysis.inputs.training_texts import Training
-from analysis.inputs.utterance_results import HANZI, LEVELS, SYLLABLES, SystemOutput, UtteranceResult
+from analysis.inputs.utterance_results import (
+    HANZI,
+    LEVELS,
+    SYLLABLES,
+    TASK_LEVELS,
+    SystemOutput,
+    UtteranceResult,
+)
 from analysis.intervals.comparison import Change
 from analysis.page.evidence import Evidence
 from analysis.results.collect import collect_results
+from analysis.results.files import summary
 from analysis.results.results import Results
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 from utils.hypotheses.recognition import Alternative
 
 NASTY = '</script><b id="x">&amp;\'"<!--'  # in an id, a speaker, a text: must stay text
 RATE = 16_000
+
+
+def score(outcomes: Sequence[UtteranceResult], task: str) -> dict[str, object]:
+    """The contents of ``results.json`` for these utterances."""
+    systems = [SystemOutput(task, outcomes)]
+    return summary(collect_results(systems, TASK_LEVELS[task], task, task, breakdowns=False))
 
 
 def with_readings(outcome: UtteranceResult, readings: int, rng: random.Random) -> UtteranceResult:

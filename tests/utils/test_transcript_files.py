@@ -105,7 +105,7 @@ def test_json_lines_are_read(tmp_path):
     counts, facts = rate(write(tmp_path / "ref", "u1 你好\nu2 您好\n"), write(tmp_path / "hyp.jsonl", lines))
     assert (counts.errors, counts.reference) == (1, 4)
     (problem,) = facts.problems
-    assert (problem.what, problem.count) == ("ids that are names of files", 2)
+    assert (problem.what, problem.count) == ("ids that are file names", 2)
     others = [{"key": "u1", "text": "你好"}, {"key": "u2", "text": "您"}]
     counts, _ = rate(tmp_path / "ref", write(tmp_path / "other.json", json.dumps(others)))
     assert (counts.errors, counts.reference) == (1, 4)
@@ -119,7 +119,7 @@ def test_json_lines_are_read(tmp_path):
             '{"task": "speech", "split": "test"}',
             r"results\.json of test\.py.*hypotheses\.tsv",
         ),
-        ("report.json", '{"version": 1, "systems": []}', r"facts\.json of a report"),
+        ("report.json", '{"version": 1, "systems": []}', r"JSON of a report"),
         ("x.json", '[{"pinyin": "ni3"}, {"pinyin": "hao3"}]', "object 1 of this JSON has no id"),
         ("x.json", '{"id": "a"}', "object 1 of this JSON has no text"),
         ("x.json", '{"id": ', "this is not JSON"),
@@ -136,4 +136,4 @@ def test_what_can_not_be_scored_is_named(tmp_path, name, content, message):
 def test_recordings_against_utterances_say_what_is_needed(tmp_path):
     with pytest.raises(CorpusError, match="no id in common") as caught:
         report_files(write(tmp_path / "ref", "x1 今天\n"), [write(tmp_path / "hyp.ctm", CTM)])
-    assert "(CTM) has a text for each whole recording" in caught.value.hint
+    assert "(CTM) has one text for each whole recording" in caught.value.hint

@@ -1,6 +1,6 @@
-// What lies ready in the page is brought to life: tabs, tables that sort and filter, heat maps.
+// Makes the static parts of the page interactive: tabs, sortable and filtered tables, heat maps.
 
-/** An element with attributes and children; texts become text, never markup. */
+/** Make an element with attributes and children; strings become text, never markup. */
 function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes))
@@ -20,7 +20,7 @@ function shareText(part, whole) {
 
 const byText = new Intl.Collator("en", {numeric: true}).compare;
 
-function bringTabs(list) {
+function connectTabs(list) {
   const tabs = [...list.querySelectorAll("[role=tab]")];
   const choose = chosen => tabs.forEach(tab => {
     tab.setAttribute("aria-selected", tab === chosen);
@@ -37,7 +37,7 @@ function bringTabs(list) {
   });
 }
 
-/** A button into the head of a column; what it does is the caller's. */
+/** Put a sort button into the head of a column. `onSort` is called with 1 (ascending) or -1. */
 function sortButton(head, onSort) {
   const button = make("button", {type: "button", class: "sort"}, ...head.childNodes);
   head.replaceChildren(button);
@@ -51,7 +51,7 @@ function sortButton(head, onSort) {
   });
 }
 
-function bringSorting(table) {
+function connectSorting(table) {
   const body = table.tBodies[0];
   [...table.tHead.rows[0].cells].forEach((head, column) => {
     if (!head.textContent.trim() || head.querySelector(".hidden")) return;
@@ -67,7 +67,7 @@ function bringSorting(table) {
   });
 }
 
-function bringFilter(input) {
+function connectFilter(input) {
   const rows = [...document.getElementById(input.dataset.filters).tBodies[0].rows];
   input.addEventListener("input", () => {
     const text = input.value.trim().toLowerCase();
@@ -75,23 +75,23 @@ function bringFilter(input) {
   });
 }
 
-function bringHeat(table) {
+function connectHeatMap(table) {
   const readout = table.closest("figure").querySelector(".readout"), part = table.dataset.part;
   const heads = [...table.tHead.rows[0].cells].map(cell => cell.textContent);
   const body = table.tBodies[0];
-  const tell = cell => {
-    const row = cell.parentNode, said = row.cells[0].textContent, heard = heads[cell.cellIndex];
+  const describe = cell => {
+    const row = cell.parentNode, reference = row.cells[0].textContent, output = heads[cell.cellIndex];
     const number = Number(cell.dataset.count ?? (cell.textContent || 0)), total = Number(row.dataset.total);
     const share = total ? `, ${shareText(number, total)} of ${count(total)}` : "";
-    if (said === heard) readout.textContent = `${part} ${said}: right ${count(number)} times${share}`;
-    else if (said === "–") readout.textContent = `${part} ${heard}: ${count(number)} times too much`;
-    else if (heard === "–") readout.textContent = `${part} ${said}: left out ${count(number)} times${share}`;
-    else readout.textContent = `${part} ${said} taken for ${heard}: ${count(number)} times${share}`;
+    if (reference === output) readout.textContent = `${part} ${reference}: correct ${count(number)} times${share}`;
+    else if (reference === "–") readout.textContent = `${part} ${output}: inserted ${count(number)} times`;
+    else if (output === "–") readout.textContent = `${part} ${reference}: deleted ${count(number)} times${share}`;
+    else readout.textContent = `${part} ${reference} recognised as ${output}: ${count(number)} times${share}`;
   };
   const cellOf = event => event.target.closest("tbody td");
-  body.addEventListener("pointerover", event => cellOf(event) && tell(cellOf(event)));
-  body.addEventListener("focusin", event => cellOf(event) && tell(cellOf(event)));
-  // One cell can be reached by Tab; from there on the arrow keys move.
+  body.addEventListener("pointerover", event => cellOf(event) && describe(cellOf(event)));
+  body.addEventListener("focusin", event => cellOf(event) && describe(cellOf(event)));
+  // The Tab key reaches one cell; from there the arrow keys move.
   let current = body.rows[0].cells[1];
   current.tabIndex = 0;
   body.addEventListener("keydown", event => {
@@ -108,7 +108,7 @@ function bringHeat(table) {
   });
 }
 
-function bringSegments(group) {
+function connectSegments(group) {
   const buttons = [...group.querySelectorAll("button")];
   group.addEventListener("click", event => {
     if (!buttons.includes(event.target)) return;
@@ -119,8 +119,8 @@ function bringSegments(group) {
   });
 }
 
-document.querySelectorAll("[role=tablist]").forEach(bringTabs);
-document.querySelectorAll("table.sortable").forEach(bringSorting);
-document.querySelectorAll("[data-filters]").forEach(bringFilter);
-document.querySelectorAll("table.heat").forEach(bringHeat);
-document.querySelectorAll(".segments").forEach(bringSegments);
+document.querySelectorAll("[role=tablist]").forEach(connectTabs);
+document.querySelectorAll("table.sortable").forEach(connectSorting);
+document.querySelectorAll("[data-filters]").forEach(connectFilter);
+document.querySelectorAll("table.heat").forEach(connectHeatMap);
+document.querySelectorAll(".segments").forEach(connectSegments);

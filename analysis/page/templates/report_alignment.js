@@ -1,50 +1,58 @@
-// Rows of analysis/page/utterance_rows.py become utterances; an utterance becomes what one sees when it is opened.
+// Reads the rows of analysis/page/utterance_rows.py, and draws the details of an utterance.
 
 const report = JSON.parse(document.getElementById("data").textContent);
 const hasHanzi = report.levels.includes("hanzi");
 let evidenceFound = null;
 
-/** Sound and picture of an utterance; read only when first asked for, as they are large. */
+/** Sound and picture of an utterance. They are large, so they are parsed when first needed. */
 function evidenceOf(id) {
   evidenceFound ??= JSON.parse(document.getElementById("evidence").textContent);
   return Object.hasOwn(evidenceFound, id) ? evidenceFound[id] : null;
 }
 
 function readUtterance(row, position) {
-  const [id, speaker, seconds, snr, said, heard, text, output, gold] = row;
+  const [id, speaker, seconds, snr, referencePinyin, pinyin, referenceHanzi, hanzi, gold] = row;
   return {
-    id, speaker, seconds, snr, position,
-    said, heard: heard ?? said, text, output: output ?? text, gold: gold ?? text,
+    id, speaker, seconds, snr, position, referencePinyin, referenceHanzi,
+    pinyin: pinyin ?? referencePinyin, hanzi: hanzi ?? referenceHanzi, gold: gold ?? referenceHanzi,
     syllables_errors: row[9], syllables_tokens: row[10], hanzi_errors: row[11], hanzi_tokens: row[12],
-    nBest: row[13], times: row[14], places: row[15],
+    nBest: row[13], times: row[14], alignment: row[15],
   };
 }
 
-function errorsOf(one) {
-  return hasHanzi ? one.hanzi_errors : one.syllables_errors;
+function errorsOf(utterance) {
+  return hasHanzi ? utterance.hanzi_errors : utterance.syllables_errors;
 }
 
-/** The alignment; of an utterance without errors it is its text. */
-function placesOf(one) {
-  const named = number => number < 0 || number === undefined ? "" : report.words[number];
-  if (one.places.length)
-    return one.places.map(place => place.length < 3
-      ? {token: place[0], output: place[0], kind: "", said: place[1] ?? "", heard: place[1] ?? "", difference: "",
-         attribution: "", tags: []}
-      : {token: place[0], output: place[1], kind: named(place[2]), said: place[3], heard: place[4],
-         difference: named(place[5]), attribution: named(place[6]), tags: place.slice(7).map(named)});
-  const syllables = one.said ? one.said.split(" ") : [];
-  const tokens = hasHanzi ? [...one.text.replaceAll(" ", "")] : syllables;
-  const same = tokens.length === syllables.length && hasHanzi;
-  return tokens.map((token, number) => {
-    const said = same ? syllables[number] : "";
-    return {token, output: token, kind: "", said, heard: said, difference: "", attribution: "", tags: []};
-  });
+function readToken(fields) {
+  const named = number => number < 0 ? "" : report.words[number];
+  const [reference, output, kind, referenceSyllable, syllable, difference, attribution, ...confusions] = fields;
+  if (fields.length < 3) return correctToken(reference, output ?? "");  // [token, syllable]
+  return {
+    reference, output, kind: named(kind), referenceSyllable, syllable, difference: named(difference),
+    attribution: named(attribution), confusions: confusions.map(named),
+  };
+}
+
+function correctToken(token, syllable) {
+  return {
+    reference: token, output: token, kind: "", referenceSyllable: syllable, syllable, difference: "", attribution: "",
+    confusions: [],
+  };
+}
+
+/** The aligned tokens of an utterance; without errors, they are made from its text. */
+function tokensOf(utterance) {
+  if (utterance.alignment.length) return utterance.alignment.map(readToken);
+  const syllables = utterance.referencePinyin ? utterance.referencePinyin.split(" ") : [];
+  const tokens = hasHanzi ? [...utterance.referenceHanzi.replaceAll(" ", "")] : syllables;
+  const withSyllables = tokens.length === syllables.length && hasHanzi;
+  return tokens.map((token, number) => correctToken(token, withSyllables ? syllables[number] : ""));
 }
 
 const MARKS = {a: "āáǎà", e: "ēéěè", i: "īíǐì", o: "ōóǒò", u: "ūúǔù", "ü": "ǖǘǚǜ"};
 
-/** zhong1 → zhōng; what isn't a syllable stays as it is. */
+/** zhong1 → zhōng; a text that is not a syllable is returned unchanged. */
 function withMark(syllable) {
   const found = /^([a-zê]+)([1-5])$/.exec(syllable);
   if (!found) return syllable;
@@ -59,46 +67,46 @@ function withMarks(pinyin) {
   return pinyin.split(" ").map(withMark).join(" ");
 }
 
-/** Reference or output as one line, with what is wrong marked. */
-function lineOf(one, side) {
+/** Reference or output as utterance line with the errors marked. */
+function lineOf(utterance, side) {
   const line = make("div", {class: hasHanzi ? "line" : "line pinyin", lang: hasHanzi ? "zh-Hans" : "zh-Latn"});
   const latin = /[^\p{Script=Han}]$/u;
   let last = "";
-  for (const place of placesOf(one)) {
-    // What is missing is a dash in the output; the reference has no gap where something was inserted.
-    const token = place[side] ? (hasHanzi ? place[side] : withMark(place[side])) : side === "output" && place.kind ? "–" : "";
-    if (!token) continue;
-    if (last && (!hasHanzi || (latin.test(last) && latin.test(token) && token !== "–"))) line.append(" ");
-    line.append(place.kind ? make("mark", {}, token) : token);
-    last = token;
+  for (const token of tokensOf(utterance)) {
+    // A deletion is a dash in the output; an insertion leaves no gap in the reference.
+    const written = token[side] ? (hasHanzi ? token[side] : withMark(token[side])) : side === "output" && token.kind ? "–" : "";
+    if (!written) continue;
+    if (last && (!hasHanzi || (latin.test(last) && latin.test(written) && written !== "–"))) line.append(" ");
+    line.append(token.kind ? make("mark", {}, written) : written);
+    last = written;
   }
   if (!line.firstChild) line.append("–");
   return line;
 }
 
-function placeElement(place) {
-  const wrong = place.kind || place.attribution;
-  const why = [place.kind, place.difference].filter((name, number, all) => name && all.indexOf(name) === number);
+function tokenElement(token) {
+  const wrong = token.kind || token.attribution;
+  const why = [token.kind, token.difference].filter((name, number, all) => name && all.indexOf(name) === number);
   const side = (token, syllable, name) => hasHanzi
     ? make("div", {class: name}, make("b", {lang: "zh-Hans"}, token || "–"), make("small", {}, withMark(syllable)))
     : make("div", {class: name}, make("small", {}, withMark(token) || "–"));
-  const item = make("li", {class: `place ${hasHanzi ? "" : "syllable "}${wrong ? "wrong" : "right"}${place.attribution ? ` by-${place.attribution}` : ""}`},
-    side(place.token, place.said, "said"), side(place.output, place.heard, "heard"));
+  const item = make("li", {class: `place ${hasHanzi ? "" : "syllable "}${wrong ? "wrong" : "right"}${token.attribution ? ` by-${token.attribution}` : ""}`},
+    side(token.reference, token.referenceSyllable, "reference"), side(token.output, token.syllable, "output"));
   if (!wrong) return item;
   const signs = why.map(name => make("i", {title: name, "aria-hidden": "true"}, report.signs[name]));
-  const spoken = make("span", {class: "hidden"}, [...why, ...place.tags].join(", "));
-  item.append(make("div", {class: "why"}, ...signs, spoken, place.attribution ? make("span", {}, place.attribution) : ""));
-  item.title = [...why, ...place.tags, place.attribution].filter(Boolean).join(", ");
+  const spoken = make("span", {class: "hidden"}, [...why, ...token.confusions].join(", "));
+  item.append(make("div", {class: "why"}, ...signs, spoken, token.attribution ? make("span", {}, token.attribution) : ""));
+  item.title = [...why, ...token.confusions, token.attribution].filter(Boolean).join(", ");
   return item;
 }
 
-function legendOf(places) {
-  const names = new Set(places.flatMap(place => [place.kind, place.difference]).filter(Boolean));
-  const tags = new Set(places.flatMap(place => place.tags));
+function legendOf(tokens) {
+  const names = new Set(tokens.flatMap(token => [token.kind, token.difference]).filter(Boolean));
+  const confusions = new Set(tokens.flatMap(token => token.confusions));
   const legend = make("ul", {class: "legend"});
   for (const name of names)
     legend.append(make("li", {}, make("b", {class: "sign", "aria-hidden": "true"}, report.signs[name]), name));
-  if (tags.size) legend.append(make("li", {}, `confusions: ${[...tags].join(", ")}`));
+  if (confusions.size) legend.append(make("li", {}, `confusions: ${[...confusions].join(", ")}`));
   return legend;
 }
 
@@ -107,7 +115,7 @@ function besides(first, [start, end, middle]) {
   return characters.slice(0, start).join("") + middle + (end ? characters.slice(-end).join("") : "");
 }
 
-/** A text with the tokens marked that are in no longest common subsequence with the reference. */
+/** A text with the tokens marked that are not part of a longest common subsequence with the reference. */
 function comparedWith(reference, tokens, glue) {
   const rows = reference.length, columns = tokens.length;
   const common = Array.from({length: rows + 1}, () => new Uint16Array(columns + 1));
@@ -123,31 +131,31 @@ function comparedWith(reference, tokens, glue) {
   return pieces;
 }
 
-function readingsTable(one) {
+function alternativesTable(utterance) {
   const body = make("tbody");
-  one.nBest.forEach(([pinyin, hanzi, score], number) => {
-    const syllables = besides(one.heard, pinyin), text = besides(one.output, hanzi);
-    const marked = comparedWith(one.said.split(" ").map(withMark), syllables.split(" ").map(withMark), " ");
+  utterance.nBest.forEach(([pinyin, hanzi, score], number) => {
+    const syllables = besides(utterance.pinyin, pinyin), text = besides(utterance.hanzi, hanzi);
+    const marked = comparedWith(utterance.referencePinyin.split(" ").map(withMark), syllables.split(" ").map(withMark), " ");
     const cells = [make("td", {class: "number"}, String(number + 1)), make("td", {lang: "zh-Latn"}, ...marked)];
-    if (hasHanzi) cells.push(make("td", {lang: "zh-Hans"}, ...comparedWith([...one.text], [...text], "")));
+    if (hasHanzi) cells.push(make("td", {lang: "zh-Hans"}, ...comparedWith([...utterance.referenceHanzi], [...text], "")));
     body.append(make("tr", {}, ...cells, make("td", {class: "number"}, score.toFixed(2))));
   });
   const heads = ["", "syllables", ...(hasHanzi ? ["hanzi"] : []), "score"].map(text => make("th", {scope: "col"}, text));
-  return make("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": "readings"},
+  return make("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": "alternatives"},
     make("table", {class: "readings"}, make("thead", {}, make("tr", {}, ...heads)), body));
 }
 
-/** Which of the recognised syllables are wrong, in their order. */
-function wrongSyllables(places) {
-  return places.filter(place => place.output).map(place => Boolean(hasHanzi ? place.said !== place.heard : place.kind));
+/** Whether each recognised syllable is wrong. */
+function wrongSyllables(tokens) {
+  return tokens.filter(token => token.output).map(token => Boolean(hasHanzi ? token.referenceSyllable !== token.syllable : token.kind));
 }
 
-/** Player, picture with a play head, syllables under it. */
-function listening(one, evidence, places) {
+/** Audio player, picture with a play head, and the syllables below it. */
+function player(utterance, evidence, tokens) {
   const figure = make("figure", {class: "listening"});
   const audio = evidence.sound ? make("audio", {controls: true, preload: "metadata", src: evidence.sound}) : null;
-  const head = make("div", {class: "head"}), seconds = evidence.seconds || one.seconds || 1;
-  const spoken = make("div", {class: "spoken"}), wrong = wrongSyllables(places);
+  const head = make("div", {class: "head"}), seconds = evidence.seconds || utterance.seconds || 1;
+  const spoken = make("div", {class: "spoken"}), wrong = wrongSyllables(tokens);
   let until = null;
   const play = (from, to) => {
     if (!audio) return;
@@ -155,8 +163,8 @@ function listening(one, evidence, places) {
     until = to;
     audio.play();
   };
-  const buttons = one.heard.split(" ").slice(0, one.times.length / 2).map((syllable, number) => {
-    const [start, end] = [one.times[2 * number] / 1000, one.times[2 * number + 1] / 1000];
+  const buttons = utterance.pinyin.split(" ").slice(0, utterance.times.length / 2).map((syllable, number) => {
+    const [start, end] = [utterance.times[2 * number] / 1000, utterance.times[2 * number + 1] / 1000];
     const button = make("button", {
       type: "button", class: wrong[number] ? "wrong" : null, title: `${start.toFixed(2)} – ${end.toFixed(2)} s`,
       style: `left:${100 * start / seconds}%;width:${100 * (end - start) / seconds}%`,
@@ -165,7 +173,7 @@ function listening(one, evidence, places) {
     return button;
   });
   spoken.append(...buttons);
-  // Not wider than the picture itself, whose names would be blown up.
+  // At most as wide as the picture, so that its text is not enlarged.
   const timeline = make("div", {class: "timeline", style: `width:${Math.min(Math.max(seconds * 15, 18), 75)}rem`});
   if (evidence.picture) {
     const alt = evidence.tracks.map(([label, text]) => `${label}: ${text}`).join("; ");
@@ -179,7 +187,7 @@ function listening(one, evidence, places) {
     const now = audio.currentTime, x = now / seconds * timeline.clientWidth;
     head.style.left = `${100 * now / seconds}%`;
     buttons.forEach((button, number) =>
-      button.classList.toggle("now", !audio.paused && now >= one.times[2 * number] / 1000 && now < one.times[2 * number + 1] / 1000));
+      button.classList.toggle("now", !audio.paused && now >= utterance.times[2 * number] / 1000 && now < utterance.times[2 * number + 1] / 1000));
     if (x < strip.scrollLeft || x > strip.scrollLeft + strip.clientWidth - 40) strip.scrollLeft = x - 80;
     if (until !== null && now >= until) { audio.pause(); until = null; }
     if (!audio.paused && audio.isConnected) requestAnimationFrame(follow);
@@ -187,28 +195,28 @@ function listening(one, evidence, places) {
   for (const event of ["play", "seeked", "pause", "ended"]) audio?.addEventListener(event, follow);
   figure.append(...[audio, evidence.picture || buttons.length ? strip : null].filter(Boolean));
   const tracks = evidence.tracks.map(([label, text]) => make("li", {}, make("b", {}, label), ` ${text}`));
-  if (buttons.length && audio) tracks.push(make("li", {}, make("b", {}, "syllables"), " as recognised; choose one to hear it."));
+  if (buttons.length && audio) tracks.push(make("li", {}, make("b", {}, "syllables"), " as recognised; choose utterance to play it."));
   figure.append(make("figcaption", {}, make("ol", {class: "tracks"}, ...tracks)));
   return figure;
 }
 
-/** Everything about an utterance. */
-function detailOf(one) {
-  const places = placesOf(one), evidence = report.listed.includes(one.id) ? evidenceOf(one.id) : null;
+/** All details of an utterance. */
+function detailOf(utterance) {
+  const tokens = tokensOf(utterance), evidence = report.listed.includes(utterance.id) ? evidenceOf(utterance.id) : null;
   const about = [
-    one.speaker && `speaker ${one.speaker}`, one.seconds && `${one.seconds.toFixed(1)} s`,
-    one.snr !== null && `signal-to-noise ratio ${one.snr} dB`,
-    ...report.levels.map(level => `${one[`${level}_errors`]} of ${one[`${level}_tokens`]} ${level} wrong`),
+    utterance.speaker && `speaker ${utterance.speaker}`, utterance.seconds && `${utterance.seconds.toFixed(1)} s`,
+    utterance.snr !== null && `signal-to-noise ratio ${utterance.snr} dB`,
+    ...report.levels.map(level => `${utterance[`${level}_errors`]} of ${utterance[`${level}_tokens`]} ${level} wrong`),
   ].filter(Boolean).map(text => make("span", {}, text));
-  const link = make("a", {href: `#utt-${encodeURIComponent(one.id)}`}, "link to this one");
+  const link = make("a", {href: `#utt-${encodeURIComponent(utterance.id)}`}, "link to this utterance");
   const detail = make("div", {class: "detail"}, make("p", {class: "about"}, ...about, link));
-  if (evidence) detail.append(listening(one, evidence, places));
-  detail.append(make("h4", {}, "Said above, recognised below"), make("ul", {class: "places"}, ...places.map(placeElement)), legendOf(places));
-  if (hasHanzi && one.gold) {
-    const text = one.gold === one.text ? ["the right text"] : comparedWith([...one.text], [...one.gold], "");
-    detail.append(make("h4", {}, "From the true syllables the second stage makes"),
-      make("div", {class: one.gold === one.text ? "" : "line", lang: one.gold === one.text ? "en" : "zh-Hans"}, ...text));
+  if (evidence) detail.append(player(utterance, evidence, tokens));
+  detail.append(make("h4", {}, "Reference above, output below"), make("ul", {class: "places"}, ...tokens.map(tokenElement)), legendOf(tokens));
+  if (hasHanzi && utterance.gold) {
+    const text = utterance.gold === utterance.referenceHanzi ? ["the correct text"] : comparedWith([...utterance.referenceHanzi], [...utterance.gold], "");
+    detail.append(make("h4", {}, "Output of the second stage for the true syllables"),
+      make("div", {class: utterance.gold === utterance.referenceHanzi ? "" : "line", lang: utterance.gold === utterance.referenceHanzi ? "en" : "zh-Hans"}, ...text));
   }
-  if (one.nBest.length) detail.append(make("h4", {}, "Readings, best first; what differs from the reference is marked"), readingsTable(one));
+  if (utterance.nBest.length) detail.append(make("h4", {}, "Alternatives, best first; differences from the reference are marked"), alternativesTable(utterance));
   return detail;
 }

@@ -1,77 +1,77 @@
-// The table of utterances of each system: what is chosen, in which order, a page of it; one row may be opened.
+// The table of utterances of each system: filters, order, pages, and the details of an opened row.
 
 const PAGE = 25;
 const FIELDS = ["text", "errors", "kind", "attribution", "confusion", "speaker", "listed"];
 
-/** What an utterance's places hold, to be chosen by; made when first asked for. */
-function namesIn(one) {
-  if (!one.names) {
-    const places = placesOf(one);
-    one.names = {
-      kind: new Set(places.flatMap(place => [place.kind, place.difference])),
-      attribution: new Set(places.map(place => place.attribution)),
-      confusion: new Set(places.flatMap(place => place.tags)),
-      pair: new Set(places.flatMap(place => [`${place.token} → ${place.output}`, `${place.said} → ${place.heard}`])),
+/** The names that the tokens of an utterance contain, for the filters; computed when first needed. */
+function namesIn(utterance) {
+  if (!utterance.names) {
+    const tokens = tokensOf(utterance);
+    utterance.names = {
+      kind: new Set(tokens.flatMap(token => [token.kind, token.difference])),
+      attribution: new Set(tokens.map(token => token.attribution)),
+      confusion: new Set(tokens.flatMap(token => token.confusions)),
+      pair: new Set(tokens.flatMap(token => [`${token.reference} → ${token.output}`, `${token.referenceSyllable} → ${token.syllable}`])),
     };
   }
-  return one.names;
+  return utterance.names;
 }
 
-function matches(one, chosen) {
-  if (chosen.errors && (chosen.errors === "wrong") !== Boolean(one.syllables_errors || one.hanzi_errors)) return false;
-  if (chosen.speaker && one.speaker !== chosen.speaker) return false;
-  if (chosen.listed && !report.listed.includes(one.id)) return false;
+function matches(utterance, chosen) {
+  if (chosen.errors && (chosen.errors === "wrong") !== Boolean(utterance.syllables_errors || utterance.hanzi_errors)) return false;
+  if (chosen.speaker && utterance.speaker !== chosen.speaker) return false;
+  if (chosen.listed && !report.listed.includes(utterance.id)) return false;
   for (const name of ["kind", "attribution", "confusion", "pair"])
-    if (chosen[name] && !namesIn(one)[name].has(chosen[name])) return false;
+    if (chosen[name] && !namesIn(utterance)[name].has(chosen[name])) return false;
   if (!chosen.text) return true;
-  one.searched ??= [one.id, one.speaker, one.text, one.output, one.said, one.heard].join("\n").toLowerCase();
-  return one.searched.includes(chosen.text);
+  utterance.searched ??= [utterance.id, utterance.speaker, utterance.referenceHanzi, utterance.hanzi, utterance.referencePinyin, utterance.pinyin].join("\n").toLowerCase();
+  return utterance.searched.includes(chosen.text);
 }
 
-/** Those to listen to first, in their order; then the most errors. */
-function byWorst(one, other) {
-  const place = each => { const at = report.listed.indexOf(each.id); return at < 0 ? Infinity : at; };
-  if (report.listed.length && place(one) !== place(other)) return place(one) - place(other);
-  return errorsOf(other) - errorsOf(one) || other.syllables_errors - one.syllables_errors || one.position - other.position;
+/** Utterances with sound first, in their order; then by the number of errors. */
+function byWorst(utterance, other) {
+  const rank = each => { const at = report.listed.indexOf(each.id); return at < 0 ? Infinity : at; };
+  if (report.listed.length && rank(utterance) !== rank(other)) return rank(utterance) - rank(other);
+  return errorsOf(other) - errorsOf(utterance) || other.syllables_errors - utterance.syllables_errors || utterance.position - other.position;
 }
 
 function explorer(root) {
   const all = report.systems[Number(root.dataset.system)].rows.map(readUtterance);
   const table = root.querySelector(".utterances"), body = table.tBodies[0], form = root.querySelector(".toolbar");
   const found = root.querySelector(".found .count"), pairNote = root.querySelector(".found .pair");
-  const [back, forward] = root.querySelectorAll(".pages button"), place = root.querySelector(".pages span");
+  const [back, forward] = root.querySelectorAll(".pages button"), range = root.querySelector(".pages span");
   const heads = [...table.tHead.rows[0].cells];
   let shown = [], page = 0, compare = byWorst, pair = "", opened = null;
 
-  const row = one => {
-    const listed = report.listed.includes(one.id);
-    const button = make("button", {type: "button", class: "open", "aria-expanded": "false"}, one.id || "(no id)",
-      listed ? make("span", {class: "sound", title: "to listen to"}, " ♪") : "");
+  const row = utterance => {
+    const listed = report.listed.includes(utterance.id);
+    const button = make("button", {type: "button", class: "open", "aria-expanded": "false"}, utterance.id || "(no id)",
+      listed ? make("span", {class: "sound", title: "with sound"}, " ♪") : "");
     const cells = heads.map(head => {
       const name = head.dataset.sort, aside = head.classList.contains("aside") ? " aside" : "";
       if (name === "id") return make("td", {role: "cell"}, button);
-      if (name === "speaker") return make("td", {role: "cell", class: aside}, one.speaker);
-      if (name === "seconds") return make("td", {role: "cell", class: `number${aside}`}, one.seconds.toFixed(1));
-      if (!name) return make("td", {role: "cell", class: "lines"}, lineOf(one, "token"), errorsOf(one) || one.syllables_errors ? lineOf(one, "output") : "");
+      if (name === "speaker") return make("td", {role: "cell", class: aside}, utterance.speaker);
+      if (name === "seconds") return make("td", {role: "cell", class: `number${aside}`}, utterance.seconds.toFixed(1));
+      if (!name) return make("td", {role: "cell", class: "lines"}, lineOf(utterance, "reference"), errorsOf(utterance) || utterance.syllables_errors ? lineOf(utterance, "output") : "");
       const level = name.replace("_errors", "");
-      return make("td", {role: "cell", class: `number${aside}`}, `${one[name]} / ${one[`${level}_tokens`]}`);
+      return make("td", {role: "cell", class: `number${aside}`}, `${utterance[name]} / ${utterance[`${level}_tokens`]}`);
     });
-    const element = make("tr", {role: "row", class: "row", "data-id": one.id}, ...cells);
-    button.addEventListener("click", () => toggle(element, one));
+    const element = make("tr", {role: "row", class: "row", "data-id": utterance.id}, ...cells);
+    button.addEventListener("click", () => toggle(element, utterance));
     return element;
   };
 
-  const toggle = (element, one) => {
+  const toggle = (element, utterance) => {
     const button = element.querySelector(".open"), open = button.getAttribute("aria-expanded") === "false";
     button.setAttribute("aria-expanded", open);
     if (open) {
       const visible = heads.filter(head => head.offsetParent !== null).length;
-      element.after(make("tr", {role: "row", class: "detail-row"}, make("td", {role: "cell", class: "opened", colspan: visible}, detailOf(one))));
-      opened = one.id;
-      history.replaceState(null, "", `#utt-${encodeURIComponent(one.id)}`);
+      element.after(make("tr", {role: "row", class: "detail-row"}, make("td", {role: "cell", class: "opened", colspan: visible}, detailOf(utterance))));
+      opened = utterance.id;
+      history.replaceState(null, "", `#utt-${encodeURIComponent(utterance.id)}`);
     } else {
       element.nextElementSibling.remove();
-      if (opened === one.id) history.replaceState(null, "", location.pathname + location.search);
+      if (opened === utterance.id) history.replaceState(null, "", location.pathname + location.search);
     }
   };
 
@@ -81,18 +81,18 @@ function explorer(root) {
     const start = page * PAGE, part = shown.slice(start, start + PAGE);
     body.replaceChildren(...part.map(row));
     found.textContent = `${count(shown.length)} of ${count(all.length)} utterances`;
-    place.textContent = shown.length ? `${count(start + 1)} – ${count(start + part.length)} of ${count(shown.length)}` : "none";
+    range.textContent = shown.length ? `${count(start + 1)} – ${count(start + part.length)} of ${count(shown.length)}` : "none";
     back.disabled = page === 0;
     forward.disabled = page === last;
     pairNote.hidden = !pair;
-    pairNote.replaceChildren(...(pair ? [`with ${pair}`, make("button", {type: "button", "aria-label": `no longer only with ${pair}`}, "×")] : []));
+    pairNote.replaceChildren(...(pair ? [`with ${pair}`, make("button", {type: "button", "aria-label": `remove the filter ${pair}`}, "×")] : []));
   };
 
   const update = () => {
     const data = new FormData(form), chosen = Object.fromEntries(FIELDS.map(name => [name, data.get(name) ?? ""]));
     chosen.text = chosen.text.trim().toLowerCase();
     chosen.pair = pair;
-    shown = all.filter(one => matches(one, chosen)).sort(compare);
+    shown = all.filter(utterance => matches(utterance, chosen)).sort(compare);
     page = 0;
     draw();
   };
@@ -122,7 +122,7 @@ function explorer(root) {
     draw();
     table.scrollIntoView({block: "start"});
   });
-  // Kinds, confusions, attributions and speakers anywhere on the page lead here.
+  // Buttons for kinds, confusions, attributions and speakers anywhere on the page set the filters.
   root.addEventListener("click", event => {
     const pick = event.target.closest(".pick");
     if (!pick) return;
@@ -135,15 +135,15 @@ function explorer(root) {
   });
   update();
 
-  /** Open an utterance, wherever it is; whether there is one of this name. */
+  /** Open an utterance on whichever page it is; returns whether it exists. */
   return id => {
-    const one = all.find(each => each.id === id);
-    if (!one) return false;
-    if (!shown.includes(one)) { reset(); update(); }
-    page = Math.floor(shown.indexOf(one) / PAGE);
+    const utterance = all.find(each => each.id === id);
+    if (!utterance) return false;
+    if (!shown.includes(utterance)) { reset(); update(); }
+    page = Math.floor(shown.indexOf(utterance) / PAGE);
     draw();
     const element = [...body.rows].find(each => each.dataset.id === id);
-    toggle(element, one);
+    toggle(element, utterance);
     element.scrollIntoView({block: "start"});
     element.querySelector(".open").focus({preventScroll: true});
     return true;

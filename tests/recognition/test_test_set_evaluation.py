@@ -1,16 +1,17 @@
-"""analysis/errors/explanation.py: what the models are asked about a test; errors of a search are found by
-it."""
+"""recognition/evaluation.py: the scores that explain errors; they reveal errors of the search."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from analysis.errors.align_all import align_all
-from analysis.errors.explanation import listened, with_gold_hanzi, with_language_scores
 from analysis.inputs.utterance_results import LEVELS, Scores, UtteranceResult
 from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
 from model_language.vocabulary.symbols import build_symbols
+from recognition.evaluation import with_acoustic_scores, with_language_scores
 from utils.audio.reading import write_wav
 
 # 他 begins more sentences than 她, but only 她的 was ever read: to decide at once is to decide wrong.
@@ -32,9 +33,8 @@ def converted(trained, beam: int, heard: tuple[str, ...], hanzi: str = HANZI) ->
     """What a pipeline with this beam makes of syllables that were heard, explained."""
     converter = NgramConverter(*trained, beam)
     outcome = UtteranceResult("one", "", 1.0, SAID, heard, hanzi, converter.convert([heard])[0])
-    (explained,) = with_language_scores(
-        with_gold_hanzi([outcome], converter.convert([outcome.reference_pinyin])), converter
-    )
+    gold_hanzi = converter.convert([outcome.reference_pinyin])[0]
+    (explained,) = with_language_scores([replace(outcome, gold_hanzi=gold_hanzi)], converter)
     return explained
 
 
@@ -77,9 +77,12 @@ class Counting:
 
 def test_only_what_is_wrong_is_asked_for():
     scorer = Counting()
-    outcomes = [UtteranceResult(str(i), "", 0.0, SAID, SAID, HANZI, HANZI) for i in range(5)]
     gold = [HANZI, "他的音乐", HANZI, "她的音", HANZI]
-    scored = with_language_scores(with_gold_hanzi(outcomes, gold), scorer)
+    outcomes = [
+        UtteranceResult(str(i), "", 0.0, SAID, SAID, HANZI, HANZI, gold_hanzi=hanzi)
+        for i, hanzi in enumerate(gold)
+    ]
+    scored = with_language_scores(outcomes, scorer)
     assert scorer.asked == 4
     assert [one.language_scores for one in scored] == [
         None,
@@ -104,6 +107,6 @@ def test_listening_again(tmp_path):
     def one(pinyin: tuple[str, ...]) -> UtteranceResult:
         return UtteranceResult("one", "", 1.0, SAID, pinyin, "", "", audio=str(tmp_path / "one.wav"))
 
-    assert listened(one(SAID[:1]), Scorer()).speech_scores == Scores(-4.0, -1.0)
-    right = listened(one(SAID), Scorer())
+    assert with_acoustic_scores(one(SAID[:1]), Scorer()).speech_scores == Scores(-4.0, -1.0)
+    right = with_acoustic_scores(one(SAID), Scorer())
     assert (right.speech_scores, right.snr is not None) == (None, True)

@@ -1,0 +1,189 @@
+"""Loaded models and a test set in; the results of all utterances, with the evidence about their errors, out.
+
+``test.py`` loads the models and reads the lists; ``analysis`` computes all figures from these results.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from analysis.inputs.noise import signal_to_noise
+from analysis.inputs.training_texts import Training, count_seen, read_training
+from analysis.inputs.utterance_results import HANZI, LANGUAGE, SPEECH, SYLLABLES, Scores, UtteranceResult
+from data.manifest import Transcript, Utterance
+from model_language.vocabulary.symbols import Symbols
+from utils.audio.reading import read_audio
+from utils.hypotheses.recognition import Recognition
+from utils.metrics import real_time_factor
+from utils.run_folder.run import RunFolder
+
+if TYPE_CHECKING:  # they load TensorFlow
+    from model_language.converters.base import Converter
+    from recognition.recognizer import Recognizer
+
+STAGE_LEVELS = {SPEECH: SYLLABLES, LANGUAGE: HANZI}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What the models made of a test set.
+
+    Attributes:
+        utterances: results of all utterances.
+        training: by level, what is known of the training of the model that writes it.
+        settings: computing time, and how many sentences each model was trained on, for ``results.json``.
+        recognizer: the first stage; None if there was none.
+    """
+
+    utterances: list[UtteranceResult]
+    training: Mapping[str, Training]
+    settings: Mapping[str, object]
+    recognizer: Recognizer | None = None
+
+
+def evaluate_speech(
+    recognizer: Recognizer, run: RunFolder, utterances: Sequence[Utterance], explain: bool
+) -> Evaluation:
+    """Recognise the syllables of a test set.
+
+    Args:
+        recognizer: of the speech run.
+        run: the speech run.
+        utterances: the test set.
+        explain: also compute what only a report needs: noise and scores.
+    """
+    results, timing = recognise_all(recognizer, utterances, explain)
+    training = {SYLLABLES: read_training(run.manifests("train"))}
+    seen = {SPEECH: count_seen(training[SYLLABLES], utterances)}
+    return Evaluation(results, training, {**timing, "seen_in_training": seen}, recognizer)
+
+
+def evaluate_language(
+    converter: Converter, run: RunFolder, transcripts: Sequence[Transcript], explain: bool
+) -> Evaluation:
+    """Convert the true syllables of a test set to hanzi; the arguments are as in :func:`evaluate_speech`."""
+    hanzi = converter.convert([each.pinyin for each in transcripts])
+    results = [
+        UtteranceResult(each.id, "", 0.0, each.pinyin, each.pinyin, each.hanzi, output, gold_hanzi=output)
+        for each, output in zip(transcripts, hanzi, strict=True)
+    ]
+    if explain:
+        results = with_language_scores(results, converter)
+    training = {HANZI: language_training(run)}
+    seen = {LANGUAGE: count_seen(training[HANZI], transcripts)}
+    return Evaluation(results, training, {"seen_in_training": seen})
+
+
+def evaluate_pipeline(
+    recognizer: Recognizer,
+    converter: Converter,
+    runs: tuple[RunFolder, RunFolder],
+    utterances: Sequence[Utterance],
+    explain: bool,
+    explain_language: bool,
+) -> Evaluation:
+    """Recognise syllables and hanzi of a test set, and convert the true syllables too (the gold pass).
+
+    Args:
+        recognizer: of both runs.
+        converter: the second stage alone.
+        runs: the speech run and the language run.
+        utterances: the test set.
+        explain: also compute noise and acoustic scores.
+        explain_language: also compute the scores of the second stage.
+    """
+    speech = evaluate_speech(recognizer, runs[0], utterances, explain)
+    gold_hanzi = converter.convert([each.pinyin for each in utterances])
+    results = [
+        dataclasses.replace(result, gold_hanzi=hanzi)
+        for result, hanzi in zip(speech.utterances, gold_hanzi, strict=True)
+    ]
+    if explain_language:
+        results = with_language_scores(results, converter)
+    training = {**speech.training, HANZI: language_training(runs[1])}
+    seen = {stage: count_seen(training[level], utterances) for stage, level in STAGE_LEVELS.items()}
+    return Evaluation(results, training, {**speech.settings, "seen_in_training": seen}, recognizer)
+
+
+def recognise_all(
+    recognizer: Recognizer, utterances: Sequence[Utterance], explain: bool
+) -> tuple[list[UtteranceResult], dict[str, float]]:
+    """Recognise all utterances and measure the time.
+
+    Returns:
+        The results, and ``audio_seconds``, ``seconds`` and ``real_time_factor``. The time includes reading
+        the audio and computing the features, not the loading of the models.
+    """
+    sources = ((utterance.id, utterance.audio) for utterance in utterances)
+    start = time.perf_counter()
+    recognised = list(tqdm(recognizer.recognise(sources), total=len(utterances), unit="utt", disable=None))
+    seconds = time.perf_counter() - start
+    audio_seconds = sum(each.seconds for each in recognised)
+    results = [utterance_result(*pair) for pair in zip(utterances, recognised, strict=True)]
+    if explain:
+        progress = tqdm(results, "noise and search", unit="utt", disable=None)
+        results = [with_acoustic_scores(result, recognizer) for result in progress]
+    factor = real_time_factor(seconds, audio_seconds)
+    return results, {"audio_seconds": audio_seconds, "seconds": seconds, "real_time_factor": factor}
+
+
+def utterance_result(utterance: Utterance, output: Recognition) -> UtteranceResult:
+    """An utterance of a list with its recognition."""
+    return UtteranceResult(
+        id=utterance.id,
+        speaker=utterance.speaker,
+        seconds=output.seconds,
+        reference_pinyin=utterance.pinyin,
+        pinyin=output.pinyin,
+        reference_hanzi=utterance.hanzi,
+        hanzi=output.hanzi,
+        spoken_pinyin=utterance.spoken_pinyin,
+        n_best=output.n_best if len(output.n_best) > 1 else (),
+        audio=str(utterance.audio),
+        times=output.times,
+    )
+
+
+def with_acoustic_scores(result: UtteranceResult, recognizer: Recognizer) -> UtteranceResult:
+    """Add the recording's signal-to-noise ratio and, for a wrong output, the scores of reference and output.
+
+    Raises:
+        AudioError: the recording cannot be read any more.
+    """
+    samples, scores = read_audio(result.audio, recognizer.sample_rate), None
+    if result.pinyin != result.reference_pinyin:
+        scores = recognizer.scores(samples, (result.reference_pinyin, result.pinyin))
+    return dataclasses.replace(
+        result,
+        snr=signal_to_noise(samples, recognizer.sample_rate),
+        speech_scores=Scores(*scores) if scores else None,
+    )
+
+
+def with_language_scores(results: Sequence[UtteranceResult], converter: Converter) -> list[UtteranceResult]:
+    """Add the second stage's scores of the true hanzi and of its own, both for the true syllables.
+
+    Args:
+        results: with gold hanzi; those whose gold hanzi are correct need no scores.
+        converter: the stage that wrote them.
+    """
+    wrong = [index for index, result in enumerate(results) if result.gold_hanzi != result.reference_hanzi]
+    syllables = [results[index].reference_pinyin for index in wrong]
+    references = converter.scores(syllables, [results[index].reference_hanzi for index in wrong])
+    outputs = converter.scores(syllables, [results[index].gold_hanzi for index in wrong])
+    scored = list(results)
+    for index, reference, output in zip(wrong, references, outputs, strict=True):
+        scored[index] = dataclasses.replace(scored[index], language_scores=Scores(reference, output))
+    return scored
+
+
+def language_training(run: RunFolder) -> Training:
+    """What a language run can write, and its training texts as far as its lists still exist."""
+    symbols = Symbols.load(run.path)
+    return read_training(run.manifests("train"), frozenset(symbols.hanzi.tokens), symbols.lexicon.candidates)
