@@ -1,4 +1,4 @@
-"""Look into models and rearrange them: weights files or runs in, tables, pictures or another run out."""
+"""Inspect and convert models: weights files or runs in; tables, pictures or a new run out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder, find_run, open_run
 from utils.vocabulary import Vocabulary, first_few
 
-Command = Callable[[argparse.Namespace], int | None]  # gives an exit code, or None for 0
+Command = Callable[[argparse.Namespace], int | None]  # returns an exit code, or None for 0
 PICTURES = (".png", ".svg", ".pdf")
 EXAMPLES = """\
 examples:
@@ -52,32 +52,32 @@ examples:
 
 weights reads HDF5 files of Keras 2 and 3 (.h5, .weights.h5), .keras files, and runs, without TensorFlow.
 
-significance is the mean absolute kernel value of an output channel, divided by the layer's largest: below
---threshold a channel hardly counts, and could be cut. Classes of the output layer are never cut.
+significance is the mean absolute kernel value of an output channel, divided by the largest in the layer. A
+channel below --threshold has little effect and could be pruned. Classes of the output layer are never pruned.
 
-attention shows which syllables each position of a transformer looks at, for each head and on average: a page
-that one can point into (.html), or a picture (.png, .svg, .pdf). It is what the model computes, as it is.
+attention shows the attention weights of a transformer between all positions of a sentence, for each head and
+on average: as an interactive page (.html) or a picture (.png, .svg, .pdf).
 
-transfer moves a speech run to another vocabulary: in the output layer each token that both vocabularies have
-takes its weights along, wherever it stands; the other layers are copied. New tokens start untrained: what the
-new run outputs for them means nothing. SOURCE_RUN stays as it is.
+transfer converts a speech run to another vocabulary. In the output layer, the weights of each token that is
+in both vocabularies are moved to its new position; the other layers are copied. New tokens have untrained
+weights: the outputs of the new run for them are meaningless. SOURCE_RUN is not changed.
 
-accept is for whoever has edited a file of a run on purpose: it lists the files that differ from the run's
-checksums and records them as they are now. It also gives checksums to a run of an older version.
+accept is for files of a run that were edited on purpose: it lists the files that differ from the run's
+checksums, and records their present checksums. It also adds checksums to a run of an older version.
 
-import makes a run of weights that an older project saved with Keras 2: of the published DFCNN with CTC on the
-200-bin spectrogram, or with --hanzi of the published transformer with learned positions. The lists have one
-token a line, in the order of that project's vocabulary: the DFCNN's classes with the blank '_' last; the
-transformer's syllables and hanzi with the padding '<PAD>' first. The run works with test.py, transcribe.py
-and export.py.
+import makes a run from weights that an older project saved with Keras 2: of the published DFCNN with CTC on
+the 200-bin spectrogram, or with --hanzi of the published transformer with learned positions. The lists have
+one token a line, in the order of that project's vocabulary: the classes of the DFCNN with the blank '_' last;
+the syllables and the hanzi of the transformer with the padding '<PAD>' first. The run works with test.py,
+transcribe.py and export.py.
 
-difference compares two weights files, or the best weights of two runs, array by array. Exit code: 0 if all
-are equal, 1 if not.
+difference compares two weights files, or the best weights of two runs, array by array. The exit code is 0 if
+all are equal, else 1.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int | None:
-    """Parse the command line and do what it asks."""
+    """Parse the command line and run its command."""
     options = _parser().parse_args(arguments)
     return options.command(options)
 
@@ -98,20 +98,22 @@ def _weights(options: argparse.Namespace) -> None:
         if output and fitting and not problem:
             print(f"vocabulary:   {fitting}, {output.classes} tokens: it fits")
     if options.vocabulary and not output:
-        raise RunError("no output layer to compare with a vocabulary", where=file.path)
+        raise RunError("this file has no output layer to compare with a vocabulary", where=file.path)
     if problem:
         raise VocabularyError(problem)
 
 
 def _read_weights(source: Path) -> tuple[WeightFile, RunFolder | None]:
-    """A weights file, or a run's best weights (the last ones where there are no best), and the run."""
+    """A weights file, or a run's best weights (without these, the last ones), and the run."""
     if not source.is_dir():
         return read_weight_file(source), find_run(source)
     run = open_run(source)
     path = next((path for path in (run.best_weights, run.last_weights) if path.is_file()), None)
     if path is None:
-        what = "the run holds no weights of a network"
-        raise RunError(what, where=source, hint="train it, or give another; an n-gram model has none")
+        what = "the run has no weights of a neural network"
+        raise RunError(
+            what, where=source, hint="train it, or give another run; an n-gram model has no such weights"
+        )
     return read_weight_file(path).in_order_of(summary_order(run)), run
 
 
@@ -120,24 +122,23 @@ def _significance(options: argparse.Namespace) -> None:
     found = significances(file)
     if options.layer:
         layer = find_layer(file, options.layer)
-        chosen = [one for one in found if one.layer == layer.name]
-        if not chosen:
+        found = [kernel for kernel in found if kernel.layer == layer.name]
+        if not found:
             raise RunError(f"no kernel in layer '{layer.name}'", where=file.path)
-        found = chosen
     if options.output:
-        _check_ending(options.output, PICTURES)
-        from analysis.weights.significance_plot import draw_significance  # here: matplotlib takes its time
+        _check_suffix(options.output, PICTURES)
+        from analysis.weights.significance_plot import draw_significance  # here: matplotlib loads slowly
 
         draw_significance(found, options.threshold, str(file.path), options.output)
     if options.json:
         print(json.dumps(significance_json(found, options.threshold)))
     elif options.layer:
         names = _tokens(options.vocabulary or (own_vocabulary(run) if run else None))
-        shown = [
-            channels_text(one, names if one.is_output and len(one.values) == len(names) else None)
-            for one in found
+        tables = [
+            channels_text(kernel, names if kernel.is_output and len(kernel.values) == len(names) else None)
+            for kernel in found
         ]
-        print("\n".join(shown), end="")
+        print("\n".join(tables), end="")
     else:
         print(significance_text(found, options.threshold), end="")
 
@@ -146,17 +147,17 @@ def _tokens(vocabulary: Path | None) -> tuple[str, ...]:
     return Vocabulary.load(vocabulary).tokens if vocabulary else ()
 
 
-def _check_ending(path: Path, known: Sequence[str]) -> None:
+def _check_suffix(path: Path, known: Sequence[str]) -> None:
     if path.suffix.lower() not in known:
         raise ConfigError(
-            f"{path} can't be drawn as '{path.suffix}'", hint=f"known endings: {', '.join(known)}"
+            f"{path} cannot be drawn as '{path.suffix}'", hint=f"known suffixes: {', '.join(known)}"
         )
 
 
 def _attention(options: argparse.Namespace) -> None:
     run, syllables = open_run(options.run, "language"), _syllables(options.sentence)
     for path in options.output:
-        _check_ending(path, (".html", *PICTURES))
+        _check_suffix(path, (".html", *PICTURES))
     silence_tensorflow()
     from analysis.weights.attention import (  # here: matplotlib
         AttentionMaps,
@@ -181,7 +182,7 @@ def _syllables(sentence: str) -> list[str]:
     """The syllables of a sentence in pinyin or in hanzi."""
     words = sentence.split()
     if not words:
-        raise CorpusError("no syllable to look at", hint='write them like "ni3 hao3"')
+        raise CorpusError("the sentence has no syllable", hint='write it like "ni3 hao3"')
     if is_hanzi("".join(words)):
         return hanzi_to_pinyin("".join(words))
     return [normalise_syllable(word) for word in words]
@@ -194,7 +195,7 @@ def _transfer(options: argparse.Namespace) -> None:
     from model_speech.vocabulary_transfer import transfer_run  # here: see utils.backend.quiet
 
     match = transfer_run(source.path, options.new_run, options.vocabulary)
-    print(f"classes: {len(match.kept) + len(match.dropped)} in the source run, {classes} in the new one")
+    print(f"classes: {len(match.kept) + len(match.dropped)} in the source run, {classes} in the new run")
     print(f"kept:    {len(match.kept)}")
     print(f"dropped: {len(match.dropped)} ({first_few(match.dropped)})")
     print(f"new:     {len(match.new)} ({first_few(match.new)})")
@@ -255,16 +256,18 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(command=command)
         return added
 
-    _add_weights(add("weights", "list layers, shapes, statistics; compare with a vocabulary", _weights))
+    _add_weights(add("weights", "list layers, shapes and statistics; compare with a vocabulary", _weights))
     _add_significance(
-        add("significance", "how much each output channel weighs, and what could be cut", _significance)
+        add(
+            "significance", "the significance of each output channel, and what could be pruned", _significance
+        )
     )
-    _add_attention(add("attention", "which syllables each position of a transformer looks at", _attention))
-    _add_transfer(add("transfer", "move a speech run to another vocabulary, token by token", _transfer))
-    accept = add("accept", "record the files of a run, changed on purpose, as they are now", _accept)
+    _add_attention(add("attention", "the attention weights of a transformer for a sentence", _attention))
+    _add_transfer(add("transfer", "convert a speech run to another vocabulary, token by token", _transfer))
+    accept = add("accept", "record the checksums of files that were edited on purpose", _accept)
     accept.add_argument("run", type=Path, help="run folder")
-    _add_import(add("import", "make a run of weights that an older project saved", _import))
-    _add_difference(add("difference", "which arrays of two weights files or runs differ", _difference))
+    _add_import(add("import", "make a run from weights that an older project saved", _import))
+    _add_difference(add("difference", "compare the arrays of two weights files or runs", _difference))
     return parser
 
 
@@ -274,10 +277,10 @@ def _add_weights(parser: argparse.ArgumentParser) -> None:
         "--vocabulary",
         type=Path,
         metavar="FILE",
-        help="see whether the output layer fits this one; default: the run's own",
+        help="compare the output layer with this vocabulary; default: the run's own",
     )
-    parser.add_argument("--values", metavar="LAYER", help="print the values of this layer, and nothing else")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
+    parser.add_argument("--values", metavar="LAYER", help="print only the values of this layer")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
 def _add_significance(parser: argparse.ArgumentParser) -> None:
@@ -286,7 +289,7 @@ def _add_significance(parser: argparse.ArgumentParser) -> None:
         "--threshold",
         type=float,
         default=THRESHOLD,
-        help=f"insignificant is what is below (default: {THRESHOLD:g})",
+        help=f"channels below it are insignificant (default: {THRESHOLD:g})",
     )
     parser.add_argument("--layer", help="list the channels of this layer, the weakest first")
     parser.add_argument(
@@ -295,50 +298,50 @@ def _add_significance(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="names of the output layer's channels; default: the run's",
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="draw it: .png, .svg or .pdf")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write a chart: .png, .svg or .pdf")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
 def _add_attention(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, help="language run of a transformer")
+    parser.add_argument("run", type=Path, help="language run with a transformer")
     parser.add_argument("sentence", help="syllables with tone digits, in one pair of quotes, or hanzi")
     text = "an .html page or a picture (.png, .svg, .pdf); may be repeated"
     parser.add_argument("--output", type=Path, metavar="FILE", action="append", required=True, help=text)
 
 
 def _add_transfer(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source_run", type=Path, help="speech run whose weights are moved")
-    parser.add_argument("new_run", type=Path, help="run folder to make; must not exist")
+    parser.add_argument("source_run", type=Path, help="speech run to convert")
+    parser.add_argument("new_run", type=Path, help="run folder to create; must not exist")
     parser.add_argument(
         "--vocabulary",
         type=Path,
         required=True,
         metavar="FILE",
-        help="classes of the new run, one token a line: another run's vocabulary/acoustic.txt, or what "
-        "data.vocabularies wrote",
+        help="classes of the new run, one token a line: vocabulary/acoustic.txt of another run, or a file of "
+        "data.vocabularies",
     )
 
 
 def _add_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("weights", type=Path, help="HDF5 file of Keras 2 (.h5)")
-    text = "run folder to make; must not exist (default: runs/ and the file's name)"
+    text = "run folder to create; must not exist (default: runs/ and the file's name)"
     parser.add_argument("new_run", type=Path, nargs="?", help=text)
     parser.add_argument(
         "--tokens",
         type=Path,
         required=True,
         metavar="FILE",
-        help="of a DFCNN its classes, the blank last; of a transformer its syllables, padding first",
+        help="for a DFCNN its classes, the blank last; for a transformer its syllables, padding first",
     )
     parser.add_argument(
-        "--hanzi", type=Path, metavar="FILE", help="of a transformer: its hanzi, one a line, padding first"
+        "--hanzi", type=Path, metavar="FILE", help="for a transformer: its hanzi, one a line, padding first"
     )
 
 
 def _add_difference(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", type=Path, metavar="A", help="a weights file or a run folder")
-    parser.add_argument("b", type=Path, metavar="B", help="another one")
-    parser.add_argument("--json", action="store_true", help="print all arrays as JSON, and nothing else")
+    parser.add_argument("b", type=Path, metavar="B", help="another file or run folder")
+    parser.add_argument("--json", action="store_true", help="print all arrays as JSON")
 
 
 if __name__ == "__main__":

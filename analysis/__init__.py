@@ -1,7 +1,8 @@
-"""References and hypotheses in; error rates, kinds of errors, who is to blame, pages and tables out.
+"""References and hypotheses in; error rates, kinds and causes of errors, tables and pages out.
 
-Nothing here loads a model: it reads results and files. Read ``errors`` (alignment, kinds, attribution),
-``intervals`` (how sure a rate is), ``results`` (one structure of all figures) and ``page`` (HTML); ``report``
-is the command for files of any recogniser. ``inputs`` reads such files; ``weights``, ``runs``, ``keyword``
-and ``demo`` look at weights files, run folders, keyword tests and the demo.
+Nothing here loads a model. Read ``inputs`` (results of utterances, files of any recogniser), ``errors``
+(alignment, kinds, causes), ``intervals`` (confidence intervals, comparison of systems), ``results`` (one
+structure of all results) and ``page`` (HTML): each imports only the folders before it. ``report`` is the
+command for files of any recogniser. ``weights``, ``runs``, ``keyword`` and ``demo`` analyse weights files,
+run folders, keyword tests and the demo.
 """

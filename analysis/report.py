@@ -1,4 +1,4 @@
-"""Transcripts of any recogniser, and the true ones, in; what is wrong with them, in tables and files, out.
+"""Reference and hypothesis transcripts of any recogniser in; a report of all errors out.
 
 python -m analysis.report --reference ref.txt --hypothesis hyp.txt [--hypothesis other.txt]
 """
@@ -29,16 +29,16 @@ examples:
   python -m analysis.report --reference ref.txt --hypothesis hyp.txt --normalise all --speakers utt2spk
 
 Files are lines of 'id text' (Kaldi, ESPnet, WeNet, FunASR), hanzi or pinyin; NIST's CTM and TRN, SubRip and
-WebVTT, JSON as transcribe.py writes it; manifests and the hypotheses.tsv of test.py. The format is seen from
-the content. CTM and subtitles have the text of whole recordings, and so must the reference.
+WebVTT, JSON as transcribe.py writes it; manifests and the hypotheses.tsv of test.py. The format is recognised
+from the content. CTM and subtitles have the text of whole recordings, and so must the reference.
 
 Of several hypotheses, each is compared with the first: difference with its interval, matched-pairs test
-(MAPSSWE), what got better and worse.
+(MAPSSWE), utterances that are better and worse.
 
 Normalisation ({", ".join(RULES)}): width: full-width forms; traditional: to simplified characters (needs
-OpenCC); digits: 120 → 一百二十; punctuation; case. How many lines each concerns is always reported.
+OpenCC); digits: 120 → 一百二十; punctuation; case. The report has the number of lines that each rule changes.
 
-Writes report.html (a page to be opened in a browser; needs nothing else), report.json and CSV files.
+Writes report.html (a page to be opened in a browser, which needs no other file), report.json and CSV files.
 """
 
 
@@ -67,25 +67,27 @@ def report_files(
     speakers: Path | None = None,
     training: Sequence[Path] = (),
 ) -> Results:
-    """All results of hypothesis files.
+    """Analyse hypothesis files.
 
     Args:
         reference, hypotheses: files of ``id text`` (:mod:`analysis.inputs.text_files`).
         rules: of normalisation.
-        leave_out: utterances that a file lacks are left out; else they count as deleted.
-        speakers: Kaldi's ``utt2spk``; a manifest names them itself.
+        leave_out: leave out utterances that a file lacks; else they count as deleted.
+        speakers: Kaldi's ``utt2spk``; manifests contain the speakers.
         training: lists that the recogniser was trained on.
 
     Raises:
-        CorpusError: a file can't be read, or has no id in common with the reference.
+        CorpusError: a file cannot be read, or has no id in common with the reference.
         ConfigError: a file is given twice.
     """
     if len({path.resolve() for path in hypotheses}) < len(hypotheses):
-        raise ConfigError("the same hypothesis file is given twice", where=hypotheses[0], hint="give others")
-    truth = read_listing(reference)
+        raise ConfigError(
+            "the same hypothesis file is given twice", where=hypotheses[0], hint="give each file once"
+        )
+    true_texts = read_listing(reference)
     if speakers:
-        truth = with_speakers(truth, speakers)
-    files = read_systems(truth, hypotheses, rules, leave_out)
+        true_texts = with_speakers(true_texts, speakers)
+    files = read_systems(true_texts, hypotheses, rules, leave_out)
     known = read_training(training)
     return collect_results(
         systems=files.systems,
@@ -117,13 +119,13 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         action="append",
         metavar="FILE",
-        help="what a system wrote; may be repeated, the others are compared with the first",
+        help="output of a system; may be repeated, the others are compared with the first",
     )
     parser.add_argument(
         "--normalise",
         default=",".join(DEFAULT_RULES),
         metavar="RULES",
-        help=f"some of {', '.join(RULES)}, with commas between; or {ALL}, or {NONE} (default: %(default)s)",
+        help=f"some of {', '.join(RULES)}, with commas; or {ALL}, or {NONE} (default: %(default)s)",
     )
     parser.add_argument(
         "--missing",
@@ -137,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         action="append",
         metavar="FILE",
-        help="manifest or transcript list (.tsv) that the system was trained on; may be repeated",
+        help="manifest or transcript list (.tsv) of the system's training; may be repeated",
     )
     parser.add_argument(
         "--output", type=Path, default=Path("report"), metavar="DIR", help="default: %(default)s"

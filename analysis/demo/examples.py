@@ -1,4 +1,4 @@
-"""``hypotheses.tsv`` in, sentences to show out: syllable by syllable, what was said beside what was heard."""
+"""``hypotheses.tsv`` in; example sentences, with reference and output aligned by syllable, out."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from analysis.errors.alignment import Pair, align
 from utils.errors import CorpusError
 from utils.mandarin.syllable_distance import syllable_distance
 
-RIGHT, MISHEARD, MISWRITTEN = "right", "misheard", "miswritten"
+CORRECT, WRONG_SYLLABLE, WRONG_HANZI = "correct", "wrong-syllable", "wrong-hanzi"
 TEXTS = ("id", "reference_pinyin", "pinyin", "reference_hanzi", "hanzi")
 COLUMNS = (*TEXTS, "syllable_errors", "hanzi_errors")
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """One row of ``hypotheses.tsv``; hanzi are empty where there was no second stage."""
+    """One row of ``hypotheses.tsv``; the hanzi are empty without a second stage."""
 
     id: str
     reference_pinyin: tuple[str, ...]
@@ -33,22 +33,25 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Cell:
-    """A place of the alignment: hanzi and pinyin (with tone marks) on both sides, empty for nothing there.
+    """Two aligned syllables with their hanzi; ``""`` on the side of an insertion or deletion.
 
-    ``kind`` is ``right``, ``misheard`` (another syllable, or one too few or too many) or ``miswritten`` (the
-    right syllable, but another hanzi).
+    Attributes:
+        reference_hanzi, reference_pinyin: of the reference, pinyin with tone marks.
+        hanzi, pinyin: of the output.
+        kind: ``correct``, ``wrong-syllable`` (also inserted or deleted) or ``wrong-hanzi`` (of a correct
+            syllable).
     """
 
-    said_hanzi: str
-    said_pinyin: str
-    heard_hanzi: str
-    heard_pinyin: str
+    reference_hanzi: str
+    reference_pinyin: str
+    hanzi: str
+    pinyin: str
     kind: str
 
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence ready to be shown."""
+    """A sentence as aligned cells."""
 
     id: str
     errors: int
@@ -56,10 +59,10 @@ class Example:
 
 
 def read_hypotheses(path: str | Path) -> list[Sentence]:
-    """The rows of a ``hypotheses.tsv`` as ``test.py`` writes it; errors are hanzi errors if there are hanzi.
+    """Read a ``hypotheses.tsv`` of ``test.py``; errors are hanzi errors if there are hanzi.
 
     Raises:
-        CorpusError: the file is missing or a column is.
+        CorpusError: the file or a column is missing.
     """
     path = Path(path)
     try:
@@ -76,30 +79,33 @@ def read_hypotheses(path: str | Path) -> list[Sentence]:
 def choose_examples(
     sentences: Sequence[Sentence], right: int = 4, worst: int = 4, drawn: int = 6, seed: int = 0
 ) -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
-    """Sentences to show: the longest right ones, the worst ones, and some of the other wrong ones by lot.
+    """Choose the longest correct sentences, the worst ones, and a random sample of the other wrong ones.
 
     Args:
         sentences: a whole test set.
-        right, worst, drawn: how many of each, at most.
-        seed: of the lot.
+        right, worst, drawn: maximum number of each.
+        seed: of the random sample.
     """
-    correct = sorted((one for one in sentences if not one.errors), key=lambda one: (-len(one.pinyin), one.id))
-    wrong = sorted((one for one in sentences if one.errors), key=lambda one: (-_rate(one), one.id))
+    correct = [sentence for sentence in sentences if not sentence.errors]
+    wrong = [sentence for sentence in sentences if sentence.errors]
+    correct.sort(key=lambda sentence: (-len(sentence.pinyin), sentence.id))
+    wrong.sort(key=lambda sentence: (-_rate(sentence), sentence.id))
     others = wrong[worst:]
-    lot = random.Random(seed).sample(others, min(drawn, len(others)))
-    return correct[:right], wrong[:worst], sorted(lot, key=lambda one: (one.errors, one.id))
+    sample = random.Random(seed).sample(others, min(drawn, len(others)))
+    sample.sort(key=lambda sentence: (sentence.errors, sentence.id))
+    return correct[:right], wrong[:worst], sample
 
 
 def align_example(sentence: Sentence) -> Example:
-    """Pair up the syllables that were said and heard, each with its hanzi."""
+    """Align the syllables of reference and output, each with its hanzi."""
     pairs = align(sentence.reference_pinyin, sentence.pinyin, syllable_distance)
     return Example(sentence.id, sentence.errors, tuple(_cell(pair, sentence) for pair in pairs))
 
 
 def _sentence(row: dict[str, str]) -> Sentence:
-    name, said, heard, said_hanzi, heard_hanzi = (row[column] for column in TEXTS)
-    errors = int(row["hanzi_errors"] if said_hanzi and heard_hanzi else row["syllable_errors"])
-    return Sentence(name, tuple(said.split()), tuple(heard.split()), said_hanzi, heard_hanzi, errors)
+    id, reference, output, reference_hanzi, hanzi = (row[column] for column in TEXTS)
+    errors = int(row["hanzi_errors"] if reference_hanzi and hanzi else row["syllable_errors"])
+    return Sentence(id, tuple(reference.split()), tuple(output.split()), reference_hanzi, hanzi, errors)
 
 
 def _rate(sentence: Sentence) -> float:
@@ -107,18 +113,18 @@ def _rate(sentence: Sentence) -> float:
 
 
 def _cell(pair: Pair, sentence: Sentence) -> Cell:
-    said = _hanzi(sentence.reference_hanzi, len(sentence.reference_pinyin), pair.reference_position)
-    heard = _hanzi(sentence.hanzi, len(sentence.pinyin), pair.hypothesis_position)
-    kind = RIGHT if said == heard or not heard else MISWRITTEN
+    reference = _hanzi(sentence.reference_hanzi, len(sentence.reference_pinyin), pair.reference_position)
+    hanzi = _hanzi(sentence.hanzi, len(sentence.pinyin), pair.hypothesis_position)
+    kind = CORRECT if reference == hanzi or not hanzi else WRONG_HANZI
     return Cell(
-        said_hanzi=said,
-        said_pinyin=to_tone(pair.reference or ""),
-        heard_hanzi=heard,
-        heard_pinyin=to_tone(pair.hypothesis or ""),
-        kind=kind if pair.is_correct else MISHEARD,
+        reference_hanzi=reference,
+        reference_pinyin=to_tone(pair.reference or ""),
+        hanzi=hanzi,
+        pinyin=to_tone(pair.hypothesis or ""),
+        kind=kind if pair.is_correct else WRONG_SYLLABLE,
     )
 
 
 def _hanzi(text: str, syllables: int, position: int | None) -> str:
-    """The hanzi of a syllable; none where the text doesn't have one hanzi a syllable."""
+    """The hanzi of a syllable; ``""`` if the text does not have one hanzi a syllable."""
     return text[position] if position is not None and len(text) == syllables else ""

@@ -1,6 +1,6 @@
-"""The demo's folder in (summary, histories, test results, hypotheses), one self-contained HTML page out.
+"""The demo's folder in (summary, histories, test results, hypotheses); one self-contained HTML page out.
 
-The page needs no network and no other file: curves and recordings stand inside it.
+The page needs no network and no other file: curves and recordings are embedded in it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from utils.errors import RunError
 from utils.files import write_text
 
 HEADLINES = {
-    "syllable_error_rate": ("Syllable error", "wrong, missing or additional syllables, tones counted"),
-    "cer": ("Character error", "audio to hanzi, both models in a row"),
-    "sentence_error_rate": ("Sentence error", "sentences with any wrong character"),
+    "syllable_error_rate": ("Syllable error", "wrong, missing or additional syllables, with tones"),
+    "cer": ("Character error", "from audio to hanzi, with both models"),
+    "sentence_error_rate": ("Sentence error", "sentences with at least one wrong character"),
 }
 DETAILS = {
-    "toneless_syllable_error_rate": "Syllable error, tones aside",
-    "tone_error_rate": "Wrong tone where the rest is right",
-    "cer_from_gold_pinyin": "Character error if every syllable were right",
+    "toneless_syllable_error_rate": "Syllable error without tones",
+    "tone_error_rate": "Wrong tone of correct base syllables",
+    "cer_from_gold_pinyin": "Character error with all syllables correct",
 }
 CURVES = {
     "speech": (
@@ -45,24 +45,24 @@ CURVES = {
 }
 TABLES = {"syllables": "Syllables", "hanzi": "Characters"}
 CONFUSIONS_SHOWN = 8
-FEWEST_CONFUSED = 2  # once may be chance
+MIN_CONFUSED = 2  # a single confusion may be chance
 
 
 def write_summary_page(folder: str | Path) -> Path:
-    """Write ``summary.html`` into the demo's folder, from what lies there; returns its path.
+    """Write ``summary.html`` into the demo's folder, from the files there; returns its path.
 
     Args:
-        folder: holds ``summary.json`` (see ``demo.py``), ``speech`` and ``language`` (runs) and ``test`` (of
+        folder: has ``summary.json`` (see ``demo.py``), ``speech`` and ``language`` (runs) and ``test`` (of
             ``test.py pipeline``).
 
     Raises:
-        RunError, CorpusError: one of these is missing or damaged.
+        RunError, CorpusError: one of these files is missing or damaged.
     """
     folder = Path(folder)
     summary, results = _read_json(folder / "summary.json"), _read_json(folder / "test" / "results.json")
     groups = choose_examples(read_hypotheses(folder / "test" / "hypotheses.tsv"))
     recordings = _recordings(results["manifests"])
-    right, worst, drawn = ([_example(one, recordings) for one in group] for group in groups)
+    right, worst, drawn = ([_example(sentence, recordings) for sentence in group] for group in groups)
     page = page_environment().get_template("summary.html.j2")
     html = page.render(
         summary=summary,
@@ -70,12 +70,15 @@ def write_summary_page(folder: str | Path) -> Path:
         headlines=_headlines(results),
         details={title: results[name] for name, title in DETAILS.items() if name in results},
         stages=_stages(summary),
-        curves=[one for stage in CURVES for one in _curves(folder / stage, CURVES[stage])],
-        blame=_blame(results["error_types"]),
+        curves=[curve for stage in CURVES for curve in _curves(folder / stage, CURVES[stage])],
+        causes=_causes(results["error_types"]),
         tables=_tables(results["error_types"]),
         confusions=_confusions(results["error_types"]),
         examples={"right": right, "worst": worst, "drawn": drawn},
-        transcripts=[{**one, "sound": recording_address(one["audio"])} for one in summary["transcripts"]],
+        transcripts=[
+            {**transcript, "sound": recording_address(transcript["audio"])}
+            for transcript in summary["transcripts"]
+        ],
     )
     write_text(folder / "summary.html", html)
     return folder / "summary.html"
@@ -85,11 +88,11 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise RunError(f"no usable figures ({error})", where=path, hint="run demo.py") from error
+        raise RunError(f"not valid results ({error})", where=path, hint="run demo.py") from error
 
 
 def _headlines(results: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rate, interval and what it counts, for each of the large figures."""
+    """Rate, interval and description of each headline figure."""
     return [
         {
             "title": title,
@@ -105,7 +108,7 @@ def _headlines(results: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _stages(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Stages with the time they took when they were made (None: not known) and its share of the longest."""
+    """Stages with their original computing time (None: not known), also relative to the longest."""
     made = summary["seconds_when_made"]
     longest = max(made.values(), default=0.0) or 1.0
     return [
@@ -121,7 +124,7 @@ def _stages(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _curves(run: Path, curves: Sequence[Curve]) -> list[dict[str, Any]]:
-    """Drawings of a run; none for a model that is counted, not trained in epochs."""
+    """Learning curves of a run; none for an n-gram model, which has no epochs."""
     if not (run / "history.csv").is_file():
         return []
     history = read_history(run / "history.csv")
@@ -129,8 +132,8 @@ def _curves(run: Path, curves: Sequence[Curve]) -> list[dict[str, Any]]:
     return [{"title": curve.title, "svg": draw_curve(history, curve)} for curve in drawn]
 
 
-def _blame(types: Mapping[str, Any]) -> dict[str, int]:
-    """How many wrong hanzi which stage is to blame for; empty where that can't be told."""
+def _causes(types: Mapping[str, Any]) -> dict[str, int]:
+    """The number of wrong hanzi by cause; empty if not known."""
     counts = Counter(types.get("attribution", {}))
     wrong = counts.total() - counts[REPAIRED]
     others = wrong - counts[ACOUSTIC] - counts[LANGUAGE]
@@ -139,7 +142,7 @@ def _blame(types: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _tables(types: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Kinds of errors that occurred, most frequent first, with their share of all."""
+    """The kinds of errors that occur, the most frequent first, with their share of all errors."""
     tables = []
     for key, title in TABLES.items():
         counts = {kind: count for kind, count in types.get(key, {}).items() if count}
@@ -158,20 +161,21 @@ def _tables(types: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _confusions(types: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The most frequent confusions, of syllables (with tone marks) and then of hanzi."""
     syllables = [
-        (to_tone(said), to_tone(heard), count) for said, heard, count in types.get("syllable_confusions", [])
+        (to_tone(reference), to_tone(output), count)
+        for reference, output, count in types.get("syllable_confusions", [])
     ]
     shown = syllables[:CONFUSIONS_SHOWN] + types.get("hanzi_confusions", [])[:CONFUSIONS_SHOWN]
     return [
-        {"said": said, "heard": heard, "count": count}
-        for said, heard, count in shown
-        if count >= FEWEST_CONFUSED
+        {"reference": reference, "output": output, "count": count}
+        for reference, output, count in shown
+        if count >= MIN_CONFUSED
     ]
 
 
 def _recordings(manifests: Sequence[str]) -> dict[str, Path]:
-    """The recording of each utterance of the test set, as far as its manifests are still there."""
+    """The recording of each utterance of the test set, as far as its manifests still exist."""
     found = [Path(path) for path in manifests if Path(path).is_file()]
-    return {one.id: one.audio for path in found for one in read_manifest(path)}
+    return {utterance.id: utterance.audio for path in found for utterance in read_manifest(path)}
 
 
 def _example(sentence: Sentence, recordings: Mapping[str, Path]) -> dict[str, Any]:

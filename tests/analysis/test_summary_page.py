@@ -199,13 +199,18 @@ def sentence(said: str, heard: str, said_hanzi: str, heard_hanzi: str):
     return tsv
 
 
-def test_cells_tell_misheard_from_miswritten(tmp_path):
+def test_cells_distinguish_wrong_syllables_from_wrong_hanzi(tmp_path):
     path = tmp_path / "hypotheses.tsv"
     path.write_text(sentence("ni3 hao3 ma5 shi4", "ni3 gao3 ma5", "你好吗是", "你搞嘛"), encoding="utf-8")
     (one,) = read_hypotheses(path)
     example = align_example(one)
-    assert [cell.kind for cell in example.cells] == ["right", "misheard", "miswritten", "misheard"]
-    assert [(c.said_hanzi, c.said_pinyin, c.heard_hanzi, c.heard_pinyin) for c in example.cells] == [
+    assert [cell.kind for cell in example.cells] == [
+        "correct",
+        "wrong-syllable",
+        "wrong-hanzi",
+        "wrong-syllable",
+    ]
+    assert [(c.reference_hanzi, c.reference_pinyin, c.hanzi, c.pinyin) for c in example.cells] == [
         ("你", "nǐ", "你", "nǐ"),
         ("好", "hǎo", "搞", "gǎo"),
         ("吗", "ma", "嘛", "ma"),
@@ -218,7 +223,7 @@ def test_syllables_without_hanzi_are_shown_alone(tmp_path):
     path = tmp_path / "hypotheses.tsv"
     path.write_text(sentence("ni3 hao3", "ni3 hao4", "", ""), encoding="utf-8")
     example = align_example(read_hypotheses(path)[0])
-    assert [(cell.kind, cell.heard_hanzi) for cell in example.cells] == [("right", ""), ("misheard", "")]
+    assert [(cell.kind, cell.hanzi) for cell in example.cells] == [("correct", ""), ("wrong-syllable", "")]
     assert example.errors == 1
 
 

@@ -263,7 +263,7 @@ def test_the_command_leaves_a_bundle_with_its_threshold_and_a_report(made, capsy
         "python listen.py",
     ):
         assert fact in text
-    assert "can't show 150" in text, "half a minute shows no rate"
+    assert "cannot confirm 150" in text, "half a minute shows no rate"
     names = {path.name for path in output.iterdir()}
     assert names >= {"clips", "run", "streams", "export", "trade_off", "report.md", "report.json"}
     assert "uncalibrated" not in names and not [name for name in names if name.startswith(".")]
