@@ -10,8 +10,8 @@ from tqdm import tqdm
 
 from analysis.runs.run_table import Column, check_column, run_columns, sorted_runs
 from analysis.runs.summaries import RunSummary, find_runs, read_run
-from analysis.text_table import csv_table, markdown_table, text_table
 from utils.errors import RunError, run_command
+from utils.text_table import csv_table, markdown_table, text_table
 
 LONGEST_CELL = 60  # characters in the terminal; CSV and Markdown have everything
 EXAMPLES = """\

@@ -9,8 +9,8 @@ from typing import Any
 from analysis.keyword.scores import Decision, surest_mistakes
 from analysis.page.data_urls import recording_address
 from analysis.page.rendering import page_environment
-from analysis.text_table import percent, text_table
 from utils.files import write_text
+from utils.text_table import percent, text_table
 
 REPORT = "report.html"
 CONFUSIONS_SHOWN = 12

@@ -50,16 +50,16 @@ def collect_evidence(
     Raises:
         AudioError: a recording cannot be read any more.
     """
-    shown = tqdm(worst_utterances(utterances, level, examples), "examples", unit=" utt", disable=None)
-    return {one.id: evidence_of(one, inspect) for one in shown}
+    worst = tqdm(worst_utterances(utterances, level, examples), "examples", unit=" utt", disable=None)
+    return {utterance.id: evidence_of(utterance, inspect) for utterance in worst}
 
 
 def worst_utterances(utterances: Sequence[UtteranceResult], level: str, number: int) -> list[UtteranceResult]:
     """The utterances with the most errors; of equally many errors, the shorter utterance first."""
-    counted = [(count_errors(*tokens_of(one, level)), one) for one in utterances]
-    wrong = [(counts, one) for counts, one in counted if counts.errors]
+    counted = [(count_errors(*tokens_of(utterance, level)), utterance) for utterance in utterances]
+    wrong = [(counts, utterance) for counts, utterance in counted if counts.errors]
     wrong.sort(key=lambda pair: (-pair[0].errors, -pair[0].rate, pair[1].id))
-    return [one for _, one in wrong[:number]]
+    return [utterance for _, utterance in wrong[:number]]
 
 
 def evidence_of(

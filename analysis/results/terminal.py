@@ -10,8 +10,8 @@ from analysis.intervals.comparison import Change, Comparison
 from analysis.results.breakdowns import Breakdown
 from analysis.results.files import worst_utterances
 from analysis.results.results import Results, System
-from analysis.text_table import percent, text_table
 from utils.metrics import ErrorCounts
+from utils.text_table import percent, text_table
 
 GROUPS_SHOWN = 12  # of a breakdown; there may be hundreds of speakers
 CHANGES_SHOWN = 5

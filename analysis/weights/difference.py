@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.text_table import text_table
 from analysis.weights.weight_file import WeightFile
+from utils.text_table import text_table
 
 _HEADINGS = ("layer / weight", "state", "A", "B", "largest difference", "relative")
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from analysis.text_table import text_table
 from analysis.weights.output_layer import Output, find_output
 from analysis.weights.weight_file import Layer, Weight, WeightFile
 from utils.errors import RunError
 from utils.run_folder.checksums import verified
 from utils.run_folder.run import RunFolder
+from utils.text_table import text_table
 
 _HEADINGS = ("layer / weight", "shape", "type", "parameters", "mean", "deviation", "min", "max", "zeros")
 _NOT_FINITE = "NaN/inf"  # a column that is shown if there are such values

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis.text_table import text_table
 from analysis.weights.output_layer import find_output
 from analysis.weights.weight_file import Layer, Weight, WeightFile
 from utils.errors import RunError
+from utils.text_table import text_table
 
 THRESHOLD = 1e-3
 THRESHOLDS_SHOWN = (1e-3, 1e-2, 5e-2, 0.1, 0.2)  # whose effect is also shown

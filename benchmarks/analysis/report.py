@@ -1,12 +1,12 @@
-"""Time, memory and size of a report of a large test set, from outcomes to the open page, in a table.
+"""Time, memory and size of a report of a large test set, from utterance results to the open page, in a table.
 
     python -m benchmarks.analysis.report [--utterances 7000] [--folder DIR]
 
-The outcomes are imagined: sentences of dictionary words with every kind of error, five readings and times
-each, fifty speakers; half of the sentences count as trained on. The page holds sound and pictures of as many
-utterances as test.py would show, as large as real ones are. Peak memory is the process's, outcomes included.
-How long the page takes to open is measured in a headless Chromium, where there is one; its CPU seconds are
-those of the page's main thread.
+The results are synthetic: sentences of dictionary words with every kind of error, with five alternatives and
+times each, by fifty speakers; half of the sentences count as training sentences. The page has sound and
+pictures of as many utterances as with test.py, of realistic sizes. Peak memory is that of the whole process.
+The time to open the page is measured in a headless Chromium, if there is one; its CPU seconds are those of
+the main thread of the page.
 """
 
 from __future__ import annotations
@@ -35,71 +35,75 @@ from tests.support.report_results import imagined_outcomes, training_of
 from utils.cli import positive
 from utils.errors import run_command
 
-Times = dict[str, tuple[float, float]]  # what: wall and CPU seconds
+Times = dict[str, tuple[float, float]]  # step → wall and CPU seconds
 SPEAKERS = 50
-SHARE = 0.25  # of the places that may hold an error
-SOUND, PICTURE = 30_000, 70_000  # bytes of an utterance's recording and picture
-LIMITS = {"seconds": 60, "megabytes": 2_000}  # what the project promises for 7,000 utterances
+ERROR_RATE = 0.25  # of the positions at which an error can be injected
+SOUND, PICTURE = 30_000, 70_000  # bytes per utterance
+LIMITS = {"seconds": 60, "megabytes": 2_000}  # the project's limits for 7,000 utterances
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make a report, open it, print what that took."""
+    """Make a report, open it, and print time, memory and sizes."""
     options = _parser().parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="report-", dir=options.folder) as folder:
-        outcomes = imagined_outcomes(options.utterances, SPEAKERS, SHARE)
-        took: Times = {}
-        with _timed("gather the results", took):
-            results = gather(outcomes)
-        with _timed("write JSON and CSV", took):
+        outcomes = imagined_outcomes(options.utterances, SPEAKERS, ERROR_RATE)
+        times: Times = {}
+        with _timed("collect the results", times):
+            results = collect(outcomes)
+        with _timed("write JSON and CSV", times):
             files = write_results(folder, results)
-        with _timed("write the page", took):
-            page = write_report_page(folder, results, imagined_evidence(results))
+        with _timed("write the page", times):
+            page = write_report_page(folder, results, random_evidence(results))
         opened = open_page(page)
-        hanzi = sum(len(one.reference_hanzi) for one in outcomes)
+        hanzi = sum(len(each.reference_hanzi) for each in outcomes)
         Console().print(
-            _table(f"{len(outcomes):,} utterances, {hanzi:,} hanzi", took, opened, page, files[0])
+            _table(f"{len(outcomes):,} utterances, {hanzi:,} hanzi", times, opened, page, files[0])
         )
     return 0
 
 
-def gather(outcomes: Sequence[UtteranceResult]) -> Results:
-    """Results of a pipeline's test, with all cuts."""
+def collect(outcomes: Sequence[UtteranceResult]) -> Results:
+    """Results of a pipeline's test with all breakdowns."""
     system = SystemOutput("pipeline", outcomes)
-    return collect_results([system], LEVELS, "pipeline", "pipeline on imagined speech", training_of(outcomes))
+    return collect_results(
+        [system], LEVELS, "pipeline", "pipeline on synthetic results", training_of(outcomes)
+    )
 
 
-def imagined_evidence(results: Results) -> dict[str, Evidence]:
-    """Random bytes in the place of the worst utterances' sounds and pictures."""
+def random_evidence(results: Results) -> dict[str, Evidence]:
+    """Random bytes as sound and picture of the worst utterances."""
     rng = random.Random(0)
-    worst = sorted(results.systems[0].utterances, key=lambda one: -one.hanzi_errors)[:WORST_SHOWN]
+    worst = sorted(results.systems[0].utterances, key=lambda row: -row.hanzi_errors)[:WORST_SHOWN]
 
     def address(kind: str, size: int) -> str:
         return f"data:{kind};base64,{base64.b64encode(rng.randbytes(size)).decode('ascii')}"
 
     return {
-        one.id: Evidence(
-            id=one.id,
+        row.id: Evidence(
+            id=row.id,
             sound=address("audio/mpeg", SOUND),
             picture=address("image/webp", PICTURE),
-            seconds=one.seconds,
+            seconds=row.seconds,
             tracks=(("spectrogram", "random bytes"),),
         )
-        for one in worst
+        for row in worst
     }
 
 
 def open_page(page: Path) -> dict[str, float]:
-    """What it takes until the page has loaded and its table stands; empty where there is no browser."""
+    """Time and memory until the page has loaded with its table; empty without a browser."""
     path = find_chromium()
     if path is None:
         return {}
     with Chromium(path) as browser:
-        browser.open("about:blank").close()  # what the browser itself needs for its first page
+        browser.open("about:blank").close()  # the first page of a browser takes longer
         shown = browser.new_page()
         shown.ask("Performance.enable", timeDomain="threadTicks")
         shown.go(page.as_uri())
         assert not shown.errors and shown.run("document.querySelectorAll('tr.row').length > 0")
-        metrics = {one["name"]: one["value"] for one in shown.ask("Performance.getMetrics")["metrics"]}
+        metrics = {
+            metric["name"]: metric["value"] for metric in shown.ask("Performance.getMetrics")["metrics"]
+        }
         return {
             "seconds": shown.run("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000,
             "cpu_seconds": metrics["TaskDuration"],
@@ -108,19 +112,19 @@ def open_page(page: Path) -> dict[str, float]:
 
 
 @contextmanager
-def _timed(what: str, took: Times) -> Iterator[None]:
+def _timed(what: str, times: Times) -> Iterator[None]:
     began, busy = time.perf_counter(), time.process_time()
     yield
-    took[what] = time.perf_counter() - began, time.process_time() - busy
+    times[what] = time.perf_counter() - began, time.process_time() - busy
 
 
-def _table(title: str, took: Times, opened: dict[str, float], page: Path, results: Path) -> Table:
+def _table(title: str, times: Times, opened: dict[str, float], page: Path, results: Path) -> Table:
     table = Table(title=f"Report of {title}", title_justify="left")
     for heading in ("", "measured", "CPU", "allowed"):
         table.add_column(heading, justify="right" if heading else "left")
-    for what, (seconds, busy) in took.items():
+    for what, (seconds, busy) in times.items():
         table.add_row(what, f"{seconds:.1f} s", f"{busy:.1f} s", "")
-    seconds, busy = map(sum, zip(*took.values(), strict=True))
+    seconds, busy = map(sum, zip(*times.values(), strict=True))
     table.add_row("all of these", f"{seconds:.1f} s", f"{busy:.1f} s", f"{LIMITS['seconds']} s")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     table.add_row("peak memory", f"{peak:,.0f} MB", "", f"{LIMITS['megabytes']:,} MB")

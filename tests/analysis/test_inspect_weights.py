@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import inspect_model
-from analysis.text_table import csv_table, markdown_table, text_table
 from analysis.weights.layer_statistics import statistics
 from analysis.weights.output_layer import Output, find_output
 from analysis.weights.weight_file import KERAS_3, LEGACY, OTHER, read_weight_file
@@ -25,6 +24,7 @@ from tests.support.legacy_weights import write_legacy
 from utils.config import save_yaml
 from utils.errors import RunError, UserError, VocabularyError
 from utils.run_folder.run import RunFolder
+from utils.text_table import csv_table, markdown_table, text_table
 from utils.vocabulary import BLANK, SPACE, Vocabulary, acoustic_vocabulary
 
 ROOT = Path(__file__).parents[2]

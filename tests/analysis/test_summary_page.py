@@ -32,7 +32,7 @@ VOID = {"meta", "br", "img", "link", "hr", "path", "use", "rect"}
 
 
 def outcomes(manifest: Path) -> list[UtteranceResult]:
-    """Every third right, every third a syllable misheard, every third a character too few and one wrong."""
+    """Every third right, every third a syllable wrong, every third a character too few and one wrong."""
     found = []
     for number, one in enumerate(read_manifest(manifest)):
         pinyin, hanzi = list(one.pinyin), list(one.hanzi)
@@ -109,11 +109,11 @@ def test_the_page_shows_figures_examples_curves_and_places(demo):
         "runs/demo/speech",
         "python train.py speech",
         "2 min 5 s",
-        "found again in 1.0 s",
+        "reused, checked in 1.0 s",
         "2 cores",
     ):
         assert shown in page.replace("\u202f", " ")
-    assert "In 2 min 8 s a corpus was spoken" in page.replace("\u202f", " ")
+    assert "In 2 min 8 s a corpus was synthesised" in page.replace("\u202f", " ")
 
 
 def test_the_page_needs_nothing_but_itself(demo):
@@ -152,7 +152,7 @@ def test_a_stage_of_unknown_time_is_not_counted(demo):
     (demo / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     page = write_summary_page(demo).read_text("utf-8")
     assert "not known" in page
-    assert "a corpus was spoken" not in page
+    assert "a corpus was synthesised" not in page
 
 
 @pytest.mark.parametrize("name", ["summary.json", "test/results.json", "test/hypotheses.tsv"])
