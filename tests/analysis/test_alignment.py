@@ -1,5 +1,4 @@
-"""analysis/errors/alignment.py: totals are the standard scorer's; of equal alignments the best-sounding is
-taken."""
+"""analysis/errors/alignment.py: totals equal the scorer's; among equal alignments, sounds are paired."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ def _sequences(alphabet, least: int = 0, most: int = 12):
     return st.lists(st.sampled_from(list(alphabet)), min_size=least, max_size=most)
 
 
-def test_what_sounds_alike_is_paired_up():
+def test_similar_sounds_are_paired():
     # One substitution and one deletion in any case; plain Levenshtein may pair hao3 with si4.
     assert _sounds("ni3 hao3 shi4 jie4", "ni3 si4 jie4")[1:3] == [("hao3", None), ("shi4", "si4")]
     assert _sounds("shi4 hao3", "si4") == [("shi4", "si4"), ("hao3", None)]

@@ -1,4 +1,4 @@
-"""Errors that were put in come out again: per kind, in total and per cut, 99 % at least."""
+"""Injected errors are found: at least 99 % by kind, in total and by breakdown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from analysis.results.breakdowns import FREQUENCIES, LENGTHS, NOISES, SPEEDS, Br
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 
 UTTERANCES = 900
-LEAST = 0.99
+MIN_RECOVERED = 0.99
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +33,10 @@ def _kinds(changes, level: str) -> list[str]:
     return [kind for kind in found if kind]
 
 
-def _recovered(found: Counter, put_in: Counter) -> float:
+def _recovered(found: Counter, expected: Counter) -> float:
     """Share of what was put in that was found, with what was found too much counted against it."""
-    wrong = sum(abs(found[key] - put_in[key]) for key in {*found, *put_in})
-    return 1 - wrong / sum(put_in.values())
+    wrong = sum(abs(found[key] - expected[key]) for key in {*found, *expected})
+    return 1 - wrong / sum(expected.values())
 
 
 def test_enough_of_each_kind_is_put_in(tested):
@@ -50,19 +50,19 @@ def test_enough_of_each_kind_is_put_in(tested):
 @pytest.mark.parametrize("level", LEVELS)
 def test_kinds_are_recovered(tested, level):
     _, injected, aligned, _ = tested
-    put_in = Counter(_kinds([change for one in injected for _, change in one], level))
+    expected = Counter(_kinds([change for one in injected for _, change in one], level))
     found = Counter(place.kind for place in all_tokens(aligned, level) if place.kind)
-    for kind in put_in:
-        assert abs(found[kind] - put_in[kind]) <= (1 - LEAST) * put_in[kind], kind
-    assert _recovered(found, put_in) >= LEAST
+    for kind in expected:
+        assert abs(found[kind] - expected[kind]) <= (1 - MIN_RECOVERED) * expected[kind], kind
+    assert _recovered(found, expected) >= MIN_RECOVERED
 
 
 def test_attribution_is_recovered(tested):
     _, injected, aligned, _ = tested
-    put_in = Counter(change.attribution for one in injected for _, change in one)
+    expected = Counter(change.attribution for one in injected for _, change in one)
     found = Counter(place.attribution for place in all_tokens(aligned, HANZI) if place.attribution)
-    for name in put_in:
-        assert abs(found[name] - put_in[name]) <= (1 - LEAST) * put_in[name], name
+    for name in expected:
+        assert abs(found[name] - expected[name]) <= (1 - MIN_RECOVERED) * expected[name], name
     assert set(found) <= set(ATTRIBUTIONS)
 
 
@@ -108,39 +108,43 @@ def _position(index: int, length: int) -> str:
         ("signal-to-noise ratio", lambda one, at, change, training: band(one.snr, NOISES, "dB")),
     ],
 )
-def test_cuts_recover_every_kind(tested, cuts, name: str, group: Callable, level: str):
+def test_cuts_recover_every_kind(tested, breakdowns, name: str, group: Callable, level: str):
     outcomes, injected, aligned, training = tested
-    put_in = Counter(
+    expected = Counter(
         (group(one, at, change, training), kind)
         for one, changes in zip(outcomes, injected, strict=True)
         for at, change in changes
         for kind in _kinds([change], level)
     )
-    cut: Breakdown = cuts[level, name]
-    found = Counter({(each.name, kind): count for each in cut.groups for kind, count in each.kinds.items()})
-    assert _recovered(found, put_in) >= LEAST
-    for kind in {kind for _, kind in put_in}:
-        of_kind = [Counter({g: n for (g, k), n in counts.items() if k == kind}) for counts in (found, put_in)]
-        assert _recovered(*of_kind) >= LEAST, kind
+    breakdown: Breakdown = breakdowns[level, name]
+    found = Counter(
+        {(each.name, kind): count for each in breakdown.groups for kind, count in each.kinds.items()}
+    )
+    assert _recovered(found, expected) >= MIN_RECOVERED
+    for kind in {kind for _, kind in expected}:
+        of_kind = [
+            Counter({g: n for (g, k), n in counts.items() if k == kind}) for counts in (found, expected)
+        ]
+        assert _recovered(*of_kind) >= MIN_RECOVERED, kind
     whole = sum((one.counts(level).errors for one in aligned), 0)
-    assert sum(each.counts.errors for each in cut.groups) == whole
-    assert sum(each.counts.reference for each in cut.groups) == sum(
+    assert sum(each.counts.errors for each in breakdown.groups) == whole
+    assert sum(each.counts.reference for each in breakdown.groups) == sum(
         len(one.reference_hanzi) for one in outcomes
     )
-    assert all(each.low <= each.counts.rate <= each.high for each in cut.groups)
+    assert all(each.low <= each.counts.rate <= each.high for each in breakdown.groups)
 
 
 @pytest.fixture(scope="module")
-def cuts(tested):
+def breakdowns(tested):
     _, _, aligned, training = tested
     return {
-        (level, cut.name): cut
+        (level, breakdown.name): breakdown
         for level in LEVELS
-        for cut in find_breakdowns(aligned, level, training, samples=200)
+        for breakdown in find_breakdowns(aligned, level, training, samples=200)
     }
 
 
-def test_oracles_say_what_each_stage_costs(tested):
+def test_oracles_give_the_cost_of_each_stage(tested):
     _, injected, aligned, _ = tested
     perfect_one, perfect_two = find_oracles(aligned, LEVELS)
     changes = [change for one in injected for _, change in one]

@@ -105,7 +105,7 @@ def test_changed_weights_change_the_attention(model):
     assert (after[1][:, 4, :3].sum(axis=-1) > 0.99).all()
 
 
-def test_a_model_without_attention_is_told(symbols):
+def test_a_model_without_attention_is_rejected(symbols):
     plain = build_transformer(TransformerConfig(width=8, blocks=0, heads=2), 5, 6)
     with pytest.raises(RunError, match="has no attention"):
         attend(plain, IDS[:2])
@@ -130,7 +130,7 @@ def test_the_page_holds_the_weights_and_asks_no_network(tmp_path):
     assert not re.search(r"https?://|src=|@import|url\(", text)
 
 
-def test_what_is_written_into_the_page_ends_no_element(tmp_path):
+def test_texts_in_the_page_close_no_element(tmp_path):
     evil = "</script><script>alert(1)</script>"
     shown = maps(title=evil)
     shown = AttentionMaps(evil, [evil, *shown.syllables[1:]], "</><b", shown.weights)
@@ -173,7 +173,7 @@ def test_hanzi_may_be_given_instead(run, tmp_path):
     assert page_data(tmp_path / "page.html")["syllables"] == ["yin1", "yue4"]
 
 
-def test_mistakes_are_told(run, language_run, tmp_path):
+def test_mistakes_are_reported(run, language_run, tmp_path):
     with pytest.raises(ConfigError, match=r"cannot be drawn as '\.docx'"):
         inspect_model.main(["attention", str(run), "yin1", "--output", str(tmp_path / "page.docx")])
     with pytest.raises(CorpusError, match="no syllable"):

@@ -1,4 +1,4 @@
-"""compare_runs.py: what differs, what came of it, sorted; unfinished and broken runs stay in the list."""
+"""compare_runs.py: differing settings and results, sorted; unfinished and broken runs are listed too."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_the_best_epoch_of_an_unfinished_run_is_that_of_the_lowest_error(folder)
     assert (figures["best_epoch"], figures["dev_syllable_error_rate"], figures["dev_loss"]) == (2, 0.4, 6.0)
 
 
-def test_only_what_differs_and_matters_is_a_column(folder):
+def test_only_differing_hyper_parameters_are_columns(folder):
     runs = [read_run(path) for path in find_runs(folder)]
     assert differing(runs) == ["model.width"]  # not precision (one has it), workers, or the machine
     assert differing(runs[:1]) == []
@@ -212,7 +212,7 @@ def test_a_run_itself_may_be_given(folder, capsys):
     assert [row["run"] for row in table(folder / "wide", capsys)] == ["wide"]
 
 
-def test_a_folder_without_runs_is_told(tmp_path):
+def test_a_folder_without_runs_is_reported(tmp_path):
     with pytest.raises(RunError, match="no run below"):
         compare_runs.main([str(tmp_path)])
     with pytest.raises(RunError, match="no such folder"):
@@ -228,7 +228,7 @@ def test_figures_that_no_json_of_ours_holds_are_no_crash(tmp_path):
     assert read_run(run.path).state.startswith("broken")
 
 
-def test_it_starts_without_what_takes_long_to_load():
+def test_it_starts_without_slow_imports():
     heavy = "{'matplotlib', 'PIL', 'keras', 'tensorflow', 'scipy'} & set(sys.modules)"
     code = f"import sys, compare_runs; print(sorted({heavy}))"
     done = subprocess.run(

@@ -1,5 +1,4 @@
-"""analysis/intervals/comparison.py, oracles.py, bootstrap.py: two systems, and what a part's perfection
-would bring."""
+"""analysis/intervals and errors/oracles.py: comparison of two systems, and rates with one perfect part."""
 
 from __future__ import annotations
 
@@ -148,7 +147,7 @@ def systems():
     ]
 
 
-def test_a_better_system_is_told(systems):
+def test_a_better_system_is_recognised(systems):
     comparison = compare(*systems, HANZI, ("first", "second"), samples=300)
     assert comparison.difference < 0
     assert comparison.low <= comparison.difference <= comparison.high < 0
@@ -167,7 +166,7 @@ def test_a_better_system_is_told(systems):
         assert kinds == sum(one.counts(HANZI).errors for one in systems[side])
 
 
-def test_equal_systems_are_told():
+def test_equal_systems_are_recognised():
     gold = gold_outcomes(250, seed=4)
     one, other = (align_all(inject(gold, list(INJECTORS), 0.3, seed)[0], LEVELS) for seed in (1, 2))
     comparison = compare(one, other, SYLLABLES, ("first", "second"), samples=300)

@@ -1,4 +1,4 @@
-"""analysis/error_types, confusions, attribution: each error has one kind, its names, and one to blame."""
+"""analysis/errors: each error has one kind, its classic confusions and one cause."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_kinds_of_hanzi_errors(reference, hypothesis, said, heard, kind):
     assert kind is None or kind in HANZI_ERRORS
 
 
-def test_what_is_not_known_of_the_model_is_no_kind():
+def test_kinds_of_an_unknown_model_are_not_used():
     assert hanzi_error(Pair("龘", "达", 0, 0), "da2", "da2") == "exact homophone"
 
 
@@ -181,7 +181,7 @@ def test_too_many_and_too_few_are_the_first_stages():
     assert _blamed(_outcome("ni3 hao3", "ni3", "你好", "你", "你号")) == {"好": "both"}
 
 
-def test_label_where_what_was_said_is_not_what_the_list_says():
+def test_label_errors_of_the_list():
     spoken = _outcome("ke3 yi3", "ke2 yi3", "可以", "咳以", "可以", spoken_pinyin=("ke2", "yi3"))
     assert _blamed(spoken) == {"可": "label"}
     # The dictionary and the recogniser agree against the list.

@@ -1,4 +1,4 @@
-"""analysis/evidence_gathering, posterior_picture, data_addresses: what was heard is shown in its place."""
+"""analysis/page: sound and picture of utterances; syllables are drawn at their times."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_picture_can_be_read_and_has_the_time_as_its_width(evidence):
     assert FONT_SIZE * 350 / WIDTH > 8  # pixels on a phone
 
 
-def test_tracks_say_in_words_what_is_shown(evidence):
+def test_tracks_describe_the_picture(evidence):
     assert [label for label, _ in evidence.tracks] == ["spectrogram", "recognised", "missed", "blank"]
     texts = dict(evidence.tracks)
     assert "4.0 seconds" in texts["spectrogram"]
@@ -239,7 +239,7 @@ def test_where_missed_syllables_are_looked_for(inspection):
     assert {(one.name, one.column, one.kind) for one in missed} == {("mā", 2, MISSED)}
 
 
-def test_nothing_heard_at_all(inspection):
+def test_an_empty_output(inspection):
     heard, missed = shown_syllables(outcome("ni3 zhuang1", "", ()), inspection)
     assert heard == []
     assert [(one.name, one.column, one.start, one.end) for one in missed] == [
@@ -249,7 +249,7 @@ def test_nothing_heard_at_all(inspection):
     assert draw_posteriors(burst(), inspection, heard, missed).width == WIDTH
 
 
-def test_what_is_missing_is_said(recording, inspection, tmp_path):
+def test_missing_parts_are_explained(recording, inspection, tmp_path):
     def look(audio: Path, seconds: float = SECONDS, found: Inspection | None = inspection) -> Evidence:
         one = UtteranceResult(
             "one", "", seconds, ("ni3",), ("ma1",), "", "", audio=str(audio), times=((0, 1),)

@@ -353,7 +353,7 @@ def test_as_many_tokens_but_others_do_not_fit(folder):
         inspect_model.main(["weights", str(run), "--vocabulary", str(folder / "shifted.txt")])
 
 
-def test_a_run_with_the_vocabulary_of_another_one_is_told(folder):
+def test_a_run_with_the_vocabulary_of_another_run_is_reported(folder):
     run = write_run(folder / "mixed_up", SMALL, 887)
     with pytest.raises(
         VocabularyError, match="beside the weights has 230 tokens: it is not that of their training"

@@ -1,4 +1,4 @@
-"""python -m analysis.report: files of other systems in, results out; what is wrong with the files is told."""
+"""python -m analysis.report: files of other systems in, results out; problems of the files are reported."""
 
 from __future__ import annotations
 

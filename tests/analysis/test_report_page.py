@@ -144,7 +144,7 @@ def single(request, tmp_path_factory) -> Path:
     return write_report_page(tmp_path_factory.mktemp(request.param), stage_alone(request.param))
 
 
-def test_what_a_test_lacks_the_page_lacks(single):
+def test_the_page_leaves_out_what_a_test_does_not_have(single):
     read = Reader(single)
     assert not read.wrong and not read.open and set(read.references) <= set(read.ids)
     task = single.parent.name.rstrip("0123456789")
@@ -266,7 +266,7 @@ def test_bars_and_breakdowns_keep_their_order(results):
             assert shown == list(cut.groups)
 
 
-def test_what_differs_is_marked():
+def test_differences_are_marked():
     assert marked("今天好", "今天很好", HANZI) == [("今天", False), ("很", True), ("好", False)]
     assert marked("今天好", "今好", HANZI) == [("今", False), ("–", True), ("好", False)]
     assert marked("ni3 hao3", "ni3 gao3", SYLLABLES) == [("nǐ", False), ("gǎo", True)]

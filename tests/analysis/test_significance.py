@@ -61,7 +61,7 @@ def model(tmp_path_factory):
     return write_legacy(tmp_path_factory.mktemp("significance") / "model.h5", layers)
 
 
-def test_planted_weak_channels_are_what_could_be_cut(model):
+def test_planted_weak_channels_could_be_pruned(model):
     found = {one.layer: one for one in significances(read_weight_file(model))}
     assert list(found) == ["conv2d_1", "depthwise_conv1d_1", "dense_1"]
     assert np.flatnonzero(found["conv2d_1"].values < 1e-3).tolist() == [1, 3]
@@ -102,7 +102,7 @@ def test_the_picture_is_written_and_shows_something(model, tmp_path):
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["picture.png"]
 
 
-def test_mistakes_are_told(model, tmp_path):
+def test_mistakes_are_reported(model, tmp_path):
     with pytest.raises(ConfigError, match=r"cannot be drawn as '\.docx'"):
         inspect_model.main(["significance", str(model), "--output", str(tmp_path / "picture.docx")])
     with pytest.raises(RunError, match="no kernel in layer 'embedding_1'"):

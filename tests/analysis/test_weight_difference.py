@@ -1,4 +1,4 @@
-"""Which arrays of two weights files differ, by hand; both formats of Keras and runs; exit codes."""
+"""Differences of the arrays of two weights files: by hand, both formats of Keras, runs, exit codes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_every_state_by_hand(files, capsys):
     assert "dense_1/bias" not in text
 
 
-def test_what_is_no_number_in_one_file_alone_is_infinitely_far(tmp_path, capsys):
+def test_a_nan_in_one_file_is_an_infinite_difference(tmp_path, capsys):
     a = write_legacy(tmp_path / "a.h5", dense("d", np.zeros((1, 2)), np.zeros(2)))
     b = write_legacy(tmp_path / "b.h5", dense("d", np.array([[np.nan, 1.0]]), np.zeros(2)))
     _, text = difference(capsys, a, b, "--json")

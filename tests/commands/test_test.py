@@ -257,7 +257,7 @@ def test_report_of_the_pipeline(speech_run, language_run, tmp_path):
     assert len(one["n_best"]) == 3 and len(one["times"]) == len(one["pinyin"].split())
 
 
-def test_the_worst_can_be_heard_and_seen_in_the_report(speech_run, tmp_path):
+def test_the_report_has_sound_and_picture_of_the_worst_utterances(speech_run, tmp_path):
     folders = ["--report", str(tmp_path / "report"), "--output", str(tmp_path)]
     for examples in (0, 2):
         command.main([SPEECH, str(speech_run), "--examples", str(examples), *folders])
@@ -284,7 +284,7 @@ def test_report_of_a_language_model_needs_no_audio(language_run, tmp_path):
     assert (tmp_path / "report" / "errors.csv").is_file()
 
 
-def test_report_tells_what_a_narrow_beam_missed(tmp_path):
+def test_the_report_finds_search_errors_of_a_narrow_beam(tmp_path):
     """他 begins more sentences than 她, but only 她的 was read: who decides at once decides wrong."""
     pairs = [(["ta1", "hen3"], "他很"), (["ta1", "men5"], "他们"), (["ta1", "de5", "yin1"], "她的音")]
     run, model = RunFolder(tmp_path / "narrow"), NgramConfig(order=2, beam=1)
