@@ -320,7 +320,7 @@ def orphaned_run(speech_run: Path, tmp_path: Path) -> Path:
 
 
 def test_a_corpus_that_is_gone(orphaned_run, tiny_manifest, tmp_path):
-    with pytest.raises(RunError, match=r"not there any more.*gone\.tsv.*pass --manifest FILE"):
+    with pytest.raises(RunError, match=r"no longer exists.*gone\.tsv.*pass --manifest FILE"):
         command.main(["speech", str(orphaned_run)])
     arguments = [
         "speech",
@@ -348,7 +348,7 @@ def moved_runs(tmp_path: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize("task", [PIPELINE, LANGUAGE])
 def test_moved_runs_without_their_corpus_need_a_list(moved_runs, tiny_manifest, tmp_path, task):
     runs = [str(run) for run in moved_runs] if task == PIPELINE else [str(moved_runs[1])]
-    with pytest.raises(RunError, match=r"not there any more.*pass --manifest FILE"):
+    with pytest.raises(RunError, match=r"no longer exists.*pass --manifest FILE"):
         command.main([task, *runs])
     arguments = ["--manifest", str(tiny_manifest), "--output", str(tmp_path / "out")]
     assert command.main([task, *runs, *arguments]) == 0
@@ -361,12 +361,12 @@ def test_recordings_that_are_gone(speech_run, tiny_manifest, tmp_path):
     utterances = read_manifest(tiny_manifest)
     moved = [dataclasses.replace(one, audio=tmp_path / one.audio.name) for one in utterances]
     write_manifest(tmp_path / "list.tsv", moved)
-    with pytest.raises(CorpusError, match="8 of 8 recordings are not there"):
+    with pytest.raises(CorpusError, match="8 of 8 recordings do not exist"):
         command.main(["speech", str(speech_run), "--manifest", str(tmp_path / "list.tsv")])
 
 
 def test_a_split_that_was_never_named(language_run):
-    with pytest.raises(RunError, match=r"names no dev set.*--manifest"):
+    with pytest.raises(RunError, match=r"has no dev set.*--manifest"):
         command.main(["language", str(language_run), "--split", "dev"])
 
 
