@@ -67,7 +67,7 @@ function withMarks(pinyin) {
   return pinyin.split(" ").map(withMark).join(" ");
 }
 
-/** Reference or output as utterance line with the errors marked. */
+/** Reference or output as one line with the errors marked. */
 function lineOf(utterance, side) {
   const line = make("div", {class: hasHanzi ? "line" : "line pinyin", lang: hasHanzi ? "zh-Hans" : "zh-Latn"});
   const latin = /[^\p{Script=Han}]$/u;
