@@ -63,7 +63,7 @@ def import_transformer(
         VocabularyError: a list cannot be read or does not belong to the weights.
     """
     if os.path.lexists(new_run):
-        raise RunError("the new run exists already", where=new_run, hint="choose another name for it")
+        raise RunError("the new run already exists", where=new_run, hint="choose another name for it")
     config, inputs, classes = _geometry(layers, weights_file)
     symbols = Symbols(
         _read_tokens(pinyin_file, inputs, syllables=True),

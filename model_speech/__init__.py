@@ -1,6 +1,6 @@
-"""Acoustic models: features in, CTC logits over tonal syllables out, and what reads those logits.
+"""Acoustic models: features in, CTC logits over tonal syllables out; CTC loss and decoding.
 
-Read ``registry`` (models by name), one file of ``models``, ``ctc/loss`` and ``ctc/prefix_beam``, then
-``acoustic_model`` (a run folder ready to recognise). ``causal`` makes a model a stream can run,
-``vocabulary_transfer`` changes its tokens, ``legacy_import`` reads published weights.
+Read ``registry`` (models by name), ``models/compact``, ``ctc/loss`` and ``ctc/prefix_beam``, then
+``acoustic_model`` (loads a run folder for recognition). ``causal`` loads a model for streams,
+``vocabulary_transfer`` moves its weights to other tokens, ``legacy_import`` reads published weights.
 """

@@ -1,4 +1,4 @@
-"""A speech run's folder → its acoustic model with features settings and vocabulary, ready to recognise."""
+"""A speech run folder in; its acoustic model with feature settings and vocabulary, ready to use, out."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from utils.features.speech import DEFAULT_BINS, FeatureConfig, feature_bins
 from utils.run_folder.run import RunFolder, find_run, open_run
 from utils.vocabulary import Vocabulary, explain_mismatch, transfer_command
 
-PAD_MULTIPLE = 64  # frames: keeps the number of batch shapes small, for backends that compile each one
+PAD_MULTIPLE = 64  # frames: few different batch shapes, for backends that compile each one
 
 
 @dataclass(frozen=True)
 class AcousticModel:
-    """An acoustic model with all that belongs to it.
+    """A loaded acoustic model.
 
     Attributes:
-        model: from ``model_speech``: features and lengths → logits.
+        model: one of ``model_speech/models``: features and lengths → logits.
         features: settings of the features that it was trained on.
         vocabulary: its classes.
-        time_stride: feature frames a logit frame.
+        time_stride: feature frames per logit frame.
     """
 
     model: keras.Model
@@ -38,35 +38,35 @@ class AcousticModel:
     time_stride: int
 
     def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """One batch: B arrays (frames, bins) → logits (B, T', classes) and their lengths (B,) int32."""
-        lengths = np.array([len(one) for one in features], dtype=np.int32)
+        """One batch: B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
+        lengths = np.array([len(frames) for frames in features], dtype=np.int32)
         longest = -(-lengths.max() // PAD_MULTIPLE) * PAD_MULTIPLE
         batch = np.zeros((len(features), longest, features[0].shape[1]), np.float32)  # (B, T, bins)
-        for row, one in zip(batch, features, strict=True):
-            row[: len(one)] = one
+        for row, frames in zip(batch, features, strict=True):
+            row[: len(frames)] = frames
         logits = predict(self.model, {"features": batch, "lengths": lengths})
         return logits, output_lengths(lengths, self.time_stride)
 
     @property
     def frame_seconds(self) -> float:
-        """Seconds from one logit frame to the next."""
-        return self.time_stride * self.features.hop_samples / self.features.sample_rate
+        """Seconds between two logit frames."""
+        return self.time_stride * self.features.hop_seconds
 
 
 def acoustic_parts(run: RunFolder) -> list[Path]:
-    """The files that :func:`load_acoustic_model` reads beside config.yaml."""
+    """The files that :func:`load_acoustic_model` reads, besides config.yaml."""
     return [run.vocabulary("acoustic.txt"), run.best_weights]
 
 
 def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel:
-    """Build the model of a speech run and load its weights; needs the run folder and nothing more.
+    """Build the model of a speech run and load its weights; only the run folder is needed.
 
     Args:
-        run: the folder that the training wrote.
+        run: run folder.
         weights: ``best``, ``last``, or the path of a weights file with the same classes.
 
     Raises:
-        RunError: a part of the folder is missing or damaged, or the weights don't fit the vocabulary.
+        RunError: a file is missing or damaged, or the weights don't match the vocabulary.
     """
     folder = open_run(run, "speech")
     vocabulary = Vocabulary.load(folder.part(folder.vocabulary("acoustic.txt")))
@@ -78,7 +78,7 @@ def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel
 
 
 def build_acoustic_model(folder: RunFolder, vocabulary: Vocabulary) -> AcousticModel:
-    """The model that a speech run's config describes, with the classes of ``vocabulary``, untrained.
+    """Build the model that a speech run's config describes, with the classes of ``vocabulary``, untrained.
 
     Raises:
         RunError: the config lacks a section or names an unknown model.
@@ -96,10 +96,9 @@ def build_acoustic_model(folder: RunFolder, vocabulary: Vocabulary) -> AcousticM
 
 
 def _trained_features(folder: RunFolder) -> FeatureConfig:
-    """The settings that a run was trained with.
+    """The feature settings of a training.
 
-    A run from before the usual number of bins followed the sample rate holds none at any rate; it had that
-    of 16 kHz.
+    Early runs have no number of bins in their config: it was that of 16 kHz for every sample rate.
     """
     features = folder.section("features", FeatureConfig)
     recorded = (folder.config()["features"] or {}).get("bins")
@@ -109,21 +108,21 @@ def _trained_features(folder: RunFolder) -> FeatureConfig:
 
 
 def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) -> None:
-    """Weights of another run bring their own vocabulary: it must be the same, not only of the same size."""
+    """Weights of another run come with its vocabulary: it must be equal, not only of the same size."""
     source = find_run(weights)
     theirs = source.vocabulary("acoustic.txt") if source else None
     if theirs and theirs.is_file() and Vocabulary.load(theirs) != vocabulary:
         what = explain_mismatch(vocabulary, Vocabulary.load(theirs))
         hint = (
-            "weights trained on part of a corpus, or on another one, have other classes; to move those of "
-            f"the shared tokens over:\n  {_transfer_command(source.path, folder)}"
+            "weights trained on another corpus, or on a part of it, have other classes; to move those of the "
+            f"shared tokens over:\n  {_transfer_command(source.path, folder)}"
         )
         raise RunError(what, where=weights, hint=hint)
 
 
 def _transfer_command(weights_run: Path, folder: RunFolder) -> str:
-    """What moves the weights of one run to the vocabulary of another, into a folder beside the first."""
-    if weights_run.name in ("", ".."):  # "." and ".." hold no name to make another from
+    """The command that moves weights to another run's vocabulary, into a folder beside theirs."""
+    if weights_run.name in ("", ".."):  # "." and ".." have no name to derive another from
         weights_run = weights_run.resolve()
     new_run = weights_run.with_name(f"{weights_run.name}_transferred")
     return transfer_command(weights_run, new_run, folder.vocabulary("acoustic.txt"))
@@ -133,12 +132,12 @@ def _explain_classes(classes: int, weights: Path, vocabulary: Vocabulary, folder
     """The error for weights of a model with another number of classes."""
     what = (
         f"the weights have {classes} classes, the model has {len(vocabulary)}, the tokens of "
-        "vocabulary/acoustic.txt: they come from a training with another vocabulary (part of a corpus, "
-        "or another one)"
+        "vocabulary/acoustic.txt: they come from a training with another vocabulary (of a part of the "
+        "corpus, or of another corpus)"
     )
     hint = (
-        "which token a class stands for is written in the run folder of that training: take it whole, "
-        "and to move the shared tokens over, put it in place of WEIGHTS_RUN:\n  "
+        "the run folder of that training says which token each class stands for: to move the shared tokens "
+        "over, put it in place of WEIGHTS_RUN:\n  "
         f"{_transfer_command(Path('WEIGHTS_RUN'), folder)}"
     )
     return RunError(what, where=weights, hint=hint)

@@ -1,4 +1,4 @@
-"""A speech run's folder → its model as a plain causal network that streams, or why there is none."""
+"""A speech run folder in; its model as a plain causal network for streams, or the reasons against, out."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from utils.features.speech import FeatureConfig
 from utils.run_folder.run import RunFolder, open_run
 from utils.vocabulary import Vocabulary
 
-# What needs an utterance's end before its first output, by kind of layer.
-_NEED_THE_END = {
-    MeanFrame: "a mean over the whole utterance (the gate's)",
-    ReverseFrames: "goes from the utterance's end to its beginning (bidirectional)",
+# Layers that need the whole utterance before their first output → the reason.
+_WHOLE_UTTERANCE = {
+    MeanFrame: "a mean over the whole utterance (of a gate)",
+    ReverseFrames: "runs from the end of the utterance to its start (bidirectional)",
     RelativeAttention: "attention over the whole utterance",
 }
+_SHOWN_OBSTACLES = 4
 _CONVOLUTIONS = (layers.Conv1D, layers.Conv2D, layers.DepthwiseConv1D)
-_NAMED_OBSTACLES = 4
-STREAMING_MODEL = "train model.name=compact_streaming: see configs/speech/compact_streaming.yaml"
+STREAMING_HINT = "train model.name=compact_streaming: see configs/speech/compact_streaming.yaml"
 
 
 @dataclass(frozen=True)
 class CausalModel:
-    """An acoustic model that hears nothing but the past, with all that belongs to it.
+    """A loaded acoustic model that depends on past frames only.
 
     Attributes:
-        network: features (B, T, F) float32, T a multiple of ``time_stride`` → logits (B, T / time_stride, C):
-            no lengths, no masks. Row ``delay + i`` belongs to the input frames from ``i * time_stride`` on.
+        network: features (B, T, F) float32, T a multiple of ``time_stride`` → logits (B, T / time_stride, C),
+            without lengths and masks. Row ``delay + i`` belongs to the input frames from ``i * time_stride``
+            on.
         features: settings of the features that it was trained on.
         vocabulary: its C classes.
-        time_stride: feature frames a row of logits.
-        look_ahead: zero frames that stand for what is to come at an utterance's end, a multiple of
-            ``time_stride``.
+        time_stride: feature frames per row of logits.
+        look_ahead: number of zero frames to append at the end of an utterance, a multiple of ``time_stride``.
     """
 
     network: keras.Model
@@ -50,43 +50,43 @@ class CausalModel:
 
     @property
     def delay(self) -> int:
-        """Rows of logits, after a beginning, that belong to no sound yet."""
+        """Number of rows of logits before the first one that belongs to the sound."""
         return self.look_ahead // self.time_stride
 
     @property
     def frame_seconds(self) -> float:
-        """Seconds from one row of logits to the next."""
+        """Seconds between two rows of logits."""
         return self.time_stride * self.features.hop_seconds
 
     @property
     def look_ahead_seconds(self) -> float:
-        """Sound that a row of logits waits for after its own has ended: frames to come, and their overlap."""
+        """Latency after the sound of a row of logits has ended: the look-ahead and the frames' overlap."""
         overlap = self.features.frame_samples - self.features.hop_samples
         return self.look_ahead * self.features.hop_seconds + overlap / self.features.sample_rate
 
 
 def load_causal_model(run: str | Path, weights: str = "best") -> CausalModel:
-    """Build the network of a speech run for streams and load its weights.
+    """Load the model of a speech run for streams.
 
     Args:
-        run: the folder that the training wrote.
-        weights: as `load_acoustic_model` takes it.
+        run: run folder.
+        weights: see `load_acoustic_model`.
 
     Raises:
-        RunError: as there.
-        ConfigError: the model, or its features, need an utterance's end; names what and what to use instead.
+        RunError: see `load_acoustic_model`.
+        ConfigError: the model or its features need the whole utterance; the message says why.
     """
     acoustic = load_acoustic_model(run, weights)
     folder = open_run(run, "speech")
-    if found := streaming_obstacles(acoustic):
-        what = "; ".join([*found[:_NAMED_OBSTACLES], *(["…"] if len(found) > _NAMED_OBSTACLES else [])])
-        refused = f"'{acoustic.model.name}' can't go along with a stream: {what}"
-        raise ConfigError(refused, where=folder.path, hint=STREAMING_MODEL)
+    if obstacles := streaming_obstacles(acoustic):
+        shown = obstacles[:_SHOWN_OBSTACLES] + ["…"] * (len(obstacles) > _SHOWN_OBSTACLES)
+        what = f"'{acoustic.model.name}' can't process a stream: {'; '.join(shown)}"
+        raise ConfigError(what, where=folder.path, hint=STREAMING_HINT)
     return causal_model(acoustic, folder)
 
 
 def causal_model(acoustic: AcousticModel, run: RunFolder) -> CausalModel:
-    """The network for streams of a loaded model that has no :func:`streaming_obstacles`."""
+    """The causal network of a loaded model that has no :func:`streaming_obstacles`."""
     entry = MODELS[acoustic.model.name]
     config = run.section("model", entry.config)
     network = entry.causal(acoustic.model, config)
@@ -96,18 +96,18 @@ def causal_model(acoustic: AcousticModel, run: RunFolder) -> CausalModel:
 
 
 def streaming_obstacles(acoustic: AcousticModel) -> list[str]:
-    """What keeps a model from streaming, each with the layer's name; empty: nothing does."""
-    found = []
+    """Reasons why a model can't process a stream, with the layers' names; empty if it can."""
+    obstacles = []
     if acoustic.features.normalise == "utterance":
-        found.append("features.normalise is 'utterance' (take 'running')")
+        obstacles.append("features.normalise is 'utterance' (use 'running')")
     for layer in acoustic.model.layers:
-        reason = _NEED_THE_END.get(type(layer))
+        reason = _WHOLE_UTTERANCE.get(type(layer))
         if isinstance(layer, _CONVOLUTIONS) and layer.padding == "same" and layer.kernel_size[0] > 1:
-            reason = "padding 'same' hears frames to come"
+            reason = "padding 'same' needs future frames"
         elif isinstance(layer, layers.ZeroPadding1D) and layer.padding[1]:
-            reason = f"hears {layer.padding[1]} frames to come"
+            reason = f"needs {layer.padding[1]} future frames"
         if reason:
-            found.append(f"layer '{layer.name}': {reason}")
-    if not found and not MODELS[acoustic.model.name].causal:
-        found.append("it is made for utterances")
-    return found
+            obstacles.append(f"layer '{layer.name}': {reason}")
+    if not obstacles and not MODELS[acoustic.model.name].causal:
+        obstacles.append("it is a model of whole utterances")
+    return obstacles

@@ -1,8 +1,8 @@
-"""Weights of the published DFCNN, as Keras 2 saved them, and the list of their tokens in; a speech run out.
+"""Published DFCNN weights (a Keras 2 file) and the list of their tokens in; a speech run folder out.
 
-The original numbers its layers in the order of the model: ``conv2d_1`` … ``conv2d_10``, each followed by
-``batch_normalization_…``, then ``dense_1`` and ``dense_2``. The sizes are read from the arrays; the features
-are the original's: 200 bins of the log spectrogram.
+The layers of the file are numbered in the order of the model: ``conv2d_1`` … ``conv2d_10``, each followed by
+    ``batch_normalization_…``, then ``dense_1`` and ``dense_2``. The sizes of the model are read from the
+    arrays. Its features are 200 bins of the log spectrogram.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ Arrays = Mapping[str, np.ndarray]  # by name: kernel, bias; gamma, beta, moving_
 CONVOLUTION, NORMALISATION, DENSE = "conv2d", "batch_normalization", "dense"
 _FEATURES = FeatureConfig(kind="spectrogram", normalise="none")
 _SUPPORTED = (
-    "supported is the DFCNN with CTC: pairs of 3 x 3 convolutions, each with a batch normalisation, then two "
-    "dense layers, on 200 bins; the published transformer is imported with --hanzi; train others anew"
+    "supported: the DFCNN with CTC (pairs of 3 x 3 convolutions, each with a batch normalisation, then two "
+    "dense layers, on 200 bins); for the published transformer add --hanzi; train other models anew"
 )
 
 
 def import_dfcnn(
     layers: Sequence[tuple[str, Arrays]], weights_file: Path, tokens_file: Path, new_run: Path
 ) -> Vocabulary:
-    """Make a speech run of the weights; whole or not at all.
+    """Write a speech run with these weights; the folder appears complete or not at all.
 
     Args:
-        layers: of the file, in the model's order: the kind of each (``conv2d``) and its arrays.
-        weights_file: where they come from, for messages and the run's config.
-        tokens_file: the tokens of the classes, one a line, in the order of the original's vocabulary.
-        new_run: the folder to make.
+        layers: kind (``conv2d``) and arrays of each layer, in the order of the model.
+        weights_file: the file that they come from, for messages and the run's config.
+        tokens_file: tokens of the classes, one per line, in the order of the original vocabulary.
+        new_run: the folder to create.
 
     Returns:
         The vocabulary of the run.
 
     Raises:
-        RunError: ``new_run`` exists, or the weights are not a DFCNN's.
-        VocabularyError: the list can't be read or is not that of the weights.
+        RunError: ``new_run`` exists, or the weights are not those of a DFCNN.
+        VocabularyError: the token list can't be read or doesn't match the weights.
     """
     if os.path.lexists(new_run):
-        raise RunError("the new run exists already", where=new_run, hint="choose another name for it")
+        raise RunError("the new run already exists", where=new_run, hint="choose another name for it")
     by_kind = {kind: [arrays for k, arrays in layers if k == kind] for kind, _ in layers}
-    model_config, classes = _geometry(by_kind, weights_file)
+    model_config, classes = _read_config(by_kind, weights_file)
     vocabulary = read_tokens(tokens_file, classes)
     model = build_dfcnn(model_config, feature_bins(_FEATURES), classes)
     _set_weights(model, by_kind)
@@ -74,44 +74,45 @@ def import_dfcnn(
 
 
 def read_tokens(path: Path, classes: int) -> Vocabulary:
-    """The tokens of an original's classes as a vocabulary of ours: canonical syllables, the blank last.
+    """Read the tokens of the published model's classes as a vocabulary: canonical syllables, the blank last.
 
-    The original appended ``'_'`` and ``' '`` in either order, but its CTC takes the last class for the blank.
+    The published lists end with ``'_'`` and ``' '`` in either order; the last class is the blank in both
+    cases.
 
     Args:
-        path: one token a line.
-        classes: of the weights.
+        path: file with one token per line.
+        classes: number of classes of the weights.
 
     Raises:
-        VocabularyError: the file can't be read, has another number of tokens, no blank at its end, or two
-            tokens that are the same syllable.
+        VocabularyError: the file can't be read, has another number of tokens, doesn't end with the blank, or
+            has two spellings of one syllable.
     """
     tokens = list(Vocabulary.load(path).tokens)
     if len(tokens) != classes:
         what = f"the weights have {classes} classes, the list has {len(tokens)} tokens"
         ends = f"it begins with {first_few(tokens, 3)} and ends with {first_few(tokens[-3:])}"
-        hint = f"{ends}; give the list of that training, with '{SPACE}' and '{BLANK}' where it had them"
+        hint = f"{ends}; use the list of that training, including '{SPACE}' and '{BLANK}'"
         raise VocabularyError(what, where=path, hint=hint)
     if tokens[-2:] == [BLANK, SPACE]:
         tokens[-2:] = [SPACE, BLANK]
     if tokens[-1] != BLANK:
         what = f"the last token is {tokens[-1]!r}, not the blank '{BLANK}'"
-        raise VocabularyError(what, where=path, hint="CTC takes the last class for the blank")
+        raise VocabularyError(what, where=path, hint="the last class is the blank of CTC")
     canonical = [normalise_syllable(token) if is_syllable(token) else token for token in tokens]
     first_line: dict[str, int] = {}
     for line, token in enumerate(canonical, start=1):
         if first_line.setdefault(token, line) != line:
             what = f"'{tokens[line - 1]}' and '{tokens[first_line[token] - 1]}' are both '{token}'"
             where = f"{path}, lines {first_line[token]} and {line}"
-            raise VocabularyError(what, where=where, hint="write one of the two in another way")
+            raise VocabularyError(what, where=where, hint="spell one of the two differently")
     return Vocabulary(tuple(canonical))
 
 
-def _geometry(by_kind: Mapping[str, Sequence[Arrays]], path: Path) -> tuple[DfcnnConfig, int]:
-    """The config of the network that has such arrays, and its number of classes.
+def _read_config(by_kind: Mapping[str, Sequence[Arrays]], path: Path) -> tuple[DfcnnConfig, int]:
+    """Derive the config and the number of classes from the arrays.
 
     Raises:
-        RunError: a DFCNN has others.
+        RunError: these are not the arrays of a DFCNN.
     """
     counts = {kind: len(found) for kind, found in by_kind.items()}
     convolutions, dense = by_kind.get(CONVOLUTION, ()), by_kind.get(DENSE, ())
@@ -132,40 +133,45 @@ def _geometry(by_kind: Mapping[str, Sequence[Arrays]], path: Path) -> tuple[Dfcn
 
 
 def _pooled(flat: int, filters: int, cells: int) -> int:
-    """How many poolings make ``flat`` values of a frame, each halving the bins."""
+    """Number of poolings after which a frame has ``flat`` values; each halves the bins."""
     for pooled in range(cells + 1):
         if (feature_bins(_FEATURES) >> pooled) * filters == flat:
             return pooled
-    raise ValueError(f"the dense layer takes {flat} values, no number of poolings gives so many")
+    raise ValueError(f"the dense layer takes {flat} values, which no number of poolings gives")
 
 
 def _check_shapes(by_kind: Mapping[str, Sequence[Arrays]], config: DfcnnConfig, classes: int) -> None:
-    """Raises:
-    ValueError: an array has another shape than the network of this config.
+    """Compare all shapes with those of the network of this config.
+
+    Raises:
+        ValueError: an array has another shape.
     """
     model = build_dfcnn(config, feature_bins(_FEATURES), classes)
     for layer, arrays in _pairs(model, by_kind):
         for variable in layer.weights:
             if arrays[variable.name].shape != tuple(variable.shape):
-                there, wanted = arrays[variable.name].shape, tuple(variable.shape)
-                raise ValueError(f"{layer.name}/{variable.name} is {there}, not {wanted}")
+                found, expected = arrays[variable.name].shape, tuple(variable.shape)
+                raise ValueError(f"{layer.name}/{variable.name} is {found}, not {expected}")
 
 
 def _pairs(
     model: keras.Model, by_kind: Mapping[str, Sequence[Arrays]]
 ) -> list[tuple[keras.layers.Layer, Arrays]]:
+    """The layers with weights of the model, each with its arrays.
+
+    Raises:
+        ValueError: there are more or fewer layers of a kind.
+    """
     kinds = {
         CONVOLUTION: keras.layers.Conv2D,
         NORMALISATION: MaskedBatchNormalization,
         DENSE: keras.layers.Dense,
     }
-    return [
-        pair
-        for kind, layer_class in kinds.items()
-        for pair in zip(
-            [layer for layer in model.layers if isinstance(layer, layer_class)], by_kind[kind], strict=True
-        )
-    ]
+    pairs = []
+    for kind, layer_class in kinds.items():
+        layers = [layer for layer in model.layers if isinstance(layer, layer_class)]
+        pairs += zip(layers, by_kind[kind], strict=True)
+    return pairs
 
 
 def _set_weights(model: keras.Model, by_kind: Mapping[str, Sequence[Arrays]]) -> None:

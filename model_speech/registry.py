@@ -1,4 +1,4 @@
-"""The acoustic models by name: a config's ``name`` in, its config class and its builder out."""
+"""The acoustic models by name: ``model.name`` of a config in, config class and build function out."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ from model_speech.models.gru_ctc import GruCtcConfig, build_gru_ctc
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """A model's config class and its builder, ``build(config, feature_bins, classes) -> keras.Model``.
+    """An acoustic model.
 
-    Of a model that streams also what makes the plain causal network of it, ``causal(model, config)``.
+    Attributes:
+        config: its config class.
+        build: ``build(config, feature_bins, classes) -> keras.Model``.
+        causal: of a model that can stream, ``causal(model, config) -> keras.Model``, its plain causal
+            network.
     """
 
     config: type

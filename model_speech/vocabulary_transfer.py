@@ -1,12 +1,11 @@
-"""A speech run and another vocabulary → a new run that keeps, token by token, what the first has learnt.
+"""A speech run and another vocabulary in; a new run with the weights moved token by token out.
 
-A class of the output layer belongs to a token, not to a number: its weights go where the new vocabulary has
-that token.
+A class of the output layer belongs to a token: its weights move to the index that the token has in the new
+vocabulary.
 """
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,20 +15,21 @@ import numpy as np
 from model_speech.acoustic_model import build_acoustic_model, load_acoustic_model
 from utils.backend.weights import save_weights
 from utils.errors import RunError, VocabularyError
+from utils.files import replacing_folder
 from utils.run_folder.run import RunFolder, create_run, open_run
 from utils.vocabulary import BLANK, Vocabulary
 
-OUTPUT_LAYER = "logits"  # every model of ours calls it so
+OUTPUT_LAYER = "logits"  # in every model
 
 
 @dataclass(frozen=True)
 class TokenMatch:
-    """What becomes of the tokens, each group in the order of its vocabulary.
+    """Tokens of two vocabularies, each group in the order of its vocabulary.
 
     Attributes:
-        kept: in both vocabularies; their weights are moved over.
-        dropped: only in the source's; the new model can't output them.
-        new: only in the new one; they start untrained.
+        kept: in both vocabularies; their weights are moved.
+        dropped: only in the source vocabulary; the new model can't output them.
+        new: only in the new vocabulary; they start untrained.
     """
 
     kept: tuple[str, ...]
@@ -38,23 +38,23 @@ class TokenMatch:
 
 
 def transfer_run(source_run: str | Path, new_run: str | Path, vocabulary_file: str | Path) -> TokenMatch:
-    """Make a run folder of ``source_run``'s model with other classes; whole or not at all.
+    """Write a run of ``source_run``'s model with other classes; the folder appears complete or not at all.
 
-    Both weights files are moved over (``last`` is ``best`` again where the source has no other). The new
-    config is the source's, with a section ``transfer`` that says where the weights come from.
+    Both weights files are converted (``best`` twice if the source has no ``last``). The new config is that of
+    the source, with a section ``transfer`` that records the origin of the weights.
 
     Args:
         source_run: a speech run.
-        new_run: the folder to make.
+        new_run: the folder to create.
         vocabulary_file: the new model's classes, such as another run's ``vocabulary/acoustic.txt``.
 
     Raises:
-        RunError: ``new_run`` exists, or ``source_run`` is no whole speech run.
-        VocabularyError: the vocabulary can't be read, has no blank, or shares nothing but the blank.
+        RunError: ``new_run`` exists, or ``source_run`` is not a complete speech run.
+        VocabularyError: the vocabulary can't be read, has no blank, or shares no token but the blank.
     """
     source, new_run = open_run(source_run, "speech"), Path(new_run)
     if new_run.exists() or new_run.is_symlink():
-        raise RunError("the new run exists already", where=new_run, hint="choose another name for it")
+        raise RunError("the new run already exists", where=new_run, hint="choose another name for it")
     best = load_acoustic_model(source.path, "best")
     last = load_acoustic_model(source.path, "last") if source.last_weights.is_file() else best
     vocabulary = Vocabulary.load(vocabulary_file)
@@ -62,19 +62,17 @@ def transfer_run(source_run: str | Path, new_run: str | Path, vocabulary_file: s
     _check(match, vocabulary, vocabulary_file)
     model = build_acoustic_model(source, vocabulary).model
     _make_folder(new_run.parent)
-    with tempfile.TemporaryDirectory(dir=new_run.parent, prefix=f".{new_run.name}.") as unfinished:
-        config = {**source.config(), "transfer": _note(source, best.vocabulary, match)}
-        folder = create_run(Path(unfinished) / "run", config)
-        vocabulary.save(folder.vocabulary("acoustic.txt"))
-        for acoustic, path in ((best, folder.best_weights), (last, folder.last_weights)):
+    with replacing_folder(new_run) as folder:
+        run = create_run(folder, {**source.config(), "transfer": _origin(source, best.vocabulary, match)})
+        vocabulary.save(run.vocabulary("acoustic.txt"))
+        for acoustic, path in ((best, run.best_weights), (last, run.last_weights)):
             move_weights(acoustic.model, acoustic.vocabulary, model, vocabulary)
             save_weights(model, path)
-        folder.path.rename(new_run)
     return match
 
 
 def match_tokens(source: Vocabulary, new: Vocabulary) -> TokenMatch:
-    """Sort the tokens of two vocabularies into kept, dropped and new."""
+    """Group the tokens of two vocabularies into kept, dropped and new."""
     return TokenMatch(
         kept=tuple(token for token in new.tokens if token in source),
         dropped=tuple(token for token in source.tokens if token not in new),
@@ -85,17 +83,17 @@ def match_tokens(source: Vocabulary, new: Vocabulary) -> TokenMatch:
 def move_weights(
     source: keras.Model, source_vocabulary: Vocabulary, new: keras.Model, new_vocabulary: Vocabulary
 ) -> None:
-    """Give ``new`` the weights of ``source``, a model that differs in its classes only.
+    """Copy the weights of ``source`` to ``new``, a model that differs only in its classes.
 
-    Those of the output layer, kernel (width, classes) and bias (classes,), go by token. Where ``new`` has a
-    token that ``source`` lacks, its own values stay: as the model initialised them.
+    The output layer's kernel (width, classes) and bias (classes,) are copied by token. Tokens that ``source``
+    lacks keep the initial values of ``new``.
     """
-    for old_layer, new_layer in zip(source.layers, new.layers, strict=True):
-        weights = old_layer.get_weights()
+    for source_layer, new_layer in zip(source.layers, new.layers, strict=True):
+        weights = source_layer.get_weights()
         if new_layer.name == OUTPUT_LAYER:
             weights = [
-                move_tokens(old_array, source_vocabulary, new_array, new_vocabulary)
-                for old_array, new_array in zip(weights, new_layer.get_weights(), strict=True)
+                move_tokens(source_array, source_vocabulary, new_array, new_vocabulary)
+                for source_array, new_array in zip(weights, new_layer.get_weights(), strict=True)
             ]
         new_layer.set_weights(weights)
 
@@ -103,29 +101,28 @@ def move_weights(
 def move_tokens(
     source: np.ndarray, source_vocabulary: Vocabulary, new: np.ndarray, new_vocabulary: Vocabulary, axis=-1
 ) -> np.ndarray:
-    """A copy of ``new`` that has of ``source`` whatever belongs to a token of both vocabularies.
+    """A copy of ``new`` with the values of ``source`` for every token in both vocabularies.
 
     Args:
-        source: weights whose ``axis`` counts the tokens of ``source_vocabulary``.
+        source: weights with one entry per token of ``source_vocabulary`` along ``axis``.
         source_vocabulary: of ``source``.
-        new: weights of the same shape but for ``axis``, which counts the tokens of ``new_vocabulary``.
-        new_vocabulary: of ``new``; a part of ``source_vocabulary`` in any order, a larger one, or both.
-        axis: -1 of an output layer's kernel (width, classes) or bias (classes,), 0 of an embedding.
+        new: weights of the same shape except for ``axis``, which has the tokens of ``new_vocabulary``.
+        new_vocabulary: of ``new``; it may lack tokens, add tokens, and have them in any order.
+        axis: -1 for an output layer's kernel (width, classes) or bias (classes,), 0 for an embedding.
     """
     kept = match_tokens(source_vocabulary, new_vocabulary).kept
-    old_places = [source_vocabulary.index(token) for token in kept]
-    new_places = [new_vocabulary.index(token) for token in kept]
     moved = np.moveaxis(new.copy(), axis, 0)  # a view: (tokens, …)
-    moved[new_places] = np.moveaxis(source, axis, 0)[old_places]
+    kept_values = np.moveaxis(source, axis, 0)[[source_vocabulary.index(token) for token in kept]]
+    moved[[new_vocabulary.index(token) for token in kept]] = kept_values
     return np.moveaxis(moved, 0, axis)
 
 
 def _check(match: TokenMatch, vocabulary: Vocabulary, file: str | Path) -> None:
     if BLANK not in vocabulary:
-        hint = "give an acoustic one: a speech run's vocabulary/acoustic.txt, or what data.vocabularies wrote"
+        hint = "use an acoustic one: a run's vocabulary/acoustic.txt, or the output of data.vocabularies"
         raise VocabularyError(f"the vocabulary has no blank '{BLANK}'", where=file, hint=hint)
     if set(match.kept) <= {BLANK}:
-        hint = "there is nothing to move: train anew with this vocabulary"
+        hint = "there are no weights to move: train a new model with this vocabulary"
         raise VocabularyError("the vocabulary shares no token with the source run's", where=file, hint=hint)
 
 
@@ -134,12 +131,12 @@ def _make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise RunError(
-            "this is a file, no folder for runs", where=path, hint="choose another place"
+            "this is a file, not a folder for runs", where=path, hint="choose another folder"
         ) from error
 
 
-def _note(source: RunFolder, vocabulary: Vocabulary, match: TokenMatch) -> dict[str, object]:
-    """For the reader of config.yaml; nothing reads it."""
+def _origin(source: RunFolder, vocabulary: Vocabulary, match: TokenMatch) -> dict[str, object]:
+    """The section ``transfer`` of config.yaml, for its human reader."""
     return {
         "source_run": str(source.path),
         "source_vocabulary": vocabulary.hash,

@@ -20,9 +20,9 @@ from model_language.converters.base import Converter
 from model_language.search.joint import JointReading, JointSearch
 from model_speech.acoustic_model import AcousticModel
 from model_speech.ctc.decoder import Decoder, Submit, decoding
+from model_speech.ctc.forward_backward import sequence_score
+from model_speech.ctc.greedy import Hypothesis
 from model_speech.ctc.posteriors import confusion_network
-from model_speech.ctc.prefix_beam import Hypothesis
-from model_speech.ctc.scoring import sequence_score
 from model_speech.ctc.shallow_fusion import Fusion
 from recognition.voice_activity import whole_or_stretches
 from utils.audio.reading import audio_blocks

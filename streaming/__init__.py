@@ -1,4 +1,5 @@
-"""A trained Keras model in; the same model as a stream that takes chunks and keeps its state, out.
+"""A trained Keras model in; the same model for streams, which takes chunks and keeps its state, out.
 
-Read ``conversion`` (any model), then ``keyword`` and ``speech`` (what is done with a stream's answers).
+Read ``conversion`` (for any model), ``chunks`` (samples to chunks), then ``keyword`` and ``speech`` (from the
+outputs of a stream to keywords and syllables).
 """

@@ -24,7 +24,7 @@ from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.ctc import prefix_beam
 from model_speech.ctc.decoder import Decoder
 from model_speech.ctc.decoder import decoding as decoding_in
-from model_speech.ctc.prefix_beam import Hypothesis
+from model_speech.ctc.greedy import Hypothesis
 from recognition.loading import load_fusion
 from utils.audio.reading import read_audio
 from utils.errors import run_command
@@ -74,9 +74,9 @@ def _posteriors(acoustic: AcousticModel, utterances: Sequence[Utterance]) -> lis
 
 def _print_speed(batches: Sequence[Batch], decoder: Decoder, utterances: int, console: Console) -> None:
     best, seconds = _search(batches, decoder)
-    with mock.patch.object(prefix_beam, "_reaching", lambda least, entering: entering.shape[1]):
+    with mock.patch.object(prefix_beam, "_viable_count", lambda _, scores: scores.shape[1]):
         _, full_seconds = _search(batches, decoder)
-        with mock.patch.object(prefix_beam, "LEAST_PROBABILITY", 1e-30):
+        with mock.patch.object(prefix_beam, "MIN_PROBABILITY", 1e-30):
             full, _ = _search(batches, decoder)
     differing = sum(one.tokens != other.tokens for one, other in zip(best, full, strict=True))
     table = Table("search", "utterances/s", title=f"beam {decoder.beam}, {utterances} utterances")

@@ -26,8 +26,8 @@ from data.evaluation_lists import lists_of_split, read_test_utterances
 from data.manifest import Utterance
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.causal import CausalModel, load_causal_model
-from model_speech.ctc.prefix_beam import greedy_decode
-from streaming.conversion.streamability import stream_facts
+from model_speech.ctc.greedy import greedy_decode
+from streaming.conversion.streamability import stream_geometry
 from streaming.speech.stream import LogitStream, SpeechStream, keras_stream
 from streaming.speech.utterances import Syllable
 from utils.audio.reading import read_audio
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         table.add_row(f"{chunk} ms a call", _error(utterances, heard), f"{same} of {len(whole)}", factor)
     console = Console()
     console.print(table)
-    facts = stream_facts(model.network)
+    facts = stream_geometry(model.network)
     difference = _difference(model, acoustic, sounds[:COMPARED])
     ahead, row = 1000 * model.look_ahead_seconds, 1000 * model.frame_seconds
     console.print(f"look-ahead {ahead:.0f} ms, a row of logits every {row:.0f} ms")

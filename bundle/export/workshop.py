@@ -26,7 +26,7 @@ from bundle.runtimes.artefacts import INPUT, LENGTHS, open_artefact
 from bundle.variants import Format, Precision, State, Variant
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
-from streaming.conversion.streamability import StreamFacts, stream_facts
+from streaming.conversion.streamability import StreamGeometry, stream_geometry
 from utils.errors import BundleError
 from utils.files import write_text
 
@@ -67,13 +67,13 @@ class Workshop:
         self._folder.cleanup()
 
     @cached_property
-    def stream(self) -> StreamFacts:
+    def stream(self) -> StreamGeometry:
         """What the source's stream is like.
 
         Raises:
             ConfigError: it can't stream; each layer in the way is named, with what to use instead.
         """
-        return stream_facts(self.source.model)
+        return stream_geometry(self.source.model)
 
     @property
     def chunk(self) -> int:

@@ -1,6 +1,7 @@
-"""CTC: labels and logits in; loss, hypotheses, alignments and posteriors out.
+"""CTC: labels and logits in; loss, hypotheses, alignments and posteriors out. Only the loss uses Keras.
 
-Read ``loss``, ``prefix_beam`` (greedy and beam search), ``shallow_fusion`` (a language model in the beam),
-``decoder`` (many utterances in processes), ``greedy`` (token by token for a stream), ``alignment`` (forced
-alignment), ``posteriors`` (alternatives of each token) and ``scoring`` (log-probability of a given sequence).
+Read ``loss`` (training), ``greedy`` (the best class of each frame, also for streams), ``prefix_beam`` (the
+beam search), ``shallow_fusion`` (a language model in the beam), ``decoder`` (one of the two searches, also in
+worker processes), ``alignment`` (the frame of each token), ``forward_backward`` (the probability of a
+sequence) and ``posteriors`` (the alternatives of each token).
 """

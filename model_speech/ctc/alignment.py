@@ -1,4 +1,4 @@
-"""Forced alignment: log-probabilities and known tokens in, the frame of each token out. NumPy only."""
+"""Forced alignment: log-probabilities and token sequences in, the frame of each token out. NumPy only."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ def align(
     sequences: Sequence[Sequence[int]],
     blank: int,
 ) -> list[tuple[int, ...]]:
-    """Where the tokens of known sequences lie: each one's peak in the best CTC alignment (Viterbi).
+    """Locate the tokens of known sequences in their best CTC alignments (Viterbi algorithm).
 
     Args:
         log_probabilities: (B, T, C) float.
-        lengths: (B,) int, frames that count.
+        lengths: (B,) int, number of valid frames.
         rows: (N,) int, the utterance of each sequence: one utterance may have several.
         sequences: N token sequences.
         blank: class of the blank.
 
     Returns:
-        for each sequence the frame of each token, strictly ascending.
+        for each sequence the frame in which each token peaks, strictly ascending.
 
     Raises:
-        ValueError: a sequence needs more frames than its utterance has; names its index.
+        ValueError: a sequence needs more frames than its utterance has; the message names its index.
     """
     if not sequences:
         return []
@@ -44,53 +44,53 @@ def align(
 
 
 def _peaks(emitted: np.ndarray, path: np.ndarray, tokens: int) -> tuple[int, ...]:
-    """Frame in which each token is likeliest, among those that the path (T,) gives it."""
+    """The most probable frame of each token, among those that the path (T,) assigns to it."""
     runs = [np.flatnonzero(path == state) for state in range(1, 2 * tokens, 2)]
     return tuple(int(run[emitted[run, 2 * n + 1].argmax()]) for n, run in enumerate(runs))
 
 
 def _best_path(emitted: np.ndarray, states: np.ndarray, lengths: np.ndarray, final: np.ndarray) -> np.ndarray:
-    """State of each frame on the likeliest path.
+    """State of each frame on the most probable path.
 
     Args:
         emitted: (N, T, S) log-probability of each state's class.
-        states: (N, S) classes; the path may pass over a state that lies between unlike classes.
-        lengths: (N,) frames that count.
-        final: (N,) index of the last blank; the path ends there or one before.
+        states: (N, S) classes; the path may skip a blank between two different tokens.
+        lengths: (N,) number of valid frames.
+        final: (N,) index of the last blank; the path ends there or in the state before.
 
     Returns:
-        (N, T) int; -1 in frames that don't count.
+        (N, T) int; -1 in padding frames.
     """
     count, time, size = emitted.shape
     may_skip = np.zeros(states.shape, bool)
     may_skip[:, 1:2] = True  # from before the start straight to the first token
     may_skip[:, 2:] = states[:, 2:] != states[:, :-2]
-    back = np.zeros((time, count, size), np.int8)  # states between the best predecessor and this one
-    scores = np.full((count, size + 2), -np.inf)  # two columns for what lies before the first state
+    steps = np.zeros((time, count, size), np.int8)  # states between the best predecessor and this one
+    scores = np.full((count, size + 2), -np.inf)  # two extra columns before the first state
     scores[:, 1] = 0.0
     for t in range(time):
         skipped = np.where(may_skip, scores[:, :-2], -np.inf)
         choices = np.stack([scores[:, 2:], scores[:, 1:-1], skipped])  # (3, N, S)
-        back[t] = choices.argmax(axis=0)
+        steps[t] = choices.argmax(axis=0)
         running = t < lengths
         scores[running, 2:] = choices.max(axis=0)[running] + emitted[running, t]
         scores[running, 1] = -np.inf
-    return _trace(scores, back, lengths, final)
+    return _trace(scores, steps, lengths, final)
 
 
-def _trace(scores: np.ndarray, back: np.ndarray, lengths: np.ndarray, final: np.ndarray) -> np.ndarray:
+def _trace(scores: np.ndarray, steps: np.ndarray, lengths: np.ndarray, final: np.ndarray) -> np.ndarray:
     """Follow the best predecessors from the end; see `_best_path`."""
-    time, count, _ = back.shape
-    every = np.arange(count)
-    ends = np.stack([scores[every, final + 2], scores[every, final + 1]])  # blank or token
-    unreached = np.flatnonzero(np.isneginf(ends.max(axis=0)))
-    if len(unreached):
-        n = unreached[0]
+    time, count, _ = steps.shape
+    rows = np.arange(count)
+    ends = np.stack([scores[rows, final + 2], scores[rows, final + 1]])  # blank or token
+    unreachable = np.flatnonzero(np.isneginf(ends.max(axis=0)))
+    if len(unreachable):
+        n = unreachable[0]
         raise ValueError(f"sequence {n} of {final[n] // 2} tokens can't be aligned with {lengths[n]} frames")
     path = np.full((count, time), -1)
     state = final - ends.argmax(axis=0)
     for t in reversed(range(time)):
         running = t < lengths
         path[running, t] = state[running]
-        state[running] -= back[t, every[running], state[running]]
+        state[running] -= steps[t, rows[running], state[running]]
     return path

@@ -1,4 +1,4 @@
-"""Logits of batches in, hypotheses out: one way of decoding, here or in worker processes beside this one."""
+"""Batches of logits in, hypotheses out: greedy or beam search, in this process or in worker processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
-from model_speech.ctc.prefix_beam import Hypothesis, beam_search, greedy_decode
+from model_speech.ctc.greedy import Hypothesis, greedy_decode
+from model_speech.ctc.prefix_beam import beam_search
 from model_speech.ctc.shallow_fusion import Fusion
 from utils.processes import WorkerPool
 
@@ -19,13 +20,13 @@ Decoded = list[list[Hypothesis]]
 
 @dataclass(frozen=True, eq=False)
 class Decoder:
-    """How logits become hypotheses.
+    """The search and its settings.
 
     Attributes:
         blank: class of the blank.
         beam: prefixes kept by the beam search; 1 decodes greedily.
         n_best: hypotheses of each utterance.
-        fusion: a language model that has a say; needs a beam of more than 1.
+        fusion: a language model in the beam search; needs a beam of more than 1.
     """
 
     blank: int
@@ -43,7 +44,7 @@ class Decoder:
 
 
 class Submit(Protocol):
-    """Hands a batch to a decoder; the future holds what :meth:`Decoder.decode` gives."""
+    """Decodes a batch; the future holds the result of :meth:`Decoder.decode`."""
 
     def __call__(self, logits: np.ndarray, lengths: np.ndarray) -> Future[Decoded]:
         """Logits (B, T, C) and lengths (B,)."""
@@ -51,12 +52,12 @@ class Submit(Protocol):
 
 @contextmanager
 def decoding(decoder: Decoder, workers: int) -> Iterator[Submit]:
-    """Decode in ``workers`` processes while this one goes on; with 0 right here."""
+    """Decode in ``workers`` processes beside this one; with 0 workers, in this process."""
     if workers == 0:
         yield lambda logits, lengths: _finished(decoder.decode(logits, lengths))
         return
-    # The decoder travels once to each process, not with every batch: a language model may take 100 MB.
-    pool = WorkerPool(workers, _remember, decoder)
+    # The decoder is sent once to each process, not with every batch: a language model may take 100 MB.
+    pool = WorkerPool(workers, _set_decoder, decoder)
     try:
         yield lambda logits, lengths: pool.submit(_decode, logits, lengths)
     finally:
@@ -72,7 +73,7 @@ def _finished(result: Decoded) -> Future[Decoded]:
 _decoders: list[Decoder] = []  # of a worker process
 
 
-def _remember(decoder: Decoder) -> None:
+def _set_decoder(decoder: Decoder) -> None:
     _decoders[:] = [decoder]
 
 

@@ -1,12 +1,52 @@
-"""Logits of a stream in, tokens as they end out: `greedy_decode` for an utterance that isn't over yet."""
+"""Greedy CTC decoding: logits in, the tokens of the best path out, for whole utterances and for streams.
+
+The best path takes the most probable class of each frame; equal neighbours are merged, then blanks are
+dropped.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 
+@dataclass(frozen=True)
+class Hypothesis:
+    """One decoded token sequence of an utterance.
+
+    Attributes:
+        tokens: classes, without the blank.
+        score: natural-log probability: of the best path (greedy decoding), or of all alignments in the beam
+            (beam search), including the language model's contribution if there is one.
+        frames: output frame in which each token peaks.
+    """
+
+    tokens: tuple[int, ...]
+    score: float
+    frames: tuple[int, ...]
+
+
+def greedy_decode(logits: np.ndarray, lengths: np.ndarray, blank: int) -> list[Hypothesis]:
+    """Decode a batch of utterances.
+
+    Args:
+        logits: (B, T, C) float; log-probabilities work as well.
+        lengths: (B,) int, number of valid output frames.
+        blank: class of the blank.
+
+    Returns:
+        B hypotheses.
+    """
+    classes, scores = _best_path(logits)
+    return [
+        _collapse(row[:length], score[:length], blank)
+        for row, score, length in zip(classes, scores, np.asarray(lengths), strict=True)
+    ]
+
+
 class GreedyStream:
-    """Best class of each frame, repeats merged, blanks dropped, from call to call.
+    """:func:`greedy_decode` for an utterance that arrives in pieces.
 
     Args:
         blank: class of the blank.
@@ -17,32 +57,57 @@ class GreedyStream:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all frames."""
-        self._frames = 0
-        self._class = self._blank  # of the run of equal classes that the last frame belongs to
-        self._peak, self._best = 0, -np.inf  # its most certain frame, and the log-probability there
+        """Start a new utterance."""
+        self._frames = 0  # decoded so far
+        self._class = self._blank  # of the current run of equal classes
+        self._peak, self._peak_score = 0, -np.inf  # frame of the run's highest log-probability, and its value
 
     def feed(self, logits: np.ndarray) -> list[tuple[int, int]]:
-        """Take the next frames (m, C); returns each token that has ended, with the frame of its peak."""
+        """Decode the next frames (m, C); return each token that has ended, with the frame of its peak."""
         ended = []
-        classes = logits.argmax(axis=1)
-        highest = logits[np.arange(len(logits)), classes]
-        # Of the best class: highest minus the logarithm of the sum.
-        certainty = -np.log(np.exp(logits - highest[:, None]).sum(axis=1))
-        for best, score in zip(classes.tolist(), certainty.tolist(), strict=True):
+        classes, scores = _best_path(logits[None])
+        for best, score in zip(classes[0].tolist(), scores[0].tolist(), strict=True):
             if best != self._class:
-                ended += self._ended()
-                self._class, self._best = best, -np.inf
-            if score > self._best:
-                self._peak, self._best = self._frames, score
+                ended += self._current_token()
+                self._class, self._peak_score = best, -np.inf
+            if score > self._peak_score:
+                self._peak, self._peak_score = self._frames, score
             self._frames += 1
         return ended
 
     def flush(self) -> list[tuple[int, int]]:
-        """The token that the end of the stream ends, if there is one; then `reset`."""
-        ended = self._ended()
+        """Return the token that the end of the utterance completes, if there is one; then `reset`."""
+        ended = self._current_token()
         self.reset()
         return ended
 
-    def _ended(self) -> list[tuple[int, int]]:
+    def _current_token(self) -> list[tuple[int, int]]:
         return [] if self._class == self._blank else [(self._class, self._peak)]
+
+
+def log_sum_exp(logits: np.ndarray) -> np.ndarray:
+    """Sum over the last axis, (B, T, C) → (B, T) float64; one utterance at a time, to fit into the cache."""
+    result = np.empty(logits.shape[:2])
+    for row, utterance in zip(result, logits, strict=True):
+        highest = utterance.max(axis=-1, keepdims=True, initial=-np.inf)
+        row[:] = highest[:, 0] + np.log(np.exp(utterance - highest).sum(axis=-1).astype(np.float64))
+    return result
+
+
+def _best_path(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The best class of each frame and its log-probability: (B, T, C) → (B, T) int, (B, T) float64."""
+    classes = logits.argmax(axis=-1)
+    best = np.take_along_axis(logits, classes[..., None], axis=-1)[..., 0].astype(np.float64)
+    return classes, best - log_sum_exp(logits)
+
+
+def _collapse(classes: np.ndarray, scores: np.ndarray, blank: int) -> Hypothesis:
+    """A path (T,) of one class per frame, with the log-probability of each, as a hypothesis."""
+    starts = np.flatnonzero(np.diff(classes, prepend=-1))
+    starts_and_end = np.append(starts, len(classes))
+    peaks = [
+        int(start + scores[start:end].argmax())
+        for start, end in zip(starts, starts_and_end[1:], strict=True)
+        if classes[start] != blank
+    ]
+    return Hypothesis(tuple(classes[peaks].tolist()), float(scores.sum()), tuple(peaks))

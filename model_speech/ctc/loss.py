@@ -1,8 +1,7 @@
-"""Connectionist temporal classification: padded labels + logits in, negative log-likelihood out.
+"""The CTC loss: padded labels and logits in, negative log-likelihood out.
 
-Between the acoustic model and the optimiser: `frames_needed` tells before training what can't be aligned,
-`ctc_loss` is the loss. Graves et al., "Connectionist Temporal Classification" (ICML 2006); equations below
-are theirs.
+`ctc_loss` is the training loss; `frames_needed` finds utterances that are too short before training starts.
+Equations are those of Graves et al., "Connectionist Temporal Classification" (ICML 2006).
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from collections.abc import Sequence
 import numpy as np
 from keras import ops
 
-# log(0) of the recursions: far below any log-probability, yet finite: inf - inf would be NaN.
+# log(0) in the recursions: far below any log-probability, but finite, because inf - inf is NaN.
 LOG_ZERO = -1e30
 
 
 def output_lengths(lengths, time_stride: int):
-    """Output frames of a model of this stride: ceil(lengths / time_stride), of the type of ``lengths``."""
+    """Output frames of a model with this stride: ceil(lengths / time_stride), of the type of ``lengths``."""
     return (lengths + time_stride - 1) // time_stride
 
 
 def frames_needed(labels: Sequence[int] | np.ndarray) -> int:
-    """Fewest output frames that carry ``labels`` (L,): one each, a blank between two equal neighbours."""
+    """Minimum number of output frames for ``labels`` (L,): one each, and a blank between equal neighbours."""
     labels = np.asarray(labels)
     return len(labels) + int((labels[1:] == labels[:-1]).sum())
 
@@ -30,21 +29,20 @@ def frames_needed(labels: Sequence[int] | np.ndarray) -> int:
 def ctc_loss(labels, logits, label_lengths, logit_lengths, blank: int):
     """Negative log-likelihood of each target, exact in value and gradient.
 
-    The forward and the backward variable are computed without differentiation, in one scan over time;
-    the posterior of every label position then enters as a constant weight, which gives the gradient of
-    equation 16 and leaves nothing for automatic differentiation to unroll.
+    The forward and backward variables are computed without differentiation, in one scan over time. The
+    posterior of every label position then enters as a constant weight. This gives the gradient of equation
+    16, and automatic differentiation has no recursion to unroll.
 
     Args:
         labels: (B, L) int, padded with any class.
-        logits: (B, T, C) float; the softmax is in here, in float32 whatever the logits' type.
+        logits: (B, T, C) float; the softmax is computed here, in float32 for any type of logits.
         label_lengths: (B,) int, at most L; 0 is allowed.
-        logit_lengths: (B,) int, at most T; frames beyond have no influence and get no gradient.
+        logit_lengths: (B,) int, at most T; later frames have no influence and get no gradient.
         blank: class of the blank.
 
     Returns:
-        (B,) float32. A target that no alignment reaches (see `check_targets`, which refuses it with its
-        name before training) has likelihood 0; it gets loss 0 and gradient 0 here, so that inf never
-        enters a batch's mean.
+        (B,) float32. A target that is too long for its frames has likelihood 0; its loss and gradient are
+        set to 0, so that inf never enters the mean of a batch. (Training refuses such targets beforehand.)
     """
     labels, label_lengths, logit_lengths = (
         ops.cast(x, "int32") for x in (labels, label_lengths, logit_lengths)
@@ -76,10 +74,10 @@ def _frames_needed(labels, label_lengths):
 def _states(labels, blank: int):
     """Class emitted by each state of the alignment graph, (B, 2L + 3).
 
-    States are: start, blank, label 1, blank, label 2, …, blank, end; start and end emit nothing (their
-    class here is a placeholder). For a target of n < L labels state 2n + 2 is its end.
+    The states are: start, blank, label 1, blank, label 2, …, blank, end. Start and end emit nothing (their
+    class is a placeholder). For a target of n < L labels state 2n + 2 is its end.
     """
-    labels = ops.pad(labels, ((0, 0), (0, 1)))  # (B, L + 1): the last is the placeholder of the end
+    labels = ops.pad(labels, ((0, 0), (0, 1)))  # (B, L + 1): the last one stands for the end
     blanks = ops.full_like(labels, blank)
     pairs = ops.reshape(ops.stack([blanks, labels], axis=2), (ops.shape(labels)[0], -1))  # (B, 2L + 2)
     return ops.concatenate([blanks[:, :1], pairs], axis=1)
@@ -102,22 +100,22 @@ def _align(log_probabilities, states, label_lengths, valid):
     inside = ops.logical_and(position >= 1, position < end)
     log_probabilities = ops.where(inside[:, None, :], log_probabilities, LOG_ZERO)
 
-    # A step of two states (from label to label, over the blank) ends in a label that differs from the one
-    # before; start and end differ from every label.
+    # A step of two states, from label to label over the blank, needs two different labels; start and end
+    # differ from every label.
     changes = ops.concatenate([ops.zeros_like(inside[:, :2]), states[:, 2:] != states[:, :-2]], axis=1)
     edges = ops.logical_or(position == 2, position == end)
     may_skip = ops.logical_and(ops.logical_or(changes, edges), position % 2 == 0)
     no_skip = ops.zeros_like(may_skip[:, :2])
     may_skip_back = ops.flip(ops.concatenate([may_skip[:, 2:], no_skip], axis=1), axis=1)
 
-    # The backward recursion is the forward one with time and states flipped: both run in one scan.
+    # The backward recursion is the forward one with time and states reversed: both run in one scan.
     both = ops.concatenate(
         [log_probabilities, ops.flip(log_probabilities, axis=(1, 2))], axis=0
     )  # (2B, T, S)
     start = ops.concatenate(
         [ops.broadcast_to(position == 0, ops.shape(states)), ops.flip(position == end, axis=1)], axis=0
     )
-    before, after = _scan(
+    variables, last = _scan(
         ops.transpose(both, (1, 0, 2)),
         ops.transpose(ops.concatenate([valid, ops.flip(valid, axis=1)], axis=0)),
         ops.where(start, 0.0, LOG_ZERO),
@@ -125,12 +123,12 @@ def _align(log_probabilities, states, label_lengths, valid):
     )
     batch = ops.shape(states)[0]
     final = ops.logical_and(position >= end - 2, position < end)
-    likelihood = ops.logsumexp(ops.where(final, after[:batch], LOG_ZERO), axis=1)  # (B,)
-    forward = ops.transpose(before[:, :batch], (1, 0, 2))  # (B, T, S)
-    backward = ops.flip(ops.transpose(before[:, batch:], (1, 0, 2)), axis=(1, 2))
+    likelihood = ops.logsumexp(ops.where(final, last[:batch], LOG_ZERO), axis=1)  # (B,)
+    forward = ops.transpose(variables[:, :batch], (1, 0, 2))  # (B, T, S)
+    backward = ops.flip(ops.transpose(variables[:, batch:], (1, 0, 2)), axis=(1, 2))
     joint = forward + backward - log_probabilities - likelihood[:, None, None]
     kept = ops.logical_and(inside[:, None, :], valid[:, :, None])
-    # exp is kept from frames and states where LOG_ZERO - LOG_ZERO would make nonsense.
+    # Exclude frames and states for which LOG_ZERO - LOG_ZERO would give meaningless values.
     return likelihood, ops.where(kept, ops.exp(ops.minimum(ops.where(kept, joint, LOG_ZERO), 0.0)), 0.0)
 
 
@@ -139,7 +137,7 @@ def _scan(emissions, valid, start, skip):
 
     Args:
         emissions: (T, N, S) log-probabilities.
-        valid: (T, N) bool; a frame that isn't valid leaves the variables as they are.
+        valid: (T, N) bool; padding frames leave the variables unchanged.
         start: (N, S) log-probabilities before the first frame.
         skip: (N, S), 0 where a state may be entered from two states before, else LOG_ZERO.
 
@@ -148,15 +146,15 @@ def _scan(emissions, valid, start, skip):
     """
 
     def step(previous, frame):
-        emission, counts = frame[:, :-1], frame[:, -1:] > 0
+        emission, is_valid = frame[:, :-1], frame[:, -1:] > 0
         padded = ops.pad(previous, ((0, 0), (2, 0)), constant_values=LOG_ZERO)  # (N, S + 2)
-        one, two = padded[:, 1:-1], padded[:, :-2] + skip
-        best = ops.maximum(ops.maximum(previous, one), two)
-        total = best + ops.log(ops.exp(previous - best) + ops.exp(one - best) + ops.exp(two - best))
-        reached = ops.where(counts, total + emission, previous)
-        return reached, reached
+        advanced, skipped = padded[:, 1:-1], padded[:, :-2] + skip
+        best = ops.maximum(ops.maximum(previous, advanced), skipped)
+        total = ops.exp(previous - best) + ops.exp(advanced - best) + ops.exp(skipped - best)
+        current = ops.where(is_valid, best + ops.log(total) + emission, previous)
+        return current, current
 
-    # One tensor, not a pair: Keras's scan over several fails on TensorFlow where T is not known beforehand.
+    # One tensor, not a pair: on TensorFlow, Keras's scan over several tensors fails if T is unknown.
     frames = ops.concatenate([emissions, ops.cast(valid, "float32")[:, :, None]], axis=2)  # (T, N, S + 1)
-    after, before = ops.scan(step, start, frames)
-    return before, after
+    last, variables = ops.scan(step, start, frames)
+    return variables, last

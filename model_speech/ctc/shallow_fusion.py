@@ -1,29 +1,30 @@
-"""A language model over the acoustic classes in, what it adds to prefixes of the beam search out: NumPy only.
+"""Shallow fusion: acoustic classes and a language model in, the scores that it adds to CTC prefixes out.
 
-Shallow fusion: the search looks for the sequence y of the highest
+The beam search maximises, over all sequences y,
 
     log P(y | audio) + weight · log P(y) + bonus · |y|
 
-with P(y | audio) from CTC, P(y) from a model of syllables alone, and a bonus for each of the |y| syllables,
-since a language model likes short sequences (Hannun et al., arXiv:1408.2873, equation for Q(Y); Gulcehre et
-al., arXiv:1503.03535, section 4.1).
+P(y | audio) comes from CTC, P(y) from a language model of syllables. The bonus for each of the |y| syllables
+makes up for the language model's preference for short sequences (Hannun et al., arXiv:1408.2873, equation for
+Q(Y); Gulcehre et al., arXiv:1503.03535, section 4.1).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 BOUNDARY = 0
-"""Id of a language model's model for the beginning and the end of a sentence."""
+"""The language model's id of the beginning and the end of a sentence."""
 
 
 class SequenceModel(Protocol):
-    """What a language model must offer to be fused; its ids are its own."""
+    """The language model of a fusion; its token ids are its own."""
 
-    history: int  # how many tokens back it looks
+    history: int  # number of previous tokens that it depends on
 
     def log_probs(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
         """histories (N, history) int, oldest first, words (N, K) int → (N, K); id 0 is the boundary."""
@@ -31,11 +32,12 @@ class SequenceModel(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Fusion:
-    """A language model and the strength of its say.
+    """A language model and its weight in the search.
 
     Attributes:
         model: the language model.
-        ids: (classes,) int, its id of each acoustic class; -1 for a class that it doesn't score (the space).
+        ids: (classes,) int, the model's id of each acoustic class; -1 for a class that it doesn't score (the
+            space).
         weight: factor of its log-probabilities, ≥ 0.
         bonus: added for each token that it scores.
     """
@@ -47,16 +49,16 @@ class Fusion:
 
     @property
     def history(self) -> int:
-        """How many tokens back the model looks."""
+        """Number of previous tokens that the model depends on."""
         return self.model.history
 
     @property
-    def most(self) -> float:
-        """The most that a token can gain: log-probabilities are at most 0."""
+    def max_gain(self) -> float:
+        """Upper bound of what one token can gain: log-probabilities are at most 0."""
         return max(self.bonus, 0.0)
 
     def gains(self, histories: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """What extensions add to their prefixes' scores.
+        """Scores that new tokens add to their prefixes.
 
         Args:
             histories: (M, history) ids of the model.
@@ -66,16 +68,25 @@ class Fusion:
             (M,) float64.
         """
         words = self.ids[classes]
-        found = self.model.log_probs(histories, np.maximum(words, 0)[:, None])[:, 0]
-        return np.where(words >= 0, self.weight * found.astype(np.float64) + self.bonus, 0.0)
+        log_probs = self.model.log_probs(histories, np.maximum(words, 0)[:, None])[:, 0]
+        return np.where(words >= 0, self.weight * log_probs.astype(np.float64) + self.bonus, 0.0)
 
-    def remember(self, histories: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """Histories (R, N, history) after one more token each (R, N); -1 stands for none."""
+    def extend_histories(self, histories: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """Histories (R, N, history) after one more token each (R, N); token -1 leaves a history unchanged."""
         words = np.where(tokens >= 0, self.ids[tokens], -1)[..., None]  # (R, N, 1)
         return np.where(words >= 0, np.concatenate([histories[..., 1:], words], axis=2), histories)
 
-    def ends(self, histories: np.ndarray) -> np.ndarray:
-        """What the end of the sentence adds after each history, (R, N, history) → (R, N)."""
+    def end_gains(self, histories: np.ndarray) -> np.ndarray:
+        """Scores that the end of the sentence adds after each history, (R, N, history) → (R, N)."""
         boundary = np.full((histories[..., 0].size, 1), BOUNDARY)
-        found = self.model.log_probs(histories.reshape(-1, self.history), boundary)
-        return self.weight * found.reshape(histories.shape[:2])
+        log_probs = self.model.log_probs(histories.reshape(-1, self.history), boundary)
+        return self.weight * log_probs.reshape(histories.shape[:2])
+
+    def sequence_gain(self, tokens: Sequence[int]) -> float:
+        """Score that the language model adds to a whole sequence of acoustic classes."""
+        history, total = np.zeros((1, 1, self.history), np.int64), 0.0
+        for token in tokens:
+            classes = np.array([token])
+            total += float(self.gains(history[0], classes)[0])
+            history = self.extend_histories(history, classes[None])
+        return total + float(self.end_gains(history)[0, 0])

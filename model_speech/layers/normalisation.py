@@ -1,4 +1,4 @@
-"""Batch normalisation of padded batches: frames + which of them are valid in, normalised frames out."""
+"""Batch normalisation of padded batches: frames and their mask in, normalised frames out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SUM_OVER_REPLICAS: ContextVar[Callable[[Any], Any] | None] = ContextVar("sum_ov
 
 @contextmanager
 def statistics_over_replicas(total: Callable[[Any], Any]) -> Iterator[None]:
-    """Inside the block the statistics of a batch are those of the shares of all replicas together.
+    """Within the block, batch statistics are computed over the batches of all replicas.
 
     Args:
         total: this replica's sums (n,) float32 → the sums of all replicas, with their gradient.
@@ -30,10 +30,10 @@ def statistics_over_replicas(total: Callable[[Any], Any]) -> Iterator[None]:
 
 @keras.saving.register_keras_serializable(package="model_speech")
 class MaskedBatchNormalization(keras.layers.Layer):
-    """Batch normalisation (Ioffe & Szegedy, 2015) whose statistics leave padding out; padding becomes 0.
+    """Batch normalisation (Ioffe & Szegedy, 2015) with statistics of the valid frames; padding becomes 0.
 
-    What `keras.layers.BatchNormalization` does when it is given a mask, at a third of its memory traffic: a
-    training step of the DFCNN is half normalisation with Keras's.
+    `keras.layers.BatchNormalization` with a mask computes the same with three times the memory traffic; with
+    it, normalisation would take half the time of a training step of the DFCNN.
 
     Call arguments: frames (B, T, …, C); valid (B, T) bool.
     """
@@ -43,7 +43,7 @@ class MaskedBatchNormalization(keras.layers.Layer):
         self.momentum, self.epsilon = momentum, epsilon
 
     def build(self, frames_shape, valid_shape):
-        """Scale and offset of each channel, and the running statistics that inference uses."""
+        """Create scale and offset of each channel, and the running statistics for inference."""
         shape = (frames_shape[-1],)
         self.gamma = self.add_weight(name="gamma", shape=shape, initializer="ones")
         self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros")
@@ -55,31 +55,31 @@ class MaskedBatchNormalization(keras.layers.Layer):
         )
 
     def call(self, frames, valid, training=False):
-        """Normalise with the batch's statistics in training, with the running ones else."""
+        """Normalise with the statistics of the batch in training, otherwise with the running ones."""
         ones = [1] * (len(frames.shape) - 2)
         mask = ops.cast(ops.reshape(valid, (*ops.shape(valid), *ones)), "float32")  # (B, T, 1, …)
         frames = ops.cast(frames, "float32") * mask
         mean, variance = self.moving_mean, self.moving_variance
         if training and self.trainable:
             mean, variance = self._moments(frames, mask)
-            for running, now in ((self.moving_mean, mean), (self.moving_variance, variance)):
-                running.assign(running * self.momentum + now * (1.0 - self.momentum))
+            for running, current in ((self.moving_mean, mean), (self.moving_variance, variance)):
+                running.assign(running * self.momentum + current * (1.0 - self.momentum))
         scale = ops.cast(self.gamma, "float32") * ops.rsqrt(variance + self.epsilon)
         offset = ops.cast(self.beta, "float32") - mean * scale
         return ops.cast((frames * scale + offset) * mask, self.compute_dtype)
 
     def _moments(self, frames, mask):
-        """Mean and variance of each channel, (C,), over valid frames; ``frames`` are zero elsewhere."""
+        """Mean and variance of each channel, (C,), over the valid frames; padding must be zero."""
         axes = tuple(range(len(frames.shape) - 1))
         count = ops.sum(mask) * math.prod(frames.shape[2:-1])
         sums, squares = ops.sum(frames, axis=axes), ops.sum(ops.square(frames), axis=axes)  # (C,) each
         if total := _SUM_OVER_REPLICAS.get():
             channels = frames.shape[-1]
-            both = total(ops.concatenate([sums, squares, ops.reshape(count, (1,))]))  # (2C + 1,)
-            sums, squares, count = both[:channels], both[channels:-1], both[-1]
+            totals = total(ops.concatenate([sums, squares, ops.reshape(count, (1,))]))  # (2C + 1,)
+            sums, squares, count = totals[:channels], totals[channels:-1], totals[-1]
         count = ops.maximum(count, 1.0)
         mean = sums / count
-        # E[x²] - E[x]² saves a pass; harmless after a ReLU, where the deviation is not far below the mean.
+        # E[x²] - E[x]² saves a pass. It is accurate here, because the deviation is not far below the mean.
         variance = squares / count - ops.square(mean)
         return mean, ops.maximum(variance, 0.0)
 

@@ -1,7 +1,7 @@
-"""Self-attention with relative positions, for `conformer`: frames in, what each gathered from the others out.
+"""Self-attention with relative positions, for `conformer`: frames in, frames of the same shape out.
 
-Dai et al., "Transformer-XL" (2019, arXiv:1901.02860), section 3.3: how much frame i looks at frame k depends
-on both contents and on the distance i - k alone, so that an utterance may have any length.
+Dai et al., "Transformer-XL" (2019, arXiv:1901.02860), section 3.3: the attention of frame i to frame k
+depends on their contents and on the distance i - k only, so that an utterance may have any length.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from keras import layers, ops
 
 from utils.backend.masked_softmax import masked_softmax
 
-_LONGEST_WAVE = 10_000.0  # Vaswani et al. 2017, section 3.5
+_MAX_WAVELENGTH = 10_000.0  # Vaswani et al. 2017, section 3.5
 
 _serializable = keras.saving.register_keras_serializable(package="model_speech")
 
 
 @_serializable
 class RelativePositions(layers.Layer):
-    """Sinusoids of every distance in an utterance: (B, T, width) → (1, 2T - 1, width), from T-1 to 1-T."""
+    """Sinusoidal encodings of the distances T-1 … 1-T: (B, T, width) → (1, 2T - 1, width)."""
 
     def call(self, x):
         """Sines of all wavelengths, then cosines (Vaswani et al. 2017, section 3.5)."""
         frames, width = ops.shape(x)[1], x.shape[-1]
         distance = ops.cast(frames - 1 - ops.arange(2 * frames - 1, dtype="int32"), "float32")
-        wave = ops.exp(ops.arange(0, width, 2, dtype="float32") * (-math.log(_LONGEST_WAVE) / width))
+        wave = ops.exp(ops.arange(0, width, 2, dtype="float32") * (-math.log(_MAX_WAVELENGTH) / width))
         angle = distance[:, None] * wave[None, :]  # (2T - 1, width / 2, rounded up)
         table = ops.concatenate([ops.sin(angle), ops.cos(angle)], axis=1)[:, :width]
         return ops.cast(table, self.compute_dtype)[None]
@@ -45,7 +45,7 @@ class RelativeAttention(layers.Layer):
 
     Call:
         x (B, T, width), positions (1, 2T - 1, width) of `RelativePositions`, valid (B, T) bool →
-        (B, T, width). Frames that aren't valid are not looked at.
+        (B, T, width). Padding gets no attention.
     """
 
     def __init__(self, heads: int, **kwargs):
@@ -53,7 +53,7 @@ class RelativeAttention(layers.Layer):
         self.heads = heads
 
     def build(self, x_shape, positions_shape, valid_shape):
-        """Make the projections and the biases u and v, (heads, 1, width / heads) each."""
+        """Create the projections and the biases u and v, (heads, 1, width / heads) each."""
         width = x_shape[-1]
         for name in ("query", "key", "value", "position", "projection"):
             dense = layers.Dense(width, use_bias=name != "position", name=name, dtype=self.dtype_policy)
@@ -64,13 +64,13 @@ class RelativeAttention(layers.Layer):
         self.position_bias = self.add_weight(shape=shape, initializer="zeros", name="position_bias")
 
     def call(self, x, positions, valid):
-        """Scores (q + u) · k + (q + v) · r of Dai et al., scaled, softmax, mixture of the values."""
+        """Scores (q + u) · k + (q + v) · r of Dai et al., scaled; softmax; weighted sum of the values."""
         query, key, value = (self._split(project(x)) for project in (self.query, self.key, self.value))
-        place = self._split(self.position(positions))  # (1, heads, 2T - 1, width / heads)
+        position = self._split(self.position(positions))  # (1, heads, 2T - 1, width / heads)
         scale = float(query.shape[-1]) ** -0.5
         by_content = ops.matmul((query + self.content_bias) * scale, ops.swapaxes(key, 2, 3))
-        by_place = ops.matmul((query + self.position_bias) * scale, ops.swapaxes(place, 2, 3))
-        scores = ops.cast(by_content + shift(by_place), "float32")  # (B, heads, T, T)
+        by_position = ops.matmul((query + self.position_bias) * scale, ops.swapaxes(position, 2, 3))
+        scores = ops.cast(by_content + shift(by_position), "float32")  # (B, heads, T, T)
         weights = masked_softmax(scores, valid[:, None, None, :])
         mixed = ops.matmul(ops.cast(weights, self.compute_dtype), value)  # (B, heads, T, width / heads)
         return self.projection(ops.reshape(ops.transpose(mixed, (0, 2, 1, 3)), ops.shape(x)))
@@ -84,13 +84,13 @@ class RelativeAttention(layers.Layer):
         return {**super().get_config(), "heads": self.heads}
 
     def multiply_accumulates(self, frames: int) -> int:
-        """Of one utterance of ``frames`` frames: projections, scores by content and by place, mixture."""
+        """For one utterance: projections, scores by content and by position, weighted sum."""
         width, distances = self.projection.units, 2 * frames - 1
         return width * (width * (4 * frames + distances) + frames * (2 * frames + distances))
 
     def _split(self, x):
         """(B, T, width) → (B, heads, T, width / heads)."""
-        # -1 for T: tf2onnx merges a dense layer's reshape with one that copies both sizes, wrongly.
+        # -1 for T: tf2onnx wrongly merges a dense layer's reshape with one that copies both sizes.
         x = ops.reshape(x, (ops.shape(x)[0], -1, self.heads, x.shape[-1] // self.heads))
         return ops.transpose(x, (0, 2, 1, 3))
 
@@ -98,8 +98,8 @@ class RelativeAttention(layers.Layer):
 def shift(by_distance):
     """Scores by distance → scores by frame: (B, heads, T, 2T - 1) → (B, heads, T, T).
 
-    Row i holds the distances T-1 … 1-T; frame k is at distance i - k, in column T - 1 - i + k. Reading
-    the rows, made one longer, as rows of T does this without a gather (Dai et al., appendix B).
+    Row i holds the distances T-1 … 1-T; frame k is at distance i - k, in column T - 1 - i + k. Padding each
+    row by one value and reshaping to rows of T selects them without a gather (Dai et al., appendix B).
     """
     batch, heads, frames = ops.shape(by_distance)[:3]
     padded = ops.pad(by_distance, ((0, 0), (0, 0), (0, 0), (1, 0)))  # (B, heads, T, 2T)

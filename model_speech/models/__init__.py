@@ -1,5 +1,5 @@
-"""The acoustic models, one a file: a config in, a ``keras.Model`` from features and lengths to logits out.
+"""The acoustic models, one per file: a config in, a ``keras.Model`` from features and lengths to logits out.
 
-``compact`` is the one to read first, ``compact_streaming`` its streaming twin; ``dfcnn``, ``dfsmn``,
+Read ``compact`` first, then ``compact_streaming``, which is made of the same blocks. ``dfcnn``, ``dfsmn``,
 ``gru_ctc`` and ``conformer`` are published architectures.
 """

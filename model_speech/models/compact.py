@@ -1,14 +1,17 @@
-"""Our small acoustic model: log-mel features + lengths in, CTC logits every 80 ms out.
+"""The compact acoustic model: log-mel features and lengths in, CTC logits every 80 ms out.
 
-Two strided convolutions over time and frequency, as few as a CPU can bear, make it indifferent to where a
-sound falls between frames and bins; everything after them runs at the output's frame rate, with the
-operations that a CPU does best: matrix products, and depthwise convolutions over time for the context.
-A gate in each block hears the whole utterance, so that the speaker and the room weigh the channels (squeeze
-and excitation: Hu et al., arXiv:1709.01507; in speech ContextNet: Han et al., arXiv:2005.03191).
+Two strided convolutions over time and frequency, few enough for a CPU, tolerate small shifts of a sound in
+time and in frequency. All later layers run at the frame rate of the output and use what a CPU does fastest:
+matrix products, and depthwise convolutions over time for the context. A gate in each block averages over the
+whole utterance, so that speaker and room weight the channels (squeeze-and-excitation: Hu et al.,
+arXiv:1709.01507; in speech ContextNet: Han et al., arXiv:2005.03191).
+
+``compact_streaming`` is made of the same blocks in causal form.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import keras
@@ -18,22 +21,25 @@ from model_speech.layers.masking import MeanFrame, masked_inputs
 from model_speech.layers.normalisation import MaskedBatchNormalization
 from utils.config import check_at_least, check_fraction
 
-# Runs are short, some thousand steps: Keras's usual 0.99 would still remember the first epoch.
-_MOMENTUM = 0.97
+# Trainings are short, some thousand steps: with Keras's default 0.99 the first epoch would still count.
+MOMENTUM = 0.97
+_KERNEL, _STRIDE = 3, 2  # of the convolutions in front, over time and over frequency
+
+Normalise = Callable[[str, keras.KerasTensor, int], keras.KerasTensor]
+"""Layer name, frames (B, T, …) and their time stride → normalised frames of the same shape."""
 
 
 @dataclass(frozen=True)
-class CompactConfig:
-    """Geometry of `build_compact`.
+class CompactSettings:
+    """Settings that both compact models share.
 
     Attributes:
-        front_filters: one 3 x 3 convolution of stride 2 x 2 each.
+        name: of the model.
+        front_filters: filters of the convolutions in front, each 3 x 3 with stride 2 x 2.
         width: channels of the residual blocks.
-        blocks: residual blocks.
-        kernel: output frames that a block's convolution sees.
-        gate: values that a block's gate boils the utterance down to; 0 for no gates: a gate needs all of the
-            utterance before its first output frame.
-        dropout: share of channels dropped in training, for a whole utterance.
+        blocks: number of residual blocks.
+        kernel: output frames in the window of a block's convolution.
+        dropout: fraction of channels dropped in training, for a whole utterance.
     """
 
     name: str = "compact"
@@ -41,70 +47,126 @@ class CompactConfig:
     width: int = 256
     blocks: int = 8
     kernel: int = 7
-    gate: int = 64
     dropout: float = 0.1
 
     def __post_init__(self):
-        check_at_least(self, "model", front_filters=1, width=1, blocks=0, kernel=1, gate=0)
+        check_at_least(self, "model", front_filters=1, width=1, blocks=0, kernel=1)
         check_fraction(self, "model", "dropout")
 
     @property
     def time_stride(self) -> int:
-        """Input frames per output frame: every front convolution halves them, and so does the projection."""
-        return 2 ** (len(self.front_filters) + 1)
+        """Input frames per output frame: each front convolution and the projection halve the rate."""
+        return _STRIDE ** (len(self.front_filters) + 1)
+
+
+@dataclass(frozen=True)
+class CompactConfig(CompactSettings):
+    """Configuration of `build_compact`.
+
+    Attributes:
+        gate: hidden units of each block's gate; 0 for no gates. A gate needs the whole utterance before the
+            first output frame.
+    """
+
+    gate: int = 64
+
+    def __post_init__(self):
+        super().__post_init__()
+        at_least(self, "model", gate=0)
 
 
 def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> keras.Model:
     """Build the model.
 
     Args:
-        config: geometry.
+        config: its settings.
         feature_bins: F, bins of a feature frame.
-        classes: C, the blank included.
+        classes: C, including the blank.
 
     Returns:
         model of ``{"features": (B, T, F) float32, "lengths": (B,) int32}`` → logits
-        (B, ceil(T / time_stride), C). Frames beyond ``lengths`` have no influence, nor do they enter the
-        statistics of the batch normalisation.
+        (B, ceil(T / time_stride), C). Padding has no influence on valid outputs, nor on the statistics of the
+        batch normalisation.
     """
     inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
-    for index, filters in enumerate(config.front_filters):
-        x = _front(x, valid_at(2 ** (index + 1)), filters)  # half of T and F
-    x = layers.Reshape((-1, 2 * x.shape[2] * x.shape[3]))(x)  # two frames side by side
+
+    def normalise(name: str, frames: keras.KerasTensor, stride: int) -> keras.KerasTensor:
+        return MaskedBatchNormalization(MOMENTUM, name=name)(frames, valid_at(stride))
+
+    for index, filters in enumerate(config.front_filters, start=1):
+        x = front_convolution(x, f"front_{index}", filters, normalise, 2**index)  # half of T and F
+    x = layers.Reshape((-1, 2 * x.shape[2] * x.shape[3]), name="flat")(x)  # two frames side by side
     x = layers.Dense(config.width, use_bias=False, name="front")(x)  # (B, T', width); padding stays zero
-    valid = valid_at(config.time_stride)
-    for _ in range(config.blocks):
-        x = _block(x, valid, config)
-    logits = layers.Dense(classes, name="logits", dtype="float32")(_dropout(x, config))
-    return keras.Model(inputs, logits, name=config.name)
+    gated = valid_at(config.time_stride) if config.gate else None
+    for index in range(1, config.blocks + 1):
+        x = residual_block(x, f"block_{index}", config, normalise, valid=gated)
+    return keras.Model(inputs, output_layer(x, config, classes), name=config.name)
 
 
-def _front(x, valid, filters: int):
-    """Strided convolution: (B, T, F, D) → (B, T / 2, F / 2, filters), padding zero again at the end."""
-    y = layers.Conv2D(filters, 3, strides=2, padding="same", use_bias=False, kernel_initializer="he_normal")(
-        x
+def front_convolution(
+    x, name: str, filters: int, normalise: Normalise, stride: int, causal: bool = False
+) -> keras.KerasTensor:
+    """Strided convolution: (B, T, F, D) → (B, T / 2, ceil(F / 2), filters).
+
+    Args:
+        x: frames.
+        name: prefix of the layers' names.
+        filters: output channels.
+        normalise: the normalisation.
+        stride: time stride of the result, in input frames.
+        causal: whether an output depends on no later frames than its own two.
+    """
+    if causal:
+        bins = x.shape[2]
+        missing = max((-(-bins // _STRIDE) - 1) * _STRIDE + _KERNEL - bins, 0)
+        # In time an output ends with the last of its two frames; in frequency both sides are padded.
+        padding = ((_KERNEL - _STRIDE, 0), (missing // 2, missing - missing // 2))
+        x = layers.ZeroPadding2D(padding, name=f"{name}_pad")(x)
+    x = layers.Conv2D(
+        filters, _KERNEL, strides=_STRIDE, padding="valid" if causal else "same", use_bias=False,
+        kernel_initializer="he_normal", name=f"{name}_conv",
+    )(x)  # fmt: skip
+    return layers.ReLU(name=f"{name}_relu")(normalise(f"{name}_norm", x, stride))
+
+
+def residual_block(
+    x, name: str, config: CompactSettings, normalise: Normalise, causal: bool = False, valid=None
+) -> keras.KerasTensor:
+    """Residual convolution over time: (B, T', width) → the same shape; frames that are zero stay zero.
+
+    Args:
+        x: frames.
+        name: prefix of the layers' names.
+        config: settings; ``gate`` counts where there is one.
+        normalise: the normalisation.
+        causal: whether the convolution sees only the past.
+        valid: (B, T') bool, mask of the frames that a gate averages; None for no gate.
+    """
+    y = layers.ZeroPadding1D((config.kernel - 1, 0), name=f"{name}_pad")(x) if causal else x
+    padding = "valid" if causal else "same"
+    y = layers.DepthwiseConv1D(config.kernel, padding=padding, use_bias=False, name=f"{name}_time")(y)
+    y = layers.Dense(config.width, use_bias=False, name=f"{name}_mix")(y)
+    y = layers.ReLU(name=f"{name}_relu")(normalise(f"{name}_norm", y, config.time_stride))
+    if valid is not None:
+        y = layers.Multiply(name=f"{name}_gated")([y, _gate(y, f"{name}_gate", config, valid)])
+    return layers.Add(name=f"{name}_add")([x, _dropout(y, f"{name}_dropout", config)])
+
+
+def output_layer(x, config: CompactSettings, classes: int) -> keras.KerasTensor:
+    """(B, T', width) → logits (B, T', classes) float32."""
+    return layers.Dense(classes, name="logits", dtype="float32")(_dropout(x, "dropout", config))
+
+
+def _gate(x, name: str, config: CompactConfig, valid) -> keras.KerasTensor:
+    """Weight of each channel for this utterance: (B, T', width) → (B, 1, width), from 0 to 1."""
+    y = layers.Dense(config.gate, activation="relu", name=f"{name}_squeeze")(
+        MeanFrame(name=f"{name}_mean")(x, valid)
     )
-    return layers.ReLU()(MaskedBatchNormalization(momentum=_MOMENTUM)(y, valid))
+    # Three quarters open at the start: a closed gate would keep the blocks from learning.
+    y = layers.Dense(config.width, activation="sigmoid", bias_initializer="ones", name=f"{name}_excite")(y)
+    return layers.Reshape((1, config.width), name=name)(y)
 
 
-def _block(x, valid, config: CompactConfig):
-    """Residual convolution over time: (B, T', width) → the same, padding zero as before."""
-    y = layers.DepthwiseConv1D(config.kernel, padding="same", use_bias=False)(x)
-    y = layers.Dense(config.width, use_bias=False)(y)
-    y = layers.ReLU()(MaskedBatchNormalization(momentum=_MOMENTUM)(y, valid))
-    if config.gate:
-        y = layers.Multiply()([y, _gate(y, valid, config)])
-    return layers.Add()([x, _dropout(y, config)])
-
-
-def _gate(x, valid, config: CompactConfig):
-    """How much of each channel this utterance needs: (B, T', width) → (B, 1, width) from 0 to 1."""
-    y = layers.Dense(config.gate, activation="relu")(MeanFrame()(x, valid))
-    # Open to three quarters at the beginning: a closed gate would keep the blocks from learning.
-    y = layers.Dense(config.width, activation="sigmoid", bias_initializer="ones")(y)
-    return layers.Reshape((1, config.width))(y)
-
-
-def _dropout(x, config: CompactConfig):
-    """Drop whole channels of an utterance: as good, and a fraction of the random numbers."""
-    return layers.Dropout(config.dropout, noise_shape=(None, 1, config.width))(x)
+def _dropout(x, name: str, config: CompactSettings) -> keras.KerasTensor:
+    """Drop whole channels of an utterance: as effective as single values, with far fewer random numbers."""
+    return layers.Dropout(config.dropout, noise_shape=(None, 1, config.width), name=name)(x)

@@ -1,11 +1,12 @@
-"""Conformer, the model for GPUs: log-mel features + lengths in, CTC logits every 40 ms out.
+"""Conformer, a model for GPUs: log-mel features and lengths in, CTC logits every 40 ms out.
 
-Gulati et al., "Conformer: Convolution-augmented Transformer for Speech Recognition" (2020, arXiv:2005.08100):
-its encoder, with one dense layer to the CTC logits where the paper has a transducer. Attention finds what is
-far, convolution what is near, half a feed-forward layer goes before and half after them.
+The encoder of Gulati et al., "Conformer: Convolution-augmented Transformer for Speech Recognition" (2020,
+arXiv:2005.08100), with one dense layer to CTC logits in place of the paper's transducer. In each block,
+attention models distant context and convolution local context, between two half-step feed-forward modules.
 
-Sizes of the paper: S (the defaults), M: width 256, L: width 512, heads 8, blocks 17. Its counts (10.3, 30.7
-and 118.8 million) hold the transducer's decoder too; the encoders alone have 8.7, 27.3 and 115.1 million.
+Sizes of the paper: S (the defaults), M: width 256, L: width 512, heads 8, blocks 17. Its parameter counts
+    (10.3, 30.7 and 118.8 million) include the transducer's decoder; the encoders alone have 8.7, 27.3 and
+    115.1 million.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from utils.errors import ConfigError
 
 @dataclass(frozen=True)
 class ConformerConfig:
-    """Geometry of `build_conformer`; the defaults are the paper's Conformer (S).
+    """Configuration of `build_conformer`; the defaults are those of the paper's Conformer (S).
 
     Attributes:
-        blocks: Conformer blocks.
-        width: channels of every block's output, and of the subsampling; a multiple of ``heads``.
-        heads: attention heads a block.
-        feed_forward: inner size of the feed-forward modules, in widths.
-        kernel: frames that a convolution module sees.
-        dropout: share of activations dropped in training, at the end of every module.
+        blocks: number of Conformer blocks.
+        width: channels of the subsampling and of every block's output; a multiple of ``heads``.
+        heads: attention heads per block.
+        feed_forward: hidden size of the feed-forward modules, in multiples of ``width``.
+        kernel: frames in the window of a convolution module.
+        dropout: fraction of activations dropped in training, at the end of every module.
     """
 
     name: str = "conformer"
@@ -52,7 +53,7 @@ class ConformerConfig:
 
     @property
     def time_stride(self) -> int:
-        """Input frames per output frame: each of the two convolutions in front halves them."""
+        """Input frames per output frame: each of the two front convolutions halves the rate."""
         return 4
 
 
@@ -60,59 +61,65 @@ def build_conformer(config: ConformerConfig, feature_bins: int, classes: int) ->
     """Build the model.
 
     Args:
-        config: geometry.
+        config: its settings.
         feature_bins: F, bins of a feature frame (80 in the paper).
-        classes: C, the blank included.
+        classes: C, including the blank.
 
     Returns:
         model of ``{"features": (B, T, F) float32, "lengths": (B,) int32}`` → logits (B, ceil(T / 4), C).
-        Frames beyond ``lengths`` have no influence, nor do they enter the statistics of the batch
-        normalisation.
+        Padding has no influence on valid outputs, nor on the statistics of the batch normalisation.
     """
     inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
     for stride in (2, 4):
-        x = layers.Conv2D(config.width, 3, strides=2, padding="same", activation="relu")(x)
-        x = MaskFrames()(x, valid_at(stride))  # half of T and F
-    x = layers.Reshape((-1, x.shape[2] * x.shape[3]))(x)  # (B, T / 4, F / 4 · width)
-    x = layers.Dropout(config.dropout)(layers.Dense(config.width)(x))
-    valid, positions = valid_at(config.time_stride), RelativePositions()(x)
-    for _ in range(config.blocks):
-        x = _block(x, positions, valid, config)
+        name = f"front_{stride // 2}"
+        settings = {"strides": 2, "padding": "same", "activation": "relu"}
+        x = layers.Conv2D(config.width, 3, name=f"{name}_conv", **settings)(x)  # half of T and F
+        x = MaskFrames(name=f"{name}_mask")(x, valid_at(stride))
+    x = layers.Reshape((-1, x.shape[2] * x.shape[3]), name="flat")(x)  # (B, T / 4, F / 4 · width)
+    x = layers.Dropout(config.dropout, name="front_dropout")(layers.Dense(config.width, name="front")(x))
+    valid, positions = valid_at(config.time_stride), RelativePositions(name="positions")(x)
+    for index in range(1, config.blocks + 1):
+        x = _block(x, f"block_{index}", positions, valid, config)
     logits = layers.Dense(classes, name="logits", dtype="float32")(x)
     return keras.Model(inputs, logits, name=config.name)
 
 
-def _block(x, positions, valid, config: ConformerConfig):
-    """A Conformer block (section 2.4, equation 1): (B, T', width) → the same."""
-    x = x + 0.5 * _feed_forward(x, config)
-    x = x + _attend(x, positions, valid, config)
-    x = x + _convolve(x, valid, config)
-    x = x + 0.5 * _feed_forward(x, config)
-    return layers.LayerNormalization()(x)
+def _block(x, name: str, positions, valid, config: ConformerConfig):
+    """A Conformer block (section 2.4, equation 1): (B, T', width) → the same shape."""
+    x = x + 0.5 * _feed_forward(x, f"{name}_feed_forward_1", config)
+    x = x + _attend(x, f"{name}_attention", positions, valid, config)
+    x = x + _convolve(x, f"{name}_convolution", valid, config)
+    x = x + 0.5 * _feed_forward(x, f"{name}_feed_forward_2", config)
+    return layers.LayerNormalization(name=f"{name}_norm")(x)
 
 
-def _feed_forward(x, config: ConformerConfig):
-    """Feed-forward module (figure 4): (B, T', width) → the same."""
-    y = layers.LayerNormalization()(x)
-    y = layers.Dense(config.feed_forward * config.width, activation="swish")(y)
-    y = layers.Dense(config.width)(layers.Dropout(config.dropout)(y))
-    return layers.Dropout(config.dropout)(y)
+def _feed_forward(x, name: str, config: ConformerConfig):
+    """Feed-forward module (figure 4): (B, T', width) → the same shape."""
+    y = layers.LayerNormalization(name=f"{name}_norm")(x)
+    y = layers.Dense(config.feed_forward * config.width, activation="swish", name=f"{name}_hidden")(y)
+    y = layers.Dropout(config.dropout, name=f"{name}_hidden_dropout")(y)
+    y = layers.Dense(config.width, name=f"{name}_projection")(y)
+    return layers.Dropout(config.dropout, name=f"{name}_dropout")(y)
 
 
-def _attend(x, positions, valid, config: ConformerConfig):
-    """Multi-headed self-attention module (figure 3): (B, T', width) → the same."""
-    y = layers.LayerNormalization()(x)
-    return layers.Dropout(config.dropout)(RelativeAttention(config.heads)(y, positions, valid))
+def _attend(x, name: str, positions, valid, config: ConformerConfig):
+    """Multi-headed self-attention module (figure 3): (B, T', width) → the same shape."""
+    y = layers.LayerNormalization(name=f"{name}_norm")(x)
+    y = RelativeAttention(config.heads, name=name)(y, positions, valid)
+    return layers.Dropout(config.dropout, name=f"{name}_dropout")(y)
 
 
-def _convolve(x, valid, config: ConformerConfig):
-    """Convolution module (figure 2): (B, T', width) → the same.
+def _convolve(x, name: str, valid, config: ConformerConfig):
+    """Convolution module (figure 2): (B, T', width) → the same shape.
 
-    The first pointwise convolution and its gated linear unit are two dense layers here.
+    The first pointwise convolution and its gated linear unit are written as two dense layers.
     """
-    y = layers.LayerNormalization()(x)
-    y = layers.Dense(config.width)(y) * layers.Dense(config.width, activation="sigmoid")(y)
-    y = MaskFrames()(y, valid)
-    y = layers.DepthwiseConv1D(config.kernel, padding="same", use_bias=False)(y)
-    y = layers.Activation("swish")(MaskedBatchNormalization()(y, valid))
-    return layers.Dropout(config.dropout)(layers.Dense(config.width)(y))
+    y = layers.LayerNormalization(name=f"{name}_norm")(x)
+    gate = layers.Dense(config.width, activation="sigmoid", name=f"{name}_gate")
+    y = layers.Dense(config.width, name=f"{name}_input")(y) * gate(y)
+    y = MaskFrames(name=f"{name}_mask")(y, valid)
+    y = layers.DepthwiseConv1D(config.kernel, padding="same", use_bias=False, name=f"{name}_time")(y)
+    y = MaskedBatchNormalization(name=f"{name}_batch_norm")(y, valid)
+    y = layers.Activation("swish", name=f"{name}_swish")(y)
+    y = layers.Dense(config.width, name=f"{name}_projection")(y)
+    return layers.Dropout(config.dropout, name=f"{name}_dropout")(y)

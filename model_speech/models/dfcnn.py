@@ -1,7 +1,7 @@
-"""DFCNN, the deep fully convolutional reference: log spectrogram + lengths in, CTC logits every 80 ms out.
+"""DFCNN, a deep fully convolutional network: log spectrogram and lengths in, CTC logits every 80 ms out.
 
-Cells of two 3x3 convolutions, each followed by ReLU and batch normalisation; the first cells end in 2x2
-max-pooling; then two dense layers frame by frame. The softmax belongs to the loss and to the decoder.
+Each cell has two 3x3 convolutions, each followed by ReLU and batch normalisation; the first cells end with
+2x2 max-pooling. Two dense layers per frame follow. The loss and the decoders compute the softmax.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from utils.errors import ConfigError
 
 @dataclass(frozen=True)
 class DfcnnConfig:
-    """Geometry of `build_dfcnn`; the defaults are the published model's."""
+    """Configuration of `build_dfcnn`; the defaults are those of the published model."""
 
     name: str = "dfcnn"
-    filters: tuple[int, ...] = (32, 64, 128, 128, 128)  # one cell of two convolutions each
-    pooled: int = 3  # how many of the cells, from the first, end in pooling
+    filters: tuple[int, ...] = (32, 64, 128, 128, 128)  # of each cell's two convolutions
+    pooled: int = 3  # number of cells, from the first, that end with pooling
     dense: int = 256
     dropout: float = 0.2
 
@@ -36,7 +36,7 @@ class DfcnnConfig:
 
     @property
     def time_stride(self) -> int:
-        """Input frames per output frame: each pooling halves."""
+        """Input frames per output frame: each pooling halves the rate."""
         return 2**self.pooled
 
 
@@ -44,37 +44,38 @@ def build_dfcnn(config: DfcnnConfig, feature_bins: int, classes: int) -> keras.M
     """Build the model.
 
     Args:
-        config: geometry.
+        config: its settings.
         feature_bins: F, bins of a feature frame (200 in the published model).
-        classes: C, the blank included.
+        classes: C, including the blank.
 
     Returns:
         model of ``{"features": (B, T, F) float32, "lengths": (B,) int32}`` → logits
-        (B, ceil(T / time_stride), C). Frames beyond ``lengths`` have no influence, nor do they enter the
-        statistics of the batch normalisation.
+        (B, ceil(T / time_stride), C). Padding has no influence on valid outputs, nor on the statistics of the
+        batch normalisation.
 
     Raises:
-        ConfigError: the poolings leave nothing of so few bins.
+        ConfigError: there are too few bins for the poolings.
     """
     if feature_bins < config.time_stride:  # each pooling halves time and bins alike
         what = f"{feature_bins} feature bins can't be halved model.pooled = {config.pooled} times"
         raise ConfigError(what, hint="more features.bins, or a smaller model.pooled")
     inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
     for cell, filters in enumerate(config.filters):
-        x = _cell(x, valid_at(2 ** min(cell, config.pooled)), filters)
+        x = _cell(x, f"cell_{cell + 1}", valid_at(2 ** min(cell, config.pooled)), filters)
         if cell < config.pooled:
-            x = layers.MaxPooling2D(2)(x)  # (B, T / 2, F / 2, filters)
-    x = layers.Reshape((-1, x.shape[2] * x.shape[3]))(x)  # (B, T / 8, 3200) in the published model
-    x = layers.Dropout(config.dropout)(x)
-    x = layers.Dense(config.dense, activation="relu", kernel_initializer="he_normal")(x)
-    x = layers.Dropout(config.dropout)(x)
+            x = layers.MaxPooling2D(2, name=f"cell_{cell + 1}_pool")(x)  # (B, T / 2, F / 2, filters)
+    x = layers.Reshape((-1, x.shape[2] * x.shape[3]), name="flat")(x)  # (B, T / 8, 3200) as published
+    x = layers.Dropout(config.dropout, name="flat_dropout")(x)
+    x = layers.Dense(config.dense, activation="relu", kernel_initializer="he_normal", name="dense")(x)
+    x = layers.Dropout(config.dropout, name="dense_dropout")(x)
     logits = layers.Dense(classes, kernel_initializer="he_normal", name="logits", dtype="float32")(x)
     return keras.Model(inputs, logits, name=config.name)
 
 
-def _cell(x, valid, filters: int):
-    """Two convolutions: (B, T, F, D) → (B, T, F, filters), padding zero again at the end."""
-    for _ in range(2):
-        x = layers.Conv2D(filters, 3, padding="same", activation="relu", kernel_initializer="he_normal")(x)
-        x = MaskedBatchNormalization()(x, valid)
+def _cell(x, name: str, valid, filters: int):
+    """Two convolutions: (B, T, F, D) → (B, T, F, filters), with zeroed padding."""
+    settings = {"padding": "same", "activation": "relu", "kernel_initializer": "he_normal"}
+    for index in (1, 2):
+        x = layers.Conv2D(filters, 3, name=f"{name}_conv_{index}", **settings)(x)
+        x = MaskedBatchNormalization(name=f"{name}_norm_{index}")(x, valid)
     return x

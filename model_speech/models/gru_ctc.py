@@ -1,12 +1,12 @@
-"""GRU CTC, the recurrent reference: log spectrogram + lengths in, CTC logits out.
+"""GRU-CTC, a bidirectional recurrent network: log spectrogram and lengths in, CTC logits out.
 
-Two dense layers frame by frame, three layers of gated recurrent units (Cho et al. 2014, arXiv:1406.1078) that
-read the utterance in both directions and add what they found, one more dense layer. Bidirectional recurrence
-under CTC is that of Graves et al. (ICML 2006). The softmax belongs to the loss and to the decoder.
+Two dense layers per frame, three layers of gated recurrent units (Cho et al. 2014, arXiv:1406.1078) that
+process the utterance in both directions and add the results, and one more dense layer. Bidirectional
+recurrence with CTC is that of Graves et al. (ICML 2006). The loss and the decoders compute the softmax.
 
-The tutorial's model of this name adds the two directions without turning the second one around again, so that
-the first frame meets the last one; here frame meets frame. It also makes an output every 10 ms and tells CTC
-of T / 8 of them; here ``stack`` says how many frames share an output.
+The tutorial's model of this name adds the two directions without reversing the second one again, so that the
+first frame is added to the last one. It also gives an output every 10 ms, of which the loss uses the first T
+/ 8. Here the frames match, and ``stack`` is the number of frames per output.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from utils.config import check_at_least, check_fraction
 
 @dataclass(frozen=True)
 class GruCtcConfig:
-    """Geometry of `build_gru_ctc`; the defaults are the reference's.
+    """Configuration of `build_gru_ctc`; the defaults are those of the tutorial.
 
     Attributes:
-        stack: feature frames put side by side before the first layer, and so the time stride.
+        stack: feature frames that are concatenated before the first layer; this is the time stride.
         width: units of every layer.
-        dense: dense layers before the recurrent ones.
-        recurrent: bidirectional layers.
-        dropout: share of activations dropped before each layer in training.
+        dense: number of dense layers before the recurrent ones.
+        recurrent: number of bidirectional layers.
+        dropout: fraction of activations dropped before each layer in training.
     """
 
     name: str = "gru_ctc"
@@ -53,40 +53,42 @@ def build_gru_ctc(config: GruCtcConfig, feature_bins: int, classes: int) -> kera
     """Build the model.
 
     Args:
-        config: geometry.
-        feature_bins: F, bins of a feature frame (200 in the reference).
-        classes: C, the blank included.
+        config: its settings.
+        feature_bins: F, bins of a feature frame (200 in the tutorial).
+        classes: C, including the blank.
 
     Returns:
         model of ``{"features": (B, T, F) float32, "lengths": (B,) int32}`` → logits
-        (B, ceil(T / stack), C). Frames beyond ``lengths`` have no influence: the layers that read backwards
-        begin at an utterance's own last frame.
+        (B, ceil(T / stack), C). Padding has no influence on valid outputs: the backward layers start at the
+        last valid frame of each utterance.
     """
     inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
-    x = layers.Reshape((-1, config.stack * feature_bins))(x)  # (B, T', stack · F)
-    for _ in range(config.dense):
-        x = _dense(x, config)  # (B, T', width)
-    for layer in range(1, config.recurrent + 1):
-        x = _both_directions(x, valid_at(config.time_stride), config, layer)
-    x = layers.Dropout(config.dropout)(_dense(x, config))
+    x = layers.Reshape((-1, config.stack * feature_bins), name="stack")(x)  # (B, T', stack · F)
+    for index in range(1, config.dense + 1):
+        x = _dense(x, f"dense_{index}", config)  # (B, T', width)
+    for index in range(1, config.recurrent + 1):
+        x = _bidirectional(x, index, valid_at(config.time_stride), config)
+    x = layers.Dropout(config.dropout, name="logits_dropout")(_dense(x, "top", config))
     logits = layers.Dense(classes, kernel_initializer="he_normal", name="logits", dtype="float32")(x)
     return keras.Model(inputs, logits, name=config.name)
 
 
-def _dense(x, config: GruCtcConfig):
+def _dense(x, name: str, config: GruCtcConfig):
     """Dropout, then a dense layer: (B, T', D) → (B, T', width)."""
-    x = layers.Dropout(config.dropout)(x)
-    return layers.Dense(config.width, activation="relu", kernel_initializer="he_normal")(x)
+    x = layers.Dropout(config.dropout, name=f"{name}_dropout")(x)
+    return layers.Dense(config.width, activation="relu", kernel_initializer="he_normal", name=name)(x)
 
 
-def _both_directions(x, valid, config: GruCtcConfig, layer: int):
-    """Dropout, then two recurrent layers, one of them from the end: (B, T', D) → (B, T', width).
+def _bidirectional(x, index: int, valid, config: GruCtcConfig):
+    """Dropout, then a forward and a backward recurrent layer: (B, T', D) → (B, T', width).
 
-    Neither gets a mask: padding comes last for both, and a masked layer would lose cuDNN's fast loop on the
-    JAX and PyTorch backends.
+    Neither gets a mask: padding comes last for both, and with a mask the JAX and PyTorch backends couldn't
+    use cuDNN's fast loop.
     """
-    x = layers.Dropout(config.dropout)(x)
+    x = layers.Dropout(config.dropout, name=f"recurrent_{index}_dropout")(x)
     settings = {"return_sequences": True, "kernel_initializer": "he_normal"}
-    forward = layers.GRU(config.width, name=f"forward_{layer}", **settings)(x)
-    turned = layers.GRU(config.width, name=f"backward_{layer}", **settings)(ReverseFrames()(x, valid))
-    return layers.Add()([forward, ReverseFrames()(turned, valid)])
+    forward = layers.GRU(config.width, name=f"forward_{index}", **settings)(x)
+    reversed_x = ReverseFrames(name=f"backward_{index}_input")(x, valid)
+    backward = layers.GRU(config.width, name=f"backward_{index}", **settings)(reversed_x)
+    backward = ReverseFrames(name=f"backward_{index}_output")(backward, valid)
+    return layers.Add(name=f"recurrent_{index}")([forward, backward])

@@ -1,7 +1,7 @@
-"""A plain trained model → the same model in another mode: rebuilt layer by layer, with copied weights.
+"""A plain trained model in; the same model in another mode, rebuilt layer by layer with copied weights, out.
 
-The plain model knows nothing of streaming: its graph is walked (`streaming/conversion/graph.py`), what each
-layer needs in a stream is planned (`streaming/conversion/plan.py`), and the result is built here.
+The plain model needs no code for streaming: ``graph`` reads its layers, ``plan`` plans their stream, and this
+module builds the result.
 """
 
 from __future__ import annotations
@@ -15,19 +15,11 @@ import keras
 from streaming.conversion.graph import Call, Graph, read_graph
 from streaming.conversion.layers import FrameIndex, History, RecurrentStream, TakeFrames, WarmUpMask
 from streaming.conversion.modes import Mode
-from streaming.conversion.plan import Insert, Program, Run, StateFact
+from streaming.conversion.plan import Insert, Run, StateSpec, StreamPlan
+from streaming.conversion.rules import TRAINING_ONLY
 from streaming.conversion.streamability import require_streamable
 from streaming.conversion.timing import Delay, Mask, PadFrequency, Skip, Window
 from streaming.conversion.timing import History as HistoryPart
-
-_ONLY_IN_TRAINING = (
-    keras.layers.Dropout,
-    keras.layers.SpatialDropout1D,
-    keras.layers.SpatialDropout2D,
-    keras.layers.GaussianDropout,
-    keras.layers.GaussianNoise,
-    keras.layers.ActivityRegularization,
-)
 
 
 def to_mode(
@@ -37,36 +29,36 @@ def to_mode(
     look_ahead: bool = False,
     batch: int | None = None,
 ) -> keras.Model:
-    """The model in another mode, with copies of its weights; ``TRAINING`` is the model itself.
+    """Convert a model to another mode, with copied weights; ``TRAINING`` returns the model itself.
 
     Args:
-        model: plain model of one input ``(batch, frames, …)`` or ``(batch, samples)``.
-        mode: what to make of it.
-        frames_per_call: frames of a chunk (of ``hop`` samples each, where the model takes samples); a
-            multiple of what the model's strides need (`stream_facts(model).frames_per_call`).
-        look_ahead: whether 'same' padding in time is allowed, its output coming later.
-        batch: batch of the non-streaming copy; None: any.
+        model: plain model with one input ``(batch, frames, …)`` or ``(batch, samples)``.
+        mode: the target mode.
+        frames_per_call: frames per chunk (of ``hop`` samples each, for a model of samples); a multiple of
+            `stream_geometry(model).frames_per_call`.
+        look_ahead: whether outputs may be late, so that 'same' padding in time is possible.
+        batch: batch size of the non-streaming copy; None: any.
 
     Returns:
-        Non-streaming: one input, one output, as the plain model. Internal state: a chunk
-        ``(1, frames_per_call · hop, …)`` → output; `reset_state` makes it forget. External state:
-        ``{"input": chunk, "state_00_…": …}`` → ``{"output": …, "state_00_…_next": …}``; all states begin with
-        zeros. A per-frame output is ``(1, chunk / stride, …)``, `stream_facts(model).delay` frames late;
-        one for the whole clip is ``(1, …)``, for a window of the clip's length that ends with the newest
-        frame. Where a clip is no whole number of calls it ends up to ``frames_per_call - 1`` frames earlier,
-        so that one call answers for exactly the clip (`stream_facts(model, …).window`).
+        Non-streaming: one input, one output, as the plain model. Internal state: a chunk ``(1,
+        frames_per_call · hop, …)`` → output; `reset_state` starts a new stream. External state: ``{"input":
+        chunk, "state_00_…": …}`` → ``{"output": …, "state_00_…_next": …}``; all states start with zeros. A
+        per-frame output is ``(1, chunk / stride, …)``, `stream_geometry(model).delay` frames late. An output
+        for the whole clip is ``(1, …)``, for a window of the clip's length that ends with the latest frame;
+        if a clip is not a whole number of calls, the window ends up to ``frames_per_call - 1`` frames
+        earlier, so that one call is exact for the clip (`stream_geometry(model, …).window`).
 
     Raises:
-        ConfigError: the model can't stream (each obstacle is named), or the chunk doesn't suit its strides.
+        ConfigError: the model can't stream (each obstacle is named), or the chunk doesn't fit its strides.
     """
     mode = Mode(mode)
     if mode is Mode.TRAINING:
         return model
     if not mode.streams:
         return _plain_copy(model, batch)
-    program = require_streamable(model, look_ahead, frames_per_call)
+    plan = require_streamable(model, look_ahead, frames_per_call)
     external = mode is Mode.STREAM_EXTERNAL_STATE_INFERENCE
-    return _StreamBuilder(model.name, program, external).build(chunk=frames_per_call * program.hop)
+    return _StreamBuilder(model.name, plan, external).build(chunk=frames_per_call * plan.hop)
 
 
 def _plain_copy(model: keras.Model, batch: int | None) -> keras.Model:
@@ -81,18 +73,18 @@ def _plain_copy(model: keras.Model, batch: int | None) -> keras.Model:
     tensors = dict(zip(graph.inputs, inputs, strict=True))
     for call in graph.calls:
         given = [tensors[wire] for wire in call.inputs]
-        if not isinstance(call.layer, _ONLY_IN_TRAINING):
-            given = call.again(copies.of(call.layer), given)
+        if not isinstance(call.layer, TRAINING_ONLY):
+            given = call.repeat(copies.of(call.layer), given)
         tensors.update(zip(call.outputs, given, strict=True))
     outputs = [tensors[wire] for wire in graph.outputs]
-    return _finished(_alone(inputs), _alone(outputs), model.name, copies)
+    return _finish(_single(inputs), _single(outputs), model.name, copies)
 
 
-def _alone(tensors: list[Any]) -> Any:
+def _single(tensors: list[Any]) -> Any:
     return tensors[0] if len(tensors) == 1 else tensors
 
 
-def _finished(inputs: Any, outputs: Any, name: str, copies: _Copies) -> keras.Model:
+def _finish(inputs: Any, outputs: Any, name: str, copies: _Copies) -> keras.Model:
     model = keras.Model(inputs, outputs, name=name)
     copies.copy_weights()
     model.trainable = False
@@ -101,31 +93,31 @@ def _finished(inputs: Any, outputs: Any, name: str, copies: _Copies) -> keras.Mo
 
 @dataclass
 class _Copies:
-    """Layers rebuilt for another model, each once; and names that are still free."""
+    """The layers rebuilt for another model, each once, and their unique names."""
 
     made: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # id → (layer, copy)
     names: set[str] = field(default_factory=set)
 
     def unique(self, name: str) -> str:
-        """The name, with a number if it is taken."""
-        free, number = name, 1
-        while free in self.names:
+        """The name, with a number if it is used already."""
+        unique, number = name, 1
+        while unique in self.names:
             number += 1
-            free = f"{name}_{number}"
-        self.names.add(free)
-        return free
+            unique = f"{name}_{number}"
+        self.names.add(unique)
+        return unique
 
     def of(self, layer: Any, changes: dict[str, Any] | None = None) -> Any:
-        """The layer's copy, in float32."""
+        """The copy of a layer, in float32."""
         if not isinstance(layer, keras.Layer):
-            return layer  # an operation of keras.ops: no settings, no weights
+            return layer  # an operation of keras.ops has no settings and no weights
         if id(layer) not in self.made:
             config = layer.get_config() | {"name": self.unique(layer.name), "dtype": "float32"}
             self.made[id(layer)] = layer, type(layer).from_config(config | (changes or {}))
         return self.made[id(layer)][1]
 
     def copy_weights(self) -> None:
-        """Give all copies their originals' weights, once they are built."""
+        """Copy the weights of all layers, after the copies are built."""
         for layer, copy in self.made.values():
             copy.set_weights(layer.get_weights())
             if isinstance(copy, keras.layers.Normalization) and layer.weights:
@@ -134,45 +126,45 @@ class _Copies:
 
 @dataclass
 class _StreamBuilder:
-    """Builds one streamed model from its program."""
+    """Builds a streamed model from its plan."""
 
     name: str
-    program: Program
+    plan: StreamPlan
     external: bool
     copies: _Copies = field(default_factory=_Copies)
     tensors: dict[int, Any] = field(default_factory=dict)
     inputs: dict[str, Any] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict)
-    index: Any = None  # numbers of the chunk's input frames
+    index: Any = None  # indices of the chunk's input frames
 
     def build(self, chunk: int) -> keras.Model:
-        graph: Graph = self.program.graph
+        graph: Graph = self.plan.graph
         shape = (1, chunk, *graph.shapes[graph.inputs[0]][2:])
         self.inputs["input"] = keras.Input(batch_shape=shape, dtype=graph.dtypes[0], name="input")
-        self.copies.names |= {"input", "output"} | {state.name for state in self.program.states}
+        self.copies.names |= {"input", "output"} | {state.name for state in self.plan.states}
         self.tensors[graph.inputs[0]] = self.inputs["input"]
-        if self.program.clock:
-            settings = {"limit": self.program.clock_limit}
-            clock = (self.program.clock,)
+        if self.plan.clock:
+            settings = {"limit": self.plan.clock_limit}
+            clock = (self.plan.clock,)
             self.index = self._stateful(FrameIndex, "frame_index", clock, self.inputs["input"], settings)
-        for item in self.program.items:
+        for item in self.plan.items:
             self._insert(item) if isinstance(item, Insert) else self._run(item)
-        output = self.tensors[self.program.output]
+        output = self.tensors[self.plan.output]
         if not self.external:
-            return _finished(self.inputs["input"], output, self.name, self.copies)
+            return _finish(self.inputs["input"], output, self.name, self.copies)
         outputs = {"output": output} | self.outputs
-        return _finished(self.inputs, outputs, self.name, self.copies)
+        return _finish(self.inputs, outputs, self.name, self.copies)
 
     def _stateful(
         self,
         kind: type,
         name: str,
-        states: Sequence[StateFact],
+        states: Sequence[StateSpec],
         tensor: Any,
         settings: dict[str, Any],
         **given,
     ) -> Any:
-        """The output of a layer with states, which are joined to the model's ends if they are external."""
+        """Output of a layer with states; external states become inputs and outputs of the model."""
         shapes = [state.shape for state in states]
         layer = kind(shapes=shapes, external=self.external, name=self.copies.unique(name), **settings)
         if not self.external:
@@ -184,7 +176,7 @@ class _StreamBuilder:
         return output
 
     def _history(self, item: Insert, tensor: Any, kind: str) -> Any:
-        """The chunk with what came before it; the chunk alone if nothing need be kept."""
+        """The chunk with the frames before it; the chunk alone if no frames are kept."""
         if not item.states:
             return tensor
         return self._stateful(History, f"{item.owner}_{kind}", item.states, tensor, settings={})
@@ -218,17 +210,19 @@ class _StreamBuilder:
     def _run(self, item: Run) -> None:
         call: Call = item.call
         given = [self.tensors[wire] for wire in item.inputs]
-        layer = self.copies.of(call.layer, item.treatment.changes)
-        made = self._recur(item, layer, given[0]) if item.treatment.recurrent else call.again(layer, given)
-        self.tensors.update(zip(call.outputs, made, strict=True))
+        layer = self.copies.of(call.layer, item.layer_plan.changes)
+        results = (
+            self._recur(item, layer, given[0]) if item.layer_plan.recurrent else call.repeat(layer, given)
+        )
+        self.tensors.update(zip(call.outputs, results, strict=True))
 
     def _recur(self, item: Run, layer: Any, tensor: Any) -> list[Any]:
-        warm_up = item.treatment.warm_up
+        warm_up = item.layer_plan.warm_up
         settings = {"recurrent": layer, "warm_up": warm_up, "stride": self._stride(tensor)}
         given = {"index": self.index} if warm_up else {}
         name = f"{item.call.layer.name}_stream"
         return [self._stateful(RecurrentStream, name, item.states, tensor, settings, **given)]
 
     def _stride(self, tensor: Any) -> int:
-        """Input frames of one frame of this tensor."""
+        """Input frames per frame of this tensor."""
         return self.inputs["input"].shape[1] // tensor.shape[1]

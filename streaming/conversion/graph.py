@@ -1,7 +1,7 @@
-"""A functional Keras model → its layer calls in order, joined by numbered wires; nested models are unfolded.
+"""A functional Keras model in; its layer calls in order, connected by numbered wires, out.
 
-All that we need of Keras's private attributes is here. A wire is one tensor of one call: a layer that is
-called twice, or a nested model that is, has its own wires each time.
+Nested models are unfolded. A wire is a tensor of one call: a layer (or a nested model) that is called twice
+has different wires each time. Only this module uses private attributes of Keras.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ Shape = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a layer (or of an operation of `keras.ops`).
+    """A call of a layer (or of an operation of `keras.ops`).
 
     Attributes:
-        layer: what is called.
-        inputs: wires of all tensors among the arguments, in the order of the arguments.
+        layer: the layer or operation.
+        inputs: wires of all tensors in the arguments, in order.
         outputs: wires of the results.
         input_shapes: shapes of ``inputs``, the batch first.
         output_shapes: shapes of ``outputs``.
-        arguments: the arguments as Keras has noted them.
+        arguments: the arguments as Keras records them.
     """
 
     layer: Any
@@ -38,17 +38,17 @@ class Call:
     output_shapes: tuple[Shape, ...]
     arguments: Any
 
-    def again(self, layer: Any, tensors: Sequence[Any]) -> list[Any]:
-        """Call ``layer`` as this call's was, on other tensors; the list of its results."""
+    def repeat(self, layer: Any, tensors: Sequence[Any]) -> list[Any]:
+        """Call ``layer`` with the arguments of this call and other tensors; return the list of results."""
         given = dict(zip(map(id, self.arguments.keras_tensors), tensors, strict=True))
         args, kwargs = self.arguments.fill_in(given)
-        kwargs.pop("training", None)  # what is rebuilt here is for inference
+        kwargs.pop("training", None)  # the rebuilt model is for inference
         return keras.tree.flatten(layer(*args, **kwargs))
 
 
 @dataclass(frozen=True)
 class Graph:
-    """A model's calls in an order in which they can be made.
+    """A model's calls in execution order.
 
     Attributes:
         inputs: wires of the model's inputs.
@@ -66,14 +66,14 @@ class Graph:
 
 
 def read_graph(model: keras.Model) -> Graph:
-    """Walk a functional or sequential model.
+    """Read a functional or sequential model.
 
     Raises:
-        ConfigError: the model is neither, or isn't built: then there is no graph to walk.
+        ConfigError: the model is neither, or isn't built, and so has no graph.
     """
     function = _function(model)
     if function is None:
-        what = f"the model '{model.name}' is no functional model, so its layers can't be followed"
+        what = f"the model '{model.name}' is not a functional model, so it has no graph of layers"
         raise ConfigError(
             what, hint="build it as keras.Model(inputs, outputs), or give a Sequential an Input"
         )
@@ -87,7 +87,7 @@ def read_graph(model: keras.Model) -> Graph:
 
 
 def _function(layer: Any) -> keras.Function | None:
-    """The function of a model that has a graph, else None."""
+    """The Keras function of a model with a graph, otherwise None."""
     if isinstance(layer, keras.Sequential):
         return layer._functional
     return layer if isinstance(layer, keras.Function) else None
@@ -106,7 +106,7 @@ def _walk(
     shapes: dict[int, Shape],
     calls: list[Call],
 ) -> tuple[int, ...]:
-    """Append the calls of ``function`` on the wires ``inputs``; the wires of its outputs."""
+    """Append the calls of ``function`` on the wires ``inputs``; return the wires of its outputs."""
     wires = dict(zip(map(id, function.inputs), inputs, strict=True))
     for node in _nodes(function):
         if node.is_input or not all(id(tensor) in wires for tensor in node.input_tensors):
@@ -125,7 +125,7 @@ def _walk(
 
 
 def _results(node: Any, input_shapes: Sequence[Shape]) -> list[Any]:
-    """Results of a call, in shape; a nested model may be called on other clips than it was built on."""
+    """Result tensors of a call; a nested model may be called on other shapes than it was built for."""
     given = node.input_tensors
     if list(input_shapes) == [tuple(tensor.shape) for tensor in given]:
         return node.outputs
@@ -135,6 +135,6 @@ def _results(node: Any, input_shapes: Sequence[Shape]) -> list[Any]:
 
 
 def _nodes(function: keras.Function) -> Iterator[Any]:
-    """Nodes from the inputs to the outputs."""
+    """The nodes, from the inputs to the outputs."""
     for depth in sorted(function._nodes_by_depth, reverse=True):
         yield from function._nodes_by_depth[depth]

@@ -1,4 +1,4 @@
-"""The four ways in which one trained model can be run: named here, made in `convert.py`."""
+"""The four modes in which a trained model can run; ``convert`` builds them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from enum import StrEnum
 
 
 class Mode(StrEnum):
-    """What a model takes and keeps.
+    """Input and state of a model.
 
     Attributes:
         TRAINING: the model as it was built and trained; whole clips, any batch.
         NON_STREAM_INFERENCE: whole clips ``(batch, frames, …)``; the trained model without dropout.
-        STREAM_INTERNAL_STATE_INFERENCE: a chunk ``(1, frames, …)`` a call; the model keeps the past.
-        STREAM_EXTERNAL_STATE_INFERENCE: a chunk and the states a call → the output and the next states; the
-            caller hands the states on, the model remembers nothing.
+        STREAM_INTERNAL_STATE_INFERENCE: a chunk ``(1, frames, …)`` per call; the model keeps its state.
+        STREAM_EXTERNAL_STATE_INFERENCE: a chunk and the states → the output and the next states; the caller
+            keeps the states.
     """
 
     TRAINING = "training"
@@ -23,5 +23,5 @@ class Mode(StrEnum):
 
     @property
     def streams(self) -> bool:
-        """Whether the model takes a recording chunk by chunk."""
+        """Whether the model processes a recording chunk by chunk."""
         return self in (Mode.STREAM_INTERNAL_STATE_INFERENCE, Mode.STREAM_EXTERNAL_STATE_INFERENCE)

@@ -1,4 +1,4 @@
-"""A model's graph → the program of its stream (calls, states, what joins them), or what is in the way."""
+"""A model in; the plan of its stream (calls, states, inserted parts), or the obstacles, out."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 import keras
 
 from streaming.conversion.graph import Call, Graph, Shape, read_graph
-from streaming.conversion.rules import Wish, treat
+from streaming.conversion.rules import StreamOptions, plan_layer
 from streaming.conversion.timing import (
     CannotStream,
     Delay,
     History,
+    LayerPlan,
     Mask,
     PadFrequency,
     Part,
     Signal,
-    Treatment,
     Window,
     round_up,
 )
 
 
 @dataclass(frozen=True)
-class StateFact:
-    """One state: its name in the streamed model and its shape, the batch of one included."""
+class StateSpec:
+    """A state: its name in the streamed model, and its shape, including the batch of one."""
 
     name: str
     shape: tuple[int, ...]
@@ -35,7 +35,7 @@ class StateFact:
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why a model can't stream: the layer, what it does, what to use instead."""
+    """A reason why a model can't stream: the layer, what it does, what to use instead."""
 
     layer: str
     what: str
@@ -47,47 +47,47 @@ class Obstacle:
 
 @dataclass(frozen=True)
 class Insert:
-    """A part put between ``source`` and ``target``; ``owner``: the layer that it is for."""
+    """A part inserted between the wires ``source`` and ``target``, for the layer ``owner``."""
 
     part: Part
     source: int
     target: int
     owner: str
-    states: tuple[StateFact, ...] = ()
+    states: tuple[StateSpec, ...] = ()
 
 
 @dataclass(frozen=True)
 class Run:
-    """A call made on ``inputs``, with some settings of its layer changed."""
+    """A layer call on the wires ``inputs``, with the changes of ``layer_plan``."""
 
     call: Call
     inputs: tuple[int, ...]
-    treatment: Treatment
-    states: tuple[StateFact, ...] = ()
+    layer_plan: LayerPlan
+    states: tuple[StateSpec, ...] = ()
 
 
 @dataclass(frozen=True)
-class Program:
-    """What a streamed model consists of, in order.
+class StreamPlan:
+    """The parts and calls of a streamed model, in order.
 
     Attributes:
-        graph: the plain model's.
-        items: what to do.
+        graph: of the plain model.
+        items: inserted parts and layer calls.
         output: wire of the output.
-        signal: the output's.
-        clock: state of the frame counter, if warm-up frames have to be told from others.
+        signal: of the output.
+        clock: state of the frame counter, if warm-up frames must be recognised.
         clock_limit: the count at which it stops.
         step: input frames that a chunk must be a multiple of.
-        hop: input frames that users call a frame: samples between two windows where the model takes samples.
-        due: input frames from the reset until the clip's answer is there; None: it has no whole-clip output.
-        obstacles: what is in the way; then the rest is a guess.
+        hop: input frames per frame of ``frames_per_call``: for a model of samples, those between two windows.
+        due: input frames from the reset until the output for the clip is complete; None: an output per frame.
+        obstacles: reasons against streaming; if there are any, the rest is approximate.
     """
 
     graph: Graph
     items: tuple[Insert | Run, ...]
     output: int
     signal: Signal
-    clock: StateFact | None
+    clock: StateSpec | None
     clock_limit: int
     step: int
     hop: int
@@ -95,40 +95,42 @@ class Program:
     obstacles: tuple[Obstacle, ...]
 
     @property
-    def states(self) -> tuple[StateFact, ...]:
+    def states(self) -> tuple[StateSpec, ...]:
         """All states, in the order of their names."""
         clock = () if self.clock is None else (self.clock,)
         return (*clock, *(state for item in self.items for state in item.states))
 
 
-def plan_stream(model: keras.Model, look_ahead: bool = False, chunk: int = 0) -> Program:
-    """Plan the stream of a plain model; obstacles are noted, not raised.
+def plan_stream(model: keras.Model, look_ahead: bool = False, chunk: int = 0) -> StreamPlan:
+    """Plan the stream of a plain model; obstacles are recorded, not raised.
 
     Args:
         model: the plain model.
-        look_ahead: whether answers may come later, for the sake of 'same' padding.
-        chunk: input frames a call, a multiple of the program's ``step``: the clip's answer has to fall to the
-            end of a call; 0: the smallest.
+        look_ahead: whether outputs may be late, so that 'same' padding is possible.
+        chunk: input frames per call, a multiple of the plan's ``step``; the output for a clip is due at the
+            end of a call. 0: the minimum.
 
     Raises:
-        ConfigError: the model has no graph to walk.
+        ConfigError: the model has no graph.
     """
     graph = read_graph(model)
-    program = _Planner(graph, Wish(look_ahead)).program()
-    if program.due:  # windows that are complete earlier have to wait: plan again, now that the time is known
-        due = round_up(program.due, chunk or program.step)
-        program = _Planner(graph, Wish(look_ahead, due)).program()
-    return program
+    plan = _Planner(graph, StreamOptions(look_ahead)).plan()
+    if plan.due:  # plan again with this time: windows that are complete earlier must wait
+        due = round_up(plan.due, chunk or plan.step)
+        plan = _Planner(graph, StreamOptions(look_ahead, due)).plan()
+    return plan
 
 
 @dataclass
 class _Planner:
-    """The walk through one graph."""
+    """Plans the calls of one graph in order."""
 
     graph: Graph
-    wish: Wish
+    options: StreamOptions
     signals: dict[int, Signal] = field(default_factory=dict)
-    alias: dict[int, int] = field(default_factory=dict)  # a wire of the graph → the wire that holds it here
+    alias: dict[int, int] = field(
+        default_factory=dict
+    )  # wire of the graph → wire with its value in the stream
     inserted: dict[tuple[int, Part], int] = field(default_factory=dict)
     items: list[Insert | Run] = field(default_factory=list)
     obstacles: list[Obstacle] = field(default_factory=list)
@@ -140,8 +142,8 @@ class _Planner:
         self.wires = itertools.count(max(self.graph.shapes) + 1)
         self.shapes = dict(self.graph.shapes)
 
-    def program(self) -> Program:
-        self._look_at_ends()
+    def plan(self) -> StreamPlan:
+        self._check_ends()
         for wire in self.graph.inputs:
             self.signals[wire], self.alias[wire] = Signal(), wire
         for call in self.graph.calls:
@@ -153,14 +155,14 @@ class _Planner:
                 Obstacle("output", "begins with padding", "no padding at the end of the model")
             )
         step = math.lcm(*(signal.stride for signal in self.signals.values()))
-        due = (self.wish.due or round_up(max(self.dues), step)) if self.dues else None
-        items, clock = _named(self.items, self.warm_up > 0)
+        due = (self.options.due or round_up(max(self.dues), step)) if self.dues else None
+        items, clock = _with_state_names(self.items, self.warm_up > 0)
         obstacles = tuple(self.obstacles)
-        return Program(
+        return StreamPlan(
             self.graph, items, self.alias[output], signal, clock, self.warm_up, step, self.hop, due, obstacles
         )
 
-    def _look_at_ends(self) -> None:
+    def _check_ends(self) -> None:
         for ends, name in ((self.graph.inputs, "input"), (self.graph.outputs, "output")):
             if len(ends) > 1:
                 what, instead = f"is one of {len(ends)}", f"a model with one {name}"
@@ -169,37 +171,37 @@ class _Planner:
     def _add(self, call: Call) -> None:
         signals = [self.signals[wire] for wire in call.inputs]
         try:
-            treatment = treat(call, signals, self.wish)
+            layer_plan = plan_layer(call, signals, self.options)
         except CannotStream as error:
             self.obstacles.append(Obstacle(call.layer.name, error.what, error.instead))
-            treatment = Treatment(_guess(call, signals))
-        self._note(call, signals, treatment)
-        before = treatment.before or ((),) * len(call.inputs)
+            layer_plan = LayerPlan(_approximate_signal(call, signals))
+        self._update(call, signals, layer_plan)
+        before = layer_plan.before or ((),) * len(call.inputs)
         inputs = tuple(
             self._insert(self.alias[wire], parts, call.layer.name)
             for wire, parts in zip(call.inputs, before, strict=True)
         )
-        self.signals.update(dict.fromkeys(call.outputs, treatment.output))
-        if treatment.passes:
+        self.signals.update(dict.fromkeys(call.outputs, layer_plan.output))
+        if layer_plan.removed:
             self.alias.update(dict.fromkeys(call.outputs, inputs[0]))
             return
         self.alias.update((wire, wire) for wire in call.outputs)
-        self.items.append(Run(call, inputs, treatment))
+        self.items.append(Run(call, inputs, layer_plan))
 
-    def _note(self, call: Call, signals: list[Signal], treatment: Treatment) -> None:
-        """What the whole model has to know of this call."""
-        self.dues += treatment.dues
-        self.warm_up = max(self.warm_up, treatment.warm_up)
-        is_first_window = treatment.output.stride > 1 and signals[0] == Signal()
+    def _update(self, call: Call, signals: list[Signal], layer_plan: LayerPlan) -> None:
+        """Update the properties of the whole model."""
+        self.dues += layer_plan.dues
+        self.warm_up = max(self.warm_up, layer_plan.warm_up)
+        is_first_window = layer_plan.output.stride > 1 and signals[0] == Signal()
         if is_first_window and len(self.graph.shapes[self.graph.inputs[0]]) == 2:
-            self.hop = treatment.output.stride
+            self.hop = layer_plan.output.stride
 
     def _insert(self, wire: int, parts: tuple[Part, ...], owner: str) -> int:
-        """The wire behind the parts; a part that this wire has already isn't put in twice."""
+        """Insert parts after a wire and return the last wire; a part that exists already is shared."""
         for part in parts:
             if (wire, part) not in self.inserted:
                 target = self.inserted[wire, part] = next(self.wires)
-                self.shapes[target] = _shape_behind(part, self.shapes[wire])
+                self.shapes[target] = _shape_after(part, self.shapes[wire])
                 states = _states_of(part, self.shapes[wire], owner)
                 self.items.append(Insert(part, wire, target, owner, states))
                 if isinstance(part, Mask):
@@ -208,8 +210,8 @@ class _Planner:
         return wire
 
 
-def _guess(call: Call, signals: list[Signal]) -> Signal:
-    """A signal behind an obstacle, so that the walk can go on and find the next one."""
+def _approximate_signal(call: Call, signals: list[Signal]) -> Signal:
+    """A signal after an obstacle, so that planning can continue and find the next one."""
     signal = signals[0]
     before, after = call.input_shapes[0], call.output_shapes[0]
     if len(after) < 3:
@@ -219,39 +221,41 @@ def _guess(call: Call, signals: list[Signal]) -> Signal:
     return replace(signal, stride=signal.stride * stride, delay=max(0, signal.delay))
 
 
-def _shape_behind(part: Part, shape: Shape) -> Shape:
-    """Of the tensor behind a part; its length in time is left as it is."""
+def _shape_after(part: Part, shape: Shape) -> Shape:
+    """Shape of the tensor after a part; the length in time is left unchanged."""
     if isinstance(part, PadFrequency):
         return (*shape[:2], part.left + shape[2] + part.right, *shape[3:])
     return shape
 
 
-def _states_of(part: Part, shape: Shape, owner: str) -> tuple[StateFact, ...]:
-    """The state that a part keeps before a tensor of this shape, still without its number."""
+def _states_of(part: Part, shape: Shape, owner: str) -> tuple[StateSpec, ...]:
+    """The state of a part before a tensor of this shape, still without its number."""
     frames = part.frames if isinstance(part, History | Delay) else 0
     if isinstance(part, Window):
         frames = part.frames - 1
-    return (StateFact(owner, (1, frames, *shape[2:])),) if frames else ()
+    return (StateSpec(owner, (1, frames, *shape[2:])),) if frames else ()
 
 
-def _named(items: list[Insert | Run], with_clock: bool) -> tuple[tuple[Insert | Run, ...], StateFact | None]:
-    """The same items, their states named by number and layer; and the clock's state, which is the first."""
+def _with_state_names(
+    items: list[Insert | Run], with_clock: bool
+) -> tuple[tuple[Insert | Run, ...], StateSpec | None]:
+    """Name the states of all items by number and layer; the clock's state is the first."""
     numbers = itertools.count()
-    clock = _numbered(numbers, StateFact("frame_index", (1, 1))) if with_clock else None
+    clock = _with_number(numbers, StateSpec("frame_index", (1, 1))) if with_clock else None
     named = []
     for item in items:
-        if isinstance(item, Run) and item.treatment.recurrent:
+        if isinstance(item, Run) and item.layer_plan.recurrent:
             item = replace(item, states=_recurrent_states(item.call))
-        states = tuple(_numbered(numbers, state) for state in item.states)
+        states = tuple(_with_number(numbers, state) for state in item.states)
         named.append(replace(item, states=states))
     return tuple(named), clock
 
 
-def _recurrent_states(call: Call) -> tuple[StateFact, ...]:
+def _recurrent_states(call: Call) -> tuple[StateSpec, ...]:
     sizes: Any = call.layer.cell.state_size
     sizes = sizes if isinstance(sizes, list | tuple) else [sizes]
-    return tuple(StateFact(call.layer.name, (1, size)) for size in sizes)
+    return tuple(StateSpec(call.layer.name, (1, size)) for size in sizes)
 
 
-def _numbered(numbers: itertools.count, state: StateFact) -> StateFact:
+def _with_number(numbers: itertools.count, state: StateSpec) -> StateSpec:
     return replace(state, name=f"state_{next(numbers):02d}_{state.name}")

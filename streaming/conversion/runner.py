@@ -1,8 +1,6 @@
-"""A streamed Keras model, fed chunk by chunk: what every runtime's runner offers (`step`, `reset`)."""
+"""A streamed Keras model and its chunks in; outputs out: the `StreamedModel` of the Keras runtime."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import keras
 import numpy as np
@@ -10,21 +8,11 @@ import numpy as np
 from streaming.conversion.layers import reset_state
 
 
-class Runner(Protocol):
-    """A streamed model in any runtime."""
-
-    def step(self, chunk: np.ndarray) -> np.ndarray:
-        """The next chunk ``(1, frames, …)`` → output."""
-
-    def reset(self) -> None:
-        """Forget what was heard."""
-
-
 class KerasStream:
     """Runs a streamed Keras model, with internal or external state.
 
     Args:
-        model: of `to_mode(…, STREAM_…)`.
+        model: from `to_mode(…, STREAM_…)`.
     """
 
     def __init__(self, model: keras.Model):
@@ -34,7 +22,7 @@ class KerasStream:
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was heard: all states are zeros again."""
+        """Start a new stream: set all states to zero."""
         reset_state(self.model)
         self.states: dict[str, np.ndarray] = {}
         if self.is_external:
@@ -42,10 +30,10 @@ class KerasStream:
             self.states = {name: np.zeros(self.model.input[name].shape, np.float32) for name in names}
 
     def step(self, chunk: np.ndarray) -> np.ndarray:
-        """Take the next chunk.
+        """Process the next chunk.
 
         Args:
-            chunk: of the shape ``chunk_shape``, float32.
+            chunk: float32 of shape ``chunk_shape``.
 
         Raises:
             ValueError: the chunk has another shape.

@@ -1,4 +1,4 @@
-"""A plain model → can it stream, what is in the way, and what its stream will be like."""
+"""A plain model in; whether it can stream, the obstacles, and the geometry of its stream out."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 import keras
 
-from streaming.conversion.plan import Obstacle, Program, StateFact, plan_stream
+from streaming.conversion.plan import Obstacle, StateSpec, StreamPlan, plan_stream
 from utils.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class StreamFacts:
-    """What a caller of a streamed model has to know.
+class StreamGeometry:
+    """Sizes of a stream, in input frames (samples for a model of samples).
 
     Attributes:
-        step: input frames that a chunk must be a multiple of (samples, where the model takes samples).
-        hop: input frames that ``frames_per_call`` counts as one: 1, or the samples between two windows.
-        stride: input frames of an output frame; None: one answer a call, for the newest window.
-        delay: output frames until the plain model's first one; None: one answer a call.
-        window: input frames from the reset until the answer is the plain model's for its clip, at the end of
-            a call; None: per frame.
-        states: what is carried from call to call.
+        step: a chunk must be a multiple of it.
+        hop: input frames per frame of ``frames_per_call``: 1, or the samples between two windows.
+        stride: input frames per output frame; None: one output per call, for the latest window.
+        delay: output frames before the plain model's first one; None: one output per call.
+        window: input frames from the reset to the end of the call whose output is that of the plain model for
+            its clip; None: there is an output per frame.
+        states: kept from call to call.
     """
 
     step: int
@@ -30,82 +30,75 @@ class StreamFacts:
     stride: int | None
     delay: int | None
     window: int | None
-    states: tuple[StateFact, ...]
+    states: tuple[StateSpec, ...]
 
     @property
     def frames_per_call(self) -> int:
-        """The fewest frames that a call can take."""
+        """Minimum number of frames per call."""
         return math.lcm(self.step, self.hop) // self.hop
 
     @property
     def state_values(self) -> int:
-        """Numbers in all states together."""
+        """Number of values in all states."""
         return sum(math.prod(state.shape) for state in self.states)
 
 
 def check_streamable(model: keras.Model, look_ahead: bool = False) -> list[Obstacle]:
-    """All that keeps a model from streaming, with what to use instead; empty: it streams.
+    """Find all obstacles to streaming, with alternatives; empty if the model can stream.
 
     Args:
         model: the plain model.
-        look_ahead: whether answers may come later, for the sake of 'same' padding.
+        look_ahead: whether outputs may be late, so that 'same' padding is possible.
     """
     return list(plan_stream(model, look_ahead).obstacles)
 
 
 def require_streamable(
     model: keras.Model, look_ahead: bool = False, frames_per_call: int | None = None
-) -> Program:
-    """The program of the model's stream; for the arguments see `stream_facts`.
+) -> StreamPlan:
+    """Plan the stream of a model; for the arguments see `stream_geometry`.
 
     Raises:
-        ConfigError: it can't stream (each obstacle is named), or not with so many frames a call.
+        ConfigError: the model can't stream (each obstacle is named), or not with this number of frames per
+            call.
     """
-    program = plan_stream(model, look_ahead)
-    if program.obstacles:
-        what = "can't stream: " + "; ".join(map(str, program.obstacles))
+    plan = plan_stream(model, look_ahead)
+    if plan.obstacles:
+        what = "can't stream: " + "; ".join(map(str, plan.obstacles))
         raise ConfigError(what, where=f"model '{model.name}'")
     if frames_per_call is None:
-        return program
-    return plan_stream(model, look_ahead, chunk_frames(model.name, program, frames_per_call))
+        return plan
+    chunk = frames_per_call * plan.hop
+    if chunk < 1 or chunk % plan.step:
+        allowed = f"a multiple of {plan.step}"
+        if plan.hop > 1:
+            allowed += f" samples; a frame is {plan.hop} samples"
+        what = f"frames_per_call is {frames_per_call}, but the strides of '{model.name}' need {allowed}"
+        raise ConfigError(what, hint=f"for example frames_per_call={max(1, plan.step // plan.hop)}")
+    return plan_stream(model, look_ahead, chunk)
 
 
-def chunk_frames(name: str, program: Program, frames_per_call: int) -> int:
-    """Input frames (samples, where the model takes samples) of a chunk.
-
-    Raises:
-        ConfigError: the model's strides don't allow this many.
-    """
-    chunk = frames_per_call * program.hop
-    if chunk < 1 or chunk % program.step:
-        allowed = f"a multiple of {program.step}"
-        if program.hop > 1:
-            allowed += f" samples; a frame is {program.hop} samples"
-        what = f"frames_per_call is {frames_per_call}, but the strides of '{name}' need {allowed}"
-        raise ConfigError(what, hint=f"for example frames_per_call={max(1, program.step // program.hop)}")
-    return chunk
-
-
-def stream_facts(
+def stream_geometry(
     model: keras.Model, look_ahead: bool = False, frames_per_call: int | None = None
-) -> StreamFacts:
-    """What the model's stream will be like.
+) -> StreamGeometry:
+    """The sizes of a model's stream.
 
     Args:
         model: the plain model.
-        look_ahead: whether answers may come later, for the sake of 'same' padding.
-        frames_per_call: as `to_mode` takes it; None: the fewest possible.
+        look_ahead: whether outputs may be late, so that 'same' padding is possible.
+        frames_per_call: see `to_mode`; None: the minimum.
 
     Raises:
-        ConfigError: it can't stream (each obstacle is named), or not with so many frames a call.
+        ConfigError: the model can't stream (each obstacle is named), or not with this number of frames per
+            call.
     """
-    program = require_streamable(model, look_ahead, frames_per_call)
-    signal = program.signal
-    return StreamFacts(
-        step=program.step,
-        hop=program.hop,
+    plan = require_streamable(model, look_ahead, frames_per_call)
+    signal = plan.signal
+    return StreamGeometry(
+        step=plan.step,
+        hop=plan.hop,
         stride=None if signal.whole else signal.stride,
         delay=None if signal.whole else signal.delay,
-        window=program.due if signal.whole else None,
-        states=program.states,
+        window=plan.due if signal.whole else None,
+        states=plan.states,
     )

@@ -1,44 +1,46 @@
-"""Time in a streamed model: what a layer does to stride and delay, and what must stand before it.
+"""Stride and delay of a layer's input in; those of its output, and the parts to insert before it, out.
 
-Theory
-------
-The plain model sees a clip of frames (axis 1); the streamed one sees them in chunks, and has no end. Every
-tensor with a time axis has a *stride* (input frames that one of its frames stands for) and a *delay*: frame n
-of the stream is frame n - delay of the plain model's tensor on the same recording. Frames n < delay are
-*warm-up*: the plain model has no such frame, what they hold must reach no result. A delay of -P says that P
-zero frames of padding stand before the stream's first frame.
+Theory ------ The plain model processes a clip of frames (axis 1); the streamed model processes an endless
+sequence of chunks. Every tensor with a time axis has a *stride* (input frames per frame) and a *delay*: frame
+n of the stream is frame n - delay of the plain model's tensor for the same recording. Frames n < delay are
+*warm-up*: the plain model has no such frames, and they must not influence any result. A delay of -P means
+that P zero frames of padding precede the first frame of the stream.
 
-One state serves all layers with a window: `History(B)` keeps the last B frames before the chunk, zeros at
-first, and puts them before it; the layer then runs 'valid' on the longer chunk. A layer with kernel k,
-dilation d and stride s looks through a window of w = (k - 1) d + 1 frames. Given c frames, a multiple of s,
-it must give c / s of them, hence w - s <= B <= w - 1; and since its windows must begin at the same frames as
-in the plain model, B = -delay (mod s). One B does both::
+All layers with a window use one kind of state: `History(B)` keeps the last B frames before the chunk,
+    initially zeros, and prepends them; the layer then runs with 'valid' padding on the longer chunk. A layer
+    with kernel k, dilation d and stride s has a window of w = (k - 1) d + 1 frames. For c frames, a multiple
+    of s, it must return c / s frames, hence w - s <= B <= w - 1; and since its windows must start at the same
+    frames as in the plain model, B = -delay (mod s). Both conditions have one solution::
 
     B = w - 1 - (w - 1 + delay) mod s        delay' = (B + delay) / s        stride' = stride · s
 
-(B < 0, where w < s: the first -B frames of the chunk are skipped.) All else follows:
+(B < 0 if w < s: the first -B frames of the chunk are skipped.) The rest follows:
 
-- Padding with P zero frames on the left: nothing but delay' = delay - P, for the History's first zeros *are*
-  the padding. Where delay > 0, warm-up frames would stand in those zeros' place: a `Mask` zeroes them. Causal
-  convolutions are a padding of (k - 1) d, then 'valid'. With stride s, a padding of w - s costs no frame of
-  latency; 'causal' costs s - 1 of them.
-- More padding than a window holds: a `Delay` first, until the padding fits.
+- Padding with P zero frames on the left: only delay' = delay - P, because the initial zeros of the History
+*are*
+  the padding. If delay > 0, warm-up frames would take the place of those zeros: a `Mask` sets them to zero. A
+  causal convolution is a padding of (k - 1) d, then 'valid'. With stride s, a padding of w - s adds no
+  latency; 'causal' adds s - 1 frames.
+- More padding than a window can hold: first a `Delay`, until the padding fits.
 - Cropping a frames on the left: delay' = delay + a.
-- Branches that merge: the earlier one gets a `Delay` of the difference (a History, its oldest frames used).
-  All merging layers turn zeros into zeros, so padding passes through them; a layer with a bias does not,
-  hence a padded tensor must go into a layer with a window.
-- Padding on the right, 'same' padding: the plain model has zeros there only at the end of the clip, the
-  stream hears on. Such look-ahead is never exact for the clip's last frames; it is granted on request only,
-  where the output stays per frame.
-- A recurrent layer's state is carried on; a mask keeps warm-up frames out of it.
+- Branches that merge: the earlier one gets a `Delay` of the difference. All merging layers map zeros to
+zeros, so
+  that padding passes through them; a layer with a bias doesn't, so a padded tensor must go into a layer with
+  a window.
+- Padding on the right, and 'same' padding: in the plain model there are zeros only at the end of the clip,
+while
+  the stream continues. Such look-ahead is never exact for the last frames of a clip. It must be requested,
+  and the output must stay per frame.
+- A recurrent layer keeps its state between calls; a mask excludes warm-up frames.
 - A layer that needs the whole clip of T frames (flatten, global pooling, attention) gets a `Window(T)`: the
-  newest T frames. What follows runs as in the plain model, once a call. The clip's answer is *due* once
-  (T + delay) · stride input frames are in; where several such windows are due at unequal times, all wait for
-  the last one, and that one for the end of the call that it is due in: so a clip is answered exactly,
-  however many frames a call takes.
+latest
+  T frames. The following layers run as in the plain model, once per call. The output for the clip is *due*
+  when (T + delay) · stride input frames have arrived. If several windows are due at different times, all wait
+  for the last one, and that one waits for the end of its call: the output for a clip is exact for any number
+  of frames per call.
 
-A stream without end agrees with the plain model on a recording without end; on the plain model's *clips* it
-agrees from a reset state, because padding stands at the beginning of each clip and of no second one.
+An endless stream equals the plain model on an endless recording. It equals the plain model on a *clip* after
+a reset, because each clip starts with padding.
 """
 
 from __future__ import annotations
@@ -49,10 +51,10 @@ from typing import Any
 
 
 class CannotStream(Exception):
-    """A layer has no streaming counterpart, as it is set.
+    """A layer can't stream with its settings.
 
     Args:
-        what: what can't be done, without the layer's name.
+        what: what the layer does, without its name.
         instead: what to use.
     """
 
@@ -66,10 +68,10 @@ class Signal:
     """How a tensor's time relates to the input's.
 
     Attributes:
-        stride: input frames that a frame stands for.
+        stride: input frames per frame.
         delay: frame n of the stream is frame n - delay of the plain model's tensor.
-        ahead: whether the clip's last frames depend on padding at its end, which a stream doesn't know.
-        whole: whether it is computed from the whole clip (window), once a call; the rest has no meaning then.
+        ahead: whether the clip's last frames depend on padding at its end, which a stream doesn't have.
+        whole: whether it is computed from the whole clip (window), once per call; the rest is then undefined.
     """
 
     stride: int = 1
@@ -80,35 +82,35 @@ class Signal:
 
 @dataclass(frozen=True)
 class History:
-    """Put the last ``frames`` frames before the chunk: (1, c, …) → (1, frames + c, …)."""
+    """Prepend the previous ``frames`` frames to the chunk: (1, c, …) → (1, frames + c, …)."""
 
     frames: int
 
 
 @dataclass(frozen=True)
 class Skip:
-    """Leave out the chunk's first ``frames`` frames."""
+    """Drop the first ``frames`` frames of the chunk."""
 
     frames: int
 
 
 @dataclass(frozen=True)
 class Delay:
-    """Give out every frame ``frames`` frames later: (1, c, …) → (1, c, …)."""
+    """Return every frame ``frames`` frames later: (1, c, …) → (1, c, …)."""
 
     frames: int
 
 
 @dataclass(frozen=True)
 class Window:
-    """The newest ``frames`` frames: (1, c, …) → (1, frames, …)."""
+    """Return the latest ``frames`` frames: (1, c, …) → (1, frames, …)."""
 
     frames: int
 
 
 @dataclass(frozen=True)
 class Mask:
-    """Zero what comes before the input frame ``warm_up``, seen in frames of ``stride`` input frames."""
+    """Set frames before the input frame ``warm_up`` to zero; a frame has ``stride`` input frames."""
 
     warm_up: int
     stride: int
@@ -116,7 +118,7 @@ class Mask:
 
 @dataclass(frozen=True)
 class PadFrequency:
-    """Zeros at both ends of axis 2: (1, c, f, …) → (1, c, left + f + right, …)."""
+    """Pad axis 2 with zeros: (1, c, f, …) → (1, c, left + f + right, …)."""
 
     left: int
     right: int
@@ -126,23 +128,23 @@ Part = History | Skip | Delay | Window | Mask | PadFrequency
 
 
 @dataclass(frozen=True)
-class Treatment:
-    """What becomes of one call in the stream.
+class LayerPlan:
+    """How a layer call runs in the stream.
 
     Attributes:
         output: the signal of its results.
-        before: parts to put before it, for each of its inputs.
-        changes: settings of the layer that change.
-        passes: the call vanishes, its input is its output.
-        recurrent: the layer's state is to be carried from call to call.
-        warm_up: input frames that a recurrent state must not see.
-        dues: input frames from the reset until the whole clip is in the windows that it uses.
+        before: parts to insert before it, for each of its inputs.
+        changes: changed settings of the layer.
+        removed: whether the call is left out, its input being its output.
+        recurrent: whether the layer's state is kept from call to call.
+        warm_up: input frames that a recurrent state must ignore.
+        dues: input frames from the reset until each of its windows holds the whole clip.
     """
 
     output: Signal
     before: tuple[tuple[Part, ...], ...] = ()
     changes: dict[str, Any] = field(default_factory=dict)
-    passes: bool = False
+    removed: bool = False
     recurrent: bool = False
     warm_up: int = 0
     dues: tuple[int, ...] = ()
@@ -154,9 +156,9 @@ def round_up(frames: int, step: int) -> int:
 
 
 def through_window(signal: Signal, window: int, stride: int) -> tuple[tuple[Part, ...], Signal]:
-    """Parts and signal of a layer that sees ``window`` frames at a time and moves on by ``stride``."""
+    """Parts and signal of a layer with a window of ``window`` frames that advances by ``stride``."""
     keep = window - 1 - (window - 1 + signal.delay) % stride
-    wait = max(0, -signal.delay - keep)  # padding that the window can't hold
+    wait = max(0, -signal.delay - keep)  # padding beyond what the window can hold
     parts: list[Part] = [Delay(wait)] if wait else []
     if keep:
         parts.append(History(keep) if keep > 0 else Skip(-keep))
@@ -171,7 +173,7 @@ def padded(signal: Signal, before: int) -> tuple[tuple[Part, ...], Signal]:
 
 
 def aligned(signals: Sequence[Signal]) -> tuple[tuple[tuple[Part, ...], ...], Signal]:
-    """Parts and signal of branches of one stride that merge."""
+    """Parts and signal of merging branches with the same stride."""
     latest = max(signal.delay for signal in signals)
     waits = [latest - signal.delay for signal in signals]
     parts = tuple((Delay(wait),) if wait else () for wait in waits)
@@ -181,12 +183,12 @@ def aligned(signals: Sequence[Signal]) -> tuple[tuple[tuple[Part, ...], ...], Si
 def until_due(
     signal: Signal, frames: int | None, due: int
 ) -> tuple[tuple[Part, ...], Signal, tuple[int, ...]]:
-    """Parts and signal that let a clip of ``frames`` frames end with the input frame ``due``; its own due.
+    """Parts and signal with which a clip of ``frames`` frames ends at the input frame ``due``; its own due.
 
     Args:
         signal: of the clip.
-        frames: T; None: unknown, then nothing can be said.
-        due: when all windows of the model are to be complete; 0: not known yet.
+        frames: T; None if unknown: then nothing is delayed.
+        due: input frame at which all windows of the model are complete; 0: not known yet.
     """
     if frames is None:
         return (), signal, ()
@@ -197,10 +199,10 @@ def until_due(
 
 
 def whole_window(signal: Signal, frames: int | None, due: int) -> tuple[tuple[Part, ...], tuple[int, ...]]:
-    """Parts that hold the clip of ``frames`` frames, and when it is in.
+    """Parts that collect the clip of ``frames`` frames, and when it is complete.
 
     Raises:
-        CannotStream: the clip's length isn't fixed, or its end isn't known in a stream.
+        CannotStream: the clip has no fixed length, or depends on padding at its end.
     """
     if frames is None:
         raise CannotStream(
@@ -213,7 +215,7 @@ def whole_window(signal: Signal, frames: int | None, due: int) -> tuple[tuple[Pa
 
 
 def refuse_look_ahead(signal: Signal) -> None:
-    """Raises CannotStream where the clip's last frames depend on padding at its end."""
+    """Raise CannotStream if the clip's last frames depend on padding at its end."""
     if signal.ahead:
         raise CannotStream(
             "needs the whole clip, whose last frames another layer computes from padding at the clip's end",

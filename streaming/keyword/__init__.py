@@ -1,4 +1,4 @@
-"""Chunks of samples in; detected keywords with time and score out.
+"""Samples in; detected keywords with time and score out.
 
 Read ``stream`` (samples to probabilities), then ``detection`` (smoothing, threshold, refractory time).
 """

@@ -1,7 +1,7 @@
-"""Recordings or live sound in, their segments as they end out: `recognition.recognizer.Recognizer` for models
-that stream.
+"""Recordings or live sound in, recognised segments as they end out, with a streamed model.
 
-Nothing is cut beforehand and nothing waits for the recording's end; memory stays flat however long it is.
+The counterpart of `recognition.recognizer.Recognizer`: nothing is cut beforehand or waits for the end of the
+recording, and memory doesn't grow with its length.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
 from utils.hypotheses.recognition import Ending, Segment
 
-PIECE_SECONDS = 1.0  # files are read by the minute, and heard by the second
+PIECE_SECONDS = 1.0  # files are read by the minute, and processed by the second
 
 Convert = Callable[[Sequence[tuple[str, ...]]], Sequence[str]]
 # Name; file, or blocks of mono samples in [-1, 1] at the model's rate.
@@ -27,17 +27,17 @@ Source = tuple[str, str | Path | Iterable[np.ndarray]]
 
 
 class StreamRecognizer:
-    """Recordings → segments, by a model that hears them along.
+    """Recordings → segments.
 
     Args:
         stream: the acoustic model.
-        convert: hanzi of each of several sequences of syllables; None gives syllables only.
-        on_event: called with each syllable as it is heard, and with each segment as it ends.
+        convert: syllable sequences → hanzi of each; None: syllables only.
+        on_event: called with each syllable when it is recognised, and with each segment when it ends.
 
     Attributes:
-        sample_rate: Hz, of samples that are given as such.
-        heard_seconds: sound so far.
-        busy_seconds: that the acoustic model has taken for it.
+        sample_rate: Hz, of blocks of samples.
+        heard_seconds: seconds of sound processed so far.
+        busy_seconds: seconds that the acoustic model needed for it.
     """
 
     def __init__(
@@ -54,17 +54,17 @@ class StreamRecognizer:
         """Recognise recordings of any length.
 
         Args:
-            sources: read as they are needed, so a generator will do, and a microphone.
+            sources: read lazily: a generator or a microphone works as well.
 
         Yields:
-            of each recording its name and what comes of it: its segments, in their order, then one ending. To
-            be consumed before the next recording is asked for.
+            name and events of each recording: its segments in order, then one ending. Consume the events
+                before asking for the next recording.
         """
         for name, audio in sources:
             yield name, self._events(name, audio)
 
     def speed(self) -> str:
-        """What was heard and what it took, in words."""
+        """The processing speed so far, in words."""
         heard, busy = self.heard_seconds, self.busy_seconds
         ahead = f"looking ahead {1000 * self._stream.look_ahead_seconds:.0f} ms"
         factor = f", real-time factor {busy / heard:.3f}" if heard else ""
@@ -77,41 +77,40 @@ class StreamRecognizer:
         try:
             for piece in _pieces(blocks, round(PIECE_SECONDS * self.sample_rate)):
                 samples += len(piece)
-                yield from self._told(self._stream.feed, piece)
+                yield from self._segments(self._stream.feed, piece)
             if not samples:
                 error = AudioError("there are no samples", where=name)
         except AudioError as caught:
             error = caught
-        yield from self._told(self._stream.flush)
+        yield from self._segments(self._stream.flush)
         self.heard_seconds += samples / self.sample_rate
         yield Ending(samples / self.sample_rate, error)
 
-    def _told(self, listen: Callable[..., list[Syllable | Segment]], *samples: np.ndarray) -> list[Segment]:
-        """Call a method of the stream, tell what it hears, return the segments among it, with hanzi."""
+    def _segments(
+        self, method: Callable[..., list[Syllable | Segment]], *samples: np.ndarray
+    ) -> list[Segment]:
+        """Call a method of the stream, report its events, return the segments among them, with hanzi."""
         start = time.perf_counter()
-        events = listen(*samples)
+        events = method(*samples)
         self.busy_seconds += time.perf_counter() - start
-        found = []
-        for event in events:
-            if self._on_event:
+        if self._on_event:
+            for event in events:
                 self._on_event(event)
-            if isinstance(event, Segment):
-                found.append(self._in_hanzi(event))
-        return found
+        return [self._in_hanzi(event) for event in events if isinstance(event, Segment)]
 
     def _in_hanzi(self, segment: Segment) -> Segment:
         if not self._convert:
             return segment
         hanzi = self._convert([alternative.pinyin for alternative in segment.n_best])
         n_best = tuple(
-            dataclasses.replace(alternative, hanzi=one)
-            for alternative, one in zip(segment.n_best, hanzi, strict=True)
+            dataclasses.replace(alternative, hanzi=text)
+            for alternative, text in zip(segment.n_best, hanzi, strict=True)
         )
         return dataclasses.replace(segment, n_best=n_best)
 
 
-def _pieces(blocks: Iterable[np.ndarray], most: int) -> Iterator[np.ndarray]:
-    """The same samples, in pieces of at most ``most``."""
+def _pieces(blocks: Iterable[np.ndarray], size: int) -> Iterator[np.ndarray]:
+    """The same samples, in pieces of at most ``size``."""
     for block in blocks:
-        for start in range(0, len(block), most):
-            yield block[start : start + most]
+        for start in range(0, len(block), size):
+            yield block[start : start + size]

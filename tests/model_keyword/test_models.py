@@ -13,7 +13,7 @@ from model_keyword.layers.front_end import front_end
 from model_keyword.layers.sub_spectral_norm import SubSpectralNorm
 from model_keyword.layers.time_layers import convolution, depthwise, max_pooling
 from model_keyword.registry import MODELS, build_keyword_model
-from streaming.conversion.streamability import check_streamable, stream_facts
+from streaming.conversion.streamability import check_streamable, stream_geometry
 from tests.support.streamed import EXTERNAL, INTERNAL, assert_streams, with_random_weights
 from training.tasks.keyword import VARIANTS, KeywordConfig
 from utils.config import load_config, read_yaml
@@ -294,7 +294,7 @@ def test_the_recipe_builds_and_says_whether_it_streams(name):
     obstacles = check_streamable(model)
     assert (not obstacles) == MODELS[name].streams, list(map(str, obstacles))
     if step:
-        assert stream_facts(model).frames_per_call == step
+        assert stream_geometry(model).frames_per_call == step
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -324,13 +324,13 @@ def test_attention_in_both_directions_hears_the_end_of_the_clip_at_its_beginning
 @pytest.mark.parametrize("name", SMALL)
 def test_a_stream_gives_what_the_clip_gives(name):
     model = small(name)
-    step = stream_facts(model).frames_per_call
+    step = stream_geometry(model).frames_per_call
     assert_streams(model, (INTERNAL, step), (EXTERNAL, _longer(model, step)))
 
 
 def _longer(model, step):
     """A longer chunk at whose end the clip's answer is due."""
-    window = stream_facts(model).window
+    window = stream_geometry(model).window
     return next(frames for frames in range(2 * step, window + 1, step) if window % frames == 0)
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from model_speech.ctc import prefix_beam
 from model_speech.ctc.alignment import align
-from model_speech.ctc.prefix_beam import Hypothesis, beam_search, greedy_decode
+from model_speech.ctc.greedy import Hypothesis, greedy_decode
+from model_speech.ctc.prefix_beam import beam_search
 
 
 def log_softmax(logits):
@@ -215,10 +216,10 @@ def test_what_is_left_out_changes_nothing(monkeypatch, beam):
     """Classes that can't reach the beam, and those below the least probability."""
     logits, lengths = trained_like(7, batch=12, time=40, classes=400), np.arange(40, 28, -1)
     some = beam_search(logits, lengths, 399, beam=beam, n_best=beam)
-    monkeypatch.setattr(prefix_beam, "_reaching", lambda least, entering: entering.shape[1])
+    monkeypatch.setattr(prefix_beam, "_viable_count", lambda _, scores: scores.shape[1])
     exact = beam_search(logits, lengths, 399, beam=beam, n_best=beam)
     assert [[h.tokens for h in row] for row in some] == [[h.tokens for h in row] for row in exact]
-    monkeypatch.setattr(prefix_beam, "LEAST_PROBABILITY", 1e-30)
+    monkeypatch.setattr(prefix_beam, "MIN_PROBABILITY", 1e-30)
     every = beam_search(logits, lengths, 399, beam=beam, n_best=beam, candidates=399)
     assert [row[0].tokens for row in some] == [row[0].tokens for row in every]
     np.testing.assert_allclose([row[0].score for row in some], [row[0].score for row in every], atol=1e-3)
@@ -232,7 +233,7 @@ def test_few_classes_are_looked_at_in_the_blanks_frames():
     np.testing.assert_array_equal(np.sort(-entering, axis=-1), -entering)
     found = np.isfinite(entering)
     np.testing.assert_array_equal(np.take_along_axis(scores, classes, axis=-1)[found], entering[found])
-    likely = (scores[..., :399] > np.log(prefix_beam.LEAST_PROBABILITY)).sum(axis=-1)
+    likely = (scores[..., :399] > np.log(prefix_beam.MIN_PROBABILITY)).sum(axis=-1)
     np.testing.assert_array_equal(found.sum(axis=-1), np.minimum(likely, 40))
     assert not (classes[found] == 399).any()
 

@@ -1,4 +1,4 @@
-"""model_speech/ctc/scoring.py: scores are those of all alignments, and those that the beam search finds."""
+"""model_speech/ctc/forward_backward.py: scores sum over all alignments and equal those of the beam search."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+from model_speech.ctc.forward_backward import sequence_score
 from model_speech.ctc.prefix_beam import beam_search
-from model_speech.ctc.scoring import sequence_score
 from model_speech.ctc.shallow_fusion import Fusion
 
 BLANK = 3

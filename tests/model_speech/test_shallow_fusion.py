@@ -152,10 +152,10 @@ def test_the_language_model_decides_where_the_sound_does_not(ngram):
 
 def test_spaces_are_neither_scored_nor_remembered(ngram):
     fusion = fusion_of(ngram, 0.5, 2.0)
-    history = fusion.remember(np.zeros((1, 1, 2), int), np.array([[2]]))
+    history = fusion.extend_histories(np.zeros((1, 1, 2), int), np.array([[2]]))
     assert history.tolist() == [[[0, ngram.ids(["ni3"])[0]]]]
-    assert fusion.remember(history, np.array([[3]])).tolist() == history.tolist()
-    assert fusion.remember(history, np.array([[-1]])).tolist() == history.tolist()
+    assert fusion.extend_histories(history, np.array([[3]])).tolist() == history.tolist()
+    assert fusion.extend_histories(history, np.array([[-1]])).tolist() == history.tolist()
     assert fusion.gains(history[0], np.array([3])).tolist() == [0.0]
 
 

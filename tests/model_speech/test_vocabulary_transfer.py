@@ -162,10 +162,10 @@ def test_weights_without_their_run_get_a_command_with_one_word_to_replace(small,
 
 
 def test_an_existing_folder_is_refused(small, tmp_path):
-    with pytest.raises(RunError, match="exists already"):
+    with pytest.raises(RunError, match="already exists"):
         transfer_run(small, tmp_path, RunFolder(small).vocabulary("acoustic.txt"))
     (tmp_path / "file").touch()
-    with pytest.raises(RunError, match="no folder for runs"):
+    with pytest.raises(RunError, match="not a folder for runs"):
         transfer_run(small, tmp_path / "file" / "new", RunFolder(small).vocabulary("acoustic.txt"))
 
 

@@ -18,7 +18,7 @@ from data.manifest import read_manifest
 from model_language.registry import load_converter
 from model_language.search.joint import load_joint_search
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
-from model_speech.ctc.prefix_beam import Hypothesis
+from model_speech.ctc.greedy import Hypothesis
 from model_speech.registry import MODELS
 from recognition.recognizer import Recognizer
 from recognition.voice_activity import Stretch

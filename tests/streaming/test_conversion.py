@@ -9,7 +9,7 @@ from streaming.conversion.convert import to_mode
 from streaming.conversion.layers import StreamState
 from streaming.conversion.modes import Mode
 from streaming.conversion.runner import KerasStream
-from streaming.conversion.streamability import check_streamable, stream_facts
+from streaming.conversion.streamability import check_streamable, stream_geometry
 from tests.support.streamed import (
     EXTERNAL,
     INTERNAL,
@@ -171,7 +171,7 @@ def test_an_answer_for_the_whole_clip(case):
     model = model_of(inputs, WHOLE_CLIP[case](inputs))
     facts = assert_streams(model, (INTERNAL, 1), (EXTERNAL, 5))
     assert (facts.delay, facts.stride, facts.window) == (None, None, FRAMES)
-    assert stream_facts(model, frames_per_call=5).window == 15
+    assert stream_geometry(model, frames_per_call=5).window == 15
 
 
 def test_a_chunk_may_be_longer_than_the_window():
@@ -273,7 +273,7 @@ def test_the_cnn_of_the_specification_keeps_seven_states():
     x = layers.Dropout(0.5)(layers.Flatten()(x))
     x = layers.Dense(14)(layers.Dense(256, activation="relu")(layers.Dense(128)(x)))
     model = model_of(inputs, x)
-    facts = stream_facts(model)
+    facts = stream_geometry(model)
     assert model.count_params() == 607_246
     assert (len(facts.states), facts.state_values, facts.window) == (7, 40_872, 49)
     assert facts.states[2].name == "state_02_conv_3" and facts.states[2].shape == (1, 8, 16, 64)
@@ -329,7 +329,7 @@ def test_a_reset_forgets_everything(long_memory, mode):
 
 
 def test_states_have_names_and_begin_with_zeros(long_memory):
-    facts = stream_facts(long_memory)
+    facts = stream_geometry(long_memory)
     assert [state.name for state in facts.states] == ["state_00_conv", "state_01_gru"]
     model = to_mode(long_memory, EXTERNAL, 2)
     assert list(model.input) == ["input", "state_00_conv", "state_01_gru"]

@@ -8,7 +8,7 @@ from keras import layers
 
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
-from streaming.conversion.streamability import check_streamable, require_streamable, stream_facts
+from streaming.conversion.streamability import check_streamable, require_streamable, stream_geometry
 from utils.errors import ConfigError
 
 FRAMES, BINS = 12, 4
@@ -32,11 +32,11 @@ OBSTACLES = {
     ),
     "same_padding": (
         lambda x: layers.Conv1D(2, 4, padding="same", name="bad")(x),
-        "looks 2 frames ahead", r"causal padding in time, or look_ahead=True",
+        "needs 2 future frames", r"causal padding in time, or look_ahead=True",
     ),
     "padding_on_the_right": (
         lambda x: layers.ZeroPadding1D((1, 3), name="bad")(x),
-        "looks 3 frames ahead", "causal padding",
+        "needs 3 future frames", "causal padding",
     ),
     "same_padding_with_stride": (
         lambda x: layers.Conv1D(2, 3, padding="same", strides=2, name="bad")(x),
@@ -48,11 +48,11 @@ OBSTACLES = {
     ),
     "bias_on_padding": (
         lambda x: layers.Conv1D(2, 3)(layers.Dense(3, name="bad")(layers.ZeroPadding1D((2, 0))(x))),
-        "meets 2 frames of padding", "pad directly before the convolution",
+        "gets 2 frames of padding", "pad directly before the convolution",
     ),
     "recurrent_on_padding": (
         lambda x: layers.GRU(3, name="bad")(layers.ZeroPadding1D((2, 0))(x)),
-        "meets 2 frames of padding", "pad directly before the convolution",
+        "gets 2 frames of padding", "pad directly before the convolution",
     ),
     "padding_at_the_end": (
         lambda x: layers.ZeroPadding1D((1, 0))(x),
@@ -130,7 +130,7 @@ def test_all_obstacles_are_named_at_once_and_by_each_way_in():
 
     model = model_with(make)
     assert [obstacle.layer for obstacle in check_streamable(model)] == ["strided", "ahead", "both_ways"]
-    for enter in (require_streamable, stream_facts, lambda model: to_mode(model, Mode("stream_internal"))):
+    for enter in (require_streamable, stream_geometry, lambda model: to_mode(model, Mode("stream_internal"))):
         with pytest.raises(ConfigError, match=r"model 'model'|can't stream") as error:
             enter(model)
         for part in (

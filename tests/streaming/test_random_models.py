@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from keras import layers
 
-from streaming.conversion.streamability import stream_facts
+from streaming.conversion.streamability import stream_geometry
 from tests.support.streamed import STREAMS, assert_streams, model_of
 
 CHANNELS = 3
@@ -123,7 +123,7 @@ def test_random_stacks(stack, ending, two, mode, hops, seed):
         if x.shape[1] >= LARGEST_WINDOW:
             x = block(x, *layer)
     model = model_of(inputs, ended(x, ending), seed)
-    facts = stream_facts(model)
+    facts = stream_geometry(model)
     step = facts.frames_per_call
     assert_streams(model, (mode, hops * step))
     assert all(np.prod(state.shape) > 0 for state in facts.states)

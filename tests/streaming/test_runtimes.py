@@ -9,7 +9,7 @@ from keras import layers
 
 from streaming.conversion.convert import to_mode
 from streaming.conversion.runner import KerasStream
-from streaming.conversion.streamability import stream_facts
+from streaming.conversion.streamability import stream_geometry
 from tests.support.streamed import EXTERNAL, model_of, noise
 
 FRAMES, BINS = 12, 4
@@ -29,7 +29,7 @@ def plain() -> keras.Model:
 
 def assert_runs_as_the_plain_model(plain, call):
     """``call``: tensors by name → tensors by name; two clips, the states set to zero before each."""
-    facts = stream_facts(plain)
+    facts = stream_geometry(plain)
     for seed in (1, 2):
         clip = noise((1, FRAMES, BINS), seed)
         states = {state.name: np.zeros(state.shape, np.float32) for state in facts.states}

@@ -19,8 +19,7 @@ from bundle.variants import Format, Precision, State, Variant
 from model_speech.acoustic_model import AcousticModel
 from model_speech.causal import CausalModel, load_causal_model
 from model_speech.ctc.decoder import Decoder
-from model_speech.ctc.greedy import GreedyStream
-from model_speech.ctc.prefix_beam import greedy_decode
+from model_speech.ctc.greedy import GreedyStream, greedy_decode
 from model_speech.models.compact_streaming import (
     CompactStreamingConfig,
     build_compact_streaming,
@@ -30,10 +29,10 @@ from model_speech.registry import MODELS
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
 from streaming.conversion.runner import KerasStream
-from streaming.conversion.streamability import check_streamable, stream_facts
+from streaming.conversion.streamability import check_streamable, stream_geometry
 from streaming.speech.recognizer import StreamRecognizer
 from streaming.speech.stream import LogitStream, SpeechStream, keras_stream
-from streaming.speech.utterances import LONGEST_SECONDS, Syllable, UtteranceDecoder
+from streaming.speech.utterances import MAX_SECONDS, Syllable, UtteranceDecoder
 from tests.support.acoustic_models import (
     assert_padding_has_no_influence,
     assert_survives_keras_files,
@@ -246,7 +245,7 @@ def test_the_causal_network_is_the_trained_model(acoustic, frames):
 def test_the_network_streams_without_delay_of_its_own(streams):
     model, _ = streams
     assert not check_streamable(model.network)
-    facts = stream_facts(model.network)
+    facts = stream_geometry(model.network)
     assert (facts.step, facts.stride, facts.delay) == (8, 8, 0)
     assert model.look_ahead_seconds == pytest.approx(0.16 + 0.015)  # 16 frames, and what the last is longer
 
@@ -340,11 +339,11 @@ def test_a_pause_ends_an_utterance_and_a_short_one_does_not():
 
 def test_speech_without_a_pause_is_cut_between_syllables():
     classes = [0, 5, 1, 1, 5] * 300
-    longest = round(LONGEST_SECONDS / 0.08)
+    longest = round(MAX_SECONDS / 0.08)
     events = utterances(classes)
     segments = [event for event in events if isinstance(event, Segment)]
     assert len(segments) == len(classes) // longest
-    assert all(segment.end - segment.start < LONGEST_SECONDS + 1 for segment in segments)
+    assert all(segment.end - segment.start < MAX_SECONDS + 1 for segment in segments)
     together = [one for segment in segments for one in segment.best.pinyin]
     assert together == [event.pinyin for event in events if isinstance(event, Syllable)]
     assert together == ["ma1", "ma2"] * 300
@@ -371,8 +370,12 @@ def test_a_run_is_loaded_for_streams(tmp_path, acoustic):
 @pytest.mark.parametrize(
     ("name", "settings_", "message"),
     [
-        ("compact", {"width": 8, "blocks": 1, "gate": 4}, r"normalise is 'utterance'.*layer 'conv2d.*'same'"),
-        ("gru_ctc", {"width": 8, "recurrent": 1}, r"layer 'reverse_frames.*bidirectional"),
+        (
+            "compact",
+            {"width": 8, "blocks": 1, "gate": 4},
+            r"normalise is 'utterance'.*layer 'front_1_conv'.*'same'",
+        ),
+        ("gru_ctc", {"width": 8, "recurrent": 1}, r"layer 'backward_1_input.*bidirectional"),
     ],
     ids=["compact", "gru_ctc"],
 )
@@ -382,7 +385,7 @@ def test_what_can_not_stream_is_named_with_what_to_use(tmp_path, name, settings_
     model = entry.build(config, 16, len(TOKENS))
     acoustic = AcousticModel(model, features, Vocabulary(TOKENS), config.time_stride)
     save_speech_run(tmp_path, acoustic, config)
-    expected = rf"(?s)'{name}' can't go along.*{message}.*model\.name=compact_streaming"
+    expected = rf"(?s)'{name}' can't process a stream.*{message}.*model\.name=compact_streaming"
     with pytest.raises(ConfigError, match=expected):
         load_causal_model(tmp_path)
 

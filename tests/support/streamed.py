@@ -7,10 +7,11 @@ import math
 import keras
 import numpy as np
 
+from streaming.chunks import StreamedModel
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
-from streaming.conversion.runner import KerasStream, Runner
-from streaming.conversion.streamability import StreamFacts, stream_facts
+from streaming.conversion.runner import KerasStream
+from streaming.conversion.streamability import StreamGeometry, stream_geometry
 from streaming.conversion.timing import round_up
 
 INTERNAL, EXTERNAL = Mode.STREAM_INTERNAL_STATE_INFERENCE, Mode.STREAM_EXTERNAL_STATE_INFERENCE
@@ -40,14 +41,14 @@ def noise(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def run(stream: Runner, frames: np.ndarray, chunk: int) -> list[np.ndarray]:
+def run(stream: StreamedModel, frames: np.ndarray, chunk: int) -> list[np.ndarray]:
     """Outputs for (1, frames, …), ``chunk`` frames a call; no part of a chunk at the end."""
     last = frames.shape[1] // chunk * chunk
     return [stream.step(frames[:, start : start + chunk]) for start in range(0, last, chunk)]
 
 
 def difference(
-    stream: Runner, clip: np.ndarray, expected: np.ndarray, facts: StreamFacts, lost: int
+    stream: StreamedModel, clip: np.ndarray, expected: np.ndarray, facts: StreamGeometry, lost: int
 ) -> float:
     """Largest difference on all that both have; the stream goes on with noise behind the clip.
 
@@ -71,7 +72,7 @@ def difference(
 
 def assert_streams(
     model: keras.Model, *calls: tuple[Mode, int], look_ahead: bool = False, lost: int = 0
-) -> StreamFacts:
+) -> StreamGeometry:
     """The stream equals the plain model on two clips, with a reset between them.
 
     Args:
@@ -80,7 +81,7 @@ def assert_streams(
         look_ahead: is allowed.
         lost: output frames at the clip's end that depend on it.
     """
-    facts = stream_facts(model, look_ahead)
+    facts = stream_geometry(model, look_ahead)
     clips = noise((2, *model.inputs[0].shape[1:]), seed=1)
     expected = keras.ops.convert_to_numpy(model(clips, training=False))
     for mode, frames_per_call in calls:

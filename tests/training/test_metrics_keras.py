@@ -11,8 +11,8 @@ from keras import ops
 
 from model_language.networks.transformer import TransformerConfig, build_transformer
 from model_language.vocabulary.symbols import build_symbols
+from model_speech.ctc.greedy import greedy_decode
 from model_speech.ctc.loss import ctc_loss, output_lengths
-from model_speech.ctc.prefix_beam import greedy_decode
 from model_speech.models.compact import CompactConfig, build_compact
 from training.losses import CandidateLoss, CtcLoss, pack_ctc_targets, pack_pairs, unpack_ctc_targets
 from training.metrics import CharacterErrorRate, SyllableErrorRate, edit_distances

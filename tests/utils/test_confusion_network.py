@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
+from model_speech.ctc.forward_backward import sequence_score
 from model_speech.ctc.posteriors import NONE, neighbourhood, token_slots
-from model_speech.ctc.scoring import sequence_score
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
 
 BLANK = 3
@@ -36,7 +36,7 @@ def test_the_neighbourhood_equals_a_score_of_each_sequence(tokens, frames):
         rest = tokens[:place], tokens[place + 1 :]
         assert found.deleted[place] == pytest.approx(score(rest[0] + rest[1]), abs=1e-9)
         expected = [score((*rest[0], one, *rest[1])) for one in classes]
-        np.testing.assert_allclose(found.exchanged[place], expected, atol=1e-9)
+        np.testing.assert_allclose(found.replaced[place], expected, atol=1e-9)
     for place in range(len(tokens) + 1):
         expected = [score((*tokens[:place], one, *tokens[place:])) for one in classes]
         np.testing.assert_allclose(found.inserted[place], expected, atol=1e-9)
@@ -44,7 +44,7 @@ def test_the_neighbourhood_equals_a_score_of_each_sequence(tokens, frames):
 
 def test_slots_hold_posteriors_best_first():
     log_probs = log_probabilities(3, 8)
-    slots = token_slots(log_probs, (0, 2), (2, 6), BLANK, least=0.0)
+    slots = token_slots(log_probs, (0, 2), (2, 6), BLANK, min_posterior=0.0)
     assert [slot.frame for slot in slots] == [0, 2, 4, 6, 7]
     for slot in slots:
         assert sorted(slot.tokens) == [NONE, 0, 1, 2]
