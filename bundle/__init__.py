@@ -1,6 +1,6 @@
-"""A trained run in; a bundle of SavedModel, LiteRT and ONNX files, each compared with the source, out.
+"""A trained run in; a bundle of SavedModel, LiteRT and ONNX files, each compared with the source model, out.
 
-Read ``variants`` (what can be asked for), ``folder`` (what a bundle holds), ``export`` (how it is made),
-``runtimes`` (how an artefact is run) and ``check`` (how it is proven); ``report`` writes the table,
-``decoding`` changes a bundle's decoding parameters.
+Read ``variants`` (formats, modes and precisions), ``folder`` (the files of a bundle), ``export`` (writes
+them), ``runtimes`` (run an exported model) and ``check`` (compares it with the source model); ``report``
+writes the table.
 """

@@ -1,14 +1,14 @@
-"""A bundle's folder in; labels, settings and artefacts out, each checked to belong to the others.
+"""A bundle's folder in; its labels, settings and exported models (artefacts), checked for integrity, out.
 
-    bundle.json     features, decoding, artefacts, the SHA-256 of every file, and its own
-    labels.txt      one a line, in the order of the logits
-    pinyin.txt      of a converter: its input tokens, a line an id; lexicon.tsv: the hanzi each may become
-    golden/         clips.npz: inputs, and the source model's answers; artefacts.npz: those of each artefact
-    export.md       the table: parity, accuracy, size, latency; export.json: the same, and more
+    bundle.json     features, decoding, artefacts, the SHA-256 of every other file, and its own checksum
+    labels.txt      one per line, in the order of the logits
+    pinyin.txt      of a converter: its input tokens, one per line; lexicon.tsv: the possible hanzi of each
+    golden/         clips.npz: inputs and the source model's outputs; artefacts.npz: those of each artefact
+    export.md       the table: differences, accuracy, size, latency; export.json: the same and more
     models/         summary and drawing of each mode
-    litert/ onnx/ … the artefacts, each with its accuracy beside it
+    litert/ onnx/ … the artefacts, each with its accuracy in a file beside it
 
-No framework is loaded but the one that runs the artefact asked for.
+Only the runtime of the requested artefact is loaded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,71 +25,75 @@ import numpy as np
 
 from bundle.runtimes.artefacts import Artefact, open_artefact
 from model_keyword.labels import labels_hash
+from streaming.keyword.detection import DetectionConfig
 from utils.errors import BundleError, ConfigError
 from utils.features.keyword import KeywordFeatureConfig, describe_mismatch, features_hash
 from utils.features.speech import FeatureConfig, settings_hash
 from utils.files import read_arrays, write_json
 from utils.run_folder.checksum_files import file_hash
 
-FORMAT = 2  # of bundle.json; raised when older readers would misunderstand it
-_WITHOUT_CHECKSUM = 1  # the format before, which is read too
+FORMAT = 2  # of bundle.json; increased when older readers would misread it
+_WITHOUT_CHECKSUM = 1  # the previous format, which can still be read
 _CHECKSUM = "checksum"
-FACTS, LABELS = "bundle.json", "labels.txt"
+METADATA, LABELS = "bundle.json", "labels.txt"
 CLIPS, ANSWERS, STREAM = "golden/clips.npz", "golden/artefacts.npz", "golden/stream.json"
-_AGAIN = "copy the whole folder again, or run export.py again"
+_REQUIRED = ("kind", "features", "features_hash", "labels_hash", "decoding", "stream", "artefacts", "files")
+_COPY_AGAIN = "copy the whole folder again, or run export.py again"
+# Kind of model → class and hash function of its feature settings.
+_FEATURES = {"keyword": (KeywordFeatureConfig, features_hash), "speech": (FeatureConfig, settings_hash)}
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """An opened bundle: its labels and features belong together, its artefacts are checked when opened.
+    """An opened bundle. Its labels and features are checked, its artefacts when they are opened.
 
     Attributes:
         path: the folder.
-        facts: bundle.json.
-        labels: of the logits, in their order.
+        metadata: contents of bundle.json.
+        labels: of the logits, in order.
     """
 
     path: Path
-    facts: Mapping[str, Any]
+    metadata: Mapping[str, Any]
     labels: tuple[str, ...]
 
     @property
     def artefacts(self) -> Mapping[str, Mapping[str, Any]]:
-        """Path in the bundle → format, state, precision and whether the export's proof was passed."""
-        return self.facts["artefacts"]
+        """Path in the bundle → format, state, precision and whether it passed the checks of the export."""
+        return self.metadata["artefacts"]
 
     @property
     def features(self) -> KeywordFeatureConfig | FeatureConfig:
-        """Settings of the front end of a keyword or speech model."""
-        return _FEATURES[self.facts["kind"]][0](**self.facts["features"])
+        """Feature settings of a keyword or speech model."""
+        return _FEATURES[self.metadata["kind"]][0](**self.metadata["features"])
 
     @property
     def decoding(self) -> Mapping[str, Any]:
-        """How logits become keywords: smoothing, threshold, refractory time."""
-        return self.facts["decoding"]
+        """Parameters of decoding, of a keyword model smoothing, threshold and refractory time."""
+        return self.metadata["decoding"]
 
     @property
     def stream(self) -> Mapping[str, float]:
         """``chunk``, ``seconds`` and ``due`` of its streams (see `bundle.export.workshop.Workshop.geometry`).
 
         Raises:
-            BundleError: it holds none.
+            BundleError: it has no stream.
         """
-        if not self.facts["stream"]:
+        if not self.metadata["stream"]:
             hint = "export.py RUN --mode stream_external adds one"
-            raise BundleError("the bundle holds no stream", where=self.path, hint=hint)
-        return self.facts["stream"]
+            raise BundleError("the bundle has no stream", where=self.path, hint=hint)
+        return self.metadata["stream"]
 
     def open(self, artefact: str, threads: int = 1) -> Artefact:
         """Open one artefact, by its path in the bundle.
 
         Raises:
-            BundleError: no such artefact, or its file isn't the one that was exported.
+            BundleError: there is no such artefact, or its file has changed since the export.
         """
         if artefact not in self.artefacts:
-            hint = f"there are: {', '.join(self.artefacts)}"
+            hint = f"available: {', '.join(self.artefacts)}"
             raise BundleError(f"no artefact '{artefact}'", where=self.path, hint=hint)
-        for name in self.facts["files"]:
+        for name in self.metadata["files"]:
             if name == artefact or name.startswith(artefact + "/"):
                 self._check_file(name)
         opened = open_artefact(self.path / artefact, threads)
@@ -97,145 +101,153 @@ class Bundle:
         return opened
 
     def golden(self) -> dict[str, np.ndarray]:
-        """Golden clips and the source model's answers.
+        """Golden clips and the source model's outputs.
 
         Raises:
-            BundleError: the file isn't the one that was exported.
+            BundleError: the file has changed since the export.
         """
         self._check_file(CLIPS)
         return read_arrays(self.path / CLIPS)
 
     def check(self) -> None:
-        """See that every file is there and unchanged, and none too many.
+        """Check that every file is present and unchanged, and that there are no others.
 
         Raises:
-            BundleError: a part is missing, changed, or doesn't belong; it is named.
+            BundleError: a file is missing, changed, or not part of the bundle; it is named.
         """
-        for name in self.facts["files"]:
+        for name in self.metadata["files"]:
             self._check_file(name)
-        known = {self.path / name for name in self.facts["files"]} | {self.path / FACTS}
+        known = {self.path / name for name in self.metadata["files"]} | {self.path / METADATA}
         folders = {name.partition("/")[0] for name in self.artefacts} | {"golden"}
         for folder in sorted(folders):
             for path in sorted((self.path / folder).rglob("*")):
                 if path.is_file() and path not in known:
                     what = f"{path.relative_to(self.path)} isn't part of this bundle"
-                    raise BundleError(what, where=self.path, hint="take it out")
+                    raise BundleError(what, where=self.path, hint="remove it")
 
     def _check_file(self, name: str) -> None:
         path = self.path / name
         if not path.is_file():
-            raise BundleError(f"the bundle lacks {name}", where=self.path, hint=_AGAIN)
-        if file_hash(path) != self.facts["files"].get(name):
-            what = f"{name} doesn't belong to this bundle: it isn't the file that was exported"
-            raise BundleError(what, where=self.path, hint=_AGAIN)
+            raise BundleError(f"the bundle lacks {name}", where=self.path, hint=_COPY_AGAIN)
+        if file_hash(path) != self.metadata["files"].get(name):
+            what = f"{name} doesn't belong to this bundle: it is not the file that was exported"
+            raise BundleError(what, where=self.path, hint=_COPY_AGAIN)
 
     def _check_shape(self, opened: Artefact, name: str) -> None:
-        wanted = tuple(self.facts["artefacts"][name]["input_shape"])
-        if opened.facts.input_shape != wanted:
-            what = f"{name} takes {opened.facts.input_shape}, the bundle says {wanted}"
-            raise BundleError(what, where=self.path, hint=_AGAIN)
+        expected = tuple(self.artefacts[name]["input_shape"])
+        if opened.info.input_shape != expected:
+            what = f"{name} takes {opened.info.input_shape}, the bundle says {expected}"
+            raise BundleError(what, where=self.path, hint=_COPY_AGAIN)
 
 
 def open_bundle(path: str | Path, features: KeywordFeatureConfig | FeatureConfig | None = None) -> Bundle:
-    """Open a bundle and check that labels and features are those of the export.
+    """Open a bundle; check its labels and features.
 
     Args:
         path: the folder.
-        features: what clips will be made with, if these aren't the bundle's own settings.
+        features: feature settings of the input, if they don't come from this bundle.
 
     Raises:
-        BundleError: no bundle, a newer format, or a part that doesn't belong; it is named.
+        BundleError: this is not a bundle, its format is newer, or a file has changed; the file is named.
         ConfigError: ``features`` differ from the bundle's; each setting is named with both values.
     """
     path = Path(path)
-    facts = _read_facts(path)
-    bundle = Bundle(path, facts, ())
-    for name in (LABELS, *facts.get("tables", ())):
+    metadata = _read_metadata(path)
+    bundle = Bundle(path, metadata, ())
+    for name in (LABELS, *metadata.get("tables", ())):
         bundle._check_file(name)
     labels = tuple((path / LABELS).read_text(encoding="utf-8").split("\n")[:-1])
-    if labels_hash(labels) != facts["labels_hash"]:
+    if labels_hash(labels) != metadata["labels_hash"]:
         what = f"{LABELS} holds the labels of another model"
-        raise BundleError(what, where=path, hint=_AGAIN)
-    _check_features(facts, path, features)
-    return Bundle(path, facts, labels)
+        raise BundleError(what, where=path, hint=_COPY_AGAIN)
+    _check_features(metadata, path, features)
+    return Bundle(path, metadata, labels)
 
 
 def find_bundle(artefact: str | Path) -> tuple[Bundle, str]:
-    """The bundle that an artefact's file lies in, and its path there.
+    """The bundle that contains an artefact's file, and the artefact's path in it.
 
     Raises:
-        BundleError: there is no such file, or it lies in no bundle.
+        BundleError: there is no such file, or it is not in a bundle.
     """
     artefact = Path(artefact)
     if not artefact.exists():
-        raise BundleError("no such file", where=artefact, hint="export.py RUN makes a bundle of artefacts")
+        raise BundleError("no such file", where=artefact, hint="export.py RUN writes a bundle of artefacts")
     for folder in artefact.absolute().parents:
-        if (folder / FACTS).is_file():
+        if (folder / METADATA).is_file():
             return open_bundle(folder), artefact.absolute().relative_to(folder).as_posix()
-    hint = f"leave it in the folder that export.py wrote: {FACTS} says what it was trained on"
-    raise BundleError("this artefact lies in no bundle", where=artefact, hint=hint)
+    hint = f"leave it in the folder that export.py wrote: its {METADATA} has the settings"
+    raise BundleError("this artefact is not in a bundle", where=artefact, hint=hint)
 
 
-def _read_facts(path: Path) -> dict[str, Any]:
-    try:
-        facts = json.loads((path / FACTS).read_text(encoding="utf-8"))
-        version, missing = facts["format"], [name for name in _PARTS if name not in facts]
-    except FileNotFoundError as error:
-        hint = "export.py RUN makes one"
-        raise BundleError(f"no bundle: the folder holds no {FACTS}", where=path, hint=hint) from error
-    except (ValueError, KeyError, TypeError, NotADirectoryError) as error:
-        raise BundleError(f"{FACTS} is damaged ({error})", where=path, hint=_AGAIN) from error
-    if version == _WITHOUT_CHECKSUM:
-        print(f"note: {path / FACTS} has no checksum: no damage to it can be noticed", file=sys.stderr)
-    elif version != FORMAT:
-        what = f"{FACTS} is of format {version}, this version reads {FORMAT}"
-        raise BundleError(what, where=path, hint="use the version that made it, or export again")
-    elif facts.get(_CHECKSUM) != _facts_checksum(facts):
-        raise BundleError(f"{FACTS} is damaged (its checksum is wrong)", where=path, hint=_AGAIN)
-    if missing:
-        raise BundleError(f"{FACTS} is damaged (no {', '.join(missing)})", where=path, hint=_AGAIN)
-    return facts
-
-
-def write_facts(path: Path, facts: Mapping[str, Any]) -> None:
+def write_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
     """Write bundle.json, with its own checksum, into a bundle's folder."""
-    plain = json.loads(json.dumps(facts))
-    write_json(path / FACTS, {**plain, _CHECKSUM: _facts_checksum(plain)})
+    plain = json.loads(json.dumps(metadata))
+    write_json(path / METADATA, {**plain, _CHECKSUM: _checksum(plain)})
 
 
-def _facts_checksum(facts: Mapping[str, Any]) -> str:
-    """SHA-256 of all but the checksum itself, as ``json.dumps`` writes it."""
-    content = {name: value for name, value in facts.items() if name != _CHECKSUM}
+def write_decoding(path: Path, detection: DetectionConfig) -> None:
+    """Replace the detection parameters of a keyword bundle. Artefacts and checks don't depend on them.
+
+    Args:
+        path: the bundle's folder.
+        detection: the new parameters.
+
+    Raises:
+        BundleError: this is not a bundle, or it is damaged.
+    """
+    write_metadata(path, dict(open_bundle(path).metadata) | {"decoding": asdict(detection)})
+
+
+def _read_metadata(path: Path) -> dict[str, Any]:
+    try:
+        metadata = json.loads((path / METADATA).read_text(encoding="utf-8"))
+        version, missing = metadata["format"], [name for name in _REQUIRED if name not in metadata]
+    except FileNotFoundError as error:
+        hint = "export.py RUN writes one"
+        raise BundleError(f"not a bundle: the folder has no {METADATA}", where=path, hint=hint) from error
+    except (ValueError, KeyError, TypeError, NotADirectoryError) as error:
+        raise BundleError(f"{METADATA} is damaged ({error})", where=path, hint=_COPY_AGAIN) from error
+    if version == _WITHOUT_CHECKSUM:
+        print(f"note: {path / METADATA} has no checksum: damage to it can't be detected", file=sys.stderr)
+    elif version != FORMAT:
+        what = f"{METADATA} has format {version}, this version reads {FORMAT}"
+        raise BundleError(what, where=path, hint="use the version that wrote it, or export again")
+    elif metadata.get(_CHECKSUM) != _checksum(metadata):
+        raise BundleError(f"{METADATA} is damaged (its checksum is wrong)", where=path, hint=_COPY_AGAIN)
+    if missing:
+        raise BundleError(f"{METADATA} is damaged (no {', '.join(missing)})", where=path, hint=_COPY_AGAIN)
+    return metadata
+
+
+def _checksum(metadata: Mapping[str, Any]) -> str:
+    """SHA-256 of everything but the checksum itself, as ``json.dumps`` writes it."""
+    content = {name: value for name, value in metadata.items() if name != _CHECKSUM}
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-_PARTS = ("kind", "features", "features_hash", "labels_hash", "decoding", "stream", "artefacts", "files")
-
-
-_FEATURES = {"keyword": (KeywordFeatureConfig, features_hash), "speech": (FeatureConfig, settings_hash)}
-
-
 def _check_features(
-    facts: Mapping[str, Any], path: Path, asked: KeywordFeatureConfig | FeatureConfig | None
+    metadata: Mapping[str, Any], path: Path, features: KeywordFeatureConfig | FeatureConfig | None
 ) -> None:
-    if facts["kind"] not in _FEATURES:
+    if metadata["kind"] not in _FEATURES:
         return
-    config, hash_of = _FEATURES[facts["kind"]]
+    config, hash_of = _FEATURES[metadata["kind"]]
     try:
-        own = config(**facts["features"])
+        own = config(**metadata["features"])
     except (TypeError, ConfigError) as error:
-        raise BundleError(
-            f"the features in {FACTS} are damaged ({error})", where=path, hint=_AGAIN
-        ) from error
-    if hash_of(own) != facts["features_hash"]:
-        what = f"the features in {FACTS} aren't those of the export, or this version computes them otherwise"
-        raise BundleError(what, where=path, hint=_AGAIN)
-    if asked is not None and asked != own:
-        what = f"the model was trained on other features ({describe_mismatch(own, asked)})"
+        what = f"the features in {METADATA} are damaged ({error})"
+        raise BundleError(what, where=path, hint=_COPY_AGAIN) from error
+    if hash_of(own) != metadata["features_hash"]:
+        what = (
+            f"the features in {METADATA} aren't those of the export, or this version computes them otherwise"
+        )
+        raise BundleError(what, where=path, hint=_COPY_AGAIN)
+    if features is not None and features != own:
+        what = f"the model was trained on other features ({describe_mismatch(own, features)})"
         raise ConfigError(what, where=path, hint="use the bundle's own settings")
 
 
 def files_in(folder: Path) -> dict[str, str]:
     """Path in the folder → SHA-256, of all files but bundle.json."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != FACTS)
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != METADATA)
     return {path.relative_to(folder).as_posix(): file_hash(path) for path in paths}

@@ -1,4 +1,4 @@
-"""What was measured of each artefact in; the table of an export, and an accuracy file each, out."""
+"""Measurements of each artefact in; the table of an export, and an accuracy file per artefact, out."""
 
 from __future__ import annotations
 
@@ -16,53 +16,57 @@ HEADER = (
 
 
 @dataclass(frozen=True)
-class Made:
-    """One artefact: what was measured of it, or why it wasn't made.
+class ArtefactResult:
+    """The result of exporting one artefact.
 
     Attributes:
-        variant: which.
-        found: measurements; empty if it wasn't made.
-        problems: why it fails; empty: it passes.
+        variant: of the artefact.
+        measured: measurements; empty if it couldn't be written.
+        problems: why it failed; empty if it passed.
     """
 
     variant: Variant
-    found: Mapping[str, Any]
+    measured: Mapping[str, Any]
     problems: Sequence[str]
 
 
-def report_text(about: Mapping[str, Any], made: Sequence[Made], raw: bool) -> str:
+def report_text(about: Mapping[str, Any], results: Sequence[ArtefactResult], raw: bool) -> str:
     """The contents of ``export.md``.
 
     Args:
-        about: of the source: name, parameters, accuracy, cost.
-        made: the artefacts.
-        raw: whether the model takes samples.
+        about: properties of the source model: name, parameters, accuracy, cost.
+        results: of the artefacts.
+        raw: whether the input of the model is samples.
     """
-    asked = {one.variant for one in made}
-    missing = [str(variant) for variant in offered(raw) if variant not in asked]
-    lines = [f"# Export of {about['model']}", "", *_about(about), "", *_table(about, made), "", _LEGEND]
-    lines += [*_float_layers(made), *_shifts(about), "", "## What is offered", "", matrix_text()]
+    requested = {result.variant for result in results}
+    missing = [str(variant) for variant in offered(raw) if variant not in requested]
+    lines = [f"# Export of {about['model']}", "", *_about(about), "", *_table(about, results), "", _LEGEND]
+    lines += [*_float_layers(results), *_shifts(about), "", "## What is offered", "", matrix_text()]
     if missing:
-        lines += [f"Not asked for here: {', '.join(missing)}.", ""]
+        lines += [f"Not requested here: {', '.join(missing)}.", ""]
     return "\n".join(lines)
 
 
-def report_json(about: Mapping[str, Any], made: Sequence[Made]) -> dict[str, Any]:
+def report_json(about: Mapping[str, Any], results: Sequence[ArtefactResult]) -> dict[str, Any]:
     """The contents of ``export.json``."""
     artefacts = {
-        one.variant.path: {"passed": not one.problems, "problems": list(one.problems), **one.found}
-        for one in made
+        result.variant.path: {
+            "passed": not result.problems,
+            "problems": list(result.problems),
+            **result.measured,
+        }
+        for result in results
     }
     return {**about, "artefacts": artefacts}
 
 
 ERROR_RATES = {"speech": "syllable error rate", "language": "character error rate"}
-"""What one minus the accuracy is called, by the kind of model."""
+"""Kind of model → name of one minus the accuracy."""
 
 
-def accuracy_text(one: Made, kind: str) -> str:
-    """The accuracy file beside an artefact: a line a way of measuring, and of tokens the error rate."""
-    accuracy, clips = one.found.get("accuracy"), one.found.get("clips")
+def accuracy_text(result: ArtefactResult, kind: str) -> str:
+    """The accuracy file of an artefact: one line per mode; for tokens also the error rate."""
+    accuracy, clips = result.measured.get("accuracy"), result.measured.get("clips")
     if not accuracy:
         return "not measured: there was no test set\n"
     lines = [f"{name} {100 * value:.2f} % (N = {clips})\n" for name, value in accuracy.items()]
@@ -81,16 +85,18 @@ def _about(about: Mapping[str, Any]) -> list[str]:
         shown = ", ".join(f"{name} {100 * value:.2f} %" for name, value in about["accuracy"].items())
         lines.append(f"- the source model's accuracy on {about['test_clips']} test clips: {shown}")
     else:
-        lines.append("- accuracy not measured: the test recordings aren't where the run's config.yaml says")
+        lines.append("- accuracy not measured: the test data isn't where the run's config.yaml says")
     if about["stream"]:
         lines.append(f"- a stream's call takes {1000 * about['stream']['seconds']:g} ms of sound")
     return lines
 
 
-def _float_layers(made: Sequence[Made]) -> list[str]:
-    """Which layers int8 artefacts keep in float, a line an artefact."""
+def _float_layers(results: Sequence[ArtefactResult]) -> list[str]:
+    """The layers that int8 artefacts keep in float, one line per artefact."""
     lines = [
-        f"- {one.variant}: {', '.join(names)}" for one in made if (names := one.found.get("float_layers"))
+        f"- {result.variant}: {', '.join(names)}"
+        for result in results
+        if (names := result.measured.get("float_layers"))
     ]
     if not lines:
         return []
@@ -103,43 +109,43 @@ def _float_layers(made: Sequence[Made]) -> list[str]:
 
 
 def _shifts(about: Mapping[str, Any]) -> list[str]:
-    """Accuracy of whole clips that are moved in time."""
+    """Accuracy on whole clips that are shifted in time."""
     if not about["accuracy_by_shift"]:
         return []
     text = (
-        "The source model and the float artefacts of whole clips, with each test clip earlier (negative) or "
-        "later and zeros where nothing is left."
+        "Accuracy of the source model and of the float artefacts of whole clips with test clips shifted "
+        "earlier (negative) or later, and padded with zeros."
     )
     rows = [f"| {ms:+d} | {100 * accuracy:.2f} % |" for ms, accuracy in about["accuracy_by_shift"].items()]
     table = ["| shift in ms | accuracy |", "| ---: | ---: |", *rows]
     return ["", "## Accuracy under a time shift", "", text, "", *table]
 
 
-def _table(about: Mapping[str, Any], made: Sequence[Made]) -> list[str]:
-    rows = [_row(one, about) for one in made]
+def _table(about: Mapping[str, Any], results: Sequence[ArtefactResult]) -> list[str]:
+    rows = [_row(result, about) for result in results]
     ruler = "| --- | --- |" + " ---: |" * (len(HEADER) - 3) + " --- |"
     return ["| " + " | ".join(HEADER) + " |", ruler, *("| " + " | ".join(row) + " |" for row in rows)]
 
 
-def _row(one: Made, about: Mapping[str, Any]) -> list[str]:
-    found, passed = one.found, "yes" if not one.problems else "**no**: " + "; ".join(one.problems)
+def _row(result: ArtefactResult, about: Mapping[str, Any]) -> list[str]:
+    found, passed = result.measured, "yes" if not result.problems else "**no**: " + "; ".join(result.problems)
     if not found:
-        return [str(one.variant), passed, *[""] * (len(HEADER) - 2)]
+        return [str(result.variant), passed, *[""] * (len(HEADER) - 2)]
     accuracy = found.get("accuracy", {})
     shares = [f"{100 * accuracy[name]:.2f} %" if name in accuracy else "" for name in _ACCURACIES]
-    seconds = _call_seconds(one, about)
+    seconds = _call_seconds(result, about)
     factor = f"{found['latency_us'] / 1e6 / seconds:.4f}" if seconds else ""
     largest = max(found["difference"].values())
-    cells = [str(one.variant), passed, f"{largest:.1e}", f"{100 * found['agreement']:.0f} %", *shares]
+    cells = [str(result.variant), passed, f"{largest:.1e}", f"{100 * found['agreement']:.0f} %", *shares]
     cells += [f"{found['bytes'] / 1000:.1f}", str(found["operations"]), f"{found['latency_us']:.0f}", factor]
     return [*cells, found["runtime"] or ""]
 
 
-def _call_seconds(one: Made, about: Mapping[str, Any]) -> float:
-    """Sound in a call; 0 where a call is a clip of the keyword's length, or text."""
-    if one.variant.streams:
+def _call_seconds(result: ArtefactResult, about: Mapping[str, Any]) -> float:
+    """Seconds of sound per call; 0 for whole keyword clips and for text."""
+    if result.variant.streams:
         return about["stream"]["seconds"]
-    return one.found["call_positions"] * about["frame_seconds"] if about["row_stride"] else 0.0
+    return result.measured["call_positions"] * about["frame_seconds"] if about["row_stride"] else 0.0
 
 
 _ACCURACIES = ("non_stream", "reset1", "reset0")
@@ -148,10 +154,11 @@ _ACCURACIES = ("non_stream", "reset1", "reset0")
 _POINT = f"{100 * POINT:g} point"
 _FLOAT, _FLOAT16 = (f"{TOLERANCE[one]:g} ({one})" for one in (Precision.FLOAT, Precision.FLOAT16))
 _LEGEND = f"""\
-Each artefact was opened in a fresh process by its own runtime, on one thread, and heard the golden clips:
-whole, or chunk by chunk with the state reset before each clip, then all of them as one stream. Passed: a
-difference to the source model's logits of at most {_FLOAT} or {_FLOAT16}, times the largest
-logit if that is above 1; dynamic and int8: at most {_POINT} of accuracy lost on the test clips. reset1:
-streamed, the state reset before each clip; reset0: never reset. A call is a whole clip or utterance, or one
-chunk of a stream; the time is the median, with what Python adds. Models of whole utterances were compared on
-utterances in one padded batch, one by one without padding, and with more padding."""
+Each artefact was run by its own runtime in a new process, on one thread, on the golden clips: whole, or chunk
+    by chunk with the state reset before each clip, and then all clips as one stream. Passed: for float and
+    float16 a difference to the source model's logits of at most {_FLOAT} or {_FLOAT16}, times the largest
+    logit if that is above 1; for dynamic and int8 a loss of at most {_POINT} of accuracy on the test clips.
+    reset1: streamed, with a reset before each clip; reset0: never reset. A call is a whole clip or utterance,
+    or one chunk of a stream; the time is the median, including Python. Models of whole utterances were
+    compared on utterances in one padded batch,
+one by one without padding, and with more padding."""

@@ -1,7 +1,7 @@
-"""What export.py is asked for in; the variants it makes, and why the others are refused, out.
+"""Formats, modes and precisions of an export in; the variants on offer, and the reasons against others, out.
 
-A variant is a file format, a way to keep the state of a stream, and a precision. Not every combination would
-work, or would bring anything: each refused one has a reason and says what to take instead.
+A variant is a file format, a mode (whole clips, or a stream with internal or external state) and a precision.
+Some combinations don't work or have no benefit: these are refused with a reason and an alternative.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class Format(StrEnum):
-    """File formats; each has a runtime of its own."""
+    """File formats; each has its own runtime."""
 
     SAVED_MODEL = "saved_model"
     LITERT = "litert"
@@ -21,7 +21,7 @@ class Format(StrEnum):
 
 
 class State(StrEnum):
-    """Whether a model takes a clip or a stream, and where a stream's state is kept."""
+    """The mode: whole clips, or a stream whose state is kept by the model or by the caller."""
 
     NON_STREAM = "non_stream"
     INTERNAL = "stream_internal"
@@ -29,7 +29,7 @@ class State(StrEnum):
 
 
 class Precision(StrEnum):
-    """Of weights and arithmetic. ``dynamic``: int8 weights, float activations; ``int8``: both."""
+    """Of weights and activations. ``dynamic``: int8 weights, float activations; ``int8``: both int8."""
 
     FLOAT = "float"
     FLOAT16 = "float16"
@@ -49,17 +49,17 @@ RUNTIMES = {
     Format.ONNX: "onnxruntime",
     Format.FROZEN_GRAPH: "tensorflow",
 }
-"""The module that runs a format."""
+"""Format → Python module of its runtime."""
 
 
 @dataclass(frozen=True, order=True)
 class Variant:
-    """One artefact that can be asked for.
+    """An artefact that can be requested.
 
     Attributes:
         format: of the file.
-        state: a clip at a time, or a stream with its state inside or outside.
-        precision: of weights and arithmetic.
+        state: whole clips, or a stream with internal or external state.
+        precision: of weights and activations.
     """
 
     format: Format
@@ -71,54 +71,54 @@ class Variant:
 
     @property
     def path(self) -> str:
-        """Where it lies in a bundle: ``litert/stream_external_int8.tflite``."""
+        """Path in a bundle: ``litert/stream_external_int8.tflite``."""
         return f"{self.format}/{self.state}_{self.precision}{SUFFIXES[self.format]}"
 
     @property
     def runtime(self) -> str:
-        """The module that runs it."""
+        """Python module of its runtime."""
         return RUNTIMES[self.format]
 
     @property
     def streams(self) -> bool:
-        """Whether it takes a stream, chunk by chunk."""
+        """Whether it processes a stream, chunk by chunk."""
         return self.state is not State.NON_STREAM
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a variant isn't offered, and what to take instead."""
+    """Why a variant isn't offered, and the alternative."""
 
     reason: str
     instead: str
 
 
 _IN_TENSORFLOW = Refusal(
-    "TensorFlow runs it in float32: smaller weights would be turned back before each call and save nothing",
+    "TensorFlow computes in float32: smaller weights would be converted before each call and save nothing",
     "litert or onnx in this precision",
 )
 _FROZEN_STATE = Refusal(
-    "freezing turns the state into constants: every call would begin anew",
+    "freezing turns the state into constants: every call would start a new stream",
     "frozen_graph stream_external, or saved_model stream_internal",
 )
 _DROPPED_STATE = Refusal(
-    "ONNX has no variables: the conversion drops all updates of the state, silently (outputs off by 16)",
+    "ONNX has no variables: the conversion silently drops all updates of the state (outputs differ by 16)",
     "onnx stream_external",
 )
 _SHOWN_OBSTACLES = 4
 _RAW_IN_INT8 = Refusal(
-    "the model begins with samples: power spectra span nine decades, which 256 steps can't hold (the "
-    "features come out with errors as large as they are themselves)",
+    "the input is samples: power spectra span nine decades, which 256 steps can't represent (the errors of "
+    "the features are as large as the features)",
     "this precision from a model of mfcc or micro features, or precision dynamic",
 )
 
 
 def refusal(variant: Variant, raw: bool = False) -> Refusal | None:
-    """Why ``variant`` isn't made, or nothing if it is.
+    """Why ``variant`` isn't offered; None if it is.
 
     Args:
-        variant: what is asked for.
-        raw: whether the model takes samples, its first layers being the front end.
+        variant: the requested variant.
+        raw: whether the input of the model is samples, its first layers being the front end.
     """
     tensorflow = variant.format in (Format.SAVED_MODEL, Format.FROZEN_GRAPH)
     if variant.state is State.INTERNAL and variant.format is Format.FROZEN_GRAPH:
@@ -133,23 +133,23 @@ def refusal(variant: Variant, raw: bool = False) -> Refusal | None:
 
 
 def whole_utterances(obstacles: Sequence[str], kind: str) -> Refusal:
-    """Why a model of whole utterances has no streams, and what to take instead.
+    """Why a model of whole utterances can't be exported as a stream, and the alternative.
 
     Args:
-        obstacles: what in the model needs an utterance's end.
+        obstacles: why the model can't stream.
         kind: ``speech`` or ``language``.
     """
-    shown = "; ".join([*obstacles[:_SHOWN_OBSTACLES], *(["…"] if len(obstacles) > _SHOWN_OBSTACLES else [])])
+    shown = "; ".join([*obstacles[:_SHOWN_OBSTACLES], *["…"] * (len(obstacles) > _SHOWN_OBSTACLES)])
     streaming = ", or a run of model.name=compact_streaming" if kind == "speech" else ""
     return Refusal(f"the model needs whole utterances ({shown})", f"non_stream{streaming}")
 
 
 def offered(raw: bool = False, streams: bool = True) -> list[Variant]:
-    """Every variant that is made of a model, in the order of the formats.
+    """Every variant that is offered for a model, in the order of the formats.
 
     Args:
-        raw: whether the model takes samples.
-        streams: whether it can stream at all.
+        raw: whether the input of the model is samples.
+        streams: whether the model can stream.
     """
     return [
         variant
@@ -159,7 +159,7 @@ def offered(raw: bool = False, streams: bool = True) -> list[Variant]:
 
 
 def matrix_text() -> str:
-    """The matrix of what is offered, and below it each reason for what isn't, as Markdown."""
+    """The table of variants and the reasons against those not offered, as Markdown."""
     refusals: dict[Refusal, int] = {}
     lines = [
         "| format | state | " + " | ".join(Precision) + " |",
@@ -169,7 +169,7 @@ def matrix_text() -> str:
         for state in State:
             cells = [_cell(Variant(format_, state, precision), refusals) for precision in Precision]
             lines.append(f"| {format_} | {state} | " + " | ".join(cells) + " |")
-    notes = [f"{number}. {one.reason}. Instead: {one.instead}." for one, number in refusals.items()]
+    notes = [f"{number}. {why.reason}. Instead: {why.instead}." for why, number in refusals.items()]
     return "\n".join([*lines, "", *notes]) + "\n"
 
 

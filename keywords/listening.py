@@ -64,7 +64,7 @@ def open_listener(model: str | Path, **detection: float | None) -> Listener:
         name = _stream_of(bundle.artefacts, path)
     else:
         bundle, name = find_bundle(path)
-    if bundle.facts["kind"] != "keyword":
+    if bundle.metadata["kind"] != "keyword":
         hint = "for speech: `python transcribe.py - --stream --speech RUN`"
         raise BundleError("this bundle holds no keyword model", where=bundle.path, hint=hint)
     artefact = bundle.open(name)

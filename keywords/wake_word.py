@@ -165,7 +165,7 @@ def _export(output: Path) -> Path:
     from bundle.export.keyword_source import keyword_source
     from bundle.variants import Format, Precision, State, Variant
 
-    source = keyword_source(output / "run", most_tests=_TEST_CLIPS, smoothing_ms=_SMOOTHING_MS)
+    source = keyword_source(output / "run", max_tests=_TEST_CLIPS, smoothing_ms=_SMOOTHING_MS)
     stream = Variant(Format.LITERT, State.EXTERNAL, Precision.FLOAT)
     (made,) = export_bundle(source, [stream], output / "uncalibrated")
     if made.problems:
@@ -194,7 +194,7 @@ def _calibrate(
     bundle: Path,
 ) -> list[str]:
     """Choose the threshold, count on other sound, write the report, and let the bundle appear."""
-    from bundle.decoding import write_decoding
+    from bundle.folder import write_decoding
 
     word, listener = request.word.hanzi, open_listener(bundle)
     found = calibrate(

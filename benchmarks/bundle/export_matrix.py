@@ -27,7 +27,7 @@ from bundle.export.build import export_bundle
 from bundle.export.language_source import language_source
 from bundle.export.source import Clips, ExportSource
 from bundle.export.speech_source import speech_source
-from bundle.report import Made
+from bundle.report import ArtefactResult
 from bundle.variants import State, offered
 from model_language import registry as converters
 from model_language.vocabulary.symbols import build_symbols
@@ -100,8 +100,8 @@ def table_rows(source: ExportSource, output: Path) -> list[str]:
     return [_row(source, made) for made in export_bundle(source, variants, output)]
 
 
-def _row(source: ExportSource, made: Made) -> str:
-    variant, found = made.variant, made.found
+def _row(source: ExportSource, made: ArtefactResult) -> str:
+    variant, found = made.variant, made.measured
     passed = "; ".join(made.problems) or "yes"
     if not found:
         return f"| {source.model.name} | {variant.format} {variant.precision} | | | | | | {passed} |"

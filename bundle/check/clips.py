@@ -1,36 +1,27 @@
-"""Clips in; the chunks that every stream is fed with, and its answers, out. NumPy only."""
+"""Clips and a stream in; the chunks of the clips, and the outputs of the stream, out. NumPy only."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 import numpy as np
 
-
-class Stream(Protocol):
-    """The source model's stream, or an artefact's."""
-
-    def step(self, chunk: np.ndarray) -> np.ndarray:
-        """The next chunk (1, size, …) → output, with a leading axis of 1."""
-
-    def reset(self) -> None:
-        """Forget what was heard."""
+from streaming.chunks import StreamedModel
 
 
-def evenly(available: int, wanted: int) -> np.ndarray:
-    """At most ``wanted`` of so many rows, spread evenly: (n,) int."""
-    return np.unique(np.linspace(0, available - 1, min(available, wanted)).round().astype(int))
+def evenly(available: int, count: int) -> np.ndarray:
+    """At most ``count`` of the row indices below ``available``, evenly spaced: (n,) int."""
+    return np.unique(np.linspace(0, available - 1, min(available, count)).round().astype(int))
 
 
 def chunks_of(clip: np.ndarray, size: int, due: int) -> np.ndarray:
-    """Cut a clip into chunks; its answer is there after the last one.
+    """Cut a clip into chunks; the stream's output for the clip is complete after the last one.
 
     Args:
         clip: (T, …).
-        size: frames (or samples) a chunk.
-        due: frames until the model's answer for the clip is there: T, or some more where strides make the
-            last frames wait. What lacks is filled with the last frame; no exact answer depends on it.
+        size: frames (or samples) per chunk.
+        due: frames until the output for the clip is complete: T, or more if strides delay the last frames.
+            The last frame is repeated up to there; no exact output depends on it.
 
     Returns:
         (chunks, 1, size, …) float32.
@@ -41,22 +32,25 @@ def chunks_of(clip: np.ndarray, size: int, due: int) -> np.ndarray:
     return padded.reshape(chunks, 1, size, *clip.shape[1:]).astype(np.float32, copy=False)
 
 
-def streamed(stream: Stream, clips: Iterable[np.ndarray], size: int, due: int, reset: bool) -> np.ndarray:
-    """All answers of a stream that hears clips one after the other.
+def streamed(
+    stream: StreamedModel, clips: Iterable[np.ndarray], size: int, due: int, reset: bool
+) -> np.ndarray:
+    """All outputs of a stream for a sequence of clips.
 
     Args:
-        stream: forgets everything before the first clip.
+        stream: is reset before the first clip.
         clips: (T, …) each, all of one length.
-        size: see :func:`chunks_of`; ``due`` likewise.
-        reset: whether it forgets before each clip.
+        size: see :func:`chunks_of`.
+        due: see :func:`chunks_of`.
+        reset: whether the stream is reset before each clip.
 
     Returns:
         (clips, chunks, …) float32.
     """
     stream.reset()
-    answers = []
+    outputs = []
     for clip in clips:
         if reset:
             stream.reset()
-        answers.append(np.stack([stream.step(chunk)[0] for chunk in chunks_of(clip, size, due)]))
-    return np.stack(answers)
+        outputs.append(np.stack([stream.step(chunk)[0] for chunk in chunks_of(clip, size, due)]))
+    return np.stack(outputs)

@@ -71,7 +71,7 @@ def errors_by_mode(
     and ``reset0``.
     """
     if facts.get("row_stride"):
-        batch_size = artefact.facts.input_shape[0] or BATCH
+        batch_size = artefact.info.input_shape[0] or BATCH
         return {"non_stream": utterances.label_errors(artefact.run, tests, facts["row_stride"], batch_size)}
     modes = {"reset1": "reset", "reset0": "running"}
     if artefact.mode is State.NON_STREAM:
@@ -87,7 +87,7 @@ def errors_by_mode(
 def _answers(artefact: Artefact, inputs: np.ndarray, facts: Mapping[str, Any], how: str) -> np.ndarray:
     if how == "non_stream":
         return artefact.run(inputs)
-    size = artefact.facts.input_shape[1]
+    size = artefact.info.input_shape[1]
     return streamed(artefact, inputs, size, facts["due"], reset=how == "reset")
 
 
@@ -99,7 +99,7 @@ def latency(artefact: Artefact, clip: np.ndarray, due: int) -> float:
     """Median microseconds of a call (a whole clip, or a chunk), this function's loop included."""
     if artefact.mode is State.NON_STREAM:
         return _median_time(lambda _: artefact.run(clip[None]))
-    chunks = chunks_of(clip, artefact.facts.input_shape[1], due)
+    chunks = chunks_of(clip, artefact.info.input_shape[1], due)
     return _median_time(lambda call: artefact.step(chunks[call % len(chunks)]))
 
 
@@ -140,9 +140,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "call_positions": golden["inputs"].shape[1],
         "loading_ms": loading * 1000,
         "memory_mib": psutil.Process().memory_info().rss / 2**20,
-        "operations": artefact.facts.operations,
-        "flex": list(artefact.facts.flex),
-        "state_values": sum(int(np.prod(shape)) for shape in artefact.facts.states.values()),
+        "operations": artefact.info.operations,
+        "flex": list(artefact.info.flex),
+        "state_values": sum(int(np.prod(shape)) for shape in artefact.info.states.values()),
         "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "tensorflow_loaded": "tensorflow" in sys.modules,
     }

@@ -1,4 +1,4 @@
-"""A bundle on any machine in; what its proof says there, artefact by artefact, out."""
+"""A bundle in; the result of checking each artefact again on this machine out."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from utils.errors import BundleError
 from utils.files import read_arrays
 
 _ROUNDING = 0.03
-"""Of the largest logit: what the kernels of two machines may make of one 8 bit model."""
+"""Tolerated difference of an 8-bit model between two machines, as a fraction of the largest logit."""
 
 
 class Outcome(StrEnum):
-    """Of one artefact's proof."""
+    """Result of the check of an artefact."""
 
     PASSED = "passed"
     FAILED = "FAILED"
@@ -29,13 +29,13 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Checked:
-    """One artefact's proof on this machine.
+class CheckResult:
+    """Result of checking an artefact on this machine.
 
     Attributes:
         artefact: its path in the bundle.
-        outcome: passed, failed, or not run: its runtime isn't installed.
-        why: it failed or wasn't run; for one that passed the difference and the time of a call.
+        outcome: passed, failed, or not run because its runtime isn't installed.
+        why: reason of a failure; if it passed, the difference and the time per call.
     """
 
     artefact: str
@@ -43,42 +43,44 @@ class Checked:
     why: str
 
 
-def verify_bundle(path: str | Path) -> Iterator[Checked]:
-    """Check all files, then run every artefact on the golden clips in a process of its own.
+def verify_bundle(path: str | Path) -> Iterator[CheckResult]:
+    """Check all files of a bundle, then run every artefact on the golden clips, each in its own process.
 
     Raises:
-        BundleError: a part is missing, changed or doesn't belong; it is named.
+        BundleError: a file is missing, changed or not part of the bundle; it is named.
     """
     bundle = open_bundle(path)
     bundle.check()
     recorded = read_arrays(bundle.path / ANSWERS)
-    for name, facts in bundle.artefacts.items():
-        yield _checked(bundle, name, facts, recorded)
+    for name, properties in bundle.artefacts.items():
+        yield _check(bundle, name, properties, recorded)
 
 
-def _checked(
-    bundle: Bundle, name: str, facts: Mapping[str, Any], recorded: Mapping[str, np.ndarray]
-) -> Checked:
-    variant = Variant(Format(facts["format"]), State(facts["state"]), Precision(facts["precision"]))
+def _check(
+    bundle: Bundle, name: str, properties: Mapping[str, Any], recorded: Mapping[str, np.ndarray]
+) -> CheckResult:
+    variant = Variant(
+        Format(properties["format"]), State(properties["state"]), Precision(properties["precision"])
+    )
     if runtime_version(variant) is None:
-        return Checked(name, Outcome.NOT_RUN, f"{variant.runtime} isn't installed here")
+        return CheckResult(name, Outcome.NOT_RUN, f"{variant.runtime} isn't installed here")
     try:
         found, answers = measure(bundle.path, variant, None)
     except BundleError as error:
-        return Checked(name, Outcome.FAILED, error.what)
+        return CheckResult(name, Outcome.FAILED, error.what)
     problems = verdict(variant, found, None)
-    for how, values in answers.items():
-        before = recorded.get(f"{name}:{how}")
-        if before is None or before.shape != values.shape:
-            problems.append(f"the export recorded no such answers ({how})")
+    for kind, values in answers.items():
+        expected = recorded.get(f"{name}:{kind}")
+        if expected is None or expected.shape != values.shape:
+            problems.append(f"the export recorded no such outputs ({kind})")
             continue
         allowed = TOLERANCE.get(variant.precision, _ROUNDING) * max(1.0, found["largest"])
-        difference = float(np.abs(values - before).max())
+        difference = float(np.abs(values - expected).max())
         if not difference <= allowed:
-            problems.append(f"answers differ from those at the export by {difference:.2g} ({how})")
-    if not facts["passed"]:
+            problems.append(f"outputs differ from those at the export by {difference:.2g} ({kind})")
+    if not properties["passed"]:
         problems.append("it failed at the export already: see export.md")
     if problems:
-        return Checked(name, Outcome.FAILED, "; ".join(problems))
+        return CheckResult(name, Outcome.FAILED, "; ".join(problems))
     largest = max(found["difference"].values())
-    return Checked(name, Outcome.PASSED, f"difference {largest:.1e}, {found['latency_us']:.0f} µs a call")
+    return CheckResult(name, Outcome.PASSED, f"difference {largest:.1e}, {found['latency_us']:.0f} µs a call")

@@ -1,6 +1,7 @@
-"""A trained run in; the files of a bundle out, in every format and precision asked for.
+"""A trained run in; the files of a bundle, in every requested format, mode and precision, out.
 
-Read ``source`` with ``keyword_source``, ``speech_source`` and ``language_source`` (what is exported),
-``build`` (the whole bundle) and ``workshop`` (one artefact); ``stages``, ``litert_files``, ``onnx_files`` and
-``frozen_graphs`` write the formats, ``quantisation`` chooses layers for int8, ``drawing`` draws the model.
+Read ``source`` with ``keyword_source``, ``speech_source`` and ``language_source`` (model and clips),
+``build`` (the whole bundle) and ``workshop`` (one artefact). ``stages`` writes SavedModels; ``litert_files``,
+``onnx_files`` and ``frozen_graphs`` write the other formats; ``quantisation`` and ``float_layers`` choose the
+layers that int8 leaves in float; ``drawing`` draws the model.
 """

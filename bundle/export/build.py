@@ -1,4 +1,4 @@
-"""An export source and the variants asked for in; a bundle's folder, proven and whole, out."""
+"""An export source and the requested variants in; a bundle folder with checked artefacts out."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from bundle.check.measuring import measure, runtime_version, verdict
 from bundle.export.float_layers import write_int8
 from bundle.export.source import ExportSource
 from bundle.export.workshop import Workshop
-from bundle.folder import ANSWERS, CLIPS, FORMAT, LABELS, STREAM, files_in, write_facts
-from bundle.report import Made, accuracy_text, report_json, report_text
+from bundle.folder import ANSWERS, CLIPS, FORMAT, LABELS, STREAM, files_in, write_metadata
+from bundle.report import ArtefactResult, accuracy_text, report_json, report_text
 from bundle.runtimes.artefacts import INPUT
 from bundle.variants import Format, Precision, Variant
 from model_keyword.labels import labels_hash, write_labels
@@ -34,7 +34,7 @@ _PACKAGES = ("tensorflow", "keras", "numpy", "ai-edge-litert", "onnx", "onnxrunt
 
 @dataclass(frozen=True)
 class _ClipFiles:
-    """``.npz`` files that measuring processes read: test clips, and those to choose float layers on."""
+    """``.npz`` files for the measuring processes: test clips, and clips to choose float layers on."""
 
     tests: Path
     development: Path
@@ -48,28 +48,28 @@ def export_bundle(
     frames_per_call: int = 0,
     force: bool = False,
     allow_flex: bool = False,
-) -> list[Made]:
-    """Write a bundle with these artefacts, each measured in a fresh process.
+) -> list[ArtefactResult]:
+    """Write a bundle with these artefacts, each measured in a new process.
 
     Args:
-        source: what is exported.
-        variants: at least one; all are to be ones that are offered (`bundle.variants`).
-        output: the folder; it appears when all is done.
-        frames_per_call: of streams; 0: the fewest that the model's strides allow.
-        force: replace a folder that is there.
-        allow_flex: let LiteRT files need TensorFlow's operations.
+        source: the model and its clips.
+        variants: at least one; all must be offered (see `bundle.variants`).
+        output: the folder; it appears when it is complete.
+        frames_per_call: of streams; 0: the minimum for the model's strides.
+        force: replace an existing folder.
+        allow_flex: allow TensorFlow operations in LiteRT files.
 
     Returns:
-        What was made, and what is wrong with it. An artefact that can't be made among several is a problem
-        in the list; alone it is an error.
+        Measurements and problems of each artefact. An artefact that can't be written is a problem in the
+        list; if it is the only one, that is an error.
 
     Raises:
-        ConfigError: the model can't stream and only streams are asked for; each layer in the way is named.
-        BundleError: the folder is there, or the only variant can't be made.
+        ConfigError: streams are requested and the model can't stream; each obstacle is named.
+        BundleError: the folder exists, or the only variant can't be written.
     """
     if output.exists() and not force:
-        hint = "--force replaces it, --output names another folder"
-        raise BundleError("there is something already", where=output, hint=hint)
+        hint = "--force replaces it, --output chooses another folder"
+        raise BundleError("the folder exists already", where=output, hint=hint)
     states = list(dict.fromkeys(variant.state for variant in variants))
     streams = any(variant.streams for variant in variants)
     with Workshop(source, frames_per_call, allow_flex) as workshop, replacing_folder(output) as folder:
@@ -78,23 +78,23 @@ def export_bundle(
         accuracy = workshop.accuracies(source.tests, streams) if len(source.tests) else None
         with tempfile.TemporaryDirectory() as temporary:
             clips = _write_clips(source, Path(temporary))
-            made, answers = _make_all(workshop, variants, folder, clips, accuracy)
+            results, answers = _write_all(workshop, variants, folder, clips, accuracy)
         np.savez(folder / ANSWERS, **answers)
         frames = source.golden.inputs.shape[1]
         costs = {state: _cost(workshop.stage(state).model, frames) for state in states}
-        _write_report(workshop, folder, made, accuracy, costs)
-    return made
+        _write_report(workshop, folder, results, accuracy, costs)
+    return results
 
 
 def can_stream(source: ExportSource) -> list[str]:
-    """What keeps the source from streaming, a line a layer; empty: it streams."""
+    """Why the source model can't stream, one line per layer; empty if it can."""
     if source.row_stride:
         return list(source.obstacles)
     return [str(obstacle) for obstacle in check_streamable(source.model)]
 
 
 def _cost(model: keras.Model, frames: int) -> int | None:
-    """Multiply-accumulates of a call; None if a layer's aren't known."""
+    """Multiply-accumulates per call; None if those of a layer are unknown."""
     try:
         return multiply_accumulates(model, frames)
     except ValueError:
@@ -102,7 +102,7 @@ def _cost(model: keras.Model, frames: int) -> int | None:
 
 
 def _write_parts(workshop: Workshop, folder: Path, streams: bool) -> None:
-    """Labels, tables, golden clips, and what a stream or an utterance is like."""
+    """Write labels, tables, golden clips, and the geometry of streams and utterances."""
     source = workshop.source
     write_labels(folder / LABELS, source.labels)
     for name, text in source.tables.items():
@@ -120,33 +120,34 @@ def _write_clips(source: ExportSource, folder: Path) -> _ClipFiles:
     return files
 
 
-def _make_all(
+def _write_all(
     workshop: Workshop,
     variants: Sequence[Variant],
     folder: Path,
     clips: _ClipFiles,
     accuracy: Mapping | None,
-) -> tuple[list[Made], dict[str, np.ndarray]]:
-    made, answers = [], {}
-    for variant in _shown(variants):
+) -> tuple[list[ArtefactResult], dict[str, np.ndarray]]:
+    results, answers = [], {}
+    for variant in _with_progress(variants):
         try:
             artefact, own = _make(workshop, variant, folder, clips, accuracy)
         except BundleError as error:
             if len(variants) == 1:
                 raise
-            _remove(folder / variant.path)
-            made.append(Made(variant, {}, [f"not made: {error.what}"]))
+            if (folder / variant.path).is_file():
+                (folder / variant.path).unlink()
+            results.append(ArtefactResult(variant, {}, [f"not written: {error.what}"]))
             continue
-        made.append(artefact)
+        results.append(artefact)
         answers |= {f"{variant.path}:{name}": values for name, values in own.items()}
         kind = workshop.source.kind
-        write_text(folder / f"{variant.path}.accuracy.txt", accuracy_text(made[-1], kind))
-    return made, answers
+        write_text(folder / f"{variant.path}.accuracy.txt", accuracy_text(results[-1], kind))
+    return results, answers
 
 
 def _make(
     workshop: Workshop, variant: Variant, folder: Path, clips: _ClipFiles, accuracy: Mapping | None
-) -> tuple[Made, dict[str, np.ndarray]]:
+) -> tuple[ArtefactResult, dict[str, np.ndarray]]:
     """Write and measure one artefact."""
     start, float_layers = time.perf_counter(), ()
     if variant.precision is Precision.INT8:
@@ -159,11 +160,11 @@ def _make(
     found.pop("errors", None)  # of each test clip
     found |= {"bytes": _size(folder / variant.path), "seconds_to_make": round(seconds, 2)}
     found |= {"runtime": runtime_version(variant), "float_layers": list(float_layers)}
-    return Made(variant, found, problems), answers
+    return ArtefactResult(variant, found, problems), answers
 
 
-def _shown(variants: Sequence[Variant]) -> Iterator[Variant]:
-    """The variants, with a bar on a terminal and elsewhere a line for each that is done (standard error)."""
+def _with_progress(variants: Sequence[Variant]) -> Iterator[Variant]:
+    """The variants, with a progress bar, or a line per variant if standard error is no terminal."""
     with tqdm(total=len(variants), unit="artefact", disable=None) as bar:
         for number, variant in enumerate(variants, start=1):
             bar.set_description(str(variant))
@@ -176,10 +177,14 @@ def _shown(variants: Sequence[Variant]) -> Iterator[Variant]:
 
 
 def _write_report(
-    workshop: Workshop, folder: Path, made: Sequence[Made], accuracy: Mapping | None, costs: Mapping
+    workshop: Workshop,
+    folder: Path,
+    results: Sequence[ArtefactResult],
+    accuracy: Mapping | None,
+    costs: Mapping,
 ) -> None:
     source = workshop.source
-    written = [one for one in made if one.found]
+    written = [result for result in results if result.measured]
     about = {
         "model": source.model.name,
         "parameters": source.model.count_params(),
@@ -189,11 +194,11 @@ def _write_report(
         "frame_seconds": source.frame_seconds,
         "row_stride": source.row_stride,
         "multiply_accumulates": costs,
-        "stream": workshop.geometry if any(one.variant.streams for one in made) else None,
+        "stream": workshop.geometry if any(result.variant.streams for result in results) else None,
     }
-    write_json(folder / "export.json", report_json(about, made))
-    write_text(folder / "export.md", report_text(about, made, source.raw))
-    facts = {
+    write_json(folder / "export.json", report_json(about, results))
+    write_text(folder / "export.md", report_text(about, results, source.raw))
+    metadata = {
         "format": FORMAT,
         "kind": source.kind,
         "features": dict(source.features),
@@ -205,14 +210,14 @@ def _write_report(
         "stream": about.pop("stream"),
         "source": {"config_hash": source.config_hash, **about},
         "packages": _versions(),
-        "artefacts": {one.variant.path: _artefact_facts(workshop, one) for one in written},
+        "artefacts": {result.variant.path: _artefact_metadata(workshop, result) for result in written},
         "files": files_in(folder),
     }
-    write_facts(folder, facts)
+    write_metadata(folder, metadata)
 
 
-def _artefact_facts(workshop: Workshop, one: Made) -> dict[str, Any]:
-    variant = one.variant
+def _artefact_metadata(workshop: Workshop, result: ArtefactResult) -> dict[str, Any]:
+    variant = result.variant
     shape = workshop.stage(variant.state).signature(None)[INPUT].shape.as_list()
     batch = 1 if variant.streams or variant.format is Format.LITERT else None
     if shape[1] is None and variant.format is Format.LITERT and not workshop.source.row_stride:
@@ -222,22 +227,16 @@ def _artefact_facts(workshop: Workshop, one: Made) -> dict[str, Any]:
         "state": variant.state,
         "precision": variant.precision,
         "input_shape": [batch, *shape[1:]],
-        "passed": not one.problems,
-        "flex": one.found["flex"],
+        "passed": not result.problems,
+        "flex": result.measured["flex"],
     }
 
 
 def _versions() -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in _PACKAGES} | {
-        "backend": keras.backend.backend()
-    }
+    versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
+    return {**versions, "backend": keras.backend.backend()}
 
 
 def _size(path: Path) -> int:
-    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
-    return sum(one.stat().st_size for one in files)
-
-
-def _remove(path: Path) -> None:
-    if path.is_file():
-        path.unlink()
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files)

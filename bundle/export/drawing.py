@@ -1,4 +1,4 @@
-"""A Keras model in; its graph as an SVG drawing out: a box a layer, an arrow a tensor, downwards."""
+"""A Keras model in; its graph as an SVG drawing, with a box per layer and an arrow per tensor, out."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def graph_svg(model: keras.Model, title: str) -> str:
 
     Args:
         model: any functional Keras model.
-        title: written above it.
+        title: text above the drawing.
 
     Returns:
-        An SVG document. Layers with weights are green, those that keep the past of a stream orange.
+        An SVG document. Layers with weights are green, those with the state of a stream orange.
     """
     parents = _parents(model)
     rows = _rows(parents)
-    places = _places(rows)
-    width = max(x for x, _ in places.values()) + _WIDTH + 2 * _MARGIN + _GAP_X
-    height = max(y for _, y in places.values()) + _HEIGHT + _MARGIN
+    positions = _positions(rows)
+    width = max(x for x, _ in positions.values()) + _WIDTH + 2 * _MARGIN + _GAP_X
+    height = max(y for _, y in positions.values()) + _HEIGHT + _MARGIN
     layers = {layer.name: layer for layer in model.operations}
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">',
@@ -42,14 +42,14 @@ def graph_svg(model: keras.Model, title: str) -> str:
         f'<text x="{_MARGIN}" y="{_MARGIN + 4}" class="n">{escape(title)}</text>',
     ]
     for name, before in parents.items():
-        parts += [_arrow(places[parent], places[name]) for parent in before]
-    parts += [_box(layers[name], places[name]) for name in parents]
+        parts += [_arrow(positions[parent], positions[name]) for parent in before]
+    parts += [_box(layers[name], positions[name]) for name in parents]
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
 def _parents(model: keras.Model) -> dict[str, list[str]]:
-    """Layer name → the names of the layers it hears, in the model's order."""
-    found: dict[str, list[str]] = {}
+    """Layer name → the names of its input layers, in the order of the model."""
+    parents: dict[str, list[str]] = {}
     inside = {layer.name for layer in model.operations}
     for layer in model.operations:
         names = [
@@ -57,12 +57,12 @@ def _parents(model: keras.Model) -> dict[str, list[str]]:
             for node in layer._inbound_nodes
             for tensor in node.input_tensors
         ]
-        found[layer.name] = [name for name in dict.fromkeys(names) if name in inside]
-    return found
+        parents[layer.name] = [name for name in dict.fromkeys(names) if name in inside]
+    return parents
 
 
 def _rows(parents: dict[str, list[str]]) -> list[list[str]]:
-    """Layers in rows: each one below all that it hears; inputs directly above who hears them first."""
+    """Layers in rows: each below its input layers; model inputs directly above their first use."""
     depth: dict[str, int] = {}
 
     def find(name: str) -> int:
@@ -70,7 +70,7 @@ def _rows(parents: dict[str, list[str]]) -> list[list[str]]:
             depth[name] = 1 + max((find(parent) for parent in parents[name]), default=-1)
         return depth[name]
 
-    for name in parents:  # layers come before those that hear them, so that this doesn't go deep
+    for name in parents:  # in topological order, so that the recursion isn't deep
         find(name)
     for name in [name for name, before in parents.items() if not before]:
         after = [depth[other] for other, before in parents.items() if name in before]
@@ -81,27 +81,27 @@ def _rows(parents: dict[str, list[str]]) -> list[list[str]]:
     return rows
 
 
-def _places(rows: Sequence[Sequence[str]]) -> dict[str, tuple[int, int]]:
+def _positions(rows: Sequence[Sequence[str]]) -> dict[str, tuple[int, int]]:
     widest = max(len(row) for row in rows) * (_WIDTH + _GAP_X)
-    places = {}
+    positions = {}
     for number, row in enumerate(rows):
         left = _MARGIN + (widest - len(row) * (_WIDTH + _GAP_X)) // 2
         for column, name in enumerate(row):
-            places[name] = (left + column * (_WIDTH + _GAP_X), 2 * _MARGIN + number * (_HEIGHT + _GAP_Y))
-    return places
+            positions[name] = (left + column * (_WIDTH + _GAP_X), 2 * _MARGIN + number * (_HEIGHT + _GAP_Y))
+    return positions
 
 
 def _arrow(start: tuple[int, int], end: tuple[int, int]) -> str:
     x1, y1, x2, y2 = start[0] + _WIDTH // 2, start[1] + _HEIGHT, end[0] + _WIDTH // 2, end[1]
-    # What passes a row goes round the boxes there.
+    # An arrow that skips a row passes beside its boxes.
     side = (_WIDTH * 2) // 3 if y2 - y1 > _GAP_Y else 0
     middle = (y1 + y2) // 2
     curve = f"M{x1},{y1} C{x1 + side},{middle} {x2 + side},{middle} {x2},{y2 - 1}"
     return f'<path d="{curve}" fill="none" stroke="#555" marker-end="url(#a)"/>'
 
 
-def _box(layer: keras.layers.Layer, place: tuple[int, int]) -> str:
-    x, y = place
+def _box(layer: keras.layers.Layer, position: tuple[int, int]) -> str:
+    x, y = position
     kind = type(layer).__name__
     parameters = sum(math.prod(weight.shape) for weight in getattr(layer, "weights", []))
     text = [

@@ -1,4 +1,4 @@
-"""A model in one mode in; one file with graph and weights, as TensorFlow 1 tools and OpenCV read it, out."""
+"""A model in one mode in; a frozen graph file, as TensorFlow 1 tools and OpenCV read it, out."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from bundle.runtimes.artefacts import NEXT_SUFFIX, OUTPUT
 
 
 def write_frozen_graph(stage: Stage, path: Path) -> None:
-    """Write ``stage`` as a GraphDef without variables: ``input``, ``output`` and the states by name."""
+    """Write ``stage`` as a GraphDef without variables; inputs, output and states keep their names."""
     concrete = stage.function(None).get_concrete_function()
     frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
     definition = frozen.graph.as_graph_def()
-    names = sorted(
-        [OUTPUT, *(name + NEXT_SUFFIX for name in stage.state_names)]
-    )  # as a dictionary's outputs come
-    taken = {node.name: node for node in definition.node}
+    # The outputs of a dictionary are sorted by name.
+    names = sorted([OUTPUT, *(name + NEXT_SUFFIX for name in stage.state_names)])
+    existing = {node.name for node in definition.node}
     for name, tensor in zip(names, frozen.outputs, strict=True):
-        if name in taken:
-            continue  # the name that the stage gave it has survived
+        if name in existing:
+            continue  # the graph has kept the name
         node = definition.node.add(op="Identity", name=name, input=[tensor.name.removesuffix(":0")])
         node.attr["T"].type = tensor.dtype.as_datatype_enum
     path.write_bytes(definition.SerializeToString(deterministic=True))

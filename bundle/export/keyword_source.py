@@ -1,8 +1,7 @@
-"""A keyword run's folder → what its export begins with: the model, its labels, and clips to prove it on."""
+"""A keyword run folder in; its model, labels and clips for an export out."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,13 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from bundle.check.clips import evenly
-from bundle.export.source import Clips, ExportSource, data_section
+from bundle.export.source import ClipCounts, Clips, ExportSource, data_section, read_splits
 from data.keywords.clip_cache import load_clips
 from data.keywords.clips import UNKNOWN, KeywordClip, KeywordDataConfig, read_keyword_clips
 from model_keyword.loading import KeywordModel, accuracies_by_shift, load_keyword_model
 from streaming.keyword.detection import SMOOTHING_MS, DetectionConfig
 from utils.config import build_config
-from utils.errors import UserError
 from utils.features.keyword import features_hash
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import open_run
@@ -24,54 +22,48 @@ from utils.run_folder.run import open_run
 CALIBRATION_CLIPS = 200
 GOLDEN_CLIPS = 24
 SHIFTS_MS = (-200, -100, 0, 100, 200)
-"""How test clips are moved in time for the table in ``export.md``."""
-_LOUDNESS = 0.05  # of the noise that stands in for golden clips where there are no recordings
+"""Time shifts of test clips, for the table in ``export.md``."""
+_LOUDNESS = 0.05  # of the noise that replaces golden clips if there are no recordings
 
 
 def keyword_source(
     run: str | Path,
     weights: str = "best",
     overrides: Sequence[str] = (),
-    most_tests: int = 1000,
+    max_tests: int = 1000,
     smoothing_ms: float = SMOOTHING_MS,
 ) -> ExportSource:
     """Read a keyword run and its recordings.
 
-    Without recordings the golden clips are noise, no accuracy is measured and there is nothing to calibrate
-    int8 with; a note says so.
+    Without recordings the golden clips are noise, no accuracy is measured and int8 can't be calibrated; a
+    note says so.
 
     Args:
-        run: the folder that the training wrote.
+        run: run folder.
         weights: ``best``, ``last`` or a path.
-        overrides: ``data.folder=…`` and the like: where the recordings are now.
-        most_tests: test clips that accuracies are measured on, spread evenly over the split.
-        smoothing_ms: the stream's probabilities are averaged over so long a time; the refractory time
-            follows from it and from the clip's length.
+        overrides: such as ``data.folder=…``, for recordings that were moved.
+        max_tests: maximum number of test clips, evenly spaced.
+        smoothing_ms: time over which the stream's probabilities are averaged; the refractory time depends on
+            it and on the clip's length.
 
     Raises:
-        RunError: a part of the run is missing or damaged.
-        ConfigError: an override isn't about the data.
+        RunError: a file of the run is missing or damaged.
+        ConfigError: an override concerns another section.
     """
     folder = open_run(run, "keyword")
     keyword = load_keyword_model(folder.path, weights)
     data = build_config(KeywordDataConfig, data_section(folder, overrides), where=str(folder.config_file))
-    nothing = Clips(np.zeros((0, *keyword.model.inputs[0].shape[1:]), np.float32), np.zeros(0, np.int32))
-    try:
-        found = read_keyword_clips(data)
-        samples, references = _recordings(keyword, data, found["test"] or found["dev"], most_tests)
-        tests = Clips(keyword.inputs(samples), references)
-        by_shift = accuracies_by_shift(keyword, samples, references, SHIFTS_MS)
-        samples, references = _recordings(keyword, data, found["train"], CALIBRATION_CLIPS)
-        calibration = Clips(keyword.inputs(samples), references)
-        development = None
-        if found["test"] and found["dev"]:  # else the dev clips are the tests
-            samples, references = _recordings(keyword, data, found["dev"], most_tests)
-            development = Clips(keyword.inputs(samples), references)
-    except (UserError, OSError) as error:
-        print(f"note: no accuracy and no int8, the recordings can't be read: {error}", file=sys.stderr)
-        tests = calibration = nothing
-        development = None
-        by_shift = {}
+    loaded = []  # samples and references of each split, those of the tests first
+
+    def read(clips: Sequence[KeywordClip], count: int) -> Clips:
+        loaded.append(_recordings(keyword, data, clips, count))
+        samples, references = loaded[-1]
+        return Clips(keyword.inputs(samples), references)
+
+    empty = Clips(np.zeros((0, *keyword.model.inputs[0].shape[1:]), np.float32), np.zeros(0, np.int32))
+    counts = ClipCounts(max_tests, max_tests, CALIBRATION_CLIPS)
+    splits = read_splits(lambda: read_keyword_clips(data), read, counts, empty)
+    by_shift = accuracies_by_shift(keyword, *loaded[0], SHIFTS_MS) if splits.tests else {}
     features = keyword.features
     clip_ms = 1000 * keyword.clip_samples / features.sample_rate
     return ExportSource(
@@ -83,27 +75,27 @@ def keyword_source(
         decoding=asdict(DetectionConfig.for_clip(clip_ms, smoothing_ms)),
         config_hash=file_hash(folder.config_file),
         frame_seconds=features.stride_samples / features.sample_rate,
-        calibration=calibration,
-        tests=tests,
-        golden=tests.spread(GOLDEN_CLIPS) if len(tests) else _noise(keyword),
-        development=development,
+        calibration=splits.calibration,
+        tests=splits.tests,
+        golden=splits.tests.spread(GOLDEN_CLIPS) or _noise(keyword),
+        development=splits.development,
         accuracy_by_shift=by_shift,
     )
 
 
 def _recordings(
-    keyword: KeywordModel, data: KeywordDataConfig, clips: Sequence[KeywordClip], most: int
+    keyword: KeywordModel, data: KeywordDataConfig, clips: Sequence[KeywordClip], count: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """At most so many clips of a split, (N, clip_samples) int16, and the indices of their labels, (N,) int32.
+    """At most ``count`` clips of a split, (N, clip_samples) int16, and their label indices, (N,) int32.
 
-    The whole split is read, as training and test do, so that the store they made is found again.
+    The whole split is read, as in training and test, so that their cached clips are used.
     """
     known = set(keyword.labels)
     clips = [clip if clip.label in known else replace(clip, label=UNKNOWN) for clip in clips]
     clips = [clip for clip in clips if clip.label in known]
     rate = keyword.features.sample_rate
     store = load_clips(clips, rate, keyword.clip_samples, data.cache, data.workers)
-    rows = evenly(len(store.clips), most)
+    rows = evenly(len(store.clips), count)
     references = [keyword.labels.index(store.clips[row].label) for row in rows]
     return store.samples[rows], np.array(references, np.int32)
 

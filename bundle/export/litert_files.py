@@ -1,8 +1,8 @@
-"""A SavedModel of one mode in; the bytes of ``.tflite`` files, one a precision, out.
+"""A SavedModel of one mode in; the bytes of a ``.tflite`` file in the requested precision out.
 
-Conversion goes through a SavedModel for a reason: the converter's ``from_concrete_functions`` reports success
-and writes a file without the weights. External states are calibrated by name: by position the converter
-feeds them in another order than the model has them.
+The conversion starts from a SavedModel because the converter's ``from_concrete_functions`` reports success
+and writes a file without the weights. External states are calibrated by name, because by position the
+converter feeds them in the wrong order.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _MOVING = frozenset(
     {"CONCATENATION", "EXPAND_DIMS", "PACK", "PAD", "RESHAPE", "SLICE", "SPLIT", "SQUEEZE", "STRIDED_SLICE",
      "TRANSPOSE", "UNPACK"}
 )  # fmt: skip
-"""Operations that only move values."""
+"""Operations that move values without computing."""
 Samples = Iterable[dict[str, np.ndarray]]
-"""Inputs by name, one dictionary a call."""
+"""Inputs by name, one dictionary per call."""
 
 
 def litert_file(
@@ -40,18 +40,19 @@ def litert_file(
     allow_flex: bool = False,
     float_layers: Collection[str] = (),
 ) -> bytes:
-    """Convert one mode to one precision.
+    """Convert a model to one precision.
 
     Args:
         saved_model: the folder, with a batch of 1.
         state: its mode, and the name of its signature.
-        precision: wanted.
-        samples: gives typical calls, for int8: values of all inputs by name.
-        allow_flex: let operations in that LiteRT alone can't run.
-        float_layers: names of layers that int8 leaves in float, with inputs, states and outputs.
+        precision: of the file.
+        samples: returns typical inputs for the calibration of int8.
+        allow_flex: allow TensorFlow operations, which LiteRT alone can't run.
+        float_layers: names of layers that int8 leaves in float; inputs, states and outputs are then float,
+            too.
 
     Raises:
-        BundleError: it needs TensorFlow's operations, which are named, or the converter fails.
+        BundleError: the model needs TensorFlow operations, which are named, or the converter fails.
     """
     converter = tf.lite.TFLiteConverter.from_saved_model(str(saved_model), signature_keys=[str(state)])
     converter.experimental_enable_resource_variables = True
@@ -64,13 +65,13 @@ def litert_file(
     if precision is Precision.INT8:
         _refuse_loops(saved_model, state)
     try:
-        # The calibration opens an interpreter that warns of its own end.
+        # The calibration opens an interpreter that warns about its own removal.
         with hide_native_messages(), warnings.catch_warnings(action="ignore"):
             content = converter.convert()
             if precision is Precision.INT8:
                 content = _quantised(content, float_layers)
     except Exception as error:  # the converter's own class isn't public
-        raise _explained(error, f"litert {state} {precision}") from error
+        raise _explain(error, f"litert {state} {precision}") from error
     if (flex := flex_operations(content)) and not allow_flex:
         raise _needs_flex(flex, f"litert {state} {precision}")
     return content
@@ -88,10 +89,10 @@ def _set_precision(converter: tf.lite.TFLiteConverter, precision: Precision, sam
 
 
 def _quantised(calibrated: bytes, float_layers: Collection[str]) -> bytes:
-    """The second half of the conversion to int8; the converter's own can't leave operations in float."""
+    """Second step of the int8 conversion: the converter's own can't leave operations in float."""
     left = left_in_float(calibrated, float_layers) if float_layers else None
     edge = tf.float32 if float_layers else tf.int8
-    # State inside is int8 too: without it each read and write converts, with the same outputs.
+    # Internal state is int8, too: otherwise each read and write would convert it, with the same outputs.
     return mlir_quantize(
         calibrated,
         input_data_type=edge,
@@ -102,47 +103,42 @@ def _quantised(calibrated: bytes, float_layers: Collection[str]) -> bytes:
 
 
 def left_in_float(content: bytes, layers: Collection[str]) -> list[str]:
-    """Names of a file's operations (of their outputs) that belong to these layers.
+    """Names of the operations (of their outputs) that belong to these layers.
 
-    Operations beside them that only move values are among them: in 8 bits they would round what the layers
-    keep, such as the frames that a stream carries from call to call. The names of the file's outputs tell no
-    layer; those of the weights that make them do.
+    They include adjacent operations that only move values, which in 8 bits would round the values of the
+    layers, such as the frames that a stream keeps between calls. The names of the file's outputs don't
+    contain the layer; those of the weights that compute them do.
     """
     model, kinds, found = schema.ModelT.InitFromPackedBuf(content, 0), iter(operation_names(content)), []
     for graph in model.subgraphs:
         moving, chosen = [], []
-        made = {index for operator in graph.operators for index in operator.outputs} | set(graph.inputs)
+        computed = {index for operator in graph.operators for index in operator.outputs} | set(graph.inputs)
         for operator, kind in zip(graph.operators, kinds, strict=False):
             names = [graph.tensors[index].name.decode() for index in operator.outputs]
-            tensors = made.intersection([*operator.inputs, *operator.outputs])  # without the constants
-            constants = [graph.tensors[index].name.decode() for index in {*operator.inputs} - made - {-1}]
-            nameless = not any("/" in name for name in names)
-            group = (
-                chosen
-                if any(made_by(name, layers) for name in (constants if nameless else names))
-                else moving
-            )
-            if group is chosen or kind in _MOVING or nameless:
+            tensors = computed.intersection([*operator.inputs, *operator.outputs])  # without constants
+            constants = [graph.tensors[index].name.decode() for index in {*operator.inputs} - computed - {-1}]
+            is_output = not any("/" in name for name in names)
+            own = any(made_by(name, layers) for name in (constants if is_output else names))
+            group = chosen if own else moving
+            if group is chosen or kind in _MOVING or is_output:
                 group.append((names, tensors))
         reached = set().union(*(tensors for _, tensors in chosen))
-        while beside := [one for one in moving if not reached.isdisjoint(one[1])]:
-            moving = [one for one in moving if reached.isdisjoint(one[1])]
-            chosen, reached = [*chosen, *beside], reached.union(*(tensors for _, tensors in beside))
+        while adjacent := [operation for operation in moving if not reached.isdisjoint(operation[1])]:
+            moving = [operation for operation in moving if reached.isdisjoint(operation[1])]
+            chosen, reached = [*chosen, *adjacent], reached.union(*(tensors for _, tensors in adjacent))
         found += [name for names, _ in chosen for name in names]
     return found
 
 
 def _refuse_loops(saved_model: Path, state: State) -> None:
-    """Raise BundleError if there is a loop in the graph: to calibrate one ends the process (a crash)."""
+    """Raise BundleError if the graph has a loop, whose calibration would crash the process."""
     if "WHILE" in operation_names(litert_file(saved_model, state, Precision.FLOAT, list, allow_flex=True)):
-        what = (
-            "the converter can't quantise a loop: a recurrent layer over too many frames, or of its own kind"
-        )
+        what = "the converter can't quantise a loop: a recurrent layer over too many frames, or a custom one"
         hint = "precision dynamic, or a stream, which takes one frame at a time"
         raise BundleError(what, where=f"litert {state} {Precision.INT8}", hint=hint)
 
 
-def _explained(error: Exception, what: str) -> BundleError:
+def _explain(error: Exception, what: str) -> BundleError:
     text = str(error)
     if found := set(re.findall(r"'tf\.(\w+)' op is neither a custom op nor a flex op", text)):
         return _needs_flex(found, what)

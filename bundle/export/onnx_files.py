@@ -1,4 +1,4 @@
-"""A model in one mode in; ``.onnx`` files, one a precision, out."""
+"""A model in one mode in; a ``.onnx`` file in the requested precision out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import tempfile
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ _LARGEST_HALF = float(np.finfo(np.float16).max)
 
 
 def onnx_model(stage: Stage) -> onnx.ModelProto:
-    """Convert one mode in float32, with our names of inputs and outputs. Any batch, for clips."""
+    """Convert a model in float32, with our names of inputs and outputs; clips have any batch size."""
     signature = stage.signature(None)
     with _quiet():
         model, _ = tf2onnx.convert.from_function(
@@ -32,7 +33,7 @@ def onnx_model(stage: Stage) -> onnx.ModelProto:
             custom_op_handlers={"Erfc": (_complementary_error_function, [])},
         )  # fmt: skip
     names = [OUTPUT, *(name + NEXT_SUFFIX for name in stage.state_names)]
-    # A dictionary's outputs come sorted by their names.
+    # The outputs of a dictionary are sorted by name.
     renamed = dict(zip([output.name for output in model.graph.output], sorted(names), strict=True))
     _rename(model.graph, renamed)
     onnx.helper.set_model_props(model, {MODE: str(stage.state)})
@@ -50,24 +51,24 @@ def write_onnx(
 
     Args:
         model: in float32.
-        precision: wanted.
+        precision: of the file.
         path: of the new file.
-        samples: typical calls, for int8: values of all inputs by name.
+        samples: typical inputs for the calibration of int8, by name, one dictionary per call.
         float_layers: names of layers that int8 leaves in float.
     """
+    settings = {"per_channel": True, "reduce_range": True}
     left = [node.name for node in model.graph.node if made_by(node.name, float_layers)]
     with tempfile.TemporaryDirectory() as folder, _quiet():
-        plain, made = Path(folder) / "float.onnx", Path(folder) / "made.onnx"
+        plain, converted = Path(folder) / "float.onnx", Path(folder) / "converted.onnx"
         onnx.save(model, plain)
         if precision is Precision.DYNAMIC:
-            quantize_dynamic(plain, made, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+            quantize_dynamic(plain, converted, weight_type=QuantType.QInt8, **settings)
         elif precision is Precision.INT8:
-            settings = {"per_channel": True, "reduce_range": True, "nodes_to_exclude": left}
-            quantize_static(plain, made, _Reader(samples), **settings)
+            quantize_static(plain, converted, _Reader(samples), nodes_to_exclude=left, **settings)
         elif precision is Precision.FLOAT16:
-            onnx.save(_with_half_weights(onnx.load(plain)), made)
-        finished = onnx.load(made if precision is not Precision.FLOAT else plain)
-    properties = {MODE: next(one.value for one in model.metadata_props if one.key == MODE)}
+            onnx.save(_with_half_weights(onnx.load(plain)), converted)
+        finished = onnx.load(converted if precision is not Precision.FLOAT else plain)
+    properties = {MODE: next(item.value for item in model.metadata_props if item.key == MODE)}
     onnx.helper.set_model_props(finished, {**properties, OPERATIONS: str(_operations(finished.graph))})
     onnx.save(finished, path)
 
@@ -75,7 +76,7 @@ def write_onnx(
 def _complementary_error_function(
     context: tf2onnx.graph.Graph, node: tf2onnx.graph.Node, name: str, arguments: Sequence
 ) -> None:
-    """Write erfc(x), which ``gelu`` uses and ONNX lacks, as 1 - erf(x)."""
+    """Convert erfc(x), which ``gelu`` uses and ONNX lacks, to 1 - erf(x)."""
     shapes, types = node.output_shapes, node.output_dtypes
     context.remove_node(name)
     one = context.make_const(tf2onnx.utils.make_name(name), np.float32(1))
@@ -86,10 +87,10 @@ def _complementary_error_function(
 
 
 def _with_half_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Keep weights in float16 and compute in float32, as LiteRT's float16 does.
+    """Store weights in float16 and compute in float32, as LiteRT's float16 does.
 
-    Arithmetic in float16 would go wrong where tf2onnx computes positions in floating point: the ends of
-    slices overflow, and above 2,048 frames the masks of padding are off.
+    tf2onnx computes positions in floating point: with float16 arithmetic the ends of slices would overflow,
+        and above 2,048 frames the masks of padding would be wrong.
     """
     graph = model.graph
     for tensor in list(graph.initializer):
@@ -105,13 +106,13 @@ def _with_half_weights(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 class _Reader(CalibrationDataReader):
-    """Feeds the calibration."""
+    """Inputs of the calibration."""
 
     def __init__(self, samples: Iterable[dict[str, np.ndarray]]):
         self._samples: Iterator[dict[str, np.ndarray]] = iter(samples)
 
     def get_next(self) -> dict[str, np.ndarray] | None:
-        """The next call's inputs, or nothing."""
+        """The inputs of the next call, or None."""
         return next(self._samples, None)
 
 
@@ -125,20 +126,18 @@ def _rename(graph: onnx.GraphProto, names: dict[str, str]) -> None:
 
 
 def _operations(graph: onnx.GraphProto) -> int:
-    """Nodes of a graph and of the loops in it."""
+    """Number of nodes of a graph, including those of its loops."""
     inner = [attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g")]
-    return len(graph.node) + sum(_operations(one) for one in inner)
+    return len(graph.node) + sum(map(_operations, inner))
 
 
-class _quiet:
-    """Holds back what the converters log and warn of: our own check of the file says whether it is right."""
-
-    def __enter__(self):
-        self._warnings = warnings.catch_warnings(action="ignore")
-        self._warnings.__enter__()
-        self._disabled = logging.root.manager.disable
-        logging.disable(logging.WARNING)
-
-    def __exit__(self, *error: object):
-        logging.disable(self._disabled)
-        self._warnings.__exit__(*error)
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Suppress logs and warnings of the converters: the file is checked afterwards."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        logging.disable(level)

@@ -1,8 +1,8 @@
-"""A model and typical clips in; the layers that lose most by arithmetic in 8 bits, the worst first, out.
+"""A model and typical clips in; its layers, ordered by the noise that int8 adds to them, out.
 
-Activations of 8 bits share one scale for all channels of a tensor. Where the values of one channel span a
-wide range, the steps are coarse for all the others, and rounding hides their values. Such a tensor is kept
-by leaving in float the layer that makes it and the layers that take it.
+8-bit activations have one scale for all channels of a tensor. If the values of one channel have a wide range,
+the steps are too coarse for the other channels. Such a tensor is kept in float by leaving the layer that
+computes it and the layers that use it in float.
 """
 
 from __future__ import annotations
@@ -13,27 +13,26 @@ from collections.abc import Collection, Mapping
 import keras
 import numpy as np
 
-_STEPS = 255  # of the range of an 8 bit tensor
+_STEPS = 255  # of the range of an 8-bit tensor
 _FUSED = (keras.layers.BatchNormalization, keras.layers.Activation, keras.layers.Dropout, keras.layers.ReLU)
-"""Layers that a converter joins with the layer before them: only their output becomes a tensor."""
+"""Layers that a converter fuses with the layer before them: only their output becomes a tensor."""
 
 
 def layers_by_noise(
     model: keras.Model, inputs: np.ndarray | Mapping[str, np.ndarray]
 ) -> list[tuple[str, ...]]:
-    """Which layers to keep in float, for each tensor between layers.
+    """Groups of layers to leave in float, one for each tensor between layers.
 
     Args:
         model: the plain model.
-        inputs: what it is called with: clips, (N, …) float32, or arrays (N, …) by the names of its inputs.
+        inputs: of the model: clips, (N, …) float32, or arrays (N, …) by the names of its inputs.
 
     Returns:
-        Names of layers that belong together (an input, or the layer that makes a tensor, with what is fused
-        with it; and the layers that take it), in the order of the noise that 8 bits bring to the tensor;
-        the most comes first.
+        Names of the layers of each group (an input, or the layer that computes a tensor, with layers fused
+        with it; and the layers that use it), ordered by the noise of the tensor in 8 bits, the highest first.
     """
     kernels = [layer for layer in model.layers if _has_kernel(layer) and len(layer._inbound_nodes) == 1]
-    makers = [*filter(_is_sound, model.layers), *kernels]
+    makers = [*filter(_is_float_input, model.layers), *kernels]
     if not makers:
         return []
     fused = {layer.name: _fused_with(layer) for layer in makers}
@@ -46,14 +45,14 @@ def layers_by_noise(
 
 
 def rounding_noise(values: np.ndarray) -> float:
-    """Share of noise in the channels of a tensor that has 8 bits for its whole range, from 0 to 1.
+    """Fraction of noise in the channels of a tensor with 8 bits for its whole range, from 0 to 1.
 
     Args:
         values: (…, channels).
 
     Returns:
-        The mean over channels of noise / (noise + signal); the noise is that of uniform rounding, a twelfth
-        of the squared step. Channels that never change say nothing and don't count.
+        The mean of noise / (noise + signal) over channels; the noise is that of uniform rounding, a twelfth
+        of the squared step. Constant channels are excluded.
     """
     noise = (float(np.ptp(values)) / _STEPS) ** 2 / 12
     signal = values.reshape(-1, values.shape[-1]).var(axis=0)
@@ -62,11 +61,12 @@ def rounding_noise(values: np.ndarray) -> float:
 
 
 def made_by(operation: str, layers: Collection[str]) -> bool:
-    """Whether an operation of a converted model is one of these layers' own.
+    """Whether an operation of a converted model belongs to one of these layers.
 
     Args:
-        operation: its name, paths of scopes joined by ``;``: ``model_1/conv_1/Relu;model_1/conv_1/Conv2D``.
-            TensorFlow gives model and layers the same suffix, here ``_1``, when it traces them a second time.
+        operation: its name, scope paths joined by ``;``: ``model_1/conv_1/Relu;model_1/conv_1/Conv2D``.
+            TensorFlow adds the same suffix to model and layers, here ``_1``, when it traces them a second
+            time.
         layers: names of layers.
     """
     for path in operation.split(";"):
@@ -81,8 +81,8 @@ def _has_kernel(operation: keras.Operation) -> bool:
     return bool(getattr(operation, "weights", ())) and not isinstance(operation, _FUSED)
 
 
-def _is_sound(layer: keras.Layer) -> bool:
-    """Whether it is an input of values, not of lengths or tokens."""
+def _is_float_input(layer: keras.Layer) -> bool:
+    """Whether it is an input of float values, not of lengths or tokens."""
     return isinstance(layer, keras.layers.InputLayer) and layer.dtype.startswith("float")
 
 
@@ -91,7 +91,7 @@ def _consumers(layer: keras.Operation) -> list[keras.Operation]:
 
 
 def _fused_with(layer: keras.Layer) -> list[keras.Layer]:
-    """The layer and those that are joined with it, up to the one whose output becomes a tensor."""
+    """The layer and those fused with it, up to the one whose output becomes a tensor."""
     layers = [layer]
     if isinstance(layer, keras.layers.InputLayer):
         return layers
@@ -101,7 +101,7 @@ def _fused_with(layer: keras.Layer) -> list[keras.Layer]:
 
 
 def _names_around(layers: list[keras.Layer]) -> tuple[str, ...]:
-    """The layers, and what takes their output: up to the next layers with kernels, or with several inputs."""
+    """The layers and those that use their output, up to the next layers with kernels or several inputs."""
     names, todo = [layer.name for layer in layers], [layers[-1]]
     while todo:
         for layer in _consumers(todo.pop()):

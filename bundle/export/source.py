@@ -1,8 +1,9 @@
-"""What an export begins with: a trained model, and all that its bundle has to know and to prove."""
+"""What an export needs: a trained model with its labels and settings, and clips to calibrate and check it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,18 +12,18 @@ import numpy as np
 
 from bundle.check.clips import evenly
 from utils.config import with_overrides
-from utils.errors import ConfigError
+from utils.errors import ConfigError, UserError
 from utils.run_folder.run import RunFolder
 
 
 @dataclass(frozen=True)
 class Clips:
-    """Clips of one length, or utterances padded to one, with what is said in them.
+    """Clips of one length, or utterances padded to one length, with their references.
 
     Attributes:
-        inputs: (N, T, values) or (N, samples) float32, or (N, L) int32 token ids: what the model takes.
-        references: (N,) int, the labels; of speech and text (N, most tokens) int, ended by -1.
-        lengths: (N,) int32, the valid positions of each utterance; None: clips of one length.
+        inputs: input of the model: (N, T, values) or (N, samples) float32, or (N, L) int32 token ids.
+        references: (N,) int, the labels; for speech and text (N, longest) int tokens, padded with -1.
+        lengths: (N,) int32, the valid positions of each utterance; None for clips of one length.
     """
 
     inputs: np.ndarray
@@ -34,46 +35,109 @@ class Clips:
 
     @property
     def labelled(self) -> bool:
-        """Whether it is known what is said in any of them; of noise it isn't."""
+        """Whether any clip has a reference; noise has none."""
         return bool((self.references >= 0).any())
 
-    def spread(self, most: int) -> Clips:
-        """At most so many of them, spread evenly: a split is sorted, its first clips are of one speaker."""
-        rows = evenly(len(self), most)
-        return Clips(
-            self.inputs[rows], self.references[rows], None if self.lengths is None else self.lengths[rows]
-        )
+    def spread(self, count: int) -> Clips:
+        """At most ``count`` clips, evenly spaced: the first clips of a split may all be of one speaker."""
+        rows = evenly(len(self), count)
+        return Clips(**{name: values[rows] for name, values in self.arrays().items()})
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All of them by name, as ``.npz`` files hold them."""
-        found = {"inputs": self.inputs, "references": self.references}
-        return found if self.lengths is None else {**found, "lengths": self.lengths}
+        """The arrays by name, as in ``.npz`` files."""
+        arrays = {"inputs": self.inputs, "references": self.references, "lengths": self.lengths}
+        return {name: values for name, values in arrays.items() if values is not None}
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Clips of a run's data for the three purposes of an export.
+
+    Attributes:
+        tests: clips to measure accuracies on.
+        development: clips to choose int8's float layers on; empty if there is no dev split beside the tests.
+        calibration: clips of the training split, for int8.
+    """
+
+    tests: Clips
+    development: Clips
+    calibration: Clips
+
+
+@dataclass(frozen=True)
+class ClipCounts:
+    """Maximum number of clips for each purpose, see `Splits`."""
+
+    tests: int
+    development: int
+    calibration: int
+
+
+def read_splits(
+    find: Callable[[], Mapping[str, Sequence[Any]]],
+    read: Callable[[Sequence[Any], int], Clips],
+    counts: ClipCounts,
+    empty: Clips,
+) -> Splits:
+    """Read the clips of an export. If the data can't be read, there are none, and a note says so.
+
+    Args:
+        find: lists the items of the splits ``train``, ``dev`` and ``test``. Without a test split the dev
+            split is the test.
+        read: items of a split and a maximum number → that many clips, evenly spaced.
+        counts: the maximum numbers.
+        empty: no clips.
+    """
+
+    def take(items: Sequence[Any], count: int) -> Clips:
+        return read(items, count) if items else empty
+
+    try:
+        splits = find()
+        test, dev, train = (splits.get(name) or () for name in ("test", "dev", "train"))
+        return Splits(
+            tests=take(test or dev, counts.tests),
+            development=take(dev if test else (), counts.development),
+            calibration=take(train, counts.calibration),
+        )
+    except (UserError, OSError) as error:
+        print(f"note: no accuracy and no int8, the run's data can't be read: {error}", file=sys.stderr)
+        return Splits(empty, empty, empty)
+
+
+def pad_tokens(sequences: Sequence[Sequence[int]], fill: int) -> np.ndarray:
+    """Sequences of ids → (N, longest) int32, padded with ``fill``."""
+    padded = np.full((len(sequences), max(map(len, sequences), default=1)), fill, np.int32)
+    for row, ids in zip(padded, sequences, strict=True):
+        row[: len(ids)] = ids
+    return padded
 
 
 @dataclass(frozen=True)
 class ExportSource:
-    """A trained model and what belongs to it.
+    """A trained model with everything that its bundle needs.
 
     Attributes:
-        kind: ``keyword`` (one answer a clip), ``speech`` (CTC rows) or ``language`` (a row a syllable).
-        model: plain Keras model, (N, T, values) or (N, samples) → logits; of whole utterances
+        kind: ``keyword`` (one output per clip), ``speech`` (rows of CTC logits) or ``language`` (one row per
+            syllable).
+        model: plain Keras model, (N, T, values) or (N, samples) → logits; for whole utterances
             ``{"features", "lengths"}`` or ``{"syllables"}`` → logits (N, rows, classes).
-        features: settings of the front end, plain values.
-        features_hash: tells them apart, the code's version included.
-        labels: of the logits, in their order.
-        decoding: how logits become a result, plain values.
+        features: feature settings, plain values.
+        features_hash: hash of the settings and of the version of the feature code.
+        labels: of the logits, in order.
+        decoding: parameters of decoding, plain values.
         config_hash: of the run's config.yaml.
-        frame_seconds: from one frame to the next.
+        frame_seconds: seconds between two frames.
         calibration: clips of the training split, for int8.
-        development: clips of the dev split, which the layers that int8 leaves in float are chosen on; none
-            where there is no dev split beside the test split: those of the calibration serve.
-        tests: clips of the test split, may be none.
-        golden: clips that every artefact is compared on.
-        row_stride: of a model of whole utterances the input positions a row of logits; 0: a model of clips.
+        development: clips of the dev split, to choose int8's float layers on; if there are none, the
+            calibration clips are used.
+        tests: clips of the test split, may be empty.
+        golden: clips on which every artefact is compared with the model.
+        row_stride: of a model of whole utterances, input positions per row of logits; 0 for a model of clips.
         obstacles: why a model of whole utterances can't stream.
-        candidates: of a converter (syllable ids, K) int32, the hanzi ids that each may become, filled with 0.
-        tables: more texts that belong in the bundle, by file name.
-        accuracy_by_shift: of keyword models: accuracy of whole test clips moved in time, by milliseconds.
+        candidates: of a converter, (syllable ids, K) int32, the possible hanzi ids of each, padded with 0.
+        tables: further text files of the bundle, by name.
+        accuracy_by_shift: of a keyword model, accuracy on the test clips shifted in time, by milliseconds.
     """
 
     kind: str
@@ -96,29 +160,27 @@ class ExportSource:
 
     @property
     def raw(self) -> bool:
-        """Whether the model takes samples."""
+        """Whether the input of the model is samples."""
         return not self.row_stride and len(self.model.inputs[0].shape) == 2
 
     @property
     def development_clips(self) -> Clips:
-        """The clips that the layers left in float are chosen on: not those that judge an artefact."""
-        return (
-            self.development if self.development is not None and len(self.development) else self.calibration
-        )
+        """The clips to choose int8's float layers on: not the test clips."""
+        return self.development or self.calibration
 
     def judging_arrays(self, clips: Clips) -> dict[str, np.ndarray]:
-        """Clips, and what judging the answers to them needs, by name."""
+        """Clips by name, with the candidates that measuring errors on them needs."""
         return clips.arrays() | ({} if self.candidates is None else {"candidates": self.candidates})
 
 
 def data_section(run: RunFolder, overrides: Sequence[str]) -> dict[str, Any]:
-    """The section ``data`` of a run's config, with overrides that say where the data are now.
+    """The section ``data`` of a run's config, with overrides for data that were moved.
 
     Raises:
-        ConfigError: an override isn't about the data.
+        ConfigError: an override concerns another section.
     """
     for override in overrides:
         if not override.startswith("data."):
-            hint = "an export may be given data.*: where the recordings are now"
+            hint = "only data.* can be given: the new place of recordings or texts"
             raise ConfigError(f"'{override}' can't be changed after the training", hint=hint)
     return with_overrides({"data": run.config().get("data") or {}}, overrides)["data"]

@@ -1,7 +1,7 @@
-"""A Keras model of clips or of a stream in; named TensorFlow functions, and a SavedModel, out.
+"""A Keras model in one mode in; a TensorFlow function with named tensors, and a SavedModel, out.
 
-All formats begin with the same function: tensors by name (``input``, ``state_00_conv``) → tensors by name
-(``output``, ``state_00_conv_next``). What a stage can't do in one format, the file's own runtime shows later.
+All formats are written from the same function: tensors by name (``input``, ``state_00_conv``) → tensors by
+    name (``output``, ``state_00_conv_next``).
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from bundle.variants import State
 from streaming.conversion.layers import reset_state
 
 _BUNDLE_NAMES = {"features": INPUT, "syllables": INPUT, "lengths": LENGTHS}
-"""What the inputs of acoustic and language models are called in every artefact."""
+"""Names of the inputs of acoustic and language models → their names in every artefact."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A model in one mode, ready to be written.
+    """A model in one mode, ready for export.
 
     Attributes:
         state: the mode.
         model: one input ``(batch, …)``, or ``{"features", "lengths"}`` or ``{"syllables"}`` for whole
-            utterances; streams: batch 1; external: ``{"input", states}`` → ``{"output", next states}``.
-        frames: of a clip, where the model takes any number and a format doesn't; 0: as the model has it.
+            utterances. Streams have batch 1; with external state ``{"input", states}`` → ``{"output", next
+            states}``.
+        frames: of a clip, for a format that needs a fixed number; 0: as in the model.
     """
 
     state: State
@@ -40,11 +41,11 @@ class Stage:
 
     @property
     def state_names(self) -> list[str]:
-        """Of the external states."""
+        """Names of the external states."""
         return sorted(self._inputs().keys() - {INPUT, LENGTHS})
 
     def signature(self, batch: int | None) -> dict[str, tf.TensorSpec]:
-        """Of each input by name; ``batch`` is that of a model of clips, streams take one."""
+        """Specification of each input by name; ``batch`` is for clips, streams have batch 1."""
         batch = batch if self.state is State.NON_STREAM else 1
         return {
             name: tf.TensorSpec(self._shape(tensor, batch), tensor.dtype, name=name)
@@ -52,15 +53,15 @@ class Stage:
         }
 
     def function(self, batch: int | None) -> Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]:
-        """The model as a function of tensors by name, traced for these shapes."""
+        """The model as a function of tensors by name, for the shapes of :meth:`signature`."""
 
         def call(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
             if isinstance(self.model.input, Mapping):
                 given = {name: inputs[_BUNDLE_NAMES.get(name, name)] for name in self.model.input}
             else:
                 given = inputs[INPUT]
-            found = self.model(given, training=False)
-            outputs = found if self.state is State.EXTERNAL else {OUTPUT: found}
+            result = self.model(given, training=False)
+            outputs = result if self.state is State.EXTERNAL else {OUTPUT: result}
             return {name: tf.identity(value, name=name) for name, value in outputs.items()}
 
         return tf.function(call, input_signature=[self.signature(batch)], autograph=False)
@@ -75,20 +76,20 @@ class Stage:
         return {_BUNDLE_NAMES.get(name, name): tensor for name, tensor in self.model.input.items()}
 
 
-def unroll_recurrences(model: keras.Model, most: int) -> None:
-    """Let recurrent layers over at most ``most`` frames run without a loop: LiteRT can't quantise loops."""
+def unroll_recurrences(model: keras.Model, max_frames: int) -> None:
+    """Unroll recurrent layers over at most ``max_frames`` frames: LiteRT can't quantise loops."""
     for layer in model._flatten_layers():
-        if isinstance(layer, keras.layers.RNN) and (layer.input.shape[1] or most + 1) <= most:
+        if isinstance(layer, keras.layers.RNN) and (layer.input.shape[1] or max_frames + 1) <= max_frames:
             layer.unroll = True
 
 
 def write_saved_model(stage: Stage, path: Path, batch: int | None = None) -> None:
-    """Write a SavedModel whose signature is named as the mode; internal state adds the signature ``reset``.
+    """Write a SavedModel. Its signature has the name of the mode; for internal state there is also ``reset``.
 
     Args:
-        stage: what is written.
+        stage: the model.
         path: of the new folder.
-        batch: of a model of clips; None: any.
+        batch: batch size of a model of clips; None: any.
     """
     archive = keras.export.ExportArchive()
     archive.track(stage.model)
@@ -104,10 +105,10 @@ def write_saved_model(stage: Stage, path: Path, batch: int | None = None) -> Non
 
 
 class StreamReference:
-    """The source model's stream, in TensorFlow: what every artefact's stream is compared with.
+    """The source model's stream in TensorFlow, with which the streams of artefacts are compared.
 
     Args:
-        stage: of external state.
+        stage: with external state.
     """
 
     def __init__(self, stage: Stage):
@@ -120,13 +121,12 @@ class StreamReference:
         self.reset()
 
     def reset(self) -> None:
-        """The next chunk begins a new stream."""
+        """Start a new stream with the next chunk."""
         self.states: dict[str, np.ndarray] = dict(self._zeros)
 
     def step(self, chunk: np.ndarray) -> np.ndarray:
-        """The next chunk (1, frames a call, values) → logits."""
-        found = self._function(
-            {INPUT: tf.constant(chunk), **{k: tf.constant(v) for k, v in self.states.items()}}
-        )
-        self.states = {name: found[name + NEXT_SUFFIX].numpy() for name in self._names}
-        return found[OUTPUT].numpy()
+        """The next chunk (1, frames per call, values) → logits."""
+        inputs = {INPUT: chunk, **self.states}
+        outputs = self._function({name: tf.constant(value) for name, value in inputs.items()})
+        self.states = {name: outputs[name + NEXT_SUFFIX].numpy() for name in self._names}
+        return outputs[OUTPUT].numpy()

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from bundle.check import utterances
-from bundle.check.clips import Stream, chunks_of, streamed
+from bundle.check.clips import chunks_of, streamed
 from bundle.check.scoring import accuracy, final_answers, label_errors
 from bundle.check.utterances import row_counts, without_padding
 from bundle.export.drawing import graph_svg
@@ -24,6 +24,7 @@ from bundle.export.source import Clips, ExportSource
 from bundle.export.stages import Stage, StreamReference, unroll_recurrences, write_saved_model
 from bundle.runtimes.artefacts import INPUT, LENGTHS, open_artefact
 from bundle.variants import Format, Precision, State, Variant
+from streaming.chunks import StreamedModel
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
 from streaming.conversion.streamability import StreamGeometry, stream_geometry
@@ -204,7 +205,7 @@ class Workshop:
                 yield {INPUT: chunk, **(self.reference.states if state is State.EXTERNAL else {})}
                 self.reference.step(chunk)
 
-    def answers(self, clips: np.ndarray, how: str, stream: Stream | None = None) -> np.ndarray:
+    def answers(self, clips: np.ndarray, how: str, stream: StreamedModel | None = None) -> np.ndarray:
         """The source's answers: ``non_stream``, ``reset`` (state reset before each clip) or ``running``.
 
         Args:
@@ -269,7 +270,7 @@ class Workshop:
         return found
 
     @cached_property
-    def _quick_stream(self) -> Stream:
+    def _quick_stream(self) -> StreamedModel:
         """The source's stream in LiteRT: the same to six digits, and 50 times as quick as TensorFlow."""
         state, precision = State.EXTERNAL, Precision.FLOAT
         try:

@@ -1,8 +1,8 @@
-"""A ``.tflite`` file in; calls through ai-edge-litert out. NumPy and ai-edge-litert, nothing else.
+"""A ``.tflite`` file in; its outputs, computed by ai-edge-litert, out. Needs only NumPy and ai-edge-litert.
 
-The name of a file's only signature says its mode (``non_stream``, ``stream_internal``, ``stream_external``).
-State inside a file lives as long as its interpreter: the runtime's own ``reset_all_variables`` leaves it as
-it is (measured: outputs off by 2 after it), so to forget means to open the interpreter anew, 0.5 ms.
+The name of a file's only signature is its mode (``non_stream``, ``stream_internal``, ``stream_external``).
+Internal state is reset by opening a new interpreter (0.5 ms), because the runtime's own
+``reset_all_variables`` has no effect (measured: outputs differ by 2 after it).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter
 
-from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, Facts
+from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo
 from bundle.variants import State
 from utils.errors import BundleError
 
@@ -44,8 +44,8 @@ class LiteRTBackend:
         self._open()
         names = operation_names(content)
         inputs = self._inputs
-        self.facts = Facts(
-            state=self._state(),
+        self.info = ArtefactInfo(
+            state=State(self._signature()),
             input_shape=tuple(int(n) if n > 0 else None for n in inputs[INPUT]["shape_signature"]),
             states={name: tuple(map(int, inputs[name]["shape"])) for name in self._state_names},
             operations=len(names),
@@ -69,13 +69,10 @@ class LiteRTBackend:
             )
         return names[0]
 
-    def _state(self) -> State:
-        return State(self._signature())
-
     def call(
         self, inputs: Mapping[str, np.ndarray], states: Mapping[str, np.ndarray]
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """See :class:`bundle.runtimes.artefacts.Backend`. States keep the file's type: none is rounded."""
+        """See :class:`bundle.runtimes.artefacts.Backend`. States keep the type of the file, unrounded."""
         interpreter, samples = self._interpreter, inputs[INPUT]
         if tuple(self._inputs[INPUT]["shape"]) != samples.shape:
             interpreter.resize_tensor_input(self._inputs[INPUT]["index"], samples.shape)
@@ -99,15 +96,15 @@ class LiteRTBackend:
         return quantised(dequantised(value, after), before)
 
     def initial_states(self) -> dict[str, np.ndarray]:
-        """Zeros, in the file's type: a quantised zero isn't 0."""
+        """Zeros in the type of the file: a quantised zero isn't 0."""
         return {
             name: quantised(np.zeros(self._inputs[name]["shape"], np.float32), self._inputs[name])
             for name in self._state_names
         }
 
-    def forget(self) -> None:
-        """Open the interpreter anew where the state is inside."""
-        if self.facts.state is State.INTERNAL:
+    def reset(self) -> None:
+        """Open a new interpreter if the state is internal."""
+        if self.info.state is State.INTERNAL:
             self._open()
 
 
@@ -129,7 +126,7 @@ def dequantised(values: np.ndarray, details: Mapping) -> np.ndarray:
 
 
 def operation_names(content: bytes) -> list[str]:
-    """The operations of all subgraphs, by the file: ``CONV_2D``, ``FlexErf``."""
+    """Names of the operations of all subgraphs of a file: ``CONV_2D``, ``FlexErf``."""
     model = schema.ModelT.InitFromPackedBuf(content, 0)
     names = [_operation_name(code) for code in model.operatorCodes]
     return [names[operator.opcodeIndex] for graph in model.subgraphs for operator in graph.operators]
@@ -142,5 +139,5 @@ def _operation_name(code: schema.OperatorCodeT) -> str:
 
 
 def flex_operations(content: bytes) -> tuple[str, ...]:
-    """TensorFlow operations in a file that LiteRT alone can't run, sorted."""
+    """Names of a file's TensorFlow operations, which LiteRT alone can't run, sorted."""
     return tuple(sorted({name for name in operation_names(content) if name.startswith(FLEX)}))

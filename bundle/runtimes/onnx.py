@@ -1,4 +1,4 @@
-"""A ``.onnx`` file in; calls through onnxruntime out. NumPy and onnxruntime, nothing else."""
+"""A ``.onnx`` file in; its outputs, computed by onnxruntime, out. Needs only NumPy and onnxruntime."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, Facts
+from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo
 from bundle.variants import State
 from utils.errors import BundleError
 
 MODE, OPERATIONS = "mode", "operations"
-"""Keys of a file's metadata: the mode, and the operations of the graph before onnxruntime fuses them."""
+"""Keys of a file's metadata: mode, and number of operations before onnxruntime fuses them."""
 
 
 def open_backend(path: Path, threads: int) -> OnnxBackend:
@@ -24,7 +24,7 @@ def open_backend(path: Path, threads: int) -> OnnxBackend:
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         return OnnxBackend(session)
-    except Exception as error:  # onnxruntime's exceptions have no common class but this one
+    except Exception as error:  # onnxruntime's exceptions have no other common class
         hint = "export it again, or copy it again"
         raise BundleError(f"the .onnx file can't be used ({error})", where=path, hint=hint) from error
 
@@ -34,10 +34,10 @@ class OnnxBackend:
 
     def __init__(self, session: onnxruntime.InferenceSession):
         self._session = session
-        inputs = {one.name: one.shape for one in session.get_inputs()}
-        types = {one.name: one.type for one in session.get_inputs()}
+        inputs = {argument.name: argument.shape for argument in session.get_inputs()}
+        types = {argument.name: argument.type for argument in session.get_inputs()}
         metadata = session.get_modelmeta().custom_metadata_map
-        self.facts = Facts(
+        self.info = ArtefactInfo(
             state=State(metadata[MODE]),
             input_shape=tuple(size if isinstance(size, int) else None for size in inputs[INPUT]),
             states={name: tuple(shape) for name, shape in inputs.items() if name.startswith(STATE_PREFIX)},
@@ -45,7 +45,7 @@ class OnnxBackend:
             takes_lengths=LENGTHS in inputs,
             takes_tokens=types[INPUT] == "tensor(int32)",
         )
-        self._names = [OUTPUT, *(name + NEXT_SUFFIX for name in self.facts.states)]
+        self._names = [OUTPUT, *(name + NEXT_SUFFIX for name in self.info.states)]
 
     def call(
         self, inputs: Mapping[str, np.ndarray], states: Mapping[str, np.ndarray]
@@ -56,7 +56,7 @@ class OnnxBackend:
 
     def initial_states(self) -> dict[str, np.ndarray]:
         """Zeros."""
-        return {name: np.zeros(shape, np.float32) for name, shape in self.facts.states.items()}
+        return {name: np.zeros(shape, np.float32) for name, shape in self.info.states.items()}
 
-    def forget(self) -> None:
-        """Nothing to do: an ONNX file holds no state."""
+    def reset(self) -> None:
+        """Nothing to do: an ONNX file has no internal state."""

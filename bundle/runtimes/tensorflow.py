@@ -1,4 +1,4 @@
-"""A SavedModel folder or a frozen graph in; calls through TensorFlow out. Keras isn't needed."""
+"""A SavedModel folder or a frozen graph in; its outputs, computed by TensorFlow without Keras, out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, Facts
+from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo
 from bundle.variants import State
 from utils.errors import BundleError
 
@@ -21,10 +21,10 @@ def open_backend(path: Path, threads: int) -> TensorFlowBackend:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
     except RuntimeError:
-        pass  # TensorFlow is at work in this process already, with the threads it has
+        pass  # TensorFlow is already running in this process, with its threads
     try:
         return _saved_model(path) if path.is_dir() else _frozen_graph(path)
-    except Exception as error:  # of TensorFlow, of protobuf, of the file system: no common class
+    except Exception as error:  # of TensorFlow, protobuf or the file system: no common class
         hint = "export it again, or copy it again"
         raise BundleError(f"TensorFlow can't read it ({error})", where=path, hint=hint) from error
 
@@ -45,7 +45,7 @@ def _frozen_graph(path: Path) -> TensorFlowBackend:
     tensors = [[wrapped.graph.get_tensor_by_name(f"{n}:0") for n in names] for names in (given, outputs)]
     pruned = wrapped.prune(tensors[0], dict(zip(outputs, tensors[1], strict=True)))
 
-    # Without tf.function each call sets the graph up anew: 10 ms. One trace serves inputs of all lengths.
+    # Without tf.function each call would build the graph (10 ms). One trace serves inputs of all lengths.
     @tf.function(autograph=False, reduce_retracing=True)
     def call(**values: tf.Tensor) -> dict[str, tf.Tensor]:
         return pruned(*(values[name] for name in given))
@@ -55,14 +55,14 @@ def _frozen_graph(path: Path) -> TensorFlowBackend:
 
 
 class TensorFlowBackend:
-    """A function of tensors by name.
+    """A function from tensors by name to tensors by name.
 
     Args:
         state: the mode.
-        function: tensors by name → tensors by name.
-        reset: empties the state, where it is inside.
+        function: the function.
+        reset: resets the internal state; None if there is none.
         owner: keeps the variables alive.
-        graph: the function whose inputs and operations count, if it isn't ``function``.
+        graph: the function with the inputs and operations, if not ``function``.
     """
 
     def __init__(self, state: State, function, reset, owner, graph=None):
@@ -70,7 +70,7 @@ class TensorFlowBackend:
         graph = graph or function
         inputs = {tensor.name.partition(":")[0]: tensor for tensor in graph.inputs}
         states = sorted(name for name in inputs if name.startswith(STATE_PREFIX))
-        self.facts = Facts(
+        self.info = ArtefactInfo(
             state=state,
             input_shape=tuple(inputs[INPUT].shape),
             states={name: tuple(inputs[name].shape) for name in states},
@@ -84,21 +84,21 @@ class TensorFlowBackend:
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """See :class:`bundle.runtimes.artefacts.Backend`."""
         tensors = {name: tf.constant(value) for name, value in {**inputs, **states}.items()}
-        found = self._function(**tensors)
-        return found[OUTPUT].numpy(), {name: found[name + NEXT_SUFFIX].numpy() for name in states}
+        outputs = self._function(**tensors)
+        return outputs[OUTPUT].numpy(), {name: outputs[name + NEXT_SUFFIX].numpy() for name in states}
 
     def initial_states(self) -> dict[str, np.ndarray]:
         """Zeros."""
-        return {name: np.zeros(shape, np.float32) for name, shape in self.facts.states.items()}
+        return {name: np.zeros(shape, np.float32) for name, shape in self.info.states.items()}
 
-    def forget(self) -> None:
-        """Empty the state that is inside."""
+    def reset(self) -> None:
+        """Reset the internal state."""
         if self._reset:
             self._reset()
 
 
 def _operations(graph: tf.Graph) -> int:
-    """How many operations compute something: inputs, constants and names left aside."""
+    """Number of operations that compute something, without inputs, constants and identities."""
     idle = {"Placeholder", "Const", "Identity", "NoOp", "ReadVariableOp"}
     definition = graph.as_graph_def()
     nodes = [

@@ -72,7 +72,7 @@ class CompactConfig(CompactSettings):
 
     def __post_init__(self):
         super().__post_init__()
-        at_least(self, "model", gate=0)
+        check_at_least(self, "model", gate=0)
 
 
 def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> keras.Model:

@@ -15,7 +15,7 @@ import pytest
 from bundle.check.clips import chunks_of, streamed
 from bundle.check.measuring import verdict
 from bundle.check.scoring import accuracy, decoded, final_answers, label_errors
-from bundle.runtimes.artefacts import Artefact, Facts, open_artefact
+from bundle.runtimes.artefacts import Artefact, ArtefactInfo, open_artefact
 from bundle.variants import Format, Precision, State, Variant, matrix_text, offered, refusal
 from utils.errors import BundleError
 from utils.files import replacing_folder
@@ -148,7 +148,7 @@ def test_without_a_test_set_a_broken_int8_artefact_is_still_found():
 class Backend:
     """Of a stream that takes two frames of three values."""
 
-    facts = Facts(State.EXTERNAL, (1, 2, 3), {}, 1)
+    info = ArtefactInfo(State.EXTERNAL, (1, 2, 3), {}, 1)
 
     def call(self, inputs, states):
         return inputs["input"].sum(axis=(1, 2))[:, None], {}
@@ -156,7 +156,7 @@ class Backend:
     def initial_states(self):
         return {}
 
-    def forget(self):
+    def reset(self):
         pass
 
 
@@ -164,7 +164,7 @@ def test_a_chunk_of_another_size_and_the_wrong_use_are_refused(tmp_path):
     artefact = Artefact(Backend(), tmp_path / "model")
     assert artefact.step(np.ones((2, 3))).tolist() == [[6.0]]
     assert artefact.step(np.ones((1, 2, 3))).tolist() == [[6.0]]
-    with pytest.raises(BundleError, match=r"takes \(2, 3\) a call, not \(1, 3\)"):
+    with pytest.raises(BundleError, match=r"takes \(2, 3\) per call, not \(1, 3\)"):
         artefact.step(np.ones((1, 3)))
     with pytest.raises(BundleError, match=r"for streams.*\.step"):
         artefact.run(np.ones((1, 2, 3)))

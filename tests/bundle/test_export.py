@@ -27,7 +27,7 @@ from bundle.export.keyword_source import keyword_source
 from bundle.export.quantisation import layers_by_noise, made_by, rounding_noise
 from bundle.export.source import Clips, ExportSource
 from bundle.export.workshop import Workshop
-from bundle.folder import find_bundle, open_bundle, write_facts
+from bundle.folder import find_bundle, open_bundle, write_metadata
 from bundle.runtimes.artefacts import NEXT_SUFFIX, open_artefact
 from bundle.variants import Format, Precision, State, Variant, offered
 from model_keyword.registry import MODELS, build_keyword_model
@@ -164,7 +164,7 @@ def test_int8_states_have_one_scale_from_call_to_call(exported):
     artefact = open_artefact(exported / INT8.path)
     before, after = artefact.backend._inputs, artefact.backend._outputs
     names = [name for name in before if name + NEXT_SUFFIX in after]
-    assert len(names) == len(artefact.facts.states) >= 3
+    assert len(names) == len(artefact.info.states) >= 3
     for name in names:
         assert before[name]["quantization"] == after[name + NEXT_SUFFIX]["quantization"]
 
@@ -191,7 +191,7 @@ def test_int8_that_loses_accuracy_keeps_layers_in_float_and_names_them(tmp_path,
     assert layers_by_noise(source.model, source.calibration.inputs)[0] == ("wide", "narrow")
     variants = [INT8, Variant(Format.LITERT, State.NON_STREAM, Precision.INT8), MADE[-1]]
     for made in export_bundle(source, variants, tmp_path / "bundle"):
-        assert not made.problems and made.found["float_layers"] == ["wide", "narrow"]
+        assert not made.problems and made.measured["float_layers"] == ["wide", "narrow"]
     report = (tmp_path / "bundle" / "export.md").read_text(encoding="utf-8")
     assert "- litert stream_external int8: wide, narrow\n" in report
 
@@ -206,9 +206,9 @@ def test_the_test_clips_judge_int8_and_choose_no_layers(tmp_path):
     good, bad = (Clips(source.tests.inputs[rows], source.tests.references[rows]) for rows in (right, ~right))
     assert len(good) and len(bad)
     (made,) = export_bundle(replace(source, development=good, tests=bad), [variant], tmp_path / "bundle")
-    assert made.found["float_layers"] == [] and "100.0 points below" in made.problems[0]
+    assert made.measured["float_layers"] == [] and "100.0 points below" in made.problems[0]
     (made,) = export_bundle(replace(source, development=bad, tests=good), [variant], tmp_path / "other")
-    assert made.found["float_layers"] == ["wide", "narrow"] and not made.problems
+    assert made.measured["float_layers"] == ["wide", "narrow"] and not made.problems
 
 
 def test_operations_between_layers_have_no_names_to_leave_in_float():
@@ -286,7 +286,7 @@ def test_rounding_noise_by_hand():
 def test_an_artefact_with_state_inside_forgets_on_reset_and_only_then(exported):
     bundle = open_bundle(exported)
     artefact, golden = bundle.open(INTERNAL.path), bundle.golden()
-    size, clip = artefact.facts.input_shape[1], golden["inputs"][1]
+    size, clip = artefact.info.input_shape[1], golden["inputs"][1]
     chunks = clip.reshape(-1, 1, size, clip.shape[-1])
 
     def last() -> np.ndarray:
@@ -315,7 +315,7 @@ def test_a_frozen_graph_needs_no_variables(exported, tmp_path):
 
 def change_facts(bundle: Path, **changes) -> None:
     facts = json.loads((bundle / "bundle.json").read_text())
-    write_facts(bundle, {**facts, **changes})
+    write_metadata(bundle, {**facts, **changes})
 
 
 def rehash(bundle: Path, name: str) -> None:
@@ -348,7 +348,7 @@ def test_other_features_are_named(copy):
         open_bundle(copy, replace(FEATURES, coefficients=5))
     assert open_bundle(copy, FEATURES).features == FEATURES
     change_facts(copy, features=asdict(replace(FEATURES, coefficients=5)))
-    with pytest.raises(BundleError, match=r"features in bundle\.json aren't those of the export"):
+    with pytest.raises(BundleError, match=r"features in bundle\.json have changed"):
         open_bundle(copy)
 
 
@@ -366,7 +366,7 @@ def test_a_missing_and_an_added_part_are_named(copy):
 
 @pytest.mark.parametrize("content", ["", "[]", '{"format": 1}', '{"format": 99}'])
 def test_a_damaged_bundle_file_is_named(tmp_path, content):
-    with pytest.raises(BundleError, match=r"no bundle.*bundle\.json"):
+    with pytest.raises(BundleError, match=r"not a bundle.*bundle\.json"):
         open_bundle(tmp_path)
     (tmp_path / "bundle.json").write_text(content)
     with pytest.raises(BundleError, match=r"bundle\.json is"):
@@ -397,7 +397,7 @@ def test_an_artefact_finds_its_bundle(exported, tmp_path):
     bundle, name = find_bundle(exported / INT8.path)
     assert (bundle.labels, name) == (LABELS, INT8.path)
     shutil.copy(exported / INT8.path, tmp_path / "alone.tflite")
-    with pytest.raises(BundleError, match="lies in no bundle"):
+    with pytest.raises(BundleError, match="not in a bundle"):
         find_bundle(tmp_path / "alone.tflite")
     with pytest.raises(BundleError, match="no such file"):
         find_bundle(tmp_path / "missing.tflite")
@@ -526,7 +526,7 @@ def test_the_cnn_of_the_specification_streams_in_litert(tmp_path):
         due = workshop.due
     assert 2.42e6 < (tmp_path / "cnn.tflite").stat().st_size < 2.50e6  # four bytes a weight
     artefact = open_artefact(tmp_path / "cnn.tflite")
-    assert sum(int(np.prod(shape)) for shape in artefact.facts.states.values()) == 40_872
+    assert sum(int(np.prod(shape)) for shape in artefact.info.states.values()) == 40_872
     found = prove(artefact, {"due": due, "delay": 0}, golden)
     assert max(found["difference"].values()) <= 1e-4
     assert np.abs(golden["reset"][:, -1] - golden["non_stream"]).max() <= 1e-5
@@ -557,7 +557,7 @@ def test_an_artefact_that_cannot_be_made_is_told_among_others(tmp_path, monkeypa
 
     monkeypatch.setattr(workshop.Workshop, "write", fail)
     made = export_bundle(source_of(residual()), [PLAIN, MADE[6]], tmp_path / "export")
-    assert [one.problems for one in made] == [["not made: the converter fails: a reason"]] * 2
+    assert [one.problems for one in made] == [["not written: the converter fails: a reason"]] * 2
     assert "**no**: not made" in (tmp_path / "export" / "export.md").read_text()
     with pytest.raises(BundleError, match="a reason"):
         export_bundle(source_of(residual()), [PLAIN], tmp_path / "alone")
@@ -580,7 +580,7 @@ def test_the_clips_of_a_source_are_those_of_the_run(run, capsys):
     assert len(source.golden) <= 24 and len(source.tests) >= 6 and len(source.calibration) >= 12
     assert source.tests.inputs.shape[1:] == source.model.inputs[0].shape[1:]
     assert set(source.tests.references.tolist()) == {0, 1, 2}
-    assert len(keyword_source(run, most_tests=5).tests) == 5
+    assert len(keyword_source(run, max_tests=5).tests) == 5
     # A word of a clip of 200 ms fires once: nothing fires until it is out of the window and the average.
     assert source.decoding["refractory_ms"] == 200 + source.decoding["smoothing_ms"]
     assert keyword_source(run, smoothing_ms=50).decoding["refractory_ms"] == 250

@@ -21,7 +21,7 @@ from bundle.export.language_source import language_source
 from bundle.export.source import ExportSource
 from bundle.export.speech_source import speech_source
 from bundle.export.workshop import Workshop
-from bundle.folder import open_bundle, write_facts
+from bundle.folder import open_bundle, write_metadata
 from bundle.runtimes.artefacts import open_artefact
 from bundle.variants import Format, Precision, State, Variant, offered
 from data.evaluation_lists import read_test_transcripts
@@ -75,7 +75,7 @@ def proven(source: ExportSource, variant: Variant, folder: Path) -> dict:
         path = folder / variant.path
         workshop.write(variant, path)
         artefact, golden = open_artefact(path), workshop.golden(streams=False)
-        found = prove(artefact, facts, golden) | {"facts": artefact.facts, "clips": len(source.tests)}
+        found = prove(artefact, facts, golden) | {"facts": artefact.info, "clips": len(source.tests)}
         errors = errors_by_mode(artefact, facts, source.judging_arrays(source.tests))["non_stream"]
         found["labels"] = label_count(source.tests.references)
         found["accuracy"] = {"non_stream": accuracy(errors, source.tests.references)}
@@ -286,8 +286,8 @@ def test_all_artefacts_of_a_converter_are_those_offered_without_streams(runs, mo
 def test_other_features_of_a_speech_bundle_are_refused(speech_bundle, tmp_path):
     copy = shutil.copytree(speech_bundle, tmp_path / "copy")
     facts = json.loads((copy / "bundle.json").read_text())
-    write_facts(copy, facts | {"features": facts["features"] | {"hop_ms": 12.5}})
-    with pytest.raises(BundleError, match=r"features in bundle\.json aren't those of the export"):
+    write_metadata(copy, facts | {"features": facts["features"] | {"hop_ms": 12.5}})
+    with pytest.raises(BundleError, match=r"features in bundle\.json have changed"):
         open_bundle(copy)
     assert open_bundle(speech_bundle).features.bins == 16
 

@@ -231,7 +231,7 @@ def test_what_cannot_listen_says_so(bundle: Path, wav: Path, tmp_path: Path):
     with pytest.raises(BundleError, match="no such file"):
         listening.open_listener(tmp_path / "model.tflite")
     (tmp_path / "model.tflite").write_bytes(b"alone")
-    with pytest.raises(BundleError, match="no bundle"):
+    with pytest.raises(BundleError, match="not in a bundle"):
         listening.open_listener(tmp_path / "model.tflite")
     with pytest.raises(SystemExit):
         listen.main(["--model", str(bundle)])

@@ -399,7 +399,7 @@ def test_the_export_of_a_run_proves_itself(tmp_path, acoustic):
     )
     assert [one.problems for one in made] == [[], []]
     bundle = open_bundle(tmp_path / "export")
-    assert (bundle.facts["kind"], bundle.labels) == ("speech", TOKENS)
+    assert (bundle.metadata["kind"], bundle.labels) == ("speech", TOKENS)
     whole, chunk = json.loads((tmp_path / "export/export.json").read_text())["multiply_accumulates"].values()
     assert 95 * chunk < whole < 105 * chunk  # 800 frames and the look-ahead, 8 a chunk
 
