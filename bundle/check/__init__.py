@@ -1,6 +1,6 @@
 """An artefact and clips in; differences to the source model, accuracy and latency out.
 
-Read ``proof`` (one artefact in a process of its own), ``measuring`` (which judges it) and ``verification`` (a
-bundle on another machine); ``clips``, ``utterances`` and ``scoring`` feed the artefact and count what is
-right.
+Read ``proof`` (measures one artefact in its own process), ``measuring`` (starts that process and judges the
+result) and ``verification`` (checks a bundle on another machine). ``clips``, ``utterances`` and ``scoring``
+run the artefact on clips and count its errors.
 """

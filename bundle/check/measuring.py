@@ -1,4 +1,4 @@
-"""A folder with artefacts in; what a process of its own finds of each, judged, out."""
+"""An artefact in; its measurements, made in a separate process, and the verdict on them out."""
 
 from __future__ import annotations
 
@@ -20,43 +20,38 @@ from utils.errors import BundleError
 from utils.files import read_arrays
 
 TOLERANCE = {Precision.FLOAT: 1e-4, Precision.FLOAT16: 1e-2}
-"""Largest difference of a logit, for each unit of the largest logit (at least 1): see :func:`verdict`."""
+"""Allowed difference of a logit, times the largest logit (at least 1): see :func:`verdict`."""
 POINT = 0.01
-"""Largest loss of accuracy of weights or arithmetic in 8 bits; one label or token, where that is more."""
+"""Allowed loss of accuracy in 8 bits; one label or token if that is more."""
 _ROOT = Path(__file__).parents[2]
-_DISTRIBUTIONS = {
-    "tensorflow": "tensorflow",
-    "ai_edge_litert": "ai-edge-litert",
-    "onnxruntime": "onnxruntime",
-}
 
 
 def runtime_version(variant: Variant) -> str | None:
-    """``ai-edge-litert 2.3.0``, or nothing if the runtime isn't installed here."""
+    """``ai-edge-litert 2.3.0``; None if the runtime isn't installed."""
     if importlib.util.find_spec(variant.runtime) is None:
         return None
-    name = _DISTRIBUTIONS[variant.runtime]
+    name = variant.runtime.replace("_", "-")  # of its package
     try:
         return f"{name} {importlib.metadata.version(name)}"
     except importlib.metadata.PackageNotFoundError:
-        return name  # built by hand
+        return name  # without package metadata, built from source
 
 
 def measure(
     bundle: Path, variant: Variant, tests: Path | None
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Run `bundle.check.proof` on one artefact in a process of its own, on one thread.
+    """Run `bundle.check.proof` on one artefact in a separate process, on one thread.
 
     Args:
         bundle: the folder.
         variant: the artefact.
-        tests: .npz with the test clips, for the accuracy; None: not measured.
+        tests: .npz file with test clips, for the accuracy; None: not measured.
 
     Returns:
-        What was found (see `bundle.check.proof`), and the artefact's answers to the golden clips.
+        The measurements (see `bundle.check.proof`), and the artefact's outputs for the golden clips.
 
     Raises:
-        BundleError: the artefact can't be run; its process's last words say why.
+        BundleError: the artefact can't be run; the message quotes the error of its process.
     """
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
@@ -78,41 +73,41 @@ def measure(
 
 def verdict(
     variant: Variant,
-    found: Mapping[str, Any],
+    measured: Mapping[str, Any],
     source_accuracy: Mapping[str, float] | None,
 ) -> list[str]:
-    """What is wrong with an artefact; empty: it passes.
+    """Problems of an artefact; empty if it passes.
 
-    float and float16 are held to the source model's logits, ``dynamic`` and ``int8`` to its accuracy: what
-    rounding does to a logit says little about the answers.
+    float and float16 must keep the source model's logits; ``dynamic`` and ``int8`` must keep its accuracy,
+    because the rounding of a logit says little about the result.
 
     Args:
         variant: the artefact.
-        found: by :func:`measure`.
-        source_accuracy: the source model's, if it was measured.
+        measured: from :func:`measure`.
+        source_accuracy: of the source model, if it was measured.
     """
     problems = []
     if variant.precision in TOLERANCE:
-        allowed = TOLERANCE[variant.precision] * max(1.0, found["largest"])
-        for name, difference in found["difference"].items():
+        allowed = TOLERANCE[variant.precision] * max(1.0, measured["largest"])
+        for name, difference in measured["difference"].items():
             if not difference <= allowed:  # NaN fails too
                 problems.append(
                     f"differs from the source model by {difference:.2g} ({name}), allowed {allowed:.2g}"
                 )
-    elif source_accuracy and "accuracy" in found:
-        allowed = allowed_loss(found["labels"])
-        for name, accuracy in found["accuracy"].items():
+    elif source_accuracy and "accuracy" in measured:
+        allowed = allowed_loss(measured["labels"])
+        for name, accuracy in measured["accuracy"].items():
             if source_accuracy[name] - accuracy > allowed:
                 loss = 100 * (source_accuracy[name] - accuracy)
                 problems.append(f"{name} accuracy is {loss:.1f} points below the source model's, allowed 1")
-    elif not np.isfinite(found["agreement"]) or found["agreement"] < _LEAST_AGREEMENT:
-        problems.append(f"only {found['agreement']:.0%} of the golden clips get the source model's label")
+    elif not np.isfinite(measured["agreement"]) or measured["agreement"] < _MIN_AGREEMENT:
+        problems.append(f"only {measured['agreement']:.0%} of the golden clips get the source model's label")
     return problems
 
 
 def allowed_loss(labels: int) -> float:
-    """What 8 bits may lose of the accuracy on so many labels or tokens: a point, or one of them."""
+    """Allowed loss of accuracy in 8 bits on this many labels or tokens: a point, or one of them."""
     return max(POINT, 1 / labels) + 1e-9
 
 
-_LEAST_AGREEMENT = 0.8  # where no test set is at hand: a broken artefact agrees by chance only
+_MIN_AGREEMENT = 0.8  # without test clips: a broken artefact agrees only by chance

@@ -1,9 +1,9 @@
-"""One artefact in, measured in a process of its own; differences to the source model, accuracy, latency out.
+"""One artefact in; its differences to the source model, its accuracy and its latency out.
 
     python -m bundle.check.proof BUNDLE litert/stream_external_int8.tflite --result result.json [--tests FILE]
 
-The process loads the artefact's own runtime and nothing else, so what was left in the exporter's memory can't
-help. Golden clips, and the source model's answers to them, come from the bundle.
+It runs in its own process with only the artefact's runtime, so that nothing in the exporter's memory can
+influence the result. Golden clips and the source model's outputs for them come from the bundle.
 """
 
 from __future__ import annotations
@@ -22,81 +22,84 @@ import psutil
 
 from bundle.check import utterances
 from bundle.check.clips import chunks_of, evenly, streamed
-from bundle.check.scoring import accuracy, final_answers, label_count, label_errors
+from bundle.check.scoring import accuracy, final_outputs, label_count, label_errors
 from bundle.check.utterances import BATCH, compare
 from bundle.runtimes.artefacts import Artefact, open_artefact
 from bundle.variants import State
 from utils.errors import run_command
 from utils.files import read_arrays, replacing, write_json
 
-MOST_SLOW_CLIPS = 250
-"""Test clips that are streamed through TensorFlow, which takes a millisecond a call; spread evenly."""
-CALLS, SECONDS = 300, 2.0  # that the latency is measured with: whichever comes first
+MAX_SLOW_CLIPS = 250
+"""Test clips, evenly spaced, that are streamed through TensorFlow, which takes a millisecond per call."""
+CALLS, SECONDS = 300, 2.0  # of the latency measurement: whichever limit is reached first
 
 
-def prove(artefact: Artefact, facts: Mapping[str, Any], golden: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Compare an artefact with the source model's answers to the golden clips.
+def prove(
+    artefact: Artefact, geometry: Mapping[str, Any], golden: Mapping[str, np.ndarray]
+) -> dict[str, Any]:
+    """Compare an artefact's outputs for the golden clips with those of the source model.
 
     Args:
-        artefact: opened.
-        facts: of the stream: ``due`` and ``delay``; of whole utterances ``row_stride``.
-        golden: ``inputs``, ``non_stream``, of streams ``reset`` and ``running``, of whole utterances
+        artefact: the opened artefact.
+        geometry: for streams ``due`` and ``delay``, for whole utterances ``row_stride``.
+        golden: ``inputs``, ``non_stream``, for streams ``reset`` and ``running``, for whole utterances
             ``lengths``.
 
     Returns:
-        ``difference``: the largest, of each kind of answer; ``largest``: logit of the source; ``agreement``:
-        share of clips with the same best label; ``answers``: the artefact's to the golden clips.
+        ``difference``: the largest for each kind of output; ``largest``: the source model's largest logit;
+        ``agreement``: fraction of clips with the same best label; ``outputs``: those of the artefact.
     """
-    if facts.get("row_stride"):
-        return compare(artefact.run, golden, facts["row_stride"])
+    if geometry.get("row_stride"):
+        return compare(artefact.run, golden, geometry["row_stride"])
     names = ["non_stream"] if artefact.mode is State.NON_STREAM else ["reset", "running"]
-    answers = {name: _answers(artefact, golden["inputs"], facts, name) for name in names}
-    counted = {name: _counted(values, facts, name) for name, values in answers.items()}
+    outputs = {name: _outputs(artefact, golden["inputs"], geometry, name) for name in names}
+    final = {name: _final(values, geometry, name) for name, values in outputs.items()}
     same = [
-        values.argmax(axis=-1) == _counted(golden[name], facts, name).argmax(axis=-1)
-        for name, values in counted.items()
+        values.argmax(axis=-1) == _final(golden[name], geometry, name).argmax(axis=-1)
+        for name, values in final.items()
     ]
     return {
-        "difference": {name: float(np.abs(answers[name] - golden[name]).max()) for name in names},
+        "difference": {name: float(np.abs(outputs[name] - golden[name]).max()) for name in names},
         "largest": float(max(np.abs(golden[name]).max() for name in names)),
-        "agreement": float(np.mean([one.mean() for one in same])),
-        "answers": counted,
+        "agreement": float(np.mean([values.mean() for values in same])),
+        "outputs": final,
     }
 
 
 def errors_by_mode(
-    artefact: Artefact, facts: Mapping[str, Any], tests: Mapping[str, np.ndarray]
+    artefact: Artefact, geometry: Mapping[str, Any], tests: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Errors of each test clip, (N,) int: ``non_stream``; of streams ``reset1`` (a reset before each clip)
-    and ``reset0``.
+    """Errors of each test clip, (N,) int, by mode.
+
+    The mode is ``non_stream``; for streams ``reset1`` (a reset before each clip) and ``reset0`` (no reset).
     """
-    if facts.get("row_stride"):
+    if stride := geometry.get("row_stride"):
         batch_size = artefact.info.input_shape[0] or BATCH
-        return {"non_stream": utterances.label_errors(artefact.run, tests, facts["row_stride"], batch_size)}
+        return {"non_stream": utterances.label_errors(artefact.run, tests, stride, batch_size)}
     modes = {"reset1": "reset", "reset0": "running"}
     if artefact.mode is State.NON_STREAM:
         modes = {"non_stream": "non_stream"}
     return {
         name: label_errors(
-            _counted(_answers(artefact, tests["inputs"], facts, how), facts, how), tests["references"]
+            _final(_outputs(artefact, tests["inputs"], geometry, kind), geometry, kind), tests["references"]
         )
-        for name, how in modes.items()
+        for name, kind in modes.items()
     }
 
 
-def _answers(artefact: Artefact, inputs: np.ndarray, facts: Mapping[str, Any], how: str) -> np.ndarray:
-    if how == "non_stream":
+def _outputs(artefact: Artefact, inputs: np.ndarray, geometry: Mapping[str, Any], kind: str) -> np.ndarray:
+    if kind == "non_stream":
         return artefact.run(inputs)
     size = artefact.info.input_shape[1]
-    return streamed(artefact, inputs, size, facts["due"], reset=how == "reset")
+    return streamed(artefact, inputs, size, geometry["due"], reset=kind == "reset")
 
 
-def _counted(answers: np.ndarray, facts: Mapping[str, Any], how: str) -> np.ndarray:
-    return answers if how == "non_stream" else final_answers(answers, facts["delay"])
+def _final(outputs: np.ndarray, geometry: Mapping[str, Any], kind: str) -> np.ndarray:
+    return outputs if kind == "non_stream" else final_outputs(outputs, geometry["delay"])
 
 
 def latency(artefact: Artefact, clip: np.ndarray, due: int) -> float:
-    """Median microseconds of a call (a whole clip, or a chunk), this function's loop included."""
+    """Median time of a call (a whole clip or a chunk) in microseconds, including Python's loop."""
     if artefact.mode is State.NON_STREAM:
         return _median_time(lambda _: artefact.run(clip[None]))
     chunks = chunks_of(clip, artefact.info.input_shape[1], due)
@@ -115,28 +118,28 @@ def _median_time(call: Callable[[int], Any]) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure one artefact and write what was found."""
+    """Measure one artefact and write the results."""
     options = _parser().parse_args(arguments)
-    facts = json.loads((options.bundle / "golden" / "stream.json").read_text(encoding="utf-8"))
+    geometry = json.loads((options.bundle / "golden" / "stream.json").read_text(encoding="utf-8"))
     golden = read_arrays(options.bundle / "golden" / "clips.npz")
     longest = int(golden["lengths"].argmax()) if "lengths" in golden else 0
     start = time.perf_counter()
     artefact = open_artefact(options.bundle / options.artefact)
     loading = time.perf_counter() - start
-    found = prove(artefact, facts, golden)
-    answers = found.pop("answers")
+    measured = prove(artefact, geometry, golden)
+    outputs = measured.pop("outputs")
     if options.tests:
         tests = read_arrays(options.tests)
         if artefact.mode is not State.NON_STREAM and "tensorflow" in sys.modules:
-            rows = evenly(len(tests["inputs"]), MOST_SLOW_CLIPS)
+            rows = evenly(len(tests["inputs"]), MAX_SLOW_CLIPS)
             tests = {name: values[rows] for name, values in tests.items()}
-        errors, references = errors_by_mode(artefact, facts, tests), tests["references"]
-        found["accuracy"] = {name: accuracy(values, references) for name, values in errors.items()}
-        found["errors"] = {name: values.tolist() for name, values in errors.items()}
-        found["clips"], found["labels"] = len(references), label_count(references)
+        errors, references = errors_by_mode(artefact, geometry, tests), tests["references"]
+        measured["accuracy"] = {name: accuracy(values, references) for name, values in errors.items()}
+        measured["errors"] = {name: values.tolist() for name, values in errors.items()}
+        measured["clips"], measured["labels"] = len(references), label_count(references)
     artefact.reset()
-    found |= {
-        "latency_us": latency(artefact, golden["inputs"][longest], facts["due"]),
+    measured |= {
+        "latency_us": latency(artefact, golden["inputs"][longest], geometry["due"]),
         "call_positions": golden["inputs"].shape[1],
         "loading_ms": loading * 1000,
         "memory_mib": psutil.Process().memory_info().rss / 2**20,
@@ -147,8 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "tensorflow_loaded": "tensorflow" in sys.modules,
     }
     with replacing(options.result.with_suffix(".npz")) as temporary:
-        np.savez(temporary, **answers)
-    write_json(options.result, found)
+        np.savez(temporary, **outputs)
+    write_json(options.result, measured)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -156,8 +159,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m bundle.check.proof", description=__doc__.split("\n\n")[0]
     )
     parser.add_argument("bundle", type=Path)
-    parser.add_argument("artefact", help="its path in the bundle")
-    parser.add_argument("--result", type=Path, required=True, help="JSON file to write; answers go beside it")
+    parser.add_argument("artefact", help="path in the bundle")
+    parser.add_argument("--result", type=Path, required=True, help="JSON file to write; outputs go beside it")
     parser.add_argument("--tests", type=Path, help=".npz with inputs and references")
     return parser
 

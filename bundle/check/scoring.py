@@ -1,4 +1,4 @@
-"""Answers of an artefact and what was said in; the errors out. No framework: for any runtime."""
+"""Outputs of a model and references in; errors out. Needs no framework: for any runtime."""
 
 from __future__ import annotations
 
@@ -6,54 +6,55 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 
-def label_errors(answers: np.ndarray, references: np.ndarray) -> np.ndarray:
+def label_errors(outputs: np.ndarray, references: np.ndarray) -> np.ndarray:
     """Errors of each clip.
 
     Args:
-        answers: (N, labels) logits of clips, or (N, rows, classes) of CTC, the last class being the blank.
-        references: (N,) int labels, or (N, most tokens) int ended by -1.
+        outputs: (N, labels) logits of clips, or (N, rows, classes) CTC logits, the last class being the
+            blank.
+        references: (N,) int labels, or (N, longest) int tokens, padded with -1.
 
     Returns:
-        (N,) int: 1 where the label is wrong; of CTC the substitutions, deletions and insertions of the greedy
+        (N,) int: 1 if the label is wrong; for CTC the substitutions, deletions and insertions of the greedy
         decoding.
     """
-    if answers.ndim == 2:
-        return (answers.argmax(axis=1) != references).astype(int)
+    if outputs.ndim == 2:
+        return (outputs.argmax(axis=1) != references).astype(int)
     spoken = [row[row >= 0].tolist() for row in references]
-    pairs = zip(spoken, decoded(answers), strict=True)
+    pairs = zip(spoken, decoded(outputs), strict=True)
     return np.array([Levenshtein.distance(reference, hypothesis) for reference, hypothesis in pairs], int)
 
 
 def label_count(references: np.ndarray) -> int:
-    """Labels of clips, (N,) int, or tokens of utterances, (N, most tokens) int ended by -1; at least 1."""
+    """Number of labels, (N,) int, or of tokens, (N, longest) int padded with -1; at least 1."""
     return max(1, int((references >= 0).sum()))
 
 
 def accuracy(errors: np.ndarray, references: np.ndarray) -> float:
-    """1 minus errors per label, from 0 to 1; of tokens it can be below 0."""
+    """1 minus the errors per label; from 0 to 1, for tokens also below 0."""
     return float(1 - errors.sum() / label_count(references))
 
 
-def decoded(answers: np.ndarray) -> list[list[int]]:
-    """(N, rows, classes) CTC logits → the tokens of each: best classes, repeats merged, blanks dropped."""
-    blank = answers.shape[-1] - 1
-    best = answers.argmax(axis=-1)  # (N, rows)
+def decoded(outputs: np.ndarray) -> list[list[int]]:
+    """Greedy decoding: (N, rows, classes) CTC logits → N token sequences."""
+    blank = outputs.shape[-1] - 1
+    best = outputs.argmax(axis=-1)  # (N, rows)
     begins = np.concatenate([np.ones_like(best[:, :1], bool), best[:, 1:] != best[:, :-1]], axis=1)
     return [row[keep].tolist() for row, keep in zip(best, begins & (best != blank), strict=True)]
 
 
-def final_answers(answers: np.ndarray, delay: int) -> np.ndarray:
-    """A stream's answers clip by clip → what counts.
+def final_outputs(outputs: np.ndarray, delay: int) -> np.ndarray:
+    """A stream's outputs for clips → the outputs that count.
 
     Args:
-        answers: (N, chunks, labels) of keywords: the last one counts. Or (N, chunks, rows, classes) of CTC:
-            all rows.
-        delay: rows of CTC at a stream's beginning that stand for no sound.
+        outputs: (N, chunks, labels) of keywords: the last one counts. Or (N, chunks, rows, classes) of CTC:
+            all rows count.
+        delay: CTC rows at the start of a stream that belong to no sound.
 
     Returns:
         (N, labels), or (N, rows, classes).
     """
-    if answers.ndim == 3:
-        return answers[:, -1]
-    rows = answers.reshape(len(answers), -1, answers.shape[-1])  # (N, chunks · rows, classes)
+    if outputs.ndim == 3:
+        return outputs[:, -1]
+    rows = outputs.reshape(len(outputs), -1, outputs.shape[-1])  # (N, chunks · rows, classes)
     return rows[:, delay:]

@@ -1,7 +1,7 @@
-"""Whole utterances, padded to one length, in; a model's answers without the padding, and its errors, out.
+"""Whole utterances, padded to one length, in; a model's outputs without padding, and its errors, out.
 
-Acoustic models answer with rows of CTC logits, converters with a row of logits for each syllable. NumPy and
-RapidFuzz only: the source model and every runtime are measured by the same code.
+Acoustic models return rows of CTC logits, converters a row of logits per syllable. Only NumPy and RapidFuzz
+are needed: the same code measures the source model and every runtime.
 """
 
 from __future__ import annotations
@@ -15,47 +15,47 @@ from rapidfuzz.distance import Levenshtein
 from bundle.check.scoring import decoded
 
 BATCH = 8
-"""Utterances in a call when error rates are measured, of a model that takes several."""
+"""Utterances per call when error rates are measured, if the model accepts several."""
 _MORE_PADDING = 37
-"""Positions appended to a batch, to see that padding has no influence; no model's stride divides it."""
+"""Positions appended to a batch to check that padding has no influence; no multiple of a model's stride."""
 
-Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Model = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """inputs (N, T, …) and their lengths (N,) → logits (N, rows, classes)."""
 
 
 def row_counts(lengths: np.ndarray, row_stride: int) -> np.ndarray:
-    """Rows of logits that belong to inputs of these lengths: (N,) int."""
+    """Number of rows of logits for inputs of these lengths: (N,) int."""
     return -(-lengths // row_stride)
 
 
-def without_padding(answers: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Answers (N, R, classes) with zeros in place of what follows each utterance's own ``rows`` (N,)."""
-    valid = np.arange(answers.shape[1]) < rows[:, None]  # (N, R)
-    return np.where(valid[:, :, None], answers, np.float32(0))
+def without_padding(outputs: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Outputs (N, R, classes) with zeros after the valid ``rows`` (N,) of each utterance."""
+    valid = np.arange(outputs.shape[1]) < rows[:, None]  # (N, R)
+    return np.where(valid[:, :, None], outputs, np.float32(0))
 
 
-def compare(answer: Answer, golden: Mapping[str, np.ndarray], row_stride: int) -> dict[str, Any]:
-    """Compare a model's answers with those of the source model.
+def compare(model: Model, golden: Mapping[str, np.ndarray], row_stride: int) -> dict[str, Any]:
+    """Compare a model's outputs with those of the source model.
 
     Args:
-        answer: the model.
-        golden: ``inputs`` (N, T, …), ``lengths`` (N,) and the source's answers ``non_stream`` (N, R, classes)
-            without padding.
-        row_stride: input positions a row.
+        model: the model.
+        golden: ``inputs`` (N, T, …), ``lengths`` (N,) and the source model's outputs ``non_stream``
+            (N, R, classes) without padding.
+        row_stride: input positions per row.
 
     Returns:
-        As :func:`bundle.check.proof.prove`. The differences are of ``batch`` (all utterances in one padded
-        batch), ``alone`` (each one by itself without padding) and ``padded`` (the batch with more padding);
+        See :func:`bundle.check.proof.prove`. The differences are those of ``batch`` (all utterances in one
+        padded batch), ``alone`` (one by one without padding) and ``padded`` (the batch with more padding);
         the agreement is that of ``alone``.
     """
     inputs, lengths, expected = golden["inputs"], golden["lengths"], golden["non_stream"]
     rows = row_counts(lengths, row_stride)
     more = [(0, 0), (0, _MORE_PADDING), *[(0, 0)] * (inputs.ndim - 2)]
-    batch = without_padding(answer(inputs, lengths), rows)
-    padded = without_padding(answer(np.pad(inputs, more), lengths), rows)[:, : expected.shape[1]]
+    batch = without_padding(model(inputs, lengths), rows)
+    padded = without_padding(model(np.pad(inputs, more), lengths), rows)[:, : expected.shape[1]]
     alone = np.zeros_like(expected)
     for i, length in enumerate(lengths):
-        alone[i, : rows[i]] = answer(inputs[[i], :length], lengths[[i]])[0, : rows[i]]
+        alone[i, : rows[i]] = model(inputs[[i], :length], lengths[[i]])[0, : rows[i]]
     valid = np.arange(expected.shape[1]) < rows[:, None]  # (N, R)
     same = alone.argmax(axis=-1) == expected.argmax(axis=-1)
     return {
@@ -66,21 +66,21 @@ def compare(answer: Answer, golden: Mapping[str, np.ndarray], row_stride: int) -
         },
         "largest": float(np.abs(expected).max()),
         "agreement": float(same[valid].mean()),
-        "answers": {"batch": batch},
+        "outputs": {"batch": batch},
     }
 
 
 def label_errors(
-    answer: Answer, tests: Mapping[str, np.ndarray], row_stride: int, batch_size: int = BATCH
+    model: Model, tests: Mapping[str, np.ndarray], row_stride: int, batch_size: int = BATCH
 ) -> np.ndarray:
     """Token errors (substitutions, deletions, insertions) of each utterance: (N,) int.
 
     Args:
-        answer: the model.
-        tests: ``inputs``, ``lengths`` and ``references`` (N, most tokens), ended by -1. Of a converter also
-            ``candidates`` (syllables, K), the hanzi ids that each syllable may become, filled with 0.
-        row_stride: input positions a row.
-        batch_size: utterances in a call.
+        model: the model.
+        tests: ``inputs``, ``lengths`` and ``references`` (N, longest), padded with -1. For a converter also
+            ``candidates`` (syllables, K), the possible hanzi ids of each syllable, padded with 0.
+        row_stride: input positions per row.
+        batch_size: utterances per call.
     """
     errors = np.zeros(len(tests["lengths"]), int)
     order = np.argsort(tests["lengths"], kind="stable")  # utterances of one batch have similar lengths
@@ -88,11 +88,11 @@ def label_errors(
         batch = order[start : start + batch_size]
         lengths = tests["lengths"][batch]
         inputs = tests["inputs"][batch, : lengths.max()]
-        answers, rows = answer(inputs, lengths), row_counts(lengths, row_stride)
+        outputs, rows = model(inputs, lengths), row_counts(lengths, row_stride)
         if "candidates" in tests:
-            hypotheses = best_candidates(answers, inputs, rows, tests["candidates"])
+            hypotheses = best_candidates(outputs, inputs, rows, tests["candidates"])
         else:
-            hypotheses = [decoded(answers[[i], :count])[0] for i, count in enumerate(rows)]
+            hypotheses = [decoded(outputs[[i], :count])[0] for i, count in enumerate(rows)]
         for row, hypothesis in zip(batch, hypotheses, strict=True):
             reference = [token for token in tests["references"][row].tolist() if token >= 0]
             errors[row] = Levenshtein.distance(reference, hypothesis)
@@ -102,18 +102,18 @@ def label_errors(
 def best_candidates(
     logits: np.ndarray, syllables: np.ndarray, rows: np.ndarray, candidates: np.ndarray
 ) -> list[list[int]]:
-    """The best hanzi of each syllable among those that are read like it.
+    """The best hanzi of each syllable among its candidates.
 
     Args:
         logits: (N, L, hanzi).
         syllables: (N, L) int32 ids.
-        rows: (N,), syllables of each sentence.
-        candidates: (syllable ids, K) int32 hanzi ids, filled with 0.
+        rows: (N,), number of syllables of each sentence.
+        candidates: (syllable ids, K) int32 hanzi ids, padded with 0.
 
     Returns:
-        hanzi ids of each sentence.
+        the hanzi ids of each sentence.
     """
-    found = candidates[syllables]  # (N, L, K)
-    scores = np.where(found > 0, np.take_along_axis(logits, found, axis=2), -np.inf)
-    best = np.take_along_axis(found, scores.argmax(axis=2)[:, :, None], axis=2)[:, :, 0]  # (N, L)
-    return [ids[:count].tolist() for ids, count in zip(best, rows, strict=True)]
+    ids = candidates[syllables]  # (N, L, K)
+    scores = np.where(ids > 0, np.take_along_axis(logits, ids, axis=2), -np.inf)
+    best = np.take_along_axis(ids, scores.argmax(axis=2)[:, :, None], axis=2)[:, :, 0]  # (N, L)
+    return [hanzi[:count].tolist() for hanzi, count in zip(best, rows, strict=True)]

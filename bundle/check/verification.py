@@ -65,16 +65,16 @@ def _check(
     if runtime_version(variant) is None:
         return CheckResult(name, Outcome.NOT_RUN, f"{variant.runtime} isn't installed here")
     try:
-        found, answers = measure(bundle.path, variant, None)
+        measured, outputs = measure(bundle.path, variant, None)
     except BundleError as error:
         return CheckResult(name, Outcome.FAILED, error.what)
-    problems = verdict(variant, found, None)
-    for kind, values in answers.items():
+    problems = verdict(variant, measured, None)
+    for kind, values in outputs.items():
         expected = recorded.get(f"{name}:{kind}")
         if expected is None or expected.shape != values.shape:
             problems.append(f"the export recorded no such outputs ({kind})")
             continue
-        allowed = TOLERANCE.get(variant.precision, _ROUNDING) * max(1.0, found["largest"])
+        allowed = TOLERANCE.get(variant.precision, _ROUNDING) * max(1.0, measured["largest"])
         difference = float(np.abs(values - expected).max())
         if not difference <= allowed:
             problems.append(f"outputs differ from those at the export by {difference:.2g} ({kind})")
@@ -82,5 +82,6 @@ def _check(
         problems.append("it failed at the export already: see export.md")
     if problems:
         return CheckResult(name, Outcome.FAILED, "; ".join(problems))
-    largest = max(found["difference"].values())
-    return CheckResult(name, Outcome.PASSED, f"difference {largest:.1e}, {found['latency_us']:.0f} µs a call")
+    largest = max(measured["difference"].values())
+    why = f"difference {largest:.1e}, {measured['latency_us']:.0f} µs per call"
+    return CheckResult(name, Outcome.PASSED, why)

@@ -78,8 +78,8 @@ def export_bundle(
         accuracy = workshop.accuracies(source.tests, streams) if len(source.tests) else None
         with tempfile.TemporaryDirectory() as temporary:
             clips = _write_clips(source, Path(temporary))
-            results, answers = _write_all(workshop, variants, folder, clips, accuracy)
-        np.savez(folder / ANSWERS, **answers)
+            results, outputs = _write_all(workshop, variants, folder, clips, accuracy)
+        np.savez(folder / ANSWERS, **outputs)
         frames = source.golden.inputs.shape[1]
         costs = {state: _cost(workshop.stage(state).model, frames) for state in states}
         _write_report(workshop, folder, results, accuracy, costs)
@@ -127,7 +127,7 @@ def _write_all(
     clips: _ClipFiles,
     accuracy: Mapping | None,
 ) -> tuple[list[ArtefactResult], dict[str, np.ndarray]]:
-    results, answers = [], {}
+    results, outputs = [], {}
     for variant in _with_progress(variants):
         try:
             artefact, own = _make(workshop, variant, folder, clips, accuracy)
@@ -139,10 +139,10 @@ def _write_all(
             results.append(ArtefactResult(variant, {}, [f"not written: {error.what}"]))
             continue
         results.append(artefact)
-        answers |= {f"{variant.path}:{name}": values for name, values in own.items()}
+        outputs |= {f"{variant.path}:{name}": values for name, values in own.items()}
         kind = workshop.source.kind
         write_text(folder / f"{variant.path}.accuracy.txt", accuracy_text(results[-1], kind))
-    return results, answers
+    return results, outputs
 
 
 def _make(
@@ -155,12 +155,12 @@ def _make(
     else:
         workshop.write(variant, folder / variant.path)
     seconds = time.perf_counter() - start
-    found, answers = measure(folder, variant, clips.tests if accuracy else None)
-    problems = verdict(variant, found, accuracy)
-    found.pop("errors", None)  # of each test clip
-    found |= {"bytes": _size(folder / variant.path), "seconds_to_make": round(seconds, 2)}
-    found |= {"runtime": runtime_version(variant), "float_layers": list(float_layers)}
-    return ArtefactResult(variant, found, problems), answers
+    measured, outputs = measure(folder, variant, clips.tests if accuracy else None)
+    problems = verdict(variant, measured, accuracy)
+    measured.pop("errors", None)  # of each test clip
+    measured |= {"bytes": _size(folder / variant.path), "seconds_to_make": round(seconds, 2)}
+    measured |= {"runtime": runtime_version(variant), "float_layers": list(float_layers)}
+    return ArtefactResult(variant, measured, problems), outputs
 
 
 def _with_progress(variants: Sequence[Variant]) -> Iterator[Variant]:

@@ -1,6 +1,6 @@
-"""An int8 artefact asked for in; the artefact, and the layers that it keeps in float, out.
+"""A requested int8 artefact in; the artefact and the layers that it keeps in float out.
 
-The layers are chosen on development clips, so that the test clips judge an artefact that they had no part in.
+The layers are chosen on development clips, so that the test clips measure the artefact independently.
 """
 
 from __future__ import annotations
@@ -16,52 +16,52 @@ from bundle.check.measuring import allowed_loss, measure, verdict
 from bundle.export.workshop import Workshop
 from bundle.variants import Variant
 
-SHARES = (1 / 8, 1 / 4, 1 / 2, 1)
-"""Of the tensors between layers: what attempts after the first keep in float. Each attempt is a conversion
-and a measurement, of minutes for a speech model; so there are at most five of them."""
+FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 1)
+"""Fraction of the tensors between layers that each attempt after the first keeps in float. An attempt is a
+conversion and a measurement, minutes for a speech model; hence at most five."""
 
 
 def write_int8(workshop: Workshop, variant: Variant, folder: Path, development: Path) -> tuple[str, ...]:
-    """Write an int8 artefact with as few layers in float as its accuracy needs.
+    """Write an int8 artefact with as few float layers as its accuracy needs.
 
     Args:
-        workshop: makes the artefact.
-        variant: which; its precision is int8.
-        folder: the bundle's.
-        development: .npz with the clips to choose on (`ExportSource.development_clips`).
+        workshop: writes the artefact.
+        variant: of precision int8.
+        folder: of the bundle.
+        development: .npz file with the clips to choose on (`ExportSource.development_clips`).
 
     Returns:
-        Names of the layers left in float; empty: all layers are in 8 bits. Where no attempt keeps the
-        accuracy, the names of the last one.
+        Names of the float layers; empty if all layers are in 8 bits. If no attempt keeps the accuracy, those
+        of the last attempt.
 
     Raises:
-        BundleError: the artefact can't be made, or can't be run.
+        BundleError: the artefact can't be written or run.
     """
     before = workshop.development_errors(variant.streams)
     for names in _attempts(workshop):
         workshop.write(variant, folder / variant.path, names)
-        found, _ = measure(folder, variant, development if before else None)
-        if _keeps_labels(variant, found, before):
+        measured, _ = measure(folder, variant, development if before else None)
+        if _keeps_labels(variant, measured, before):
             break
     return names
 
 
-def _keeps_labels(variant: Variant, found: Mapping[str, Any], before: Mapping[str, np.ndarray]) -> bool:
-    """Whether at most a point of the labels is lost, whatever clips that were wrong before have gained.
+def _keeps_labels(variant: Variant, measured: Mapping[str, Any], before: Mapping[str, np.ndarray]) -> bool:
+    """Whether at most a point of the labels is lost. Gains on clips that were wrong before don't count.
 
-    Which ones gain is chance, and on other clips they may be none. Where nothing is said in the clips, the
-    labels of the golden clips are compared.
+    Gains are random and may not occur on other clips. If the clips have no references, the labels of the
+    golden clips are compared.
     """
     if not before:
-        return not verdict(variant, found, None)
-    errors = {name: np.array(values) for name, values in found["errors"].items()}
+        return not verdict(variant, measured, None)
+    errors = {name: np.array(values) for name, values in measured["errors"].items()}
     lost = max(np.maximum(errors[name] - before[name], 0).sum() for name in errors)
-    return lost / found["labels"] <= allowed_loss(found["labels"])
+    return lost / measured["labels"] <= allowed_loss(measured["labels"])
 
 
 def _attempts(workshop: Workshop) -> Iterator[tuple[str, ...]]:
-    """Names of the layers to keep in float: none, then those around a growing share of the tensors."""
+    """Names of the layers to keep in float: none, then those around a growing fraction of the tensors."""
     yield ()
     groups = workshop.noisiest_layers
-    for count in sorted({math.ceil(share * len(groups)) for share in SHARES} - {0}):
+    for count in sorted({math.ceil(fraction * len(groups)) for fraction in FRACTIONS} - {0}):
         yield tuple(dict.fromkeys(name for group in groups[:count] for name in group))

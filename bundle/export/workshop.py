@@ -1,4 +1,4 @@
-"""An export source and variants in; the artefacts of a bundle, its golden clips and drawings, out."""
+"""An export source and a variant in; the artefact, the source model's outputs, and drawings out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from bundle.check import utterances
 from bundle.check.clips import chunks_of, streamed
-from bundle.check.scoring import accuracy, final_answers, label_errors
+from bundle.check.scoring import accuracy, final_outputs, label_errors
 from bundle.check.utterances import row_counts, without_padding
 from bundle.export.drawing import graph_svg
 from bundle.export.frozen_graphs import write_frozen_graph
@@ -32,24 +32,24 @@ from utils.errors import BundleError
 from utils.files import write_text
 
 CALIBRATION_CALLS = 5000
-"""Calls that the int8 of a stream is calibrated with; the converter keeps them all in memory."""
+"""Calls for the int8 calibration of a stream; the converter keeps them all in memory."""
 _CLIPS_FOR_NOISE, _VALUES_FOR_NOISE = 50, 1_000_000
-"""At most so many calibration clips, and input values in them, order layers by their noise: the outputs of
-all layers are in memory at once."""
+"""Maximum number of calibration clips, and of input values in them, to measure the noise of layers: all their
+outputs are in memory at once."""
 _CALIBRATION_PADDING = 20  # positions after every other utterance
-_CLIPS_A_STREAM = 4  # that a calibration hears before the state is reset: both are typical of the use
+_CLIPS_PER_STREAM = 4  # of a calibration, before the state is reset: both cases occur in use
 BATCH = 64
-MOST_UNROLLED = 200  # frames of a clip that a recurrent layer is written out for
+MAX_UNROLLED = 200  # frames of a clip up to which recurrent layers are unrolled
 
 
 @dataclass
 class Workshop:
-    """Makes the artefacts of one source; what several of them need is made once.
+    """Writes the artefacts of one source; what several of them share is computed once.
 
     Attributes:
-        source: what is exported.
-        frames_per_call: of the streams; 0: the fewest that the model's strides allow.
-        allow_flex: let LiteRT files need TensorFlow's operations.
+        source: the model and its clips.
+        frames_per_call: of the streams; 0: the minimum for the model's strides.
+        allow_flex: allow TensorFlow operations in LiteRT files.
     """
 
     source: ExportSource
@@ -69,36 +69,36 @@ class Workshop:
 
     @cached_property
     def stream(self) -> StreamGeometry:
-        """What the source's stream is like.
+        """The sizes of the source model's stream.
 
         Raises:
-            ConfigError: it can't stream; each layer in the way is named, with what to use instead.
+            ConfigError: the model can't stream; each obstacle is named, with an alternative.
         """
         return stream_geometry(self.source.model)
 
     @property
     def chunk(self) -> int:
-        """Input frames (or samples) a call."""
+        """Input frames (or samples) per call."""
         return (self.frames_per_call or self.stream.frames_per_call) * self.stream.hop
 
     @property
     def due(self) -> int:
-        """Input frames until the answer to a golden clip is there."""
+        """Input frames until the output for a golden clip is complete."""
         if self.stream.window:
             return self.stream.window
         return self.source.golden.inputs.shape[1] + self.stream.delay * self.stream.stride
 
     @property
     def delay(self) -> int:
-        """Rows of CTC at a stream's beginning that stand for no sound."""
+        """CTC rows at the start of a stream that belong to no sound."""
         return self.stream.delay or 0
 
     @property
     def geometry(self) -> dict[str, float]:
-        """What who feeds a stream has to know: sizes in input frames (samples, where the model takes them).
+        """The sizes that a caller of the stream needs, in input frames (or samples).
 
-        ``chunk``: of a call. ``seconds``: of sound in a call. ``due``: until the first answer that counts.
-        ``delay``: rows of CTC at a stream's beginning that stand for no sound.
+        ``chunk``: per call. ``seconds``: of sound per call. ``due``: until the first output that counts.
+            ``delay``: CTC rows at the start of a stream that belong to no sound.
         """
         seconds = self.chunk / self.stream.hop * self.source.frame_seconds
         return {"chunk": self.chunk, "seconds": seconds, "due": self.due, "delay": self.delay}
@@ -110,33 +110,33 @@ class Workshop:
         return self._stages[state]
 
     def _model(self, state: State) -> keras.Model:
-        if self.source.row_stride:  # of whole utterances: it is exported as it was trained
+        if self.source.row_stride:  # a model of whole utterances is exported as it was trained
             return self.source.model
         frames = 1 if state is State.NON_STREAM else self.chunk // self.stream.hop
         return to_mode(self.source.model, Mode(str(state)), frames)
 
     @cached_property
     def reference(self) -> StreamReference:
-        """The source's stream, which those of the artefacts are compared with."""
+        """The source model's stream, with which the streams of the artefacts are compared."""
         return StreamReference(self.stage(State.EXTERNAL))
 
     @cached_property
     def noisiest_layers(self) -> list[tuple[str, ...]]:
-        """Layers that int8 may have to leave in float, the first ones first (see `layers_by_noise`)."""
+        """Groups of layers that int8 may leave in float, in order (see `layers_by_noise`)."""
         clips = self.source.calibration.spread(_CLIPS_FOR_NOISE)
         few = clips.spread(max(1, _VALUES_FOR_NOISE // max(1, clips.inputs[0].size)))
         return layers_by_noise(self.source.model, self._inputs_of_model(few.inputs, few.lengths))
 
     def write(self, variant: Variant, path: Path, float_layers: Collection[str] = ()) -> None:
-        """Make one artefact.
+        """Write one artefact.
 
         Args:
-            variant: which.
+            variant: of the artefact.
             path: of the new file or folder.
             float_layers: names of layers that int8 leaves in float.
 
         Raises:
-            BundleError: the converter fails, or needs TensorFlow's operations; they are named.
+            BundleError: the converter fails, or needs TensorFlow operations, which are named.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         stage = self.stage(variant.state)
@@ -158,9 +158,9 @@ class Workshop:
                 write_onnx(model, variant.precision, path, samples, float_layers)
 
     def _saved_model(self, state: State, precision: Precision) -> Path:
-        """A SavedModel that LiteRT is converted from.
+        """The SavedModel that is converted to LiteRT.
 
-        Clips have one length there, and int8 has no loops; whole utterances keep any length.
+        Clips have a fixed length, and int8 has no loops; whole utterances have any length.
         """
         clips = not self.source.row_stride
         unrolled = clips and state is State.NON_STREAM and precision is Precision.INT8
@@ -168,7 +168,7 @@ class Workshop:
             stage = self.stage(state)
             if unrolled:
                 stage = Stage(state, to_mode(self.source.model, Mode.NON_STREAM_INFERENCE))
-                unroll_recurrences(stage.model, MOST_UNROLLED)
+                unroll_recurrences(stage.model, MAX_UNROLLED)
             path = Path(self._folder.name) / f"{state}_{unrolled}"
             if clips:
                 stage = replace(stage, frames=self.source.golden.inputs.shape[1])
@@ -177,10 +177,10 @@ class Workshop:
         return self._saved[state, unrolled]
 
     def samples(self, state: State) -> Iterator[dict[str, np.ndarray]]:
-        """Typical calls: values of all inputs by name.
+        """Inputs for the calibration by name, one dictionary per call.
 
         Raises:
-            BundleError: there are no clips to calibrate with.
+            BundleError: there are no calibration clips.
         """
         clips = self.source.calibration
         if not len(clips):
@@ -190,7 +190,7 @@ class Workshop:
             takes_lengths = LENGTHS in self.stage(state).signature(1)
             for number, (clip, length) in enumerate(zip(clips.inputs, clips.lengths, strict=True)):
                 given = {LENGTHS: np.array([length], np.int32)} if takes_lengths else {}
-                padding = (number % 2) * _CALIBRATION_PADDING  # without and with: both are typical of the use
+                padding = (number % 2) * _CALIBRATION_PADDING  # without and with: both occur in use
                 widths = [(0, padding)] + [(0, 0)] * (clip.ndim - 1)
                 yield {INPUT: np.pad(clip[:length], widths)[None], **given}
             return
@@ -199,54 +199,54 @@ class Workshop:
             return
         fewer = clips.spread(max(CALIBRATION_CALLS * self.chunk // self.due, 1))
         for number, clip in enumerate(fewer.inputs):
-            if number % _CLIPS_A_STREAM == 0:
+            if number % _CLIPS_PER_STREAM == 0:
                 self.reference.reset()
             for chunk in chunks_of(clip, self.chunk, self.due):
                 yield {INPUT: chunk, **(self.reference.states if state is State.EXTERNAL else {})}
                 self.reference.step(chunk)
 
-    def answers(self, clips: np.ndarray, how: str, stream: StreamedModel | None = None) -> np.ndarray:
-        """The source's answers: ``non_stream``, ``reset`` (state reset before each clip) or ``running``.
+    def outputs(self, clips: np.ndarray, kind: str, stream: StreamedModel | None = None) -> np.ndarray:
+        """The source model's outputs for clips.
 
         Args:
             clips: (N, T, …).
-            how: see above.
-            stream: to be asked instead of the source's own.
+            kind: ``non_stream``, or of the stream ``reset`` (before each clip) or ``running`` (no reset).
+            stream: a replacement of the source model's own stream.
         """
-        if how != "non_stream":
-            return streamed(stream or self.reference, clips, self.chunk, self.due, reset=how == "reset")
+        if kind != "non_stream":
+            return streamed(stream or self.reference, clips, self.chunk, self.due, reset=kind == "reset")
         starts = range(0, len(clips), BATCH)
         parts = [self.source.model(clips[start : start + BATCH], training=False) for start in starts]
         return np.concatenate([keras.ops.convert_to_numpy(part) for part in parts])
 
-    def answer(self, inputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """The source's logits for whole utterances: (N, T, …), (N,) → (N, rows, classes), with padding."""
+    def utterance_outputs(self, inputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """The source model's logits for whole utterances: (N, T, …), (N,) → (N, rows, classes)."""
         return keras.ops.convert_to_numpy(
             self.source.model(self._inputs_of_model(inputs, lengths), training=False)
         )
 
     def _inputs_of_model(self, inputs: np.ndarray, lengths: np.ndarray | None) -> np.ndarray | dict:
-        """What the source model is called with: an array, or arrays by the names of its inputs."""
+        """The arguments of the source model: an array, or arrays by the names of its inputs."""
         if lengths is None:
             return inputs
         named = {"features": inputs, "syllables": inputs, "lengths": lengths}
         return {name: named[name] for name in self.source.model.input}
 
     def golden(self, streams: bool) -> dict[str, np.ndarray]:
-        """Inputs and references of the golden clips, and the source's answers to them."""
+        """Inputs and references of the golden clips, and the source model's outputs for them."""
         clips = self.source.golden
         if clips.lengths is not None:
-            answers = self.answer(clips.inputs, clips.lengths)
+            outputs = self.utterance_outputs(clips.inputs, clips.lengths)
             valid = row_counts(clips.lengths, self.source.row_stride)
-            return {**clips.arrays(), "non_stream": without_padding(answers, valid)}
+            return {**clips.arrays(), "non_stream": without_padding(outputs, valid)}
         names = ["non_stream", *(["reset", "running"] if streams else [])]
-        answers = {name: self.answers(clips.inputs, name) for name in names}
-        return {**clips.arrays(), **answers}
+        outputs = {name: self.outputs(clips.inputs, name) for name in names}
+        return {**clips.arrays(), **outputs}
 
     def development_errors(self, streams: bool) -> dict[str, np.ndarray]:
-        """The source's own errors on the clips that float layers are chosen on; see :meth:`label_errors`.
+        """The source model's errors on the clips to choose float layers on; see :meth:`label_errors`.
 
-        Empty where nothing is said in them.
+        Empty if the clips have no references.
         """
         clips = self.source.development_clips
         if streams not in self._development_errors:
@@ -254,35 +254,35 @@ class Workshop:
         return self._development_errors[streams]
 
     def accuracies(self, clips: Clips, streams: bool) -> dict[str, float]:
-        """The source's own accuracy: ``non_stream``, with ``streams`` also ``reset1`` and ``reset0``."""
+        """The source model's accuracy: ``non_stream``, with ``streams`` also ``reset1`` and ``reset0``."""
         errors = self.label_errors(clips, streams)
         return {name: accuracy(values, clips.references) for name, values in errors.items()}
 
     def label_errors(self, clips: Clips, streams: bool) -> dict[str, np.ndarray]:
-        """The source's own errors of each clip, (N,) int, by the names of :meth:`accuracies`."""
+        """The source model's errors of each clip, (N,) int, by the names of :meth:`accuracies`."""
         if stride := self.source.row_stride:
             tests = self.source.judging_arrays(clips)
-            return {"non_stream": utterances.label_errors(self.answer, tests, stride)}
-        found = {"non_stream": label_errors(self.answers(clips.inputs, "non_stream"), clips.references)}
-        for name, how in {"reset1": "reset", "reset0": "running"}.items() if streams else ():
-            answers = self.answers(clips.inputs, how, self._quick_stream)
-            found[name] = label_errors(final_answers(answers, self.delay), clips.references)
-        return found
+            return {"non_stream": utterances.label_errors(self.utterance_outputs, tests, stride)}
+        errors = {"non_stream": label_errors(self.outputs(clips.inputs, "non_stream"), clips.references)}
+        for name, kind in {"reset1": "reset", "reset0": "running"}.items() if streams else ():
+            outputs = self.outputs(clips.inputs, kind, self._quick_stream)
+            errors[name] = label_errors(final_outputs(outputs, self.delay), clips.references)
+        return errors
 
     @cached_property
     def _quick_stream(self) -> StreamedModel:
-        """The source's stream in LiteRT: the same to six digits, and 50 times as quick as TensorFlow."""
+        """The source model's stream in LiteRT: equal to six digits, and 50 times as fast as in TensorFlow."""
         state, precision = State.EXTERNAL, Precision.FLOAT
         try:
             content = litert_file(self._saved_model(state, precision), state, precision, list)
-        except BundleError:  # an operation that LiteRT doesn't have
+        except BundleError:  # LiteRT lacks an operation
             return self.reference
         path = Path(self._folder.name) / "source.tflite"
         path.write_bytes(content)
         return open_artefact(path)
 
     def describe(self, states: Sequence[State], folder: Path) -> None:
-        """Write summary and drawing of each mode."""
+        """Write a summary and a drawing of each mode."""
         for state in states:
             model = self.stage(state).model
             write_text(folder / state / "model_summary.txt", summary_text(model))

@@ -14,7 +14,7 @@ import pytest
 
 from bundle.check.clips import chunks_of, streamed
 from bundle.check.measuring import verdict
-from bundle.check.scoring import accuracy, decoded, final_answers, label_errors
+from bundle.check.scoring import accuracy, decoded, final_outputs, label_errors
 from bundle.runtimes.artefacts import Artefact, ArtefactInfo, open_artefact
 from bundle.variants import Format, Precision, State, Variant, matrix_text, offered, refusal
 from utils.errors import BundleError
@@ -105,9 +105,9 @@ def test_errors_are_counted_by_clip_and_shared_out_to_labels_or_tokens():
 
 def test_the_last_answer_of_a_clip_counts_or_all_rows_after_the_delay():
     answers = np.arange(2 * 3 * 4).reshape(2, 3, 4)
-    assert np.array_equal(final_answers(answers, 0), answers[:, -1])
+    assert np.array_equal(final_outputs(answers, 0), answers[:, -1])
     rows = np.arange(1 * 3 * 2 * 4).reshape(1, 3, 2, 4)
-    assert np.array_equal(final_answers(rows, 1)[0], rows.reshape(6, 4)[1:])
+    assert np.array_equal(final_outputs(rows, 1)[0], rows.reshape(6, 4)[1:])
 
 
 FOUND = {

@@ -462,10 +462,10 @@ def test_recurrent_models_are_quantised_without_loops_and_loops_are_refused(tmp_
         clips = workshop.source.golden.inputs
         made, wanted = (
             open_artefact(tmp_path / "model.tflite").run(clips),
-            workshop.answers(clips, "non_stream"),
+            workshop.outputs(clips, "non_stream"),
         )
     assert np.abs(made - wanted).max() < 0.1 * np.abs(wanted).max()
-    monkeypatch.setattr("bundle.export.workshop.MOST_UNROLLED", 3)
+    monkeypatch.setattr("bundle.export.workshop.MAX_UNROLLED", 3)
     with (
         Workshop(source_of(model)) as workshop,
         pytest.raises(BundleError, match=r"can't quantise a loop.*dynamic"),
