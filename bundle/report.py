@@ -11,7 +11,7 @@ from bundle.variants import Precision, Variant, matrix_text, offered
 
 HEADER = (
     "artefact", "passed", "largest difference", "same label", "accuracy", "reset1", "reset0",
-    "kB", "operations", "µs a call", "real-time factor", "runtime",
+    "kB", "operations", "µs per call", "real-time factor", "runtime",
 )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def _about(about: Mapping[str, Any]) -> list[str]:
     lines = [f"- {about['parameters']:,} parameters"]
     for state, count in about["multiply_accumulates"].items():
         lines.append(
-            f"- {state}: {f'{count:,}' if count is not None else 'unknown'} multiply-accumulates a call"
+            f"- {state}: {f'{count:,}' if count is not None else 'unknown'} multiply-accumulates per call"
         )
     if about["accuracy"]:
         shown = ", ".join(f"{name} {100 * value:.2f} %" for name, value in about["accuracy"].items())
@@ -87,7 +87,7 @@ def _about(about: Mapping[str, Any]) -> list[str]:
     else:
         lines.append("- accuracy not measured: the test data isn't where the run's config.yaml says")
     if about["stream"]:
-        lines.append(f"- a stream's call takes {1000 * about['stream']['seconds']:g} ms of sound")
+        lines.append(f"- a call of a stream processes {1000 * about['stream']['seconds']:g} ms of sound")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Hear keywords in a WAV file with ai-edge-litert and NumPy alone: no TensorFlow, no code of this project.
+"""Detect keywords in a WAV file with ai-edge-litert and NumPy only, without code of this project.
 
     python export.py RUN --mode stream_external --precision float     # of a run with features.kind=raw
     python examples/stream_keyword.py RUN/export recording.wav
@@ -18,15 +18,15 @@ from ai_edge_litert.interpreter import Interpreter
 
 
 def read_wav(path, rate):
-    """Samples of a WAV file, in [-1, 1); one that isn't 16 bit, mono and of this sample rate is refused."""
+    """Samples of a WAV file, in [-1, 1); it must be 16-bit, mono and of this sample rate."""
     with wave.open(str(path)) as file:
         if (found := file.getparams()[:3]) != (1, 2, rate):
-            sys.exit(f"error: {path}: channels, bytes a sample, Hz: {found}; the model takes (1, 2, {rate})")
+            sys.exit(f"error: {path}: channels, sample bytes, Hz: {found}; the model takes (1, 2, {rate})")
         return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / 32768
 
 
 def frames(samples, settings):
-    """What the model takes: samples as they are (raw), or features of them."""
+    """Input of the model: the samples (raw), or their features."""
     if settings["kind"] == "raw":
         return samples
     sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -36,7 +36,7 @@ def frames(samples, settings):
 
 
 def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
-    """(seconds, keyword, score) of each keyword in a recording."""
+    """Yield (seconds, keyword, score) of each keyword in a recording."""
     facts = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
     rest = json.dumps({name: facts[name] for name in facts if name != "checksum"})
     assert hashlib.sha256(rest.encode()).hexdigest() == facts["checksum"], "bundle.json is damaged"
@@ -50,7 +50,7 @@ def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
     details = model.get_input_details()
     states = {name: np.zeros(details[name]["shape"], np.float32) for name in details.keys() - {"input"}}
     recent = deque(maxlen=max(1, round(rule["smoothing_ms"] / 1000 / stream["seconds"])))
-    deaf_until = stream["due"] / stream["chunk"] * stream["seconds"]  # until the window is full
+    ignored_until = stream["due"] / stream["chunk"] * stream["seconds"]  # until the window is full
     for end in range(stream["chunk"], len(values) + 1, stream["chunk"]):
         found = model(input=values[None, end - stream["chunk"] : end], **states)
         states = {name: found[name + "_next"] for name in states}
@@ -58,9 +58,9 @@ def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
         recent.append(odds / odds.sum())
         scores = np.mean(recent, axis=0) * [label not in ("_silence_", "_unknown_") for label in labels]
         seconds, best = end / stream["chunk"] * stream["seconds"], int(scores.argmax())
-        if seconds >= deaf_until and scores[best] >= rule["threshold"]:
+        if seconds >= ignored_until and scores[best] >= rule["threshold"]:
             yield seconds, labels[best], float(scores[best])
-            deaf_until = seconds + rule["refractory_ms"] / 1000
+            ignored_until = seconds + rule["refractory_ms"] / 1000
 
 
 if __name__ == "__main__":

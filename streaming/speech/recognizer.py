@@ -36,7 +36,7 @@ class StreamRecognizer:
 
     Attributes:
         sample_rate: Hz, of blocks of samples.
-        heard_seconds: seconds of sound processed so far.
+        sound_seconds: seconds of sound processed so far.
         busy_seconds: seconds that the acoustic model needed for it.
     """
 
@@ -47,7 +47,7 @@ class StreamRecognizer:
         on_event: Callable[[Syllable | Segment], None] | None = None,
     ):
         self.sample_rate = stream.sample_rate
-        self.heard_seconds = self.busy_seconds = 0.0
+        self.sound_seconds = self.busy_seconds = 0.0
         self._stream, self._convert, self._on_event = stream, convert, on_event
 
     def segments(self, sources: Iterable[Source]) -> Iterator[tuple[str, Iterator[Segment | Ending]]]:
@@ -65,10 +65,10 @@ class StreamRecognizer:
 
     def speed(self) -> str:
         """The processing speed so far, in words."""
-        heard, busy = self.heard_seconds, self.busy_seconds
+        sound, busy = self.sound_seconds, self.busy_seconds
         ahead = f"looking ahead {1000 * self._stream.look_ahead_seconds:.0f} ms"
-        factor = f", real-time factor {busy / heard:.3f}" if heard else ""
-        return f"{heard:.1f} s of sound heard in {busy:.1f} s, {ahead}{factor}"
+        factor = f", real-time factor {busy / sound:.3f}" if sound else ""
+        return f"{sound:.1f} s of sound processed in {busy:.1f} s, {ahead}{factor}"
 
     def _events(self, name: str, audio: str | Path | Iterable[np.ndarray]) -> Iterator[Segment | Ending]:
         blocks = audio_blocks(audio, self.sample_rate) if isinstance(audio, str | Path) else audio
@@ -83,7 +83,7 @@ class StreamRecognizer:
         except AudioError as caught:
             error = caught
         yield from self._segments(self._stream.flush)
-        self.heard_seconds += samples / self.sample_rate
+        self.sound_seconds += samples / self.sample_rate
         yield Ending(samples / self.sample_rate, error)
 
     def _segments(

@@ -438,7 +438,7 @@ def test_transcribe_goes_along_with_the_sound(command, acoustic, capsys):
     *heard, speed = err.strip().splitlines()
     assert " ".join(" ".join(heard).split()) == pinyin
     assert re.fullmatch(
-        r"3\.1 s of sound heard in .* s, looking ahead 175 ms, real-time factor \d\.\d{3}", speed
+        r"3\.1 s of sound processed in .* s, looking ahead 175 ms, real-time factor \d\.\d{3}", speed
     )
 
 
