@@ -1,15 +1,15 @@
-"""Every artefact of every speech model and converter at its recipe's size: bytes, difference, time.
+"""Every artefact of every speech model and converter at the size of its recipe: bytes, difference, time.
 
     nice -n 15 python -m benchmarks.bundle.export_matrix [runs/dfcnn configs/speech/compact_thchs30.yaml …]
 
 An argument is a run folder, which is exported with its weights, or a recipe, whose model gets random weights
-and is proven on noise (a converter: on random syllables). Without arguments: all recipes below. Random
-weights show whether a format holds a model and what it costs; whether int8 keeps the error rate only trained
-ones show.
+and is checked on noise (a converter: on random syllables). Default: all recipes below. Random weights show
+whether a format supports a model and what it costs; only trained weights show whether int8 keeps the error
+rate.
 
-Columns: MB of the file; the largest difference of a logit, in units of the largest logit; how many rows of
-logits have the same best class; error rate on the test list, if there is one; milliseconds for a second of
-sound (or a sentence of 40 syllables), on one thread; whether the proof was passed.
+Columns: MB of the file; the largest difference of a logit, divided by the largest logit; fraction of rows of
+    logits with the same best class; error rate on the test list, if there is one; milliseconds per second of
+    sound (or per sentence of 40 syllables), on one thread; whether the artefact passed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ RULER = "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Export each model into a folder of its own and print its rows."""
+    """Export each model to its own folder and print its rows."""
     options = _parser().parse_args(arguments)
     print(HEADER, RULER, sep="\n", flush=True)
     for path in map(Path, options.models or ALL):
@@ -82,7 +82,7 @@ def random_run(recipe: Path, folder: Path) -> RunFolder:
 
 
 def read_source(run: Path, tests: Sequence[str]) -> ExportSource:
-    """What an export of the run begins with; without recordings int8 is calibrated on the golden noise."""
+    """The export source of a run; without recordings int8 is calibrated on the golden noise."""
     read = {"speech": speech_source, "language": language_source}[open_run(run).config()["task"]]
     source = read(run, overrides=[f"data.test=[{','.join(tests)}]"] if tests else [])
     if len(source.calibration):
@@ -95,7 +95,7 @@ def read_source(run: Path, tests: Sequence[str]) -> ExportSource:
 
 
 def table_rows(source: ExportSource, output: Path) -> list[str]:
-    """Export what is offered without streams; a row of the table each."""
+    """Export all non-streaming variants; one row of the table each."""
     variants = [one for one in offered(source.raw, streams=False) if one.state is State.NON_STREAM]
     return [_row(source, made) for made in export_bundle(source, variants, output)]
 

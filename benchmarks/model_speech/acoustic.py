@@ -1,12 +1,12 @@
-"""The open-domain benchmark: tonal syllable error of `compact` after 20 minutes on 2 cores, unheard voices.
+"""The open-domain benchmark: tonal syllable error rate of `compact` on unseen voices, trained 20 minutes.
 
     python -m benchmarks.model_speech.acoustic [--seed 2] [--made 0]
-    python -m benchmarks.model_speech.acoustic --seed 0 --contributions  # what each part of the recipe brings
+    python -m benchmarks.model_speech.acoustic --seed 0 --contributions  # effect of each part of the recipe
 
-News and dialogue lines of the shared text collection are spoken by the synthesiser in 80 voices and more
-(9 h); test voices and sentences are in no other split. Every third training sentence is spoken by a made-up
-voice (``data/synthesis/voices.py``); ``--made 0`` does without. The recipe was settled on seed 0;
-any other seed deals voices and sentences anew. Needs the collection beside the checkout.
+The synthesiser speaks news and dialogue lines of the shared text collection in 80 and more voices (9 h); test
+voices and sentences are in no other split. Every third training sentence is spoken by a generated voice
+(``data/synthesis/voices.py``); ``--made 0`` omits these. The recipe was tuned on seed 0; other seeds assign
+voices and sentences differently. The collection must be beside the checkout. Times are for 2 cores.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ VARIANTS = (
 
 
 def main() -> int:
-    """Make the corpus, train, test, print."""
+    """Create the corpus, train, test and print the results."""
     options = _parser().parse_args()
     name = f"seed_{options.seed}" if options.made == MADE else f"seed_{options.seed}_made_{options.made}"
     corpus, runs = Path("datasets/open_domain") / name, Path("runs/open_domain") / name
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def _make_corpus(corpus: Path, seed: int, made: int) -> None:
-    """Speak and prepare the corpus, unless it is there."""
+    """Synthesise and prepare the corpus, unless it exists."""
     if (corpus / "summary.json").is_file():
         return
     text = corpus / "spoken.txt"
@@ -87,7 +87,7 @@ def _train_and_test(corpus: Path, folder: Path) -> dict[str, float]:
 
 
 def _test_with_syllables(corpus: Path, runs: Path, seed: int) -> dict[str, float]:
-    """The same test with a syllable n-gram in the beam, counted in lines that nobody speaks in the corpus."""
+    """The same test with a syllable n-gram in the beam, estimated from lines that are not in the corpus."""
     text = corpus / "read.txt"
     spoken = set((corpus / "spoken.txt").read_text(encoding="utf-8").splitlines())
     unspoken = [line for line in open_domain_lines(seed) if line not in spoken]
@@ -111,7 +111,7 @@ def _print_result(figures: dict[str, float], fused: dict[str, float], folder: Pa
 
 
 def _short_training(variant: Variant, corpus: Path, runs: Path) -> float:
-    """Error on dev and test together after a short training of the recipe so changed."""
+    """Error rate on dev and test together after a short training with the changed recipe."""
     folder = runs / variant.name.replace(" ", "_")
     held_out = f"[{corpus / 'dev.tsv'},{corpus / 'test.tsv'}]"
     data = [f"data.train=[{corpus / 'train.tsv'}]", f"data.dev={held_out}"]

@@ -1,15 +1,16 @@
-"""What the acoustic models cost and what they give for it: compute, training speed, error, in one table.
+"""Cost and benefit of the acoustic models in one table: compute, training speed, error rate.
 
     python -m benchmarks.model_speech.acoustic_models [--minutes 10] [--utterances 8] [--seconds 4]
 
-Speed: each model trains on the same random batch with the optimiser of `train.py`, in a process of its own;
-the time of a step (forward, CTC, backward, update) is the median after two steps of warm-up.
+Speed: each model trains on the same random batch with the optimiser of `train.py`, in its own process; the
+    time of a step (forward, CTC, backward, update) is the median after two warm-up steps.
 
-Error: each model then trains by its own recipe on the demo's corpus (made by `make demo`), `dfcnn` for so
-many minutes and `compact` for a tenth of them, and decodes the test split: voices and sentences it never met.
+Error: each model then trains with its own recipe on the demo's corpus (written by `make demo`), `dfcnn` for
+    this many minutes and `compact` for a tenth of them, and decodes the test split, whose voices and
+    sentences are not in the training split.
 
-Columns: million multiply-accumulates a second of audio; seconds a step; how many times faster than real time;
-minutes of training steps; hours of audio heard; tonal syllable error.
+Columns: million multiply-accumulates per second of audio; seconds per step; speed relative to real time;
+    minutes of training steps; hours of audio in training; tonal syllable error rate.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ WARM_UP_STEPS = 2
 
 
 def main() -> None:
-    """Measure each model in a process of its own and print the table."""
+    """Measure each model in its own process and print the table."""
     options = _parser().parse_args()
     if options.only:
         print(json.dumps(measure(options.only, options.utterances, options.seconds, options.steps)))
@@ -61,7 +62,7 @@ def main() -> None:
 
 
 def measure(name: str, utterances: int, seconds: int, steps: int) -> dict[str, float]:
-    """Train one model on a random batch of ``utterances`` of ``seconds`` each; its figures."""
+    """Train one model on a random batch of ``utterances`` of ``seconds`` each; return its figures."""
     # TensorFlow is loaded in the measuring process only.
     from model_speech.registry import MODELS
     from training.backends.step import make_train_step
@@ -88,7 +89,7 @@ def measure(name: str, utterances: int, seconds: int, steps: int) -> dict[str, f
 
 
 def _train_and_test(name: str, audio_seconds: float) -> dict[str, float]:
-    """Train on so much audio, in whole epochs of a random part of the corpus; seconds it took, test error."""
+    """Train for whole epochs on a random part of the corpus; return the training seconds and the test error."""
     utterances = read_manifest(CORPUS / "train.tsv")
     random.Random(0).shuffle(utterances)
     epochs = max(1, round(audio_seconds / sum(one.seconds for one in utterances)))

@@ -1,9 +1,9 @@
-"""The beam search on a model's real posteriors: what leaving classes out and worker processes bring.
+"""The beam search on the posteriors of a real model: effect of pruned classes and of worker processes.
 
     python benchmarks/model_speech/beam_search.py
     python benchmarks/model_speech/beam_search.py --speech RUN --manifest LIST.tsv [--syllables RUN]
 
-Without options the demo's model and test set. With --syllables it also prints the syllable error rate for a
+The default is the demo's model and test set. With --syllables it also prints the syllable error rate for a
 grid of fusion weights and insertion bonuses: tune on a dev list, never on a test list.
 """
 
@@ -39,7 +39,7 @@ Batch = tuple[np.ndarray, np.ndarray]
 
 
 def main() -> int:
-    """Compute the posteriors once, search them in several ways, print the tables."""
+    """Compute the posteriors once, decode them with several settings and print the tables."""
     options = _parser().parse_args()
     acoustic = load_acoustic_model(options.speech)
     utterances = read_manifest(options.manifest)[: options.limit]
@@ -92,14 +92,14 @@ def _print_speed(batches: Sequence[Batch], decoder: Decoder, utterances: int, co
 
 
 def _search(batches: Sequence[Batch], decoder: Decoder) -> tuple[list[Hypothesis], float]:
-    """The best reading of each utterance, and the seconds it took."""
+    """The best hypothesis of each utterance, and the seconds of the search."""
     began = time.perf_counter()
     best = [hypotheses[0] for batch in batches for hypotheses in decoder.decode(*batch)]
     return best, time.perf_counter() - began
 
 
 def _in_processes(batches: Sequence[Batch], decoder: Decoder, workers: int) -> float:
-    """Seconds with worker processes, from when they are there."""
+    """Seconds with worker processes, without their start."""
     with decoding_in(decoder, workers) as submit:
         for future in [submit(*batches[0]) for _ in range(workers)]:
             future.result()

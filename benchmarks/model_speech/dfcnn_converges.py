@@ -1,8 +1,9 @@
-"""The published DFCNN learns 100 utterances: trains on them, decodes them, prints the error by epoch.
+"""Train the published DFCNN on 100 utterances, decode them, and print the error rate by epoch.
 
     python -m benchmarks.model_speech.dfcnn_converges [--epochs 45] [manifest.tsv]
 
-A model and loss that can't bring 100 utterances below 5 % are broken; nothing is said about new speech.
+If model and loss are correct, the error on these utterances falls below 5 %. It says nothing about new
+speech.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ GOAL = 0.05
 
 
 def main() -> int:
-    """Pick 100 utterances, train, print a table; fails above 5 %."""
+    """Choose 100 utterances, train, print a table; fail above 5 %."""
     options = _parser().parse_args()
     if not options.manifest.is_file():
         raise CorpusError("no such manifest", where=options.manifest, hint="make one with `make demo`")

@@ -1,13 +1,13 @@
-"""An acoustic model on a stream: does it hear what it hears of whole recordings, how late, and how fast?
+"""An acoustic model as a stream: its output compared with whole recordings, its latency and its speed.
 
     python -m benchmarks.streaming.speech_streaming runs/streaming/demo
     python -m benchmarks.streaming.speech_streaming runs/streaming/demo --beside runs/speech --chunk 80 320
 
-Every recording of the test set is heard as a whole and chunk by chunk; printed are the syllable error of
-either, how many recordings give the same pinyin, by how much the logits differ, the look-ahead, what the
-stream carries from call to call, and the real-time factor for each chunk: processor seconds of all threads
-for a second of sound, features, model and greedy decoding, one recording at a time. --beside names a model
-that doesn't stream.
+Every recording of the test set is recognised as a whole and chunk by chunk. The table has both syllable error
+rates, the number of recordings with equal pinyin, the largest difference of the logits, the look-ahead, the
+size of the stream's states, and the real-time factor for each chunk size: processor seconds of all threads
+per second of sound, for features, model and greedy decoding, one recording at a time. --beside adds a model
+that can't stream.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Pinyin = list[tuple[str, ...]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Hear the test set in all ways, print the table."""
+    """Recognise the test set in all ways and print the table."""
     options = _parser().parse_args(arguments)
     manifests = lists_of_split(open_run(options.run, "speech"), options.split, options.manifest)
     utterances = read_test_utterances(manifests, options.limit)
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _whole(acoustic: AcousticModel, sounds: Sequence[np.ndarray], what: str) -> tuple[Pinyin, str]:
-    """What is heard of whole recordings, and the real-time factor."""
+    """Pinyin of whole recordings, and the real-time factor."""
     found, busy = [], 0.0
     for samples in tqdm(sounds, what, disable=None):
         start = time.process_time()
@@ -87,7 +87,7 @@ def _whole(acoustic: AcousticModel, sounds: Sequence[np.ndarray], what: str) -> 
 
 
 def _streamed(model: CausalModel, sounds: Sequence[np.ndarray], frames: int, what: str) -> tuple[Pinyin, str]:
-    """What is heard chunk by chunk, and the real-time factor."""
+    """Pinyin recognised chunk by chunk, and the real-time factor."""
     stream = SpeechStream(model, keras_stream(model, frames), frames)
     stream.feed(sounds[0])  # compiles the model
     stream.reset()
@@ -104,7 +104,7 @@ def _streamed(model: CausalModel, sounds: Sequence[np.ndarray], frames: int, wha
 
 
 def _difference(model: CausalModel, acoustic: AcousticModel, sounds: Sequence[np.ndarray]) -> float:
-    """The greatest difference of a logit, streamed in the shortest chunks."""
+    """The largest difference of a logit, streamed in the shortest chunks."""
     stream, greatest = LogitStream(model, keras_stream(model, model.time_stride), model.time_stride), 0.0
     for samples in tqdm(sounds, "logits", disable=None):
         rows = np.concatenate([stream.feed(samples), stream.flush()])

@@ -58,7 +58,7 @@ class StreamRecognizer:
 
         Yields:
             name and events of each recording: its segments in order, then one ending. Consume the events
-                before asking for the next recording.
+            before asking for the next recording.
         """
         for name, audio in sources:
             yield name, self._events(name, audio)
