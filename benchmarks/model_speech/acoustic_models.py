@@ -89,7 +89,7 @@ def measure(name: str, utterances: int, seconds: int, steps: int) -> dict[str, f
 
 
 def _train_and_test(name: str, audio_seconds: float) -> dict[str, float]:
-    """Train for whole epochs on a random part of the corpus; return the training seconds and the test error."""
+    """Train for whole epochs on a random part of the corpus; return training seconds and test error."""
     utterances = read_manifest(CORPUS / "train.tsv")
     random.Random(0).shuffle(utterances)
     epochs = max(1, round(audio_seconds / sum(one.seconds for one in utterances)))

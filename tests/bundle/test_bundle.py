@@ -73,7 +73,7 @@ def test_chunks_hold_the_clip_and_its_last_frame_where_more_is_needed(frames, si
 
 
 class Sum:
-    """A stream whose answer is the sum of all that it has heard."""
+    """A stream whose output is the sum of all its inputs."""
 
     def __init__(self):
         self.total = 99.0

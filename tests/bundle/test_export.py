@@ -71,7 +71,7 @@ def source_of(model: keras.Model, seed: int = 0, **changes) -> ExportSource:
 
     def clips(count: int) -> Clips:
         inputs = rng.normal(size=(count, *shape)).astype(np.float32)
-        # The references are the model's own answers, so that its accuracy is 1.
+        # The references are the model's own outputs, so that its accuracy is 1.
         return Clips(inputs, keras.ops.convert_to_numpy(model(inputs)).argmax(axis=1).astype(np.int32))
 
     values = {
@@ -122,7 +122,7 @@ def test_float_artefacts_are_within_a_ten_thousandth_and_int8_within_a_point(exp
 
 
 def test_an_utterance_has_as_many_labels_as_tokens(exported, tmp_path):
-    """A loss of accuracy is allowed one label: of 30 clips with four tokens each one of 120."""
+    """One label may be lost: for 30 clips with four tokens each, one of 120."""
     references = np.tile(np.array([1, 2, 3, 1, -1], np.int32), (30, 1))
     inputs = np.zeros((30, 12, 6), np.float32)
     np.savez(tmp_path / "tests.npz", inputs=inputs, references=references)
@@ -153,7 +153,7 @@ def test_each_mode_has_a_summary_and_a_drawing_of_all_its_layers(exported):
 
 
 def test_fewer_clips_are_from_all_over_the_split():
-    """A split is sorted by id: its first clips are of one word and one speaker."""
+    """A split is sorted by id: its first clips may be of one word and one speaker."""
     clips = Clips(np.arange(10.0, dtype=np.float32)[:, None], np.arange(10))
     assert clips.spread(4).references.tolist() == [0, 3, 6, 9]
     assert clips.spread(20).inputs.ravel().tolist() == list(range(10))
@@ -170,7 +170,7 @@ def test_int8_states_have_one_scale_from_call_to_call(exported):
 
 
 def wide_range_model(frames: int = 12, values: int = 6) -> keras.Model:
-    """Two convolutions between which one channel of eight has 500 times the range of the others."""
+    """Two convolutions; between them one channel of eight has 500 times the range of the others."""
     keras.utils.set_random_seed(6)
     x = inputs = keras.Input((frames, values), name="features")
     x = layers.Conv1D(8, 3, activation="relu", name="wide")(x)
@@ -275,7 +275,7 @@ def test_operations_belong_to_layers_by_their_scopes():
 
 
 def test_rounding_noise_by_hand():
-    """Two channels, ±1 and ±100: steps of 200 / 255, whose noise is little for one and much for the other."""
+    """Two channels, ±1 and ±100: steps of 200 / 255, noise that matters for the first channel only."""
     values = np.array([[1.0, 100.0], [-1.0, -100.0]])
     noise = (200 / 255) ** 2 / 12
     expected = np.mean([noise / (noise + 1), noise / (noise + 10_000)])
@@ -403,7 +403,7 @@ def test_an_artefact_finds_its_bundle(exported, tmp_path):
         find_bundle(tmp_path / "missing.tflite")
 
 
-# --- the proof again ---
+# --- verification ---
 
 
 def keep_only(bundle: Path, names: list[str]) -> None:
@@ -633,7 +633,7 @@ runpy.run_path({script!r}, run_name="__main__")
 
 
 def test_the_example_hears_keywords_with_litert_and_numpy_alone(tmp_path):
-    """A model whose logits follow the loudness: it must hear the loud second and only that."""
+    """A model whose logits follow the loudness: it must detect the loud second and nothing else."""
     features = KeywordFeatureConfig(kind="raw", window_ms=20, stride_ms=20, mel_bins=12, coefficients=0)
     config = MODELS["dnn"].config(
         frame_units=(4,), frame_activations=("linear",), units=(4,), unit_activations=("linear",)

@@ -1,4 +1,4 @@
-"""Models of whole utterances in every format: answers as the source's, error rates, bundles, the example."""
+"""Models of whole utterances in every format: outputs of the source model, error rates, bundles, example."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ EXAMPLE = ROOT / "examples" / "recognise_exported.py"
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory, tiny_manifest):
-    """Run folders by the model's name, each made when it is asked for."""
+    """Run folders by model name, each created when it is needed."""
     folder = tmp_path_factory.mktemp("runs")
 
     @cache
@@ -69,7 +69,7 @@ def sources(runs):
 
 
 def proven(source: ExportSource, variant: Variant, folder: Path) -> dict:
-    """What the proof finds of an artefact, its accuracy and its problems, in this process."""
+    """Measurements, accuracy and problems of an artefact, in this process."""
     facts = {"row_stride": source.row_stride}
     with Workshop(source) as workshop:
         path = folder / variant.path
@@ -115,7 +115,7 @@ def test_int8_of_an_acoustic_model_takes_any_length(sources, tmp_path):
 
 @pytest.mark.parametrize(("name", "format_"), [("dfsmn", Format.LITERT), ("transformer", Format.ONNX)])
 def test_int8_may_leave_layers_of_any_model_in_float(name, format_, sources, tmp_path):
-    """With all layers that have weights in float, the answers are closer to the source's than in 8 bits."""
+    """With all layers with weights in float, the outputs are closer to the source model's than in 8 bits."""
     source, variant = sources(name), non_stream(format_, Precision.INT8)
     with Workshop(source) as workshop:
         groups = workshop.noisiest_layers
@@ -171,7 +171,7 @@ def test_a_model_that_hears_its_padding_fails_where_there_is_more_of_it():
 
 
 def test_error_rates_count_insertions_and_leave_padding_out():
-    """Classes 0 and 1, blank 2: the model answers 0 1 0 1 and 0 1."""
+    """Classes 0 and 1, blank 2: the outputs of the model are 0 1 0 1 and 0 1."""
     golden = golden_of_counting_model()
     tests = {**golden, "references": np.array([[0, 1, 1, -1], [0, 1, -1, -1]], np.int32)}
     assert label_errors(counting_model, tests, row_stride=2).tolist() == [1, 0]

@@ -1,4 +1,4 @@
-"""An older project's weights become a run with the logits of a network built by hand; what is refused."""
+"""Published weights become a run with the logits of a network built by hand; wrong files are refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOKENS = ("ni3", "hao3", "wo3", "LV4", "de", SPACE, BLANK)
 
 
 def weights(classes: int = len(TOKENS)) -> Layers:
-    """The published DFCNN in small, its layers numbered as in a process that had built one before."""
+    """A small published DFCNN, its layers numbered as in a process that has built one before."""
     rng = np.random.default_rng(3)
 
     def array(*shape: int) -> np.ndarray:
@@ -45,7 +45,7 @@ def weights(classes: int = len(TOKENS)) -> Layers:
 
 
 def by_hand(layers: Layers) -> keras.Model:
-    """The same network of plain Keras layers, one after the other, without the softmax."""
+    """The same network as a sequence of plain Keras layers, without the softmax."""
     inputs = keras.Input((None, 200, 1))
     x, normalised = inputs, 0
     for name, arrays in layers.items():

@@ -137,8 +137,9 @@ def test_equals_tensorflows_decoder_where_no_beam_prunes():
 
 
 def test_beam_of_ten_is_at_least_as_good_as_tensorflows():
-    # TensorFlow's forgets the extensions of a prefix that another pushes out within the same frame; ours,
-    # like the textbook's, doesn't, so that its second and third are often likelier.
+    # TensorFlow's decoder drops the extensions of a prefix that leaves the beam within the same frame.
+    # Ours, like the textbook's, keeps them, so that its second and third hypotheses are often more
+    # probable.
     rng = np.random.default_rng(1)
     path = np.where(rng.random((20, 25)) < 0.6, 29, rng.integers(0, 29, (20, 25)))
     logits = (5.0 * np.eye(30)[path] + rng.normal(size=(20, 25, 30))).astype(np.float32)

@@ -57,7 +57,7 @@ class Gate(keras.layers.Layer):
         return x * keras.ops.sigmoid(gate) + 1.0
 
 
-# What a layer alone costs in frames of delay is known: (layers, delay, stride) of 12 frames of 4 values.
+# (layers, delay, stride) for 12 frames of 4 values: the delay that each layer alone adds is known.
 ONE_DIMENSION = {
     "conv_valid": ([lambda: layers.Conv1D(3, 3)], 2, 1),
     "conv_dilated": ([lambda: layers.Conv1D(3, 3, dilation_rate=2)], 4, 1),
@@ -221,7 +221,9 @@ def test_branches_of_unequal_delay_are_aligned():
 
 def test_padding_passes_through_a_merge():
     inputs = keras.Input((FRAMES, BINS))
-    shifted = layers.ZeroPadding1D((2, 0))(layers.Cropping1D((0, 2))(inputs))  # beside what isn't padded
+    shifted = layers.ZeroPadding1D((2, 0))(
+        layers.Cropping1D((0, 2))(inputs)
+    )  # beside a branch that isn't padded
     both = layers.Subtract()([layers.ZeroPadding1D((2, 0))(x) for x in (inputs, layers.Dense(BINS)(inputs))])
     x = layers.Add()([layers.Conv1D(3, 3)(both), layers.Conv1D(3, 1)(layers.Maximum()([inputs, shifted]))])
     assert assert_streams(model_of(inputs, x), (INTERNAL, 1), (EXTERNAL, 4)).delay == 0
@@ -311,7 +313,7 @@ def test_several_layers_that_need_the_same_past_share_it():
 
 @pytest.fixture(scope="module")
 def long_memory() -> keras.Model:
-    """It hears more than a clip: what is left of an earlier one would show."""
+    """Its window is longer than a clip, so that the rest of an earlier clip would change its output."""
     inputs = keras.Input((6, BINS))
     x = layers.Conv1D(BINS, 3, dilation_rate=4, padding="causal", name="conv")(inputs)
     return model_of(inputs, layers.GRU(3, name="gru")(x))

@@ -167,7 +167,7 @@ def test_running_normalisation_takes_loudness_away_in_time():
     config, whole = STREAMABLE["filter_bank"], np.tile(sound(16_000), 40)
     loud, faint = extract_features(whole, config), extract_features(0.1 * whole, config)
     difference = np.abs(loud - faint).mean(axis=1)
-    assert difference[5:20].mean() > 2.0  # log(100) = 4.6 at first, some of it gone already
+    assert difference[5:20].mean() > 2.0  # log(100) = 4.6 at first, partly normalised
     assert np.median(difference[-500:]) < 0.1  # silence, 40 % of it, is no fainter than silence
 
 
@@ -216,7 +216,7 @@ def test_an_output_hears_its_look_ahead_and_nothing_beyond(acoustic):
     frames = rng.normal(size=(1, 120, 16)).astype(np.float32)
     batch = {"features": frames, "lengths": np.array([120], np.int32)}
     before = acoustic.model(batch).numpy()
-    for changed in (39, 40):  # output 2 is of the frames 16 to 23, and hears 16 more: up to 39
+    for changed in (39, 40):  # output 2 has the frames 16 to 23 and 16 future ones: up to 39
         other = frames.copy()
         other[:, changed:] += 1.0
         after = acoustic.model({**batch, "features": other}).numpy()
@@ -391,7 +391,7 @@ def test_what_can_not_stream_is_named_with_what_to_use(tmp_path, name, settings_
 
 
 def test_the_export_of_a_run_proves_itself(tmp_path, acoustic):
-    """Utterances of any length, rows of CTC: what is counted and compared is one call of 8 s, or a chunk."""
+    """Utterances of any length, with CTC rows; a call is a clip of 8 s or a chunk."""
     source = speech_source(save_speech_run(tmp_path / "run", acoustic, SMALL))
     states = (State.NON_STREAM, State.EXTERNAL)
     made = export_bundle(
