@@ -211,7 +211,7 @@ def _read_metadata(path: Path) -> dict[str, Any]:
     if version == _WITHOUT_CHECKSUM:
         print(f"note: {path / METADATA} has no checksum: damage to it can't be detected", file=sys.stderr)
     elif version != FORMAT:
-        what = f"{METADATA} has format {version}, this version reads {FORMAT}"
+        what = f"{METADATA} is of format {version}, this version reads {FORMAT}"
         raise BundleError(what, where=path, hint="use the version that wrote it, or export again")
     elif metadata.get(_CHECKSUM) != _checksum(metadata):
         raise BundleError(f"{METADATA} is damaged (its checksum is wrong)", where=path, hint=_COPY_AGAIN)
@@ -238,9 +238,7 @@ def _check_features(
         what = f"the features in {METADATA} are damaged ({error})"
         raise BundleError(what, where=path, hint=_COPY_AGAIN) from error
     if hash_of(own) != metadata["features_hash"]:
-        what = (
-            f"the features in {METADATA} aren't those of the export, or this version computes them otherwise"
-        )
+        what = f"the features in {METADATA} have changed, or this version computes them differently"
         raise BundleError(what, where=path, hint=_COPY_AGAIN)
     if features is not None and features != own:
         what = f"the model was trained on other features ({describe_mismatch(own, features)})"

@@ -221,9 +221,7 @@ def test_branches_of_unequal_delay_are_aligned():
 
 def test_padding_passes_through_a_merge():
     inputs = keras.Input((FRAMES, BINS))
-    shifted = layers.ZeroPadding1D((2, 0))(
-        layers.Cropping1D((0, 2))(inputs)
-    )  # a branch without padding
+    shifted = layers.ZeroPadding1D((2, 0))(layers.Cropping1D((0, 2))(inputs))  # a branch without padding
     both = layers.Subtract()([layers.ZeroPadding1D((2, 0))(x) for x in (inputs, layers.Dense(BINS)(inputs))])
     x = layers.Add()([layers.Conv1D(3, 3)(both), layers.Conv1D(3, 1)(layers.Maximum()([inputs, shifted]))])
     assert assert_streams(model_of(inputs, x), (INTERNAL, 1), (EXTERNAL, 4)).delay == 0
