@@ -90,7 +90,7 @@ def _with_half_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """Store weights in float16 and compute in float32, as LiteRT's float16 does.
 
     tf2onnx computes positions in floating point: with float16 arithmetic the ends of slices would overflow,
-        and above 2,048 frames the masks of padding would be wrong.
+    and above 2,048 frames the masks of padding would be wrong.
     """
     graph = model.graph
     for tensor in list(graph.initializer):

@@ -1,7 +1,7 @@
 """A Keras model in one mode in; a TensorFlow function with named tensors, and a SavedModel, out.
 
 All formats are written from the same function: tensors by name (``input``, ``state_00_conv``) → tensors by
-    name (``output``, ``state_00_conv_next``).
+name (``output``, ``state_00_conv_next``).
 """
 
 from __future__ import annotations

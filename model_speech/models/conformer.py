@@ -5,8 +5,8 @@ arXiv:2005.08100), with one dense layer to CTC logits in place of the paper's tr
 attention models distant context and convolution local context, between two half-step feed-forward modules.
 
 Sizes of the paper: S (the defaults), M: width 256, L: width 512, heads 8, blocks 17. Its parameter counts
-    (10.3, 30.7 and 118.8 million) include the transducer's decoder; the encoders alone have 8.7, 27.3 and
-    115.1 million.
+(10.3, 30.7 and 118.8 million) include the transducer's decoder; the encoders alone have 8.7, 27.3 and 115.1
+million.
 """
 
 from __future__ import annotations

@@ -1,43 +1,41 @@
 """Stride and delay of a layer's input in; those of its output, and the parts to insert before it, out.
 
-Theory ------ The plain model processes a clip of frames (axis 1); the streamed model processes an endless
-sequence of chunks. Every tensor with a time axis has a *stride* (input frames per frame) and a *delay*: frame
-n of the stream is frame n - delay of the plain model's tensor for the same recording. Frames n < delay are
-*warm-up*: the plain model has no such frames, and they must not influence any result. A delay of -P means
-that P zero frames of padding precede the first frame of the stream.
+Theory
+------
+The plain model processes a clip of frames (axis 1); the streamed model processes an endless sequence of
+chunks. Every tensor with a time axis has a *stride* (input frames per frame) and a *delay*: frame n of the
+stream is frame n - delay of the plain model's tensor for the same recording. Frames n < delay are *warm-up*:
+the plain model has no such frames, and they must not influence any result. A delay of -P means that P zero
+frames of padding precede the first frame of the stream.
 
 All layers with a window use one kind of state: `History(B)` keeps the last B frames before the chunk,
-    initially zeros, and prepends them; the layer then runs with 'valid' padding on the longer chunk. A layer
-    with kernel k, dilation d and stride s has a window of w = (k - 1) d + 1 frames. For c frames, a multiple
-    of s, it must return c / s frames, hence w - s <= B <= w - 1; and since its windows must start at the same
-    frames as in the plain model, B = -delay (mod s). Both conditions have one solution::
+initially zeros, and prepends them; the layer then runs with 'valid' padding on the longer chunk. A layer
+with kernel k, dilation d and stride s has a window of w = (k - 1) d + 1 frames. For c frames, a multiple of
+s, it must return c / s frames, hence w - s <= B <= w - 1; and since its windows must start at the same
+frames as in the plain model, B = -delay (mod s). Both conditions have one solution::
 
     B = w - 1 - (w - 1 + delay) mod s        delay' = (B + delay) / s        stride' = stride · s
 
 (B < 0 if w < s: the first -B frames of the chunk are skipped.) The rest follows:
 
 - Padding with P zero frames on the left: only delay' = delay - P, because the initial zeros of the History
-*are*
-  the padding. If delay > 0, warm-up frames would take the place of those zeros: a `Mask` sets them to zero. A
-  causal convolution is a padding of (k - 1) d, then 'valid'. With stride s, a padding of w - s adds no
-  latency; 'causal' adds s - 1 frames.
+  *are* the padding. If delay > 0, warm-up frames would take the place of those zeros: a `Mask` sets them to
+  zero. A causal convolution is a padding of (k - 1) d, then 'valid'. With stride s, a padding of w - s adds
+  no latency; 'causal' adds s - 1 frames.
 - More padding than a window can hold: first a `Delay`, until the padding fits.
 - Cropping a frames on the left: delay' = delay + a.
 - Branches that merge: the earlier one gets a `Delay` of the difference. All merging layers map zeros to
-zeros, so
-  that padding passes through them; a layer with a bias doesn't, so a padded tensor must go into a layer with
-  a window.
+  zeros, so that padding passes through them; a layer with a bias doesn't, so a padded tensor must go into a
+  layer with a window.
 - Padding on the right, and 'same' padding: in the plain model there are zeros only at the end of the clip,
-while
-  the stream continues. Such look-ahead is never exact for the last frames of a clip. It must be requested,
-  and the output must stay per frame.
+  while the stream continues. Such look-ahead is never exact for the last frames of a clip. It must be
+  requested, and the output must stay per frame.
 - A recurrent layer keeps its state between calls; a mask excludes warm-up frames.
 - A layer that needs the whole clip of T frames (flatten, global pooling, attention) gets a `Window(T)`: the
-latest
-  T frames. The following layers run as in the plain model, once per call. The output for the clip is *due*
-  when (T + delay) · stride input frames have arrived. If several windows are due at different times, all wait
-  for the last one, and that one waits for the end of its call: the output for a clip is exact for any number
-  of frames per call.
+  latest T frames. The following layers run as in the plain model, once per call. The output for the clip is
+  *due* when (T + delay) · stride input frames have arrived. If several windows are due at different times,
+  all wait for the last one, and that one waits for the end of its call: the output for a clip is exact for
+  any number of frames per call.
 
 An endless stream equals the plain model on an endless recording. It equals the plain model on a *clip* after
 a reset, because each clip starts with padding.
