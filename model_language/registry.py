@@ -50,12 +50,14 @@ class ModelEntry:
         load: ``load(run, config)``: the finished model; a converter, unless it writes no hanzi.
         build: ``build(config, symbols, run)``: the Keras model of a run with these vocabularies; None if
             the model is estimated by counting, not trained.
+        exported: whether ``export.py`` can export its network.
     """
 
     config_class: type | str
     parts: Callable[[RunFolder, Any], list[Path]]
     load: Callable[[RunFolder, Any], Any]
     build: Callable[[Any, Symbols, RunFolder], keras.Model] | None = None
+    exported: bool = False
 
     @property
     def config(self) -> type:
@@ -89,7 +91,7 @@ def _neural(config: str, builder: str) -> ModelEntry:
     def build(config: Any, symbols: Symbols, run: RunFolder) -> keras.Model:
         return _network(builder)(config, len(symbols.pinyin), len(symbols.hanzi))
 
-    return ModelEntry(config, _network_parts, _load_neural, build)
+    return ModelEntry(config, _network_parts, _load_neural, build, exported=True)
 
 
 def _gated_cnn_parts(run: RunFolder, config: Any) -> list[Path]:

@@ -22,13 +22,12 @@ from bundle.export.source import (
     read_splits,
 )
 from data.text.pinyin_pairs import Pair, read_pairs
-from model_language.registry import load_network
+from model_language.registry import MODELS, load_network
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from utils.errors import ConfigError
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import open_run
 
-EXPORTED = ("transformer", "published_transformer", "cbhg")
 MAX_SYLLABLES = 40
 """Longer sentences are not used in the checks; the artefacts take any length."""
 CALIBRATION_SENTENCES = 200
@@ -55,9 +54,10 @@ def language_source(
     """
     folder = open_run(run, "language")
     name = (folder.config().get("model") or {}).get("name")
-    if name not in EXPORTED:
+    if name not in MODELS or not MODELS[name].exported:
+        exported = ", ".join(name for name, entry in MODELS.items() if entry.exported)
         what = f"a language model '{name}' can't be exported"
-        hint = f"it runs on NumPy alone, with convert.py; exported are: {', '.join(EXPORTED)}"
+        hint = f"use it with convert.py, which needs only NumPy; models that can be exported: {exported}"
         raise ConfigError(what, where=folder.path, hint=hint)
     model, symbols = load_network(folder.path, weights)
     data = data_section(folder, overrides)
