@@ -74,7 +74,7 @@ class Bundle:
 
     @property
     def stream(self) -> Mapping[str, float]:
-        """``chunk``, ``seconds`` and ``due`` of its streams (see `bundle.export.workshop.Workshop.geometry`).
+        """``chunk``, ``seconds`` and ``due`` of its streams (see `ArtefactWriter.geometry`).
 
         Raises:
             BundleError: it has no stream.

@@ -16,9 +16,9 @@ import numpy as np
 from tqdm import tqdm
 
 from bundle.check.measuring import measure, runtime_version, verdict
+from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.float_layers import write_int8
 from bundle.export.source import ExportSource
-from bundle.export.workshop import Workshop
 from bundle.folder import ANSWERS, CLIPS, FORMAT, LABELS, STREAM, files_in, write_metadata
 from bundle.report import ArtefactResult, accuracy_text, report_json, report_text
 from bundle.runtimes.artefacts import INPUT
@@ -72,17 +72,17 @@ def export_bundle(
         raise BundleError("the folder exists already", where=output, hint=hint)
     states = list(dict.fromkeys(variant.state for variant in variants))
     streams = any(variant.streams for variant in variants)
-    with Workshop(source, frames_per_call, allow_flex) as workshop, replacing_folder(output) as folder:
-        _write_parts(workshop, folder, streams)
-        workshop.describe(states, folder / "models")
-        accuracy = workshop.accuracies(source.tests, streams) if len(source.tests) else None
+    with ArtefactWriter(source, frames_per_call, allow_flex) as writer, replacing_folder(output) as folder:
+        _write_parts(writer, folder, streams)
+        writer.describe(states, folder / "models")
+        accuracy = writer.accuracies(source.tests, streams) if len(source.tests) else None
         with tempfile.TemporaryDirectory() as temporary:
             clips = _write_clips(source, Path(temporary))
-            results, outputs = _write_all(workshop, variants, folder, clips, accuracy)
+            results, outputs = _write_all(writer, variants, folder, clips, accuracy)
         np.savez(folder / ANSWERS, **outputs)
         frames = source.golden.inputs.shape[1]
-        costs = {state: _cost(workshop.stage(state).model, frames) for state in states}
-        _write_report(workshop, folder, results, accuracy, costs)
+        costs = {state: _cost(writer.stage(state).model, frames) for state in states}
+        _write_report(writer, folder, results, accuracy, costs)
     return results
 
 
@@ -101,27 +101,27 @@ def _cost(model: keras.Model, frames: int) -> int | None:
         return None
 
 
-def _write_parts(workshop: Workshop, folder: Path, streams: bool) -> None:
+def _write_parts(writer: ArtefactWriter, folder: Path, streams: bool) -> None:
     """Write labels, tables, golden clips, and the geometry of streams and utterances."""
-    source = workshop.source
+    source = writer.source
     write_labels(folder / LABELS, source.labels)
     for name, text in source.tables.items():
         write_text(folder / name, text)
     (folder / CLIPS).parent.mkdir()
-    np.savez(folder / CLIPS, **workshop.golden(streams))
-    geometry = workshop.geometry if streams else {"due": 0, "delay": 0}
+    np.savez(folder / CLIPS, **writer.golden(streams))
+    geometry = writer.geometry if streams else {"due": 0, "delay": 0}
     write_json(folder / STREAM, {**geometry, "row_stride": source.row_stride})
 
 
 def _write_clips(source: ExportSource, folder: Path) -> _ClipFiles:
     files = _ClipFiles(folder / "tests.npz", folder / "development.npz")
-    np.savez(files.tests, **source.judging_arrays(source.tests))
-    np.savez(files.development, **source.judging_arrays(source.development_clips))
+    np.savez(files.tests, **source.test_arrays(source.tests))
+    np.savez(files.development, **source.test_arrays(source.development_clips))
     return files
 
 
 def _write_all(
-    workshop: Workshop,
+    writer: ArtefactWriter,
     variants: Sequence[Variant],
     folder: Path,
     clips: _ClipFiles,
@@ -130,7 +130,7 @@ def _write_all(
     results, outputs = [], {}
     for variant in _with_progress(variants):
         try:
-            artefact, own = _make(workshop, variant, folder, clips, accuracy)
+            artefact, own = _make(writer, variant, folder, clips, accuracy)
         except BundleError as error:
             if len(variants) == 1:
                 raise
@@ -140,20 +140,20 @@ def _write_all(
             continue
         results.append(artefact)
         outputs |= {f"{variant.path}:{name}": values for name, values in own.items()}
-        kind = workshop.source.kind
+        kind = writer.source.kind
         write_text(folder / f"{variant.path}.accuracy.txt", accuracy_text(results[-1], kind))
     return results, outputs
 
 
 def _make(
-    workshop: Workshop, variant: Variant, folder: Path, clips: _ClipFiles, accuracy: Mapping | None
+    writer: ArtefactWriter, variant: Variant, folder: Path, clips: _ClipFiles, accuracy: Mapping | None
 ) -> tuple[ArtefactResult, dict[str, np.ndarray]]:
     """Write and measure one artefact."""
     start, float_layers = time.perf_counter(), ()
     if variant.precision is Precision.INT8:
-        float_layers = write_int8(workshop, variant, folder, clips.development)
+        float_layers = write_int8(writer, variant, folder, clips.development)
     else:
-        workshop.write(variant, folder / variant.path)
+        writer.write(variant, folder / variant.path)
     seconds = time.perf_counter() - start
     measured, outputs = measure(folder, variant, clips.tests if accuracy else None)
     problems = verdict(variant, measured, accuracy)
@@ -177,13 +177,13 @@ def _with_progress(variants: Sequence[Variant]) -> Iterator[Variant]:
 
 
 def _write_report(
-    workshop: Workshop,
+    writer: ArtefactWriter,
     folder: Path,
     results: Sequence[ArtefactResult],
     accuracy: Mapping | None,
     costs: Mapping,
 ) -> None:
-    source = workshop.source
+    source = writer.source
     written = [result for result in results if result.measured]
     about = {
         "model": source.model.name,
@@ -194,7 +194,7 @@ def _write_report(
         "frame_seconds": source.frame_seconds,
         "row_stride": source.row_stride,
         "multiply_accumulates": costs,
-        "stream": workshop.geometry if any(result.variant.streams for result in results) else None,
+        "stream": writer.geometry if any(result.variant.streams for result in results) else None,
     }
     write_json(folder / "export.json", report_json(about, results))
     write_text(folder / "export.md", report_text(about, results, source.raw))
@@ -210,18 +210,18 @@ def _write_report(
         "stream": about.pop("stream"),
         "source": {"config_hash": source.config_hash, **about},
         "packages": _versions(),
-        "artefacts": {result.variant.path: _artefact_metadata(workshop, result) for result in written},
+        "artefacts": {result.variant.path: _artefact_metadata(writer, result) for result in written},
         "files": files_in(folder),
     }
     write_metadata(folder, metadata)
 
 
-def _artefact_metadata(workshop: Workshop, result: ArtefactResult) -> dict[str, Any]:
+def _artefact_metadata(writer: ArtefactWriter, result: ArtefactResult) -> dict[str, Any]:
     variant = result.variant
-    shape = workshop.stage(variant.state).signature(None)[INPUT].shape.as_list()
+    shape = writer.stage(variant.state).signature(None)[INPUT].shape.as_list()
     batch = 1 if variant.streams or variant.format is Format.LITERT else None
-    if shape[1] is None and variant.format is Format.LITERT and not workshop.source.row_stride:
-        shape[1] = workshop.source.golden.inputs.shape[1]
+    if shape[1] is None and variant.format is Format.LITERT and not writer.source.row_stride:
+        shape[1] = writer.source.golden.inputs.shape[1]
     return {
         "format": variant.format,
         "state": variant.state,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bundle.check.measuring import allowed_loss, measure, verdict
-from bundle.export.workshop import Workshop
+from bundle.export.artefact_writer import ArtefactWriter
 from bundle.variants import Variant
 
 FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 1)
@@ -21,11 +21,11 @@ FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 1)
 conversion and a measurement, minutes for a speech model; hence at most five."""
 
 
-def write_int8(workshop: Workshop, variant: Variant, folder: Path, development: Path) -> tuple[str, ...]:
+def write_int8(writer: ArtefactWriter, variant: Variant, folder: Path, development: Path) -> tuple[str, ...]:
     """Write an int8 artefact with as few float layers as its accuracy needs.
 
     Args:
-        workshop: writes the artefact.
+        writer: writes the artefact.
         variant: of precision int8.
         folder: of the bundle.
         development: .npz file with the clips to choose on (`ExportSource.development_clips`).
@@ -37,9 +37,9 @@ def write_int8(workshop: Workshop, variant: Variant, folder: Path, development: 
     Raises:
         BundleError: the artefact can't be written or run.
     """
-    before = workshop.development_errors(variant.streams)
-    for names in _attempts(workshop):
-        workshop.write(variant, folder / variant.path, names)
+    before = writer.development_errors(variant.streams)
+    for names in _attempts(writer):
+        writer.write(variant, folder / variant.path, names)
         measured, _ = measure(folder, variant, development if before else None)
         if _keeps_labels(variant, measured, before):
             break
@@ -59,9 +59,9 @@ def _keeps_labels(variant: Variant, measured: Mapping[str, Any], before: Mapping
     return lost / measured["labels"] <= allowed_loss(measured["labels"])
 
 
-def _attempts(workshop: Workshop) -> Iterator[tuple[str, ...]]:
+def _attempts(writer: ArtefactWriter) -> Iterator[tuple[str, ...]]:
     """Names of the layers to keep in float: none, then those around a growing fraction of the tensors."""
     yield ()
-    groups = workshop.noisiest_layers
+    groups = writer.noisiest_layers
     for count in sorted({math.ceil(fraction * len(groups)) for fraction in FRACTIONS} - {0}):
         yield tuple(dict.fromkeys(name for group in groups[:count] for name in group))

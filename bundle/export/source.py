@@ -168,7 +168,7 @@ class ExportSource:
         """The clips to choose int8's float layers on: not the test clips."""
         return self.development or self.calibration
 
-    def judging_arrays(self, clips: Clips) -> dict[str, np.ndarray]:
+    def test_arrays(self, clips: Clips) -> dict[str, np.ndarray]:
         """Clips by name, with the candidates that measuring errors on them needs."""
         return clips.arrays() | ({} if self.candidates is None else {"candidates": self.candidates})
 

@@ -21,12 +21,12 @@ from keras import layers
 from bundle.check import measuring, proof, verification
 from bundle.check.proof import prove
 from bundle.check.verification import Outcome, verify_bundle
-from bundle.export import build, float_layers, workshop
+from bundle.export import artefact_writer, build, float_layers
+from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.build import export_bundle
 from bundle.export.keyword_source import keyword_source
 from bundle.export.quantisation import layers_by_noise, made_by, rounding_noise
 from bundle.export.source import Clips, ExportSource
-from bundle.export.workshop import Workshop
 from bundle.folder import find_bundle, open_bundle, write_metadata
 from bundle.runtimes.artefacts import NEXT_SUFFIX, open_artefact
 from bundle.variants import Format, Precision, State, Variant, offered
@@ -199,8 +199,8 @@ def test_int8_that_loses_accuracy_keeps_layers_in_float_and_names_them(tmp_path,
 def test_the_test_clips_judge_int8_and_choose_no_layers(tmp_path):
     """Development clips on which 8 bits lose nothing, and test clips on which they are all wrong."""
     source, variant = source_of(wide_range_model()), Variant(Format.LITERT, State.NON_STREAM, Precision.INT8)
-    with Workshop(source) as workshop:
-        workshop.write(variant, tmp_path / variant.path)
+    with ArtefactWriter(source) as writer:
+        writer.write(variant, tmp_path / variant.path)
     answers = open_artefact(tmp_path / variant.path).run(source.tests.inputs)
     right = answers.argmax(axis=1) == source.tests.references
     good, bad = (Clips(source.tests.inputs[rows], source.tests.references[rows]) for rows in (right, ~right))
@@ -301,9 +301,9 @@ def test_an_artefact_with_state_inside_forgets_on_reset_and_only_then(exported):
 
 def test_a_frozen_graph_needs_no_variables(exported, tmp_path):
     variant = Variant(Format.FROZEN_GRAPH, State.EXTERNAL, Precision.FLOAT)
-    with Workshop(source_of(residual())) as workshop:
-        workshop.write(variant, tmp_path / "graph.pb")
-        due = workshop.due
+    with ArtefactWriter(source_of(residual())) as writer:
+        writer.write(variant, tmp_path / "graph.pb")
+        due = writer.due
     assert b"VarHandleOp" not in (tmp_path / "graph.pb").read_bytes()
     golden = open_bundle(exported).golden()
     found = prove(open_artefact(tmp_path / "graph.pb"), {"due": due, "delay": 0}, golden)
@@ -457,20 +457,20 @@ def test_recurrent_models_are_quantised_without_loops_and_loops_are_refused(tmp_
         inputs, layers.Dense(4, name="logits")(layers.Flatten(name="flatten")(x)), name="recurrent"
     )
     variant = Variant(Format.LITERT, State.NON_STREAM, Precision.INT8)
-    with Workshop(source_of(model)) as workshop:
-        workshop.write(variant, tmp_path / "model.tflite")
-        clips = workshop.source.golden.inputs
+    with ArtefactWriter(source_of(model)) as writer:
+        writer.write(variant, tmp_path / "model.tflite")
+        clips = writer.source.golden.inputs
         made, wanted = (
             open_artefact(tmp_path / "model.tflite").run(clips),
-            workshop.outputs(clips, "non_stream"),
+            writer.outputs(clips, "non_stream"),
         )
     assert np.abs(made - wanted).max() < 0.1 * np.abs(wanted).max()
-    monkeypatch.setattr("bundle.export.workshop.MAX_UNROLLED", 3)
+    monkeypatch.setattr("bundle.export.artefact_writer.MAX_UNROLLED", 3)
     with (
-        Workshop(source_of(model)) as workshop,
+        ArtefactWriter(source_of(model)) as writer,
         pytest.raises(BundleError, match=r"can't quantise a loop.*dynamic"),
     ):
-        workshop.write(variant, tmp_path / "other.tflite")
+        writer.write(variant, tmp_path / "other.tflite")
 
 
 @keras.saving.register_keras_serializable(package="test_export")
@@ -489,12 +489,12 @@ def test_operations_that_need_tensorflow_on_the_device_are_named(tmp_path):
     model = keras.Model(inputs, layers.Dense(4, name="logits")(x), name="flexible")
     variant = Variant(Format.LITERT, State.NON_STREAM, Precision.FLOAT)
     with (
-        Workshop(source_of(model)) as workshop,
+        ArtefactWriter(source_of(model)) as writer,
         pytest.raises(BundleError, match=r"no operation for Erf.*--allow-flex"),
     ):
-        workshop.write(variant, tmp_path / "model.tflite")
-    with Workshop(source_of(model), allow_flex=True) as workshop:
-        workshop.write(variant, tmp_path / "model.tflite")
+        writer.write(variant, tmp_path / "model.tflite")
+    with ArtefactWriter(source_of(model), allow_flex=True) as writer:
+        writer.write(variant, tmp_path / "model.tflite")
     with pytest.raises(BundleError, match="needs TensorFlow's operations FlexErf"):
         open_artefact(tmp_path / "model.tflite")
 
@@ -513,17 +513,17 @@ def test_the_cnn_of_the_specification_streams_in_litert(tmp_path):
     model = build_keyword_model(MODELS["cnn"].config(), KeywordFeatureConfig(), 16000, 14)
     variant = Variant(Format.LITERT, State.EXTERNAL, Precision.FLOAT)
     source = source_of(model, labels=tuple(f"word_{n}" for n in range(14)))
-    with Workshop(
+    with ArtefactWriter(
         replace(source, golden=Clips(source.golden.inputs[:2], source.golden.references[:2]))
-    ) as workshop:
-        assert (model.count_params(), len(workshop.stream.states), workshop.stream.state_values) == (
+    ) as writer:
+        assert (model.count_params(), len(writer.stream.states), writer.stream.state_values) == (
             607_246,
             7,
             40_872,
         )
-        workshop.write(variant, tmp_path / "cnn.tflite")
-        golden = workshop.golden(streams=True)
-        due = workshop.due
+        writer.write(variant, tmp_path / "cnn.tflite")
+        golden = writer.golden(streams=True)
+        due = writer.due
     assert 2.42e6 < (tmp_path / "cnn.tflite").stat().st_size < 2.50e6  # four bytes a weight
     artefact = open_artefact(tmp_path / "cnn.tflite")
     assert sum(int(np.prod(shape)) for shape in artefact.info.states.values()) == 40_872
@@ -545,7 +545,7 @@ def test_what_is_there_is_replaced_only_when_asked(tmp_path, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(workshop.Workshop, "write", stop)
+    monkeypatch.setattr(artefact_writer.ArtefactWriter, "write", stop)
     with pytest.raises(KeyboardInterrupt):
         export_bundle(source_of(residual()), [PLAIN], target, force=True)
     assert (target / "mine").read_text() == "precious" and list(tmp_path.iterdir()) == [target]
@@ -555,7 +555,7 @@ def test_an_artefact_that_cannot_be_made_is_told_among_others(tmp_path, monkeypa
     def fail(self, variant, path, float_layers=()):
         raise BundleError("the converter fails: a reason", where=str(variant))
 
-    monkeypatch.setattr(workshop.Workshop, "write", fail)
+    monkeypatch.setattr(artefact_writer.ArtefactWriter, "write", fail)
     made = export_bundle(source_of(residual()), [PLAIN, MADE[6]], tmp_path / "export")
     assert [one.problems for one in made] == [["not written: the converter fails: a reason"]] * 2
     assert "**no**: not written" in (tmp_path / "export" / "export.md").read_text()
@@ -676,7 +676,7 @@ def test_the_example_is_short_and_imports_nothing_but_litert_and_numpy():
     assert at_top - set(sys.stdlib_module_names) == {"numpy", "ai_edge_litert"}
 
 
-def test_offered_variants_are_made_by_the_workshop():
+def test_offered_variants_are_made_by_the_writer():
     """Each format that is offered has a writer."""
     assert {variant.format for variant in offered()} == set(Format)
     assert measuring.runtime_version(MADE[0]).startswith("tensorflow ")

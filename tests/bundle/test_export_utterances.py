@@ -16,11 +16,11 @@ from bundle.check.measuring import verdict
 from bundle.check.proof import errors_by_mode, prove
 from bundle.check.scoring import accuracy, label_count
 from bundle.check.utterances import best_candidates, compare, label_errors, without_padding
+from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.build import can_stream, export_bundle
 from bundle.export.language_source import language_source
 from bundle.export.source import ExportSource
 from bundle.export.speech_source import speech_source
-from bundle.export.workshop import Workshop
 from bundle.folder import open_bundle, write_metadata
 from bundle.runtimes.artefacts import open_artefact
 from bundle.variants import Format, Precision, State, Variant, offered
@@ -71,15 +71,15 @@ def sources(runs):
 def proven(source: ExportSource, variant: Variant, folder: Path) -> dict:
     """Measurements, accuracy and problems of an artefact, in this process."""
     facts = {"row_stride": source.row_stride}
-    with Workshop(source) as workshop:
+    with ArtefactWriter(source) as writer:
         path = folder / variant.path
-        workshop.write(variant, path)
-        artefact, golden = open_artefact(path), workshop.golden(streams=False)
+        writer.write(variant, path)
+        artefact, golden = open_artefact(path), writer.golden(streams=False)
         found = prove(artefact, facts, golden) | {"facts": artefact.info, "clips": len(source.tests)}
-        errors = errors_by_mode(artefact, facts, source.judging_arrays(source.tests))["non_stream"]
+        errors = errors_by_mode(artefact, facts, source.test_arrays(source.tests))["non_stream"]
         found["labels"] = label_count(source.tests.references)
         found["accuracy"] = {"non_stream": accuracy(errors, source.tests.references)}
-        return found | {"problems": verdict(variant, found, workshop.accuracies(source.tests, streams=False))}
+        return found | {"problems": verdict(variant, found, writer.accuracies(source.tests, streams=False))}
 
 
 # --- artefacts ---
@@ -117,14 +117,14 @@ def test_int8_of_an_acoustic_model_takes_any_length(sources, tmp_path):
 def test_int8_may_leave_layers_of_any_model_in_float(name, format_, sources, tmp_path):
     """With all layers with weights in float, the outputs are closer to the source model's than in 8 bits."""
     source, variant = sources(name), non_stream(format_, Precision.INT8)
-    with Workshop(source) as workshop:
-        groups = workshop.noisiest_layers
+    with ArtefactWriter(source) as writer:
+        groups = writer.noisiest_layers
         names = {name for group in groups for name in group}
         assert len(groups) > 3 and names <= {layer.name for layer in source.model.layers}
         differences = []
         for left_in_float in ((), names):
-            workshop.write(variant, tmp_path / variant.path, left_in_float)
-            artefact, golden = open_artefact(tmp_path / variant.path), workshop.golden(streams=False)
+            writer.write(variant, tmp_path / variant.path, left_in_float)
+            artefact, golden = open_artefact(tmp_path / variant.path), writer.golden(streams=False)
             found = prove(artefact, {"row_stride": source.row_stride}, golden)
             differences.append(found["difference"]["alone"])
             assert found["difference"]["padded"] < 2 * found["difference"]["alone"]
@@ -133,10 +133,10 @@ def test_int8_may_leave_layers_of_any_model_in_float(name, format_, sources, tmp
 
 def test_int8_of_a_bidirectional_gru_is_refused_with_what_to_take(sources, tmp_path):
     with (
-        Workshop(sources("gru_ctc")) as workshop,
+        ArtefactWriter(sources("gru_ctc")) as writer,
         pytest.raises(BundleError, match=r"can't quantise a loop.*recurrent.*precision dynamic"),
     ):
-        workshop.write(INT8, tmp_path / "model.tflite")
+        writer.write(INT8, tmp_path / "model.tflite")
 
 
 # --- comparing and counting ---
@@ -187,8 +187,8 @@ def test_only_hanzi_that_are_read_like_the_syllable_are_chosen():
 
 
 def test_the_syllable_error_rate_is_that_of_the_test(sources, runs, tiny_manifest):
-    with Workshop(source := sources("compact")) as workshop:
-        accuracy = workshop.accuracies(source.tests, streams=False)["non_stream"]
+    with ArtefactWriter(source := sources("compact")) as writer:
+        accuracy = writer.accuracies(source.tests, streams=False)["non_stream"]
     utterances = read_manifest(tiny_manifest)
     recognised = Recognizer(load_acoustic_model(runs("compact"))).recognise(
         (one.id, one.audio) for one in utterances
@@ -200,8 +200,8 @@ def test_the_syllable_error_rate_is_that_of_the_test(sources, runs, tiny_manifes
 
 @pytest.mark.parametrize("name", CONVERTER)
 def test_the_character_error_rate_is_that_of_the_test(name, sources, runs, tiny_manifest):
-    with Workshop(source := sources(name)) as workshop:
-        accuracy = workshop.accuracies(source.tests, streams=False)["non_stream"]
+    with ArtefactWriter(source := sources(name)) as writer:
+        accuracy = writer.accuracies(source.tests, streams=False)["non_stream"]
     sentences = read_test_transcripts([tiny_manifest])
     converted = load_converter(runs(name)).convert([one.pinyin for one in sentences])
     counts = total(count_errors(one.hanzi, hanzi) for one, hanzi in zip(sentences, converted, strict=True))

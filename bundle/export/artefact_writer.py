@@ -43,7 +43,7 @@ MAX_UNROLLED = 200  # frames of a clip up to which recurrent layers are unrolled
 
 
 @dataclass
-class Workshop:
+class ArtefactWriter:
     """Writes the artefacts of one source; what several of them share is computed once.
 
     Attributes:
@@ -61,7 +61,7 @@ class Workshop:
     _onnx: dict = field(default_factory=dict)
     _development_errors: dict[bool, dict[str, np.ndarray]] = field(default_factory=dict)
 
-    def __enter__(self) -> Workshop:
+    def __enter__(self) -> ArtefactWriter:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -261,7 +261,7 @@ class Workshop:
     def label_errors(self, clips: Clips, streams: bool) -> dict[str, np.ndarray]:
         """The source model's errors of each clip, (N,) int, by the names of :meth:`accuracies`."""
         if stride := self.source.row_stride:
-            tests = self.source.judging_arrays(clips)
+            tests = self.source.test_arrays(clips)
             return {"non_stream": utterances.label_errors(self.utterance_outputs, tests, stride)}
         errors = {"non_stream": label_errors(self.outputs(clips.inputs, "non_stream"), clips.references)}
         for name, kind in {"reset1": "reset", "reset0": "running"}.items() if streams else ():
