@@ -264,7 +264,7 @@ def test_the_command_exports_whole_utterances_and_verifies(speech_bundle, capsys
 
 @pytest.mark.parametrize(
     ("name", "instead"),
-    [("compact", "non_stream, or a run of model.name=compact_streaming"), ("transformer", "take non_stream")],
+    [("compact", "non_stream, or a run of model.name=compact_streaming"), ("transformer", "use non_stream")],
 )
 def test_a_stream_of_a_model_of_whole_utterances_is_refused_with_what_to_take(name, instead, runs):
     with pytest.raises(ConfigError, match=rf"needs whole utterances.*{instead}"):

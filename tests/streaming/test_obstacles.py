@@ -187,5 +187,5 @@ def test_a_model_without_a_graph_is_refused():
             return x
 
     for model in (Opaque(name="opaque"), keras.Sequential([layers.Dense(2)], name="opaque")):
-        with pytest.raises(ConfigError, match="'opaque' is no functional model"):
+        with pytest.raises(ConfigError, match="'opaque' is not a functional model"):
             check_streamable(model)
