@@ -152,7 +152,7 @@ _ACCURACIES = ("non_stream", "reset1", "reset0")
 
 
 _POINT = f"{100 * POINT:g} point"
-_FLOAT, _FLOAT16 = (f"{TOLERANCE[one]:g} ({one})" for one in (Precision.FLOAT, Precision.FLOAT16))
+_FLOAT, _FLOAT16 = (f"{TOLERANCE[kind]:g} ({kind})" for kind in (Precision.FLOAT, Precision.FLOAT16))
 _LEGEND = f"""\
 Each artefact was run by its own runtime in a new process, on one thread, on the golden clips: whole, or chunk
     by chunk with the state reset before each clip, and then all clips as one stream. Passed: for float and

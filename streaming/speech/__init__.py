@@ -1,4 +1,5 @@
-"""Chunks of samples in; syllables as they are recognised and utterances as they end, out.
+"""Samples in; syllables as soon as they are recognised, and utterances when they end, out.
 
-Read ``stream`` (samples to logits), ``utterances`` (where one ends) and ``recognizer`` (segments with hanzi).
+Read ``stream`` (samples to logits), ``utterances`` (logits to syllables and utterances) and ``recognizer``
+(recordings to segments with hanzi).
 """
