@@ -234,14 +234,14 @@ def test_an_input_of_wide_range_may_stay_in_float():
 def test_the_last_layer_alone_may_stay_in_float(state, tmp_path):
     """Logits in 8 bits are multiples of one step, so many of them are equal; in float none are."""
     variant, distinct = Variant(Format.LITERT, state, Precision.INT8), []
-    with Workshop(source_of(residual())) as workshop:
+    with ArtefactWriter(source_of(residual())) as writer:
         for names in ((), ("logits",)):
-            workshop.write(variant, tmp_path / variant.path, names)
-            artefact, clips = open_artefact(tmp_path / variant.path), workshop.source.tests.inputs
+            writer.write(variant, tmp_path / variant.path, names)
+            artefact, clips = open_artefact(tmp_path / variant.path), writer.source.tests.inputs
             if state is State.NON_STREAM:
                 answers = artefact.run(clips)
             else:
-                answers = workshop.answers(clips, "running", artefact)
+                answers = writer.outputs(clips, "running", artefact)
             distinct.append(len(np.unique(answers)) / answers.size)
     assert distinct[0] < 0.8 and distinct[1] > 0.9
 
