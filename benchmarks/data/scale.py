@@ -126,7 +126,7 @@ def make_corpus(folder: Path, count: int) -> None:
     """Write ``count`` utterances in the layout of AISHELL-1."""
     rng = random.Random(0)
     words = [word for word in phrases_dict if is_hanzi(word)]
-    boundaries = np.cumsum([share * SPEAKERS for share in SPLITS.values()])
+    boundaries = np.cumsum([fraction * SPEAKERS for fraction in SPLITS.values()])
     lines = []
     for speaker in tqdm(range(SPEAKERS), "corpus", disable=None, leave=False):
         split = list(SPLITS)[int(np.searchsorted(boundaries, speaker, side="right"))]
@@ -176,9 +176,9 @@ def read_batches(folder: Path) -> None:
     """What training does with the corpus in ``folder`` before a model comes in."""
     features, augment, recipe = _recipe(folder)
     utterances = read_manifest(folder / "manifests" / "train.tsv")
-    vocabulary = acoustic_vocabulary({syllable for one in utterances for syllable in one.pinyin})
+    vocabulary = acoustic_vocabulary({syllable for utterance in utterances for syllable in utterance.pinyin})
     features_cache = prepare_features(utterances, features, folder / "cache", augment)
-    labels = [vocabulary.encode(one.pinyin, one.id, one.audio) for one in utterances]
+    labels = [vocabulary.encode(item.pinyin, item.id, item.audio) for item in utterances]
     source = BatchSource(
         features_cache,
         utterances,

@@ -69,13 +69,13 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
 
 
 def _corpus_folder(root: Path) -> Path:
-    places = [root, root / "zh-CN", *sorted(root.glob("cv-corpus-*/zh-CN"))]
-    found = [place for place in places if all((place / f"{split}.tsv").is_file() for split in SPLITS)]
+    folders = [root, root / "zh-CN", *sorted(root.glob("cv-corpus-*/zh-CN"))]
+    found = [folder for folder in folders if all((folder / f"{split}.tsv").is_file() for split in SPLITS)]
     if not found:
         what = "no Common Voice zh-CN here: cv-corpus-*/zh-CN/{clips,train.tsv,dev.tsv,test.tsv} expected"
         raise CorpusError(what, where=root, hint=SOURCE.steps)
     if len(found) > 1:
-        names = ", ".join(str(place.relative_to(root)) for place in found)
+        names = ", ".join(str(folder.relative_to(root)) for folder in found)
         raise CorpusError(f"several releases here: {names}", where=root, hint="give the folder of one")
     return found[0]
 
@@ -90,12 +90,12 @@ def _read_list(path: Path) -> Iterator[Clip]:
     speaker, file, sentence = map(header.index, _COLUMNS)
     for number, line, readable in lines:
         fields = line.split("\t")
-        place = f"{path.name}:{number}"
+        where = f"{path.name}:{number}"
         if len(fields) != len(header):
-            problem = Problem(WRONG_FIELDS, f"{len(fields)} in {place}")
-            yield Clip(fields[file] if len(fields) > file else place, "", problem)
+            problem = Problem(WRONG_FIELDS, f"{len(fields)} in {where}")
+            yield Clip(fields[file] if len(fields) > file else where, "", problem)
             continue
-        text = fields[sentence].replace("\\", "") if readable else Problem(NOT_UTF8, place)
+        text = fields[sentence].replace("\\", "") if readable else Problem(NOT_UTF8, where)
         yield Clip(fields[file], fields[speaker][:16], text)
 
 

@@ -1,9 +1,9 @@
-"""An address → Speech Commands unpacked: one-second recordings of English words, a folder for each word.
+"""A URL → Speech Commands, unpacked: one-second recordings of English words, a folder for each word.
 
 The corpus (Warden 2018, arXiv:1804.03209; CC BY 4.0) has 35 words by 2,618 speakers in version 2, 30 words in
-version 1, six recordings of noise in ``_background_noise_``, and lists of what is for validation and test.
-``data/keywords/clips.py`` reads the folder as it is; the usual task tells ten words, unknown ones and
-silence.
+version 1, six recordings of noise in ``_background_noise_``, and lists of the clips for validation and test.
+``data/keywords/clips.py`` reads the folder as it is; the usual task has ten words, unknown words and silence
+as labels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from data.keywords.folders import DEV_LIST, NOISE_FOLDER, SPLITS, TEST_LIST, Rec
 from utils.errors import CorpusError, run_command
 
 _SERVER = "https://storage.googleapis.com/download.tensorflow.org/data"
-# The corpus's authors publish no sums; these are what public recipes check (torchaudio among them).
+# The corpus's authors publish no checksums; public recipes (torchaudio among them) check these.
 ARCHIVES = {
     1: Archive(
         url=f"{_SERVER}/speech_commands_v0.01.tar.gz",
@@ -57,7 +57,7 @@ _EXAMPLES = f"""examples:
 
 
 def read_speech_commands(folder: Path) -> list[Recording]:
-    """The recordings of an unpacked corpus, split by its lists.
+    """Read the recordings of an unpacked corpus, split by its lists.
 
     Raises:
         CorpusError: the folder is something else, or a part of it is missing.
@@ -65,7 +65,7 @@ def read_speech_commands(folder: Path) -> list[Recording]:
     missing = [name for name in (DEV_LIST, TEST_LIST, NOISE_FOLDER) if not (folder / name).exists()]
     if missing:
         hint = "remove the folder and download again, or choose another one"
-        raise CorpusError(f"this is no Speech Commands: no {', '.join(missing)}", where=folder, hint=hint)
+        raise CorpusError(f"not Speech Commands: no {', '.join(missing)}", where=folder, hint=hint)
     return read_recordings(folder, 10, 10)
 
 
@@ -92,7 +92,7 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m data.corpora.speech_commands",
-        description="Fetch, check and unpack Speech Commands; what is there already is only counted.",
+        description="Download, check and unpack Speech Commands; an unpacked corpus is only counted.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EXAMPLES,
     )
@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         "--output", default="datasets/speech_commands", help="folder of the corpus (default: %(default)s)"
     )
     parser.add_argument("--url", help="a mirror of the same archive")
-    parser.add_argument("--sha256", help="SHA-256 that the archive must have, if it is another one")
+    parser.add_argument("--sha256", help="SHA-256 that the archive must have, if it is not the original")
     return parser
 
 

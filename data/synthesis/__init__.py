@@ -1,7 +1,7 @@
-"""Text and a seed in; synthetic speech with exact labels out, by espeak-ng in child processes.
+"""Text and a seed → synthetic speech with exact transcripts, by espeak-ng in child processes.
 
 Read ``sentences`` (from a grammar or a text), ``reading`` (citation and spoken syllables), ``voices``,
-``plan`` (who says what), ``synthesiser`` with ``espeak`` (its child process), ``speech`` and ``acoustics``
-(rooms and noise); then ``clips``, ``spoken_commands``, ``wake_words`` and ``wake_word_clips`` (recordings of
-words).
+``synthesiser`` with ``espeak`` (its child process), ``speech`` and ``acoustics`` (rooms and noise). A speech
+corpus is made by ``plan`` and ``corpus``, recordings of words by ``clips``, ``spoken_commands``,
+``wake_words`` and ``wake_word_clips``; ``corpus_card`` records their settings.
 """

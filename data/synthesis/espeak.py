@@ -1,30 +1,30 @@
-"""Requests on the standard input, speech on the standard output: the child process that holds espeak-ng.
+"""Requests on standard input → speech on standard output: the child process that runs espeak-ng.
 
-``espeak-ng`` (GPL-3.0, from the wheel ``espeakng-loader``) is loaded here and nowhere else;
-``synthesiser.py`` starts this module as a program of its own and talks to it through pipes. It imports
-nothing of ours.
+``espeak-ng`` (GPL-3.0, from the wheel ``espeakng-loader``) is loaded only here; ``synthesiser.py`` starts
+this module as a separate program and communicates with it through pipes. The module imports nothing from this
+repository.
 
 A request is a line of JSON: ``{"voice": "f3", "text": "ni3 hao3", "speed": 175, "pitch": 50, "range": 50}``.
 The reply is a line of JSON and the speech: ``{"samples": n}`` and n 16-bit samples at 22,050 Hz, or
-``{"error": why}``. With a ``"definition"``, the lines of a variant file, ``voice`` is only its name. With
-``"trace": true`` the reply is ``{"phonemes": [...]}`` instead: what is really said, a list for each stretch
-without a pause.
+``{"error": why}``. With a ``"definition"``, the lines of a variant file, ``voice`` is only a name. With
+``"trace": true`` the reply is ``{"phonemes": [...]}`` instead: the phonemes spoken, a list for each part
+between pauses.
 
 Every request is answered by a fork of this process, for two reasons found by measuring:
 
-- espeak-ng dies (segmentation fault) on rare pairs of voice and text; so only the fork is lost;
-- what it says depends on what it said before, even after it was initialised anew. A fork always starts in the
-  same state, so an utterance is the same whichever process makes it, and in whatever order.
+- espeak-ng crashes (segmentation fault) on rare pairs of voice and text; then only the fork is lost;
+- its output depends on its earlier output, even after a new initialisation. A fork always starts in the same
+  state, so an utterance does not depend on the process that speaks it, or on the order.
 
-What the voice ``cmn`` makes of pinyin with tone digits, each syllable a word (the tests hold its trace
-against every syllable of the grammar):
+How the voice ``cmn`` reads pinyin with tone digits, each syllable a word (the tests compare its trace with
+every syllable of the grammar):
 
-- each syllable has phonemes of its own; but xiong, qiong, jiong are spelled out as English letters and have
-  to be given as phonemes. ü after l and n is written v; lü, lu:, jv are not understood.
+- each syllable has its own phonemes; but xiong, qiong, jiong are spelled as English letters and must be
+  written as phonemes. ü after l and n is written v; lü, lu:, jv are not understood.
 - the neutral tone is the digit 5 (a syllable without a digit is read as English); its pitch is 22, 33, 44 or
   11 after the tones 1 to 4.
-- a third tone before a third tone becomes a second, over words and in chains (我想买水: 2 2 2 3), not over a
-  comma; before any other tone it is low ("half third", 21). The tones of 不 and 一 are left as written.
+- a third tone before a third tone becomes a second, across words and in chains (我想买水: 2 2 2 3), but not
+  across a comma; before any other tone it is low ("half third", 21). The tones of 不 and 一 stay as written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from pathlib import Path
 
 SAMPLE_RATE = 22050  # Hz
 LANGUAGE = "cmn"
-FORK_SECONDS = 10  # a fork still busy after this hangs; a usual utterance takes 6 ms
+FORK_SECONDS = 10  # after this a fork counts as hung; a usual utterance takes 6 ms
 
 # From espeak-ng's speak_lib.h.
 _AUDIO_OUTPUT_SYNCHRONOUS = 2
@@ -50,35 +50,35 @@ _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctype
 
 
 class Espeak:
-    """The library, initialised; ``say`` and ``trace`` speak once in the state they find.
+    """The initialised library; ``say`` and ``trace`` are meant to be called once, in a fork.
 
     Args:
-        own: an empty folder, for variants that requests define.
+        folder: an empty folder, for variants that requests define.
     """
 
-    def __init__(self, own: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         import espeakng_loader  # only the child that speaks loads the GPL library
 
         self._library = ctypes.CDLL(espeakng_loader.get_library_path())
-        data = _own_data(Path(espeakng_loader.get_data_path()), own)
-        self._made = data / "voices" / "!v" / "made"
-        self._variants = {path.name for path in self._made.parent.iterdir()}
+        data = _link_data(Path(espeakng_loader.get_data_path()), folder)
+        self._definition = data / "voices" / "!v" / "made"
+        self._variants = {path.name for path in self._definition.parent.iterdir()}
         rate = self._library.espeak_Initialize(_AUDIO_OUTPUT_SYNCHRONOUS, 0, os.fsencode(data), 0)
         if rate != SAMPLE_RATE:
             raise RuntimeError(f"espeak-ng speaks at {rate} Hz instead of {SAMPLE_RATE}")
-        self._heard: list[bytes] = []
-        self._callback = _CALLBACK(self._hear)  # kept: the library calls it for as long as it lives
+        self._samples: list[bytes] = []
+        self._callback = _CALLBACK(self._receive)  # keeps a reference: the library calls it
         self._library.espeak_SetSynthCallback(self._callback)
-        # The dictionary takes longer to load than a sentence to say: load it once, before the forks.
+        # Loading the dictionary takes longer than speaking a sentence: load it once, before the forks.
         self._library.espeak_SetVoiceByName(LANGUAGE.encode())
 
     def say(self, request: dict) -> bytes:
-        """16-bit samples of a request's text."""
+        """Speak a request's text; returns 16-bit samples."""
         variant = request["voice"]
         if request.get("definition"):
-            variant = self._made.name
-            self._made.write_text(request["definition"], encoding="utf-8")
-        elif variant and variant not in self._variants:  # the library itself would speak with its plain voice
+            variant = self._definition.name
+            self._definition.write_text(request["definition"], encoding="utf-8")
+        elif variant and variant not in self._variants:  # the library would use its plain voice
             raise ValueError(f"espeak-ng has no voice {variant!r}")
         name = f"{LANGUAGE}+{variant}" if variant else LANGUAGE
         self._library.espeak_SetVoiceByName(name.encode())
@@ -86,10 +86,10 @@ class Espeak:
             self._library.espeak_SetParameter(parameter, int(request[key]), 0)
         text = request["text"].encode() + b"\0"
         self._library.espeak_Synth(text, len(text), 0, 1, 0, _CHARS_UTF8 | _PHONEMES, None, None)
-        return b"".join(self._heard)
+        return b"".join(self._samples)
 
     def trace(self, request: dict) -> list[list[str]]:
-        """The phonemes said: one list for each stretch between pauses, one mnemonic a syllable."""
+        """The phonemes spoken: one list for each part between pauses, one mnemonic per syllable."""
         libc = ctypes.CDLL(None)
         libc.fopen.restype = ctypes.c_void_p
         with tempfile.NamedTemporaryFile() as file:
@@ -100,29 +100,25 @@ class Espeak:
             lines = file.read().decode().splitlines()
         return [[part.strip() for part in line.split("_|") if part.strip()] for line in lines]
 
-    def _hear(self, samples: object, count: int, _events: object) -> int:
+    def _receive(self, samples: object, count: int, _events: object) -> int:
         if samples and count > 0:
-            self._heard.append(ctypes.string_at(samples, count * 2))
+            self._samples.append(ctypes.string_at(samples, count * 2))
         return 0
 
 
-def _own_data(data: Path, own: Path) -> Path:
-    """espeak-ng's data as links in a folder of our own, where variants can be added."""
-    variants = own / "voices" / "!v"
-    variants.mkdir(parents=True)
-    for source, folder in (
-        (data, own),
-        (data / "voices", own / "voices"),
-        (data / "voices" / "!v", variants),
-    ):
-        for path in source.iterdir():
-            if not (folder / path.name).exists():
-                (folder / path.name).symlink_to(path)
-    return own
+def _link_data(data: Path, folder: Path) -> Path:
+    """Link espeak-ng's data into a folder in which variants can be added; returns the folder."""
+    (folder / "voices" / "!v").mkdir(parents=True)
+    for name in ("", "voices", "voices/!v"):
+        for path in (data / name).iterdir():
+            link = folder / name / path.name
+            if not link.exists():
+                link.symlink_to(path)
+    return folder
 
 
 def answer(espeak: Espeak, request: dict) -> bytes:
-    """The whole reply to a request: a line of JSON, then the samples."""
+    """Make the complete reply to a request: a line of JSON, then the samples."""
     try:
         if request.get("trace"):
             return _line({"phonemes": espeak.trace(request)})
@@ -133,10 +129,10 @@ def answer(espeak: Espeak, request: dict) -> bytes:
 
 
 def serve(reply_in_fork: Callable[[dict], bytes], replies: int) -> None:
-    """Answer the requests on the standard input until it ends, each in a fork of this process.
+    """Answer the requests on standard input until it ends, each in a fork of this process.
 
     Args:
-        reply_in_fork: what the fork calls; it may crash or hang.
+        reply_in_fork: called in the fork; it may crash or hang.
         replies: the file descriptor to write to.
     """
     for line in sys.stdin.buffer:
@@ -162,8 +158,8 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 def main() -> None:
-    """Serve; whatever the library prints goes to the standard error, not among the replies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle; it closes our input
+    """Serve; output of the library goes to standard error, so that it does not mix with the replies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and closes our input
     replies = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     espeak = Espeak(Path(sys.argv[1]))

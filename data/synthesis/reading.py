@@ -1,6 +1,6 @@
-"""The words of a sentence in, its citation reading and what is really said out.
+"""The words of a sentence → its citation reading and its spoken reading, in canonical syllables.
 
-Corpora note the citation tones; a synthesiser has to be told the spoken ones where it doesn't know the rule.
+Corpora have the citation tones; a synthesiser needs the spoken tones where it does not know the rule.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from utils.mandarin.sandhi import bu_sandhi, third_tone_sandhi, yi_sandhi
 
 PAUSE = "，"
 
-# Words whose reading pypinyin gets wrong, or gives in another way than it is said in these sentences.
+# Words whose reading by pypinyin is wrong, or not the one meant in these sentences.
 READINGS: dict[str, str] = {
     "得了": "de2 le5",
     "只": "zhi1",
@@ -34,10 +34,10 @@ _UNCHANGED = {"一": "yi1", "不": "bu4"}
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence in words, with one canonical citation syllable a hanzi.
+    """A sentence in words, with one canonical citation syllable for each hanzi.
 
     Attributes:
-        words: hanzi, as they would be divided by a space in a THCHS-30 transcript.
+        words: hanzi, divided as in a THCHS-30 transcript.
         pinyin: citation reading, ``("ni3", "hao3")``.
         pauses: the numbers of syllables after which the speaker pauses.
     """
@@ -53,7 +53,7 @@ class Sentence:
 
 
 def make_sentence(items: Iterable[str]) -> Sentence:
-    """Give words (and ``PAUSE`` marks) their citation reading, word by word."""
+    """Make a sentence of words and ``PAUSE`` marks, with the citation reading of each word."""
     words: list[str] = []
     pinyin: list[str] = []
     pauses: list[int] = []
@@ -68,10 +68,10 @@ def make_sentence(items: Iterable[str]) -> Sentence:
 
 @cache
 def word_reading(word: str) -> tuple[str, ...]:
-    """The citation syllables of a word: ours where given (``READINGS``), else pypinyin's without sandhi."""
+    """The citation syllables of a word: those of ``READINGS``, or else pypinyin's without tone sandhi."""
     if word in READINGS:
         return tuple(READINGS[word].split())
-    # pypinyin's phrases write 一 and 不 as they are said (是不是 shi4 bu2 shi4); a citation doesn't.
+    # pypinyin's phrases give 一 and 不 their spoken tones (是不是 shi4 bu2 shi4); citation readings do not.
     return tuple(
         _UNCHANGED.get(char, syllable)
         for char, syllable in zip(word, hanzi_to_pinyin(word, [word]), strict=True)
@@ -79,10 +79,10 @@ def word_reading(word: str) -> tuple[str, ...]:
 
 
 def spoken_reading(sentence: Sentence) -> tuple[str, ...]:
-    """What is really said: 不 and 一 change their tone, and a third tone before a third tone rises.
+    """The spoken reading: 不 and 一 change their tone, and a third tone before a third tone rises.
 
-    The last is what the synthesiser does by itself, over word boundaries and in chains (我想买水: 2 2 2 3),
-    but not over a pause; here it keeps the transcript true to the recording.
+    The synthesiser applies the latter rule itself, across words and in chains (我想买水: 2 2 2 3), but not
+    across a pause; here it makes the transcript match the recording.
     """
     syllables = spoken_input(sentence)
     followings = (_following_tone(syllables, i, sentence) for i in range(len(syllables)))
@@ -90,7 +90,7 @@ def spoken_reading(sentence: Sentence) -> tuple[str, ...]:
 
 
 def spoken_input(sentence: Sentence) -> tuple[str, ...]:
-    """What to hand to the synthesiser: citation tones but for 不 and 一, whose changes it doesn't know."""
+    """The syllables for the synthesiser: citation tones except for 不 and 一, whose changes it lacks."""
     hanzi, pinyin = sentence.hanzi, sentence.pinyin
     changed = list(pinyin)
     for i, char in enumerate(hanzi[:-1]):
@@ -102,7 +102,7 @@ def spoken_input(sentence: Sentence) -> tuple[str, ...]:
     return tuple(changed)
 
 
-def _following_tone(syllables: Sequence[str], place: int, sentence: Sentence) -> int:
-    """The tone of the next syllable, 0 where a pause or nothing follows."""
-    end = place + 1 == len(syllables) or place + 1 in sentence.pauses
-    return 0 if end else tone_of(syllables[place + 1])
+def _following_tone(syllables: Sequence[str], index: int, sentence: Sentence) -> int:
+    """The tone of the next syllable; 0 before a pause or the end."""
+    end = index + 1 == len(syllables) or index + 1 in sentence.pauses
+    return 0 if end else tone_of(syllables[index + 1])

@@ -1,8 +1,8 @@
-"""A grammar (``grammar.txt``) or the user's own text in, sentences with their readings out.
+"""A grammar (``grammar.txt``) or the user's own text → sentences with their readings.
 
-A grammar is word lists and rules. A sentence is drawn from it by choosing one alternative of every rule on
-the way, so that each word of it turns up often enough to be learnt, while whole sentences hardly ever come
-twice: there are tens of millions of them (``distinct_sentences``).
+A grammar consists of word lists and rules. A sentence is drawn by choosing one alternative of every rule that
+it uses: each word occurs often enough to be learnt, but whole sentences are hardly ever repeated, because
+there are tens of millions of them (``distinct_sentences``).
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _DOMAIN = "sentence."
 
 @dataclass(frozen=True)
 class Grammar:
-    """``rules[name]`` holds the alternatives; each is a tuple of words and of ``<name>`` references."""
+    """``rules[name]`` are the alternatives of a rule, tuples of words and ``<name>`` references."""
 
     rules: dict[str, tuple[tuple[str, ...], ...]]
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The rules that yield whole sentences."""
+        """The rules of whole sentences."""
         return tuple(name for name in self.rules if name.startswith(_DOMAIN))
 
 
 def read_grammar(path: str | Path = GRAMMAR_PATH) -> Grammar:
-    """Read a grammar file; its format stands at the top of ``grammar.txt``.
+    """Read a grammar file in the format that ``grammar.txt`` describes.
 
     Raises:
         CorpusError: a line outside of a rule, an unknown ``<name>``, a rule without alternatives …
@@ -65,11 +65,7 @@ def _check_grammar(grammar: Grammar, path: str | Path) -> None:
     }
     unknown = sorted(used - set(grammar.rules))
     unused = sorted(set(grammar.rules) - used - set(grammar.domains))
-    for names, fault in (
-        (empty, "without alternatives"),
-        (unknown, "used but not given"),
-        (unused, "never used"),
-    ):
+    for names, fault in ((empty, "without alternatives"), (unknown, "not defined"), (unused, "never used")):
         if names:
             raise CorpusError(f"rules {fault}: {', '.join(names)}", where=path)
     if not grammar.domains:
@@ -77,9 +73,9 @@ def _check_grammar(grammar: Grammar, path: str | Path) -> None:
 
 
 def distinct_sentences(grammar: Grammar | None = None) -> int:
-    """Count the sentences of 4 to 16 syllables: the product over each rule's parts, summed over the rules.
+    """Count the sentences of 4 to 16 syllables: products over the parts of a rule, summed over the rules.
 
-    Every way through the rules is counted once; that no two of them give the same text is tested.
+    Every expansion is counted once; a test checks that no two expansions give the same text.
     """
     grammar = grammar or read_grammar()
     lengths: Counter[int] = Counter()
@@ -89,11 +85,11 @@ def distinct_sentences(grammar: Grammar | None = None) -> int:
 
 
 def count_by_length(grammar: Grammar, name: str, known: dict[str, Counter[int]]) -> Counter[int]:
-    """Number of syllables -> number of expansions of a rule; ``known`` holds the rules counted before."""
+    """Count a rule's expansions by number of syllables; ``known`` caches the rules counted before."""
     if name in known:
         return known[name]
     total: Counter[int] = Counter()
-    for alternative in set(grammar.rules[name]):  # one that is written twice is only drawn more often
+    for alternative in set(grammar.rules[name]):  # a duplicate is only drawn more often
         product = Counter({0: 1})
         for item in alternative:
             if item[0] == "<":
@@ -112,33 +108,33 @@ def count_by_length(grammar: Grammar, name: str, known: dict[str, Counter[int]])
 
 
 class Drawer:
-    """Draws expansions of rules, each of which deals out all its alternatives before one comes again.
+    """Draws expansions of rules; each rule uses all its alternatives, shuffled, before it repeats one.
 
-    So no word of a list is missing by bad luck, and a sentence rarely compares a thing with itself.
+    So no word of a list is missing by chance, and a sentence rarely compares a thing with itself.
     """
 
     def __init__(self, grammar: Grammar, rng: np.random.Generator):
         self.grammar, self.rng = grammar, rng
-        self._cards: dict[str, list[int]] = {}
+        self._remaining: dict[str, list[int]] = {}
 
     def expand(self, name: str) -> list[str]:
-        """One expansion of the rule ``name``: words and pauses."""
+        """Draw an expansion of the rule ``name``: words and pauses."""
         alternatives = self.grammar.rules[name]
-        if not self._cards.get(name):
-            self._cards[name] = self.rng.permutation(len(alternatives)).tolist()
+        if not self._remaining.get(name):
+            self._remaining[name] = self.rng.permutation(len(alternatives)).tolist()
         words: list[str] = []
-        for item in alternatives[self._cards[name].pop()]:
+        for item in alternatives[self._remaining[name].pop()]:
             words.extend(self.expand(item[1:-1]) if item[0] == "<" else [item])
         return words
 
 
 def draw_sentences(count: int, seed: int, grammar: Grammar | None = None) -> list[Sentence]:
-    """Draw ``count`` distinct sentences; the same seed gives the same ones, in the same order.
+    """Draw ``count`` distinct sentences; the same seed gives the same sentences in the same order.
 
-    A smaller ``count`` gives the beginning of the longer list. The domains take turns.
+    A smaller ``count`` gives the first sentences of a longer list. The domains take turns.
 
     Raises:
-        CorpusError: the grammar has not enough sentences.
+        CorpusError: the grammar does not have enough sentences.
     """
     grammar = grammar or read_grammar()
     if count * 2 > distinct_sentences(grammar):
@@ -154,9 +150,9 @@ def draw_sentences(count: int, seed: int, grammar: Grammar | None = None) -> lis
 
 
 def read_sentences(path: str | Path) -> tuple[list[Sentence], list[tuple[int, str]]]:
-    """Read the user's own text: lines of ``pinyin<TAB>hanzi``, or of hanzi alone (pypinyin reads those).
+    """Read the user's own text: lines of ``pinyin<TAB>hanzi``, or of hanzi, with pypinyin's reading.
 
-    Punctuation becomes a pause. Lines that can't be spoken as they stand are not dropped silently.
+    Punctuation becomes a pause.
 
     Returns:
         The distinct sentences in the order of the file, and ``(line number, reason)`` of every line left out.
@@ -167,9 +163,8 @@ def read_sentences(path: str | Path) -> tuple[list[Sentence], list[tuple[int, st
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(
-            f"can't read the text: {error}", where=path, hint="give a UTF-8 text file"
-        ) from error
+        what = f"can't read the text: {error}"
+        raise CorpusError(what, where=path, hint="give a UTF-8 text file") from error
     sentences: dict[str, Sentence] = {}
     rejected: list[tuple[int, str]] = []
     for number, line in enumerate(lines, 1):
@@ -177,13 +172,12 @@ def read_sentences(path: str | Path) -> tuple[list[Sentence], list[tuple[int, st
         if isinstance(sentence, str):
             rejected.append((number, sentence))
         elif sentence.hanzi in sentences:
-            rejected.append((number, "the same sentence as above"))
+            rejected.append((number, "duplicate sentence"))
         else:
             sentences[sentence.hanzi] = sentence
     if not sentences:
-        raise CorpusError(
-            "no line that can be spoken", where=path, hint="pinyin<TAB>hanzi or hanzi, one sentence a line"
-        )
+        hint = "write one sentence per line, as pinyin<TAB>hanzi or hanzi"
+        raise CorpusError("no line can be spoken", where=path, hint=hint)
     return list(sentences.values()), rejected
 
 
@@ -193,7 +187,7 @@ def _sentence_of_line(line: str) -> Sentence | str:
     parts = [part for part in re.split(r"[\s，。！？；：、,.!?;:“”‘’「」《》（）()…—-]+", text) if part]
     hanzi = "".join(parts)
     if not hanzi or not re.fullmatch(r"[㐀-䶿一-鿿〇]+", hanzi):
-        return "holds something else than hanzi" if hanzi else "empty"
+        return "characters that are not hanzi" if hanzi else "empty"
     if len(hanzi) > MAX_TEXT_SYLLABLES:
         return f"{len(hanzi)} syllables, more than {MAX_TEXT_SYLLABLES}"
     try:

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -230,22 +230,17 @@ def in_parallel(
 
     Results are yielded as they are ready, in no fixed order. An exception of ``work`` ends the iteration.
     """
-    own = threading.local()
+    local = threading.local()
     children: list[Synthesiser] = []
 
     def open_child() -> None:
-        own.child = Synthesiser(command)
-        children.append(own.child)
+        local.child = Synthesiser(command)
+        children.append(local.child)
 
     pool = ThreadPoolExecutor(workers, initializer=open_child)
     try:
-        waiting: set[Future[R]] = set()
-        for item in items:
-            waiting.add(pool.submit(lambda item=item: work(item, own.child)))
-            if len(waiting) >= 4 * workers:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                yield from (future.result() for future in done)
-        yield from (future.result() for future in waiting)
+        futures = [pool.submit(lambda item: work(item, local.child), item) for item in items]
+        yield from (future.result() for future in as_completed(futures))
     finally:
         pool.shutdown(cancel_futures=True)
         for child in children:

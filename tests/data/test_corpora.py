@@ -27,7 +27,7 @@ PHONES = (
     "l v4 sh ix4 ii iang2 ch un1 ii ian1 j ing3 d a4 k uai4 uu un2 zh ang1 d e5 d i3 s e4 s iy4 vv ve4 d e5 "
     "l in2 l uan2 g eng4 sh ix4 l v4 d e5 x ian1 h uo2 x iu4 m ei4 sh ix1 ii i4 aa ang4 r an2"
 )
-# A second one, in which the phones say what was said: 不 bu2, 一 yi2.
+# A second one, in which the phones are the spoken pinyin: 不 bu2, 一 yi2.
 WORDS_B, PINYIN_B, PHONES_B = (
     "他 不 是 一个 人",
     "ta1 bu4 shi4 yi1 ge4 ren2",
@@ -89,7 +89,7 @@ def test_thchs30_phones(phones, syllables):
 
 
 @pytest.mark.parametrize("phones", ["l", "l sh ix4", "b v4", "h ao9", "绿"])
-def test_thchs30_phones_that_are_none(phones):
+def test_thchs30_phones_that_are_invalid(phones):
     with pytest.raises(CorpusError):
         syllables_of_phones(phones)
 
@@ -156,8 +156,10 @@ def test_thchs30_links_and_recordings_only_in_data(tmp_path):
     write(corpus / "data" / "A1_2.wav", wav())
     write(corpus / "data" / "A1_2.wav.trn", TEXT)
     assert thchs30.main(["prepare", str(tmp_path), "--output", str(tmp_path / "out")]) == 0
-    places = [read_manifest(tmp_path / "out" / f"{split}.tsv")[0].audio for split in ("train", "dev", "test")]
-    assert [place.parent.name for place in places] == ["train", "data", "data"]
+    recordings = [
+        read_manifest(tmp_path / "out" / f"{split}.tsv")[0].audio for split in ("train", "dev", "test")
+    ]
+    assert [path.parent.name for path in recordings] == ["train", "data", "data"]
 
 
 DAMAGE = {
@@ -177,7 +179,7 @@ DAMAGE = {
 }
 
 
-def test_thchs30_damage_is_told_and_counted(small_thchs30, tmp_path, capsys):
+def test_thchs30_damage_is_reported_and_counted(small_thchs30, tmp_path, capsys):
     for name, (content, _) in DAMAGE.items():
         add_thchs30(small_thchs30, "train", name, *content)
     add_thchs30(small_thchs30, "train", "C1_1", TEXT, wav(rate=48000, channels=2))
@@ -202,7 +204,7 @@ def test_thchs30_damage_is_told_and_counted(small_thchs30, tmp_path, capsys):
     assert "syllables and hanzi differ in number" in capsys.readouterr().out
 
 
-def test_nothing_usable_or_nothing_there_is_an_error(tmp_path):
+def test_no_usable_utterance_or_no_corpus_is_an_error(tmp_path):
     with pytest.raises(CorpusError, match=r"no THCHS-30 here.*thchs30 download"):
         thchs30.main(["prepare", str(tmp_path)])
     add_thchs30(tmp_path, "train", "A1_0", None)
@@ -260,7 +262,7 @@ def test_aishell_unpacked_and_prepared(small_aishell, tmp_path):
     assert rejected(output)["BAC009S0002W0124"] == ("train", "Latin letters in the transcript", "三D打印")
 
 
-def test_aishell_goes_on_where_it_was(small_aishell, tmp_path):
+def test_aishell_continues_after_an_interruption(small_aishell, tmp_path):
     corpus = small_aishell / "data_aishell"
     arguments = ["prepare", str(corpus), "--output", str(tmp_path / "out")]
     write(corpus / "wav" / ".S0002.unpacking" / "train" / "S0002" / "half.wav", b"")  # of a killed run
@@ -321,7 +323,7 @@ def test_aishell_not_there(tmp_path):
         aishell1.main(["prepare", str(tmp_path)])
 
 
-# Lists of others
+# Lists in the form of manifests
 
 
 def test_listed_recordings(tmp_path, capsys):
@@ -358,8 +360,8 @@ def test_lists_of_another_kind_beside_the_splits_are_skipped_and_named(tmp_path,
     write(tmp_path / "in" / "rejected.tsv", "split\tid\treason\tdetail\n")
     write(tmp_path / "in" / "wav" / "a.wav", wav())
     assert manifest_lists.main(["prepare", str(tmp_path / "in"), "--output", str(tmp_path / "out")]) == 0
-    told = capsys.readouterr().err
-    assert "speakers.tsv" in told and "rejected.tsv" not in told
+    printed = capsys.readouterr().err
+    assert "speakers.tsv" in printed and "rejected.tsv" not in printed
     assert [path.name for path in find_manifests(tmp_path / "in")] == ["train.tsv"]
     assert "speakers.tsv" in capsys.readouterr().err
     # A list that is named after a split is meant to be read, so a wrong header is an error there.

@@ -21,7 +21,7 @@ GB = "你好".encode("gb18030")
 
 
 def prepare(corpus, root: Path, expected_exit: int = 0) -> Path:
-    """Prepare a corpus and give the output folder."""
+    """Prepare a corpus and return the output folder."""
     output = root / "out"
     assert corpus.main(["prepare", str(root), "--output", str(output)]) == expected_exit
     return output
@@ -48,9 +48,9 @@ GOLDEN_SPLITS = "nnvnnnnnnnnnnntnnnnnnntnnnnnnnvvnnnnnnvn"  # of P00001 to P0004
 def test_split_by_speaker_is_fixed_and_about_90_5_5():
     speakers = [f"P{number:05}" for number in range(1, 4001)]
     splits = [split_of_speaker("stcmds", speaker) for speaker in speakers]
-    for split, share in (("train", 0.9), ("dev", 0.05), ("test", 0.05)):
+    for split, fraction in (("train", 0.9), ("dev", 0.05), ("test", 0.05)):
         # Five standard deviations of a binomial count.
-        assert abs(splits.count(split) - 4000 * share) < 5 * (4000 * share * (1 - share)) ** 0.5
+        assert abs(splits.count(split) - 4000 * fraction) < 5 * (4000 * fraction * (1 - fraction)) ** 0.5
     assert splits != [split_of_speaker("primewords", speaker) for speaker in speakers]
     # Golden: another rule would move speakers from test to train between two versions.
     assert "".join(split[-1] for split in splits[:40]) == GOLDEN_SPLITS
@@ -388,7 +388,7 @@ def test_common_voice(tmp_path, columns):
     assert texts(prepare(common_voice, corpus), "train") == texts(output, "train")
 
 
-def test_common_voice_lists_that_are_none(tmp_path):
+def test_common_voice_lists_that_are_invalid(tmp_path):
     for release in ("cv-corpus-1", "cv-corpus-2"):
         for split in ("train", "dev", "test"):
             add_list(tmp_path / release / "zh-CN", split, ["path", "sentence"], [])
@@ -417,7 +417,7 @@ def test_help_has_examples_and_a_missing_corpus_is_named(corpus, capsys, tmp_pat
 
 
 @pytest.mark.parametrize("corpus", [aidatatang, common_voice])
-def test_download_that_no_program_may_do_says_what_to_do(corpus, tmp_path):
+def test_a_manual_download_is_explained(corpus, tmp_path):
     with pytest.raises(CorpusError, match="then: prepare"):
         corpus.main(["download", str(tmp_path)])
     assert not any(tmp_path.iterdir())

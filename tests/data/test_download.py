@@ -199,7 +199,7 @@ def test_gzip_sum_at_the_end_of_an_archive_is_checked(tmp_path):
     content[-5] ^= 1  # in the last 8 bytes: checksum and length
     (tmp_path / "corpus.tgz").write_bytes(content)
     with pytest.raises(CorpusError, match="damaged"):
-        unpack(tmp_path / "corpus.tgz", tmp_path / "corpus")
+        unpack(tmp_path / "corpus.tgz", {"corpus": tmp_path / "corpus"})
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_bad_archives_leave_nothing_behind(tmp_path, content, message):
     file = tmp_path / "in" / "corpus.tgz"
     file.write_bytes(content)
     with pytest.raises(CorpusError, match=message):
-        unpack(file, tmp_path / "in" / "corpus")
+        unpack(file, {"corpus": tmp_path / "in" / "corpus"})
     assert [path.name for path in (tmp_path / "in").iterdir()] == ["corpus.tgz"]
     assert not (tmp_path / "evil").exists()
 

@@ -21,22 +21,22 @@ RATE = 16000
 
 
 def ramp(path: Path, seconds: float, channels: int = 1, rate: int = RATE) -> Path:
-    """A recording in which each sample tells its own place: sample n is n / 32768."""
+    """A recording in which each sample is its own position: sample n is n / 32768."""
     path.parent.mkdir(parents=True, exist_ok=True)
     samples = np.arange(round(seconds * rate), dtype=np.int16)[:, None].repeat(channels, axis=1)
     soundfile.write(path, samples, rate, subtype="PCM_16")
     return path
 
 
-def places(path: Path) -> tuple[int, int]:
-    """First and last place of a piece that was cut from a ramp."""
+def positions(path: Path) -> tuple[int, int]:
+    """First and last position of a part of a ramp."""
     samples, _ = soundfile.read(path, dtype="int16")
     assert (np.diff(samples) == 1).all()
     return int(samples[0]), int(samples[-1])
 
 
 def prepare(root: Path, output: Path, expected_exit: int = 0) -> dict[str, str]:
-    """Prepare and give the reasons of what was rejected."""
+    """Prepare and return the reasons of the rejected candidates."""
     assert kaldi.main(["prepare", str(root), "--output", str(output)]) == expected_exit
     return {name: reason for name, (_, reason, _) in rejected(output).items()}
 
@@ -75,11 +75,11 @@ def test_recipe_with_splits(recipe, tmp_path, monkeypatch):
     }
     summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
     assert summary["notes"] == {"no speaker in utt2spk": 1}
-    assert prepare(recipe / "data" / "train", tmp_path / "one") == reasons
-    assert not (tmp_path / "one" / "test.tsv").exists()
+    assert prepare(recipe / "data" / "train", tmp_path / "single") == reasons
+    assert not (tmp_path / "single" / "test.tsv").exists()
 
 
-def test_commands_are_refused_by_line_and_never_run(recipe, tmp_path):
+def test_commands_are_rejected_and_never_run(recipe, tmp_path):
     scp = recipe / "data" / "train" / "wav.scp"
     evil = f"touch {tmp_path / 'evil'}; cat corpus/a.wav"
     scp.write_text(f"a {evil} |\nb corpus/b.wav\nnothing\nb corpus/a.wav\n", encoding="utf-8")
@@ -135,7 +135,7 @@ def test_segments_are_cut_to_the_sample(segmented, tmp_path):
     output = tmp_path / "out"
     reasons = prepare(segmented, output)
     train = {utterance.id: utterance for utterance in read_manifest(output / "train.tsv")}
-    assert {name: places(utterance.audio) for name, utterance in train.items()} == {
+    assert {name: positions(utterance.audio) for name, utterance in train.items()} == {
         "u1": (4000, 11999),
         "u2": (12000, 23999),
         "u3": (25600, 31999),  # reaches 0.3 s over the end, which Kaldi allows
@@ -171,12 +171,12 @@ def test_segments_are_written_once_and_again_when_something_changed(segmented, t
     assert again == {"u2"}
     write(segmented / "segments", SEGMENTS.replace("u1 long 0.25 0.75", "u1 long 0.25 0.5"))
     prepare(segmented, output)
-    assert places(read_manifest(output / "train.tsv")[1].audio) == (4000, 7999)
+    assert positions(read_manifest(output / "train.tsv")[1].audio) == (4000, 7999)
     recording = ramp(tmp_path / "audio" / "long.wav", 1.9)  # another recording of the same name
     later = max(marks.values()) + 10**9
     os.utime(recording, ns=(later, later))
     prepare(segmented, output)
-    assert places(first["u3"]) == (25600, 30399)
+    assert positions(first["u3"]) == (25600, 30399)
 
 
 @pytest.mark.parametrize("content", [wav(2.0)[:20_000], b"", b"no audio", None])
@@ -212,7 +212,7 @@ def test_segment_of_integers_stored_as_floats_and_nan(tmp_path):
     assert {name for name, file in found.items() if isinstance(file, Problem)} == {"loud", "nan"}
 
 
-def test_a_disk_too_small_for_the_segments_is_told_before(segmented, tmp_path, monkeypatch):
+def test_a_disk_too_small_for_the_segments_is_reported_first(segmented, tmp_path, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr("shutil.disk_usage", lambda folder: usage(0, 0, 1000))
     with pytest.raises(CorpusError, match="are free"):

@@ -130,14 +130,14 @@ def test_line_ends_of_either_kind_and_none_at_the_end(tmp_path, ending):
     assert read_rows(path)[-1] == (4, ["y", "y.wav", "1", "s", "lv4", "绿"])
 
 
-def test_what_utterances_have_in_common_is_there_once(tmp_path):
+def test_utterances_share_equal_strings(tmp_path):
     """Half the memory of a large corpus: its syllables and its speakers' names are few."""
     written = [utterance(tmp_path, id=f"u{n}", speaker="S0001"[:]) for n in range(3)]
     write_manifest(tmp_path / "a.tsv", written)
-    one, *others = read_manifest(tmp_path / "a.tsv")
+    first, *others = read_manifest(tmp_path / "a.tsv")
     for other in others:
-        assert other.speaker is one.speaker and other.pinyin[0] is one.pinyin[0]
-    assert not hasattr(one, "__dict__")
+        assert other.speaker is first.speaker and other.pinyin[0] is first.pinyin[0]
+    assert not hasattr(first, "__dict__")
 
 
 def test_a_bad_line_is_found_without_reading_on(tmp_path):

@@ -88,8 +88,8 @@ def test_different_templates_give_different_sentences(grammar):
     seen: dict[str, tuple[str, int]] = {}
     for domain in grammar.domains:
         for number, template in enumerate(grammar.rules[domain]):
-            one = Grammar({**grammar.rules, domain: (template,)})
-            drawer = Drawer(one, np.random.default_rng(3))
+            single = Grammar({**grammar.rules, domain: (template,)})
+            drawer = Drawer(single, np.random.default_rng(3))
             for _ in range(40):
                 text = "".join(drawer.expand(domain)).replace(PAUSE, "")
                 assert seen.setdefault(text, (domain, number)) == (domain, number), text
@@ -216,7 +216,7 @@ def test_third_tones_are_left_to_the_synthesiser():
     [
         ("猫 狗\n", "not part of a rule"),
         ("a =\n    猫\nb\n", "not part of a rule"),
-        ("sentence.a :\n    <b> 猫\n", "used but not given: b"),
+        ("sentence.a :\n    <b> 猫\n", "not defined: b"),
         ("sentence.a :\n    猫\nb =\n    狗\n", "never used: b"),
         ("sentence.a :\n", "without alternatives: sentence.a"),
         ("", "no rule named sentence"),
@@ -256,7 +256,7 @@ def test_own_text_that_cannot_be_used(tmp_path):
     with pytest.raises(CorpusError, match="can't read the text"):
         read_sentences(tmp_path / "absent.txt")
     (tmp_path / "latin.txt").write_text("hello\n", encoding="utf-8")
-    with pytest.raises(CorpusError, match="no line that can be spoken"):
+    with pytest.raises(CorpusError, match="no line can be spoken"):
         read_sentences(tmp_path / "latin.txt")
     (tmp_path / "long.txt").write_text("好" * 41 + "\n好人\n", encoding="utf-8")
     assert read_sentences(tmp_path / "long.txt")[1] == [(1, "41 syllables, more than 40")]

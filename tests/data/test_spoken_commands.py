@@ -64,10 +64,10 @@ def test_the_plan_has_each_command_in_each_voice_and_no_voice_in_two_splits():
 
 def test_other_words_are_no_commands():
     clips = plan_clips(CommandSettings(voices=6, takes=1, others=len(OTHERS)))["train"]
-    said = {clip.syllables for clip in clips if clip.label == "_unknown_"}
+    others = {clip.syllables for clip in clips if clip.label == "_unknown_"}
     commands = {clip.syllables for clip in clips if clip.label != "_unknown_"}
-    assert len(commands) == len(COMMANDS) == 16 and len(said) == len(OTHERS) and not said & commands
-    assert all(is_syllable(syllable) for syllables in said | commands for syllable in syllables)
+    assert len(commands) == len(COMMANDS) == 16 and len(others) == len(OTHERS) and not others & commands
+    assert all(is_syllable(syllable) for syllables in others | commands for syllable in syllables)
 
 
 def test_corpus_as_clips_for_training(corpus, tmp_path):
@@ -75,8 +75,8 @@ def test_corpus_as_clips_for_training(corpus, tmp_path):
     clips = read_keyword_clips(config)
     assert labels_of(config, clips) == ("_silence_", "_unknown_", *sorted(COMMANDS))
     for split, voices in (("train", 2), ("dev", 2), ("test", 2)):
-        said = [clip for clip in clips[split] if clip.label in COMMANDS]
-        assert len(said) == 16 * voices and len({clip.speaker for clip in said}) == voices
+        words = [clip for clip in clips[split] if clip.label in COMMANDS]
+        assert len(words) == 16 * voices and len({clip.speaker for clip in words}) == voices
         assert sum(clip.label == "_unknown_" for clip in clips[split]) == 2 * voices
     store = load_clips(clips["train"], SAMPLE_RATE, SAMPLE_RATE, tmp_path)
     assert store.rejected == () and (np.abs(store.samples[:34].astype(int)).max(axis=1) > 300).all()
@@ -116,7 +116,7 @@ def test_a_complete_corpus_is_left_alone_and_a_part_goes_on(corpus, tmp_path):
 
 
 def clips_of(texts, voices, takes=1):
-    """Every text in every voice, so many times; numbers go on where a label comes again."""
+    """Every text in every voice, so many times; numbers continue where a label is repeated."""
     clips, counts = [], Counter()
     for label, syllables in texts:
         for voice in voices:
@@ -126,15 +126,15 @@ def clips_of(texts, voices, takes=1):
     return clips
 
 
-def test_syllables_in_voices_for_other_uses(tmp_path):
+def test_any_syllables_in_any_voices(tmp_path):
     voices = deal_all_voices(6, 0)["train"]
     texts = [("你好小明", ("ni3", "hao3", "xiao3", "ming2")), ("near", ("ni3", "hao3")), ("near", ("xiao3",))]
-    clips, unspoken = make_clips(clips_of(texts, voices, 2), tmp_path / "one", workers=2)
-    again, _ = make_clips(clips_of(texts, voices, 2), tmp_path / "two", workers=1)
+    clips, unspoken = make_clips(clips_of(texts, voices, 2), tmp_path / "first", workers=2)
+    again, _ = make_clips(clips_of(texts, voices, 2), tmp_path / "second", workers=1)
     assert unspoken == [] and clips == again and len(clips) == 12
-    files = {clip.path: (tmp_path / "one" / clip.path).read_bytes() for clip in clips}
+    files = {clip.path: (tmp_path / "first" / clip.path).read_bytes() for clip in clips}
     assert len(set(files.values())) == 12
-    assert files == {clip.path: (tmp_path / "two" / clip.path).read_bytes() for clip in again}
+    assert files == {clip.path: (tmp_path / "second" / clip.path).read_bytes() for clip in again}
     assert {path.rpartition("_")[2] for path in files if path.startswith("near/S")} == {
         f"{number}.wav" for number in range(4)
     }
@@ -144,7 +144,7 @@ def test_syllables_in_voices_for_other_uses(tmp_path):
     assert long > short + 0.4
 
 
-def test_what_cannot_be_said_is_told(tmp_path):
+def test_clips_that_cannot_be_spoken_are_reported(tmp_path):
     voices = deal_all_voices(6, 0)["train"]
     clips, unspoken = make_clips(clips_of([("好", ("hao3",))], [*voices, Voice("X", "nobody")]), tmp_path)
     assert len(clips) == 2 and [failure.item.voice.name for failure in unspoken] == ["X"]

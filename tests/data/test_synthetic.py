@@ -109,9 +109,9 @@ def traced_tone(phonemes: str) -> int:
 def test_each_syllable_of_the_grammar_has_phonemes_of_its_own(child):
     syllables = [*grammar_syllables(), "xiong2", "qiong2", "jiong3", "lv4", "nv3", "lve4", "er2", "yo1"]
     syllables = list(dict.fromkeys(syllables))
-    said = child.trace(Speech("", to_text(syllables, range(1, len(syllables)))))
-    assert [len(stretch) for stretch in said] == [1] * len(syllables)
-    phonemes = [stretch[0] for stretch in said]
+    trace = child.trace(Speech("", to_text(syllables, range(1, len(syllables)))))
+    assert [len(part) for part in trace] == [1] * len(syllables)
+    phonemes = [part[0] for part in trace]
     assert len(set(phonemes)) == len(syllables) > 600
     assert not [p for p in phonemes if "(en)" in p]  # spelled out as English
     assert [traced_tone(p) for p in phonemes] == [tone_of(s) for s in syllables]
@@ -120,8 +120,8 @@ def test_each_syllable_of_the_grammar_has_phonemes_of_its_own(child):
 def test_spoken_reading_is_what_the_synthesiser_says(child):
     for sentence in draw_sentences(60, 4):
         text = to_text(spoken_input(sentence), sentence.pauses)
-        said = [p for stretch in child.trace(Speech("f2", text)) for p in stretch]
-        assert [traced_tone(p) for p in said] == [tone_of(s) for s in spoken_reading(sentence)], sentence
+        phonemes = [p for part in child.trace(Speech("f2", text)) for p in part]
+        assert [traced_tone(p) for p in phonemes] == [tone_of(s) for s in spoken_reading(sentence)], sentence
 
 
 def test_speech_depends_on_the_request_alone(child):
@@ -135,19 +135,19 @@ def test_speech_depends_on_the_request_alone(child):
 
 
 def test_all_voices_speak_and_differ(child):
-    said = {voice: child.say(Speech(voice, "ni3 hao3")).tobytes() for voice in VOICES}
-    assert len(set(said.values())) == len(VOICES) == 86
+    speech = {voice: child.say(Speech(voice, "ni3 hao3")).tobytes() for voice in VOICES}
+    assert len(set(speech.values())) == len(VOICES) == 86
 
 
 def test_made_voices_speak_each_in_its_own_way(child):
     definitions = [random_definition(np.random.default_rng(seed)) for seed in range(20)]
     assert definitions == [random_definition(np.random.default_rng(seed)) for seed in range(20)]
     speeches = [Speech("made", "ni3 hao3", definition=definition) for definition in definitions]
-    said = [child.say(speech).tobytes() for speech in speeches]
-    assert len(set(said)) == 20
-    assert child.say(Speech("f3", "ni3 hao3")).tobytes() not in said  # and they leave nothing behind
+    samples = [child.say(speech).tobytes() for speech in speeches]
+    assert len(set(samples)) == 20
+    assert child.say(Speech("f3", "ni3 hao3")).tobytes() not in samples  # and they leave nothing behind
     with Synthesiser() as other:
-        assert [other.say(speech).tobytes() for speech in reversed(speeches[:3])] == said[2::-1]
+        assert [other.say(speech).tobytes() for speech in reversed(speeches[:3])] == samples[2::-1]
 
 
 def test_pitch_of_a_made_voice_is_as_defined(child):
@@ -200,7 +200,7 @@ def test_child_that_dies_or_hangs_is_replaced(fake, whole):
         assert len(synthesiser.say(Speech("f1", "ni3"))) == 4800
 
 
-def test_pairs_that_kill_the_synthesiser_are_left_out_and_told(tmp_path, fake):
+def test_pairs_that_crash_the_synthesiser_are_left_out_and_reported(tmp_path, fake):
     text = ["wo3 si3\t我死", *(f"ni3 {a} {b}\t你{x}{y}" for a, x in DIGITS for b, y in DIGITS)]
     (tmp_path / "text.tsv").write_text("\n".join(text), encoding="utf-8")
     settings = CorpusSettings(train=60, dev=2, test=2, voices=4, text=str(tmp_path / "text.tsv"))
@@ -311,7 +311,7 @@ def test_every_third_training_sentence_is_said_by_a_random_definition():
     assert [p.sentence for p in planned] == [p.sentence for p in plain]
 
 
-def test_an_interrupted_run_goes_on_and_a_complete_one_is_left_alone(corpus, tmp_path, monkeypatch):
+def test_an_interrupted_run_continues_and_a_complete_corpus_is_unchanged(corpus, tmp_path, monkeypatch):
     root = tmp_path / "corpus"
     made: list[str] = []
     make = synthetic_corpus.make_utterance

@@ -1,6 +1,5 @@
-"""What all corpora share: the command line, downloads, archives, transcripts, splits, checks, figures.
+"""Candidates found by a corpus's loader → manifests, ``rejected.tsv`` and a summary; the code of all corpora.
 
-In: candidates as a corpus's loader finds them. Out: manifests, ``rejected.tsv`` and a summary. Read
-``preparation`` first, then ``transcripts`` and ``command``; ``download``, ``archives``, ``splits`` and
-``kaldi_segments`` serve single kinds of corpora.
+Read ``preparation`` first, then ``transcripts`` and ``command``; ``summary`` computes and prints statistics.
+``download``, ``archives``, ``splits`` and ``kaldi_segments`` serve some corpora only.
 """

@@ -6,26 +6,19 @@ AISHELL-1 and aidatatang_200zh are distributed like this: ``S0002.tar.gz`` … a
 
 from __future__ import annotations
 
-import errno
-import shutil
-import tarfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
 
-from data.corpora.tools.download import check_space, extract
+from data.corpora.tools.download import DamagedArchiveError, check_space, unpack
 from data.corpora.tools.preparation import Candidate, Problem
 from data.corpora.tools.transcripts import MISSING, NO_AUDIO, make_candidate
 from data.manifest import SPLITS
-from utils.errors import CorpusError
 from utils.processes import thread_pool
 
 _ENDING = ".tar.gz"
 _UNPACKED = 1.6  # bytes of recordings per byte of a speaker's archive, a generous estimate
-# Not the archive's fault, so no reason to reject the speaker.
-_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 def find_in_speaker_archives(
@@ -66,8 +59,8 @@ def _unpack_all(folder: Path, workers: int) -> list[tuple[Path, str]]:
     Returns:
         The damaged or unsafe archives, each with what is wrong.
     """
-    places = (folder, *(folder / split for split in SPLITS))
-    archives = [path for place in places for path in sorted(place.glob(f"[!.]*{_ENDING}"))]
+    folders = (folder, *(folder / split for split in SPLITS))
+    archives = [path for parent in folders for path in sorted(parent.glob(f"[!.]*{_ENDING}"))]
     packed = [path for path in archives if not any((path.parent / name).is_dir() for name in _contents(path))]
     if not packed:
         return []
@@ -79,22 +72,11 @@ def _unpack_all(folder: Path, workers: int) -> list[tuple[Path, str]]:
 
 def _unpack(archive: Path) -> str:
     """Unpack an archive beside itself; returns what is wrong with it, or ``""``."""
-    temporary = archive.with_name(f".{_speaker(archive)}.unpacking")
-    shutil.rmtree(temporary, ignore_errors=True)
     try:
-        extract(archive, temporary)
-        inside = [name for name in _contents(archive) if (temporary / name).is_dir()]
-        for name in inside:
-            (archive.parent / name).parent.mkdir(exist_ok=True)
-            (temporary / name).replace(archive.parent / name)
-        return "" if inside else f"no folder {' or '.join(_contents(archive))} inside"
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        if getattr(error, "errno", None) in _DISK_ERRORS:
-            hint = "free some space or change the rights, then run the command again: it continues here"
-            raise CorpusError(f"can't unpack ({error.strerror})", where=archive, hint=hint) from error
-        return f"{type(error).__name__}: {error}"
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        unpack(archive, {name: archive.parent / name for name in _contents(archive)})
+    except DamagedArchiveError as error:
+        return error.what
+    return ""
 
 
 def _speaker(archive: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import errno
 import hashlib
 import http.client
 import re
@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -23,6 +24,8 @@ from utils.errors import OS_ERROR_HINTS, CorpusError
 _CHUNK = 1 << 20  # bytes
 _TIMEOUT = 60  # seconds without a byte
 ATTEMPTS = 6  # in a row without progress
+# Of the disk; any other error while unpacking is the archive's fault.
+_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,10 @@ class ByHand:
 
     reason: str
     steps: str
+
+
+class DamagedArchiveError(CorpusError):
+    """An archive is damaged or unsafe, or holds something else."""
 
 
 Source = Archive | tuple[Archive, ...] | ByHand
@@ -91,7 +98,7 @@ def download_corpus(
             verify(part, "sha256" if sha256 else "md5", sha256 or archive.md5)
         part.replace(file)
     check_space(root, round(file.stat().st_size * archive.unpacked))
-    unpack(file, folder, archive.bare)
+    unpack(file, {"." if archive.bare else archive.folder: folder}, progress=True)
     file.unlink()
     return folder
 
@@ -210,37 +217,40 @@ def verify(path: Path, algorithm: str, expected: str) -> None:
         raise CorpusError(what, where=path, hint=hint)
 
 
-def unpack(file: Path, folder: Path, bare: bool = False) -> None:
-    """Unpack ``file``, which holds one folder of ``folder``'s name, to ``folder``, completely or not at all.
+def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> None:
+    """Unpack folders of an archive, each completely or not at all.
 
     Args:
         file: a tar archive.
-        folder: the unpacked folder, which must not exist yet.
-        bare: the archive holds the contents of the folder instead.
+        folders: folder in the archive (``"."`` for all of it) → the unpacked folder, which must not exist
+            yet; the archive holds at least one of them.
+        progress: show a progress bar.
 
     Raises:
-        CorpusError: the archive is damaged, has no such folder, or would write outside of it.
+        DamagedArchiveError: the archive is damaged, has no such folder, or would write outside of it.
+        CorpusError: the disk is full or not writable.
     """
-    temporary = folder.with_name(f".{folder.name}.unpacking")
+    temporary = file.with_name(f".{file.name.partition('.')[0]}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
-        extract(file, temporary, progress=True)
-        (temporary if bare else temporary / folder.name).replace(folder)
-    except FileNotFoundError as error:
-        raise CorpusError(
-            f"no folder {folder.name} inside", where=file, hint="this is another archive"
-        ) from error
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise CorpusError(
-            f"damaged or unsafe archive ({error})", where=file, hint="remove it and download again"
-        ) from error
-    except OSError as error:
-        raise _disk_error(folder, error) from error
+        extract(file, temporary, progress)
+        inside = [name for name in folders if (temporary / name).is_dir()]
+        if not inside:
+            what = f"no folder {' or '.join(folders)} inside"
+            raise DamagedArchiveError(what, where=file, hint="this is another archive")
+        for name in inside:
+            folders[name].parent.mkdir(exist_ok=True)
+            (temporary / name).replace(folders[name])
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        if getattr(error, "errno", None) in _DISK_ERRORS:
+            raise _disk_error(file, error) from error
+        what = f"damaged or unsafe archive ({error})"
+        raise DamagedArchiveError(what, where=file, hint="remove it and download again") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def extract(archive: Path, folder: Path, progress: bool = False) -> None:
+def extract(archive: Path, folder: Path, progress: bool) -> None:
     """Unpack a tar archive into ``folder``; members outside of it (../, absolute names, links) are errors.
 
     Raises:

@@ -55,18 +55,18 @@ def read_segments(path: Path) -> Iterator[Segment]:
     """
     for number, line, readable in utf8_lines(path):
         fields = line.split()
-        place = f"{path.name}:{number}"
+        where = f"{path.name}:{number}"
         name, recording = (*fields, "", "")[:2]
         if len(fields) != 4 or not readable:
-            problem = Problem("not a line of segments", f"{place}: UTTERANCE RECORDING START END expected")
+            problem = Problem("not a line of segments", f"{where}: UTTERANCE RECORDING START END expected")
             yield Segment(name, recording, problem=problem)
             continue
         start, end = map(_seconds, fields[2:])
         problem = None
         if not (start >= 0 and (end > start or end == _TO_THE_END)):  # rejects NaN too
-            problem = Problem("not a valid start and end", f"{place}: {fields[2]} to {fields[3]}")
+            problem = Problem("not a valid start and end", f"{where}: {fields[2]} to {fields[3]}")
         elif max(map(len, _file_name(Segment(name, recording, start, end)).parts)) > _LONGEST_NAME:
-            problem = Problem("segment's name is too long for a file", place)
+            problem = Problem("segment's name is too long for a file", where)
         yield Segment(name, recording, problem=problem) if problem else Segment(name, recording, start, end)
 
 

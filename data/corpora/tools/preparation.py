@@ -148,9 +148,9 @@ def find_corpus_folder(root: Path, folder: str, contents: Sequence[str], name: s
     Raises:
         CorpusError: neither folder holds the corpus.
     """
-    for place in (root, root / folder):
-        if all(any(place.glob(pattern)) for pattern in contents):
-            return place
+    for candidate in (root, root / folder):
+        if all(any(candidate.glob(pattern)) for pattern in contents):
+            return candidate
     expected = " and ".join(f"{folder}/{pattern}" for pattern in contents)
     hint = f"python -m data.corpora.{name} download {root}"
     raise CorpusError(f"no {title} here: {expected} expected", where=root, hint=hint)
