@@ -178,7 +178,7 @@ def test_markdown_and_transposed(folder, capsys):
     [
         ("config.yaml", "model: [", "broken: config.yaml is damaged"),
         ("config.yaml", None, "broken: not a run folder: it has no config.yaml"),
-        ("history.csv", "epoch,seconds\none,two\n", "broken: no usable history"),
+        ("history.csv", "epoch,seconds\none,two\n", "broken: not a valid training history"),
         ("metrics.json", "{", "broken: metrics.json is damaged"),
         ("metrics.json", "[]", "broken: metrics.json is damaged"),
         ("metrics.json", '{"best": {"dev_loss": "low"}}', "broken: could not convert"),

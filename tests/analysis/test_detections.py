@@ -156,7 +156,7 @@ def test_a_threshold_is_only_as_good_as_all_above_it():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("start end keyword\n", "no list"),
+        ("start end keyword\n", "not a list of spoken keywords"),
         ("start\tend\tkeyword\n2\t1\t打开\n", ":2"),
         ("start\tend\tkeyword\n2\n", ":2"),
     ],
