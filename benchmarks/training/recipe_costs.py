@@ -5,8 +5,9 @@
 No corpus is read. Each recipe's model trains on random batches of the corpus's mean utterance length, in a
 process of its own, with the recipe's optimiser and precision; a step is the median after two steps of
 warm-up. The hours are the step's time for each second of audio (for each syllable, of a language model)
-times the size of the corpus times the recipe's epochs. Batches are smaller than the recipe's, so that they
-fit into any memory; the computation of features, the evaluations and early stopping are left out.
+times the size of the corpus times the recipe's epochs. Core-hours are the same by processor time: on a busy
+machine the hours grow, the core-hours hardly. Batches are smaller than the recipe's, so that they fit into
+any memory; the computation of features, the evaluations and early stopping are left out.
 """
 
 from __future__ import annotations
@@ -69,16 +70,24 @@ def main() -> None:
 
 
 def measure(recipe: Path, steps: int) -> dict[str, float]:
-    """Train a recipe's model on a random batch; parameters, seconds a step, hours an epoch and in all."""
+    """Train a recipe's model on a random batch.
+
+    Args:
+        recipe: its file.
+        steps: that are timed, after the warm-up.
+
+    Returns:
+        Parameters, seconds a step, hours of an epoch and of all epochs, and the core-hours of all epochs.
+    """
     corpus = CORPORA[_corpus(recipe)]
     speech = recipe.parent.name == "speech"
     step, batch, share = (_speech_step if speech else _language_step)(recipe, corpus)
-    times = []
+    times = []  # of each step: by the clock, and of all processors together
     for _ in range(WARM_UP_STEPS + steps):
-        start = time.perf_counter()
+        start, start_processors = time.perf_counter(), time.process_time()
         np.asarray(step.run(batch))
-        times.append(time.perf_counter() - start)
-    seconds = float(np.median(times[WARM_UP_STEPS:]))
+        times.append((time.perf_counter() - start, time.process_time() - start_processors))
+    seconds, processor_seconds = np.median(times[WARM_UP_STEPS:], axis=0).tolist()
     epoch = seconds / share / 3600
     return {
         "parameters": step.parameters,
@@ -86,6 +95,7 @@ def measure(recipe: Path, steps: int) -> dict[str, float]:
         "epoch_hours": epoch,
         "epochs": step.epochs,
         "hours": epoch * step.epochs,
+        "core_hours": processor_seconds / share / 3600 * step.epochs,
     }
 
 
@@ -167,7 +177,7 @@ def _corpus(recipe: Path) -> str:
 
 def _print(rows: dict[str, dict[str, float]]) -> None:
     table = Table(title="Recipes for THCHS-30 and AISHELL-1: hours of training steps on this machine")
-    for column in ("recipe", "weights", "step", "epoch", "epochs", "in all"):
+    for column in ("recipe", "weights", "step", "epoch", "epochs", "in all", "core-hours"):
         table.add_column(column, justify="left" if column == "recipe" else "right", no_wrap=True)
     for name, row in rows.items():
         table.add_row(
@@ -177,6 +187,7 @@ def _print(rows: dict[str, dict[str, float]]) -> None:
             f"{row['epoch_hours']:.1f} h",
             f"{row['epochs']}",
             f"{row['hours']:.0f} h",
+            f"{row['core_hours']:.0f}",
         )
     Console().print(table)
 
