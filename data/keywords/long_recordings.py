@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,7 @@ from data.keywords.clips import (
     KeywordDataConfig,
     noise_recordings,
     read_keyword_clips,
+    read_listed_clips,
 )
 from utils.audio.reading import SAMPLE_RATE, audio_blocks, find_recordings, read_audio
 from utils.errors import CorpusError, run_command
@@ -190,26 +191,42 @@ def _random_noise(noises: Sequence[np.ndarray], length: int, rng: np.random.Gene
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command ``python -m data.keywords.long_recordings``."""
     options = _parser().parse_args(arguments)
-    config = KeywordDataConfig(
-        folder=str(options.folder or ""),
-        train=tuple(map(str, options.manifest)),
-        dev=tuple(map(str, options.manifest)),
-        test=tuple(map(str, options.manifest)),
-        words=tuple(options.words or ()),
-        silence_share=0,
-        unknown_share=1e6,  # all other words
-    )
-    clips = read_keyword_clips(config)[options.split]
+    clips, noises = _split_of_folder(options) if options.folder else (_listed(options), [])
     material = Material(
         [clip for clip in clips if clip.label not in (SILENCE, UNKNOWN)],
         [clip for clip in clips if clip.label == UNKNOWN],
-        noise_recordings(config),
+        noises,
         [path for folder in options.background for path in find_recordings(folder)],
     )
     seconds = options.hours * 3600
     count = write_long_recording(options.output, material, seconds, options.keyword_share, options.seed)
     print(f"{options.output / 'stream.flac'}: {options.hours:g} h, {count} keywords")
     return 0
+
+
+def _split_of_folder(options: argparse.Namespace) -> tuple[list[KeywordClip], list[Path]]:
+    """The clips of a split of a folder of words, all other words being unknown ones, and its noise."""
+    config = KeywordDataConfig(
+        folder=str(options.folder),
+        words=tuple(options.words or ()),
+        silence_share=0,
+        unknown_share=1e6,  # all other words
+    )
+    return read_keyword_clips(config)[options.split], noise_recordings(config)
+
+
+def _listed(options: argparse.Namespace) -> list[KeywordClip]:
+    """All clips of manifests; what isn't a keyword is an unknown word.
+
+    Raises:
+        CorpusError: a manifest can't be read, or a keyword isn't in it.
+    """
+    clips = read_listed_clips(options.manifest)
+    words = set(options.words or (clip.label for clip in clips))
+    if missing := sorted(words - {clip.label for clip in clips}):
+        where = ", ".join(map(str, options.manifest))
+        raise CorpusError(f"no recordings of the word '{missing[0]}'", where=where, hint="check --words")
+    return [clip if clip.label in words else replace(clip, label=UNKNOWN) for clip in clips]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -224,7 +241,7 @@ def _parser() -> argparse.ArgumentParser:
     source.add_argument("--manifest", type=Path, action="append", default=[], help="a list of recorded words")
     parser.add_argument("--words", nargs="+", help="the keywords (default: all words)")
     parser.add_argument("--background", type=Path, nargs="+", default=[], help="folders of other recordings")
-    parser.add_argument("--split", choices=("train", "dev", "test"), default="test", help="whose clips")
+    parser.add_argument("--split", choices=("train", "dev", "test"), default="test", help="of a folder")
     parser.add_argument("--hours", type=float, default=1.0, help="length (default: 1)")
     parser.add_argument("--keyword-share", type=float, default=0.15, help="of all pieces (default: 0.15)")
     parser.add_argument("--seed", type=int, default=0)

@@ -10,6 +10,7 @@ import pytest
 from analysis.keyword.detections import read_spoken_keywords
 from data.keywords.clips import KeywordClip
 from data.keywords.long_recordings import Material, edges, main, write_long_recording
+from data.manifest import Utterance, write_manifest
 from streaming.keyword.stream import KeywordStream
 from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
 from utils.errors import CorpusError, UserError
@@ -53,6 +54,21 @@ def test_each_keyword_is_where_the_list_says(words: Path, tmp_path: Path):
         assert 0.37 <= word.end - word.start <= 0.41  # speakers 4 and 5, those of the test split; no silence
     assert main([*arguments, "--output", str(tmp_path / "two")]) == 0
     assert (tmp_path / "one/stream.flac").read_bytes() == (tmp_path / "two/stream.flac").read_bytes()
+
+
+def test_a_list_of_recordings_gives_all_its_clips(words: Path, tmp_path: Path):
+    """One list is enough: it is no training, for which the splits must differ."""
+    rows = [
+        Utterance(f"{word}{s}", words / word / f"S{s}_nohash_0.wav", 0.5, f"S{s}", (syllable,), word)
+        for word, syllable in (("开", "kai1"), ("关", "guan1"))
+        for s in range(6)
+    ]
+    write_manifest(tmp_path / "words.tsv", rows)
+    arguments = ["--manifest", str(tmp_path / "words.tsv"), "--hours", "0.01", "--keyword-share", "0.6"]
+    assert main([*arguments, "--words", "开", "--output", str(tmp_path / "long")]) == 0
+    assert {word.keyword for word in read_spoken(tmp_path / "long" / "said.tsv")} == {"开"}
+    with pytest.raises(CorpusError, match=r"no recordings of the word '停'.*words\.tsv"):
+        main([*arguments, "--words", "停", "--output", str(tmp_path / "long")])
 
 
 def test_backgrounds_fill_the_time(words: Path, tmp_path: Path):
