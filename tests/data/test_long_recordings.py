@@ -66,7 +66,7 @@ def test_a_list_of_recordings_gives_all_its_clips(words: Path, tmp_path: Path):
     write_manifest(tmp_path / "words.tsv", rows)
     arguments = ["--manifest", str(tmp_path / "words.tsv"), "--hours", "0.01", "--keyword-share", "0.6"]
     assert main([*arguments, "--words", "开", "--output", str(tmp_path / "long")]) == 0
-    assert {word.keyword for word in read_spoken(tmp_path / "long" / "said.tsv")} == {"开"}
+    assert {word.keyword for word in read_spoken_keywords(tmp_path / "long" / "said.tsv")} == {"开"}
     with pytest.raises(CorpusError, match=r"no recordings of the word '停'.*words\.tsv"):
         main([*arguments, "--words", "停", "--output", str(tmp_path / "long")])
 
