@@ -198,7 +198,7 @@ def test_spellings():
 def test_what_is_missing_is_named(tmp_path, monkeypatch):
     with pytest.raises(Missing, match=r"requirements/bench\.txt"):
         in_package("no_such_package_at_all", "x:y")(tmp_path)
-    with pytest.raises(Missing, match="is not there"):
+    with pytest.raises(Missing, match="does not exist"):
         our_entry(tmp_path / "none", "ours").find(tmp_path)
     native = debian.Native("libpinyin", ("one", "two"), arguments=("/no/such/*/data",))
     with pytest.raises(Missing, match="apt-get install one two"):
