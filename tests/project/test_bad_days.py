@@ -146,7 +146,7 @@ def test_unusable_recordings_in_test(commands, damaged, tiny_runs):
     expect(
         ended,
         2,
-        r"1 of 16 recordings are not there, e\.g\. \S+gone\.wav\n"
+        r"1 of 16 recordings do not exist, e\.g\. \S+gone\.wav\n"
         r"where: \S+list\.tsv\nhint: prepare the corpus again",
     )
     broken = [one for one in read_manifest(damaged / "list.tsv") if one.id != "gone"]
@@ -183,7 +183,7 @@ TEXTS = {
     "unequal": ("a.wav\t1\ts\tni3 hao3 ma5\t你好", "3 syllables for 2 hanzi"),
     "no time": ("a.wav\tlong\ts\tni3 hao3\t你好", "'long' is not a number of seconds"),
     "short line": ("a.wav\t1\ts", "4 fields instead of 6"),
-    "no UTF-8": ("a.wav\t1\t\udcff\tni3 hao3\t你好", "this is not UTF-8 text"),
+    "no UTF-8": ("a.wav\t1\t\udcff\tni3 hao3\t你好", "not UTF-8 text"),
 }
 
 
