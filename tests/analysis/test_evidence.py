@@ -19,7 +19,7 @@ from analysis.page import posterior_picture
 from analysis.page.collect_evidence import (
     NO_PICTURE,
     NO_SOUND,
-    NOT_THERE,
+    NO_RECORDING,
     collect_evidence,
     evidence_of,
     shown_syllables,
@@ -256,7 +256,7 @@ def test_missing_parts_are_explained(recording, inspection, tmp_path):
         )
         return evidence_of(one, lambda _: found)
 
-    assert look(tmp_path / "gone.wav") == Evidence("one", "", "", SECONDS, (NOT_THERE,))
+    assert look(tmp_path / "gone.wav") == Evidence("one", "", "", SECONDS, (NO_RECORDING,))
     assert look(recording, seconds=500.0) == Evidence("one", "", "", 500.0, (NO_SOUND, NO_PICTURE))
     cut = look(recording, found=None)
     assert (cut.picture, cut.tracks) == ("", (NO_PICTURE,))
