@@ -18,8 +18,8 @@ from analysis.inputs.utterance_results import HANZI, SYLLABLES, UtteranceResult
 from analysis.page import posterior_picture
 from analysis.page.collect_evidence import (
     NO_PICTURE,
-    NO_SOUND,
     NO_RECORDING,
+    NO_SOUND,
     collect_evidence,
     evidence_of,
     shown_syllables,
