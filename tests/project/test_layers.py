@@ -161,6 +161,17 @@ def test_every_folder_says_what_it_is_for():
     assert not {folder: lines for folder, lines in lengths.items() if not 3 <= lines <= 10}
 
 
+def test_folders_name_modules_that_exist():
+    """What a folder's docstring names in double backticks is a module or folder there, or at the top."""
+    offences = []
+    for path in MODULES:
+        if path.name == "__init__.py":
+            for found in re.findall(r"``([a-z_]+(?:/[a-z_]+)*)``", ast.get_docstring(tree(path)) or ""):
+                candidates = [base / f"{found}{end}" for base in (path.parent, ROOT) for end in (".py", "")]
+                offences += [] if any(map(Path.exists, candidates)) else [f"{name(path)} names {found}"]
+    assert not offences
+
+
 def test_no_module_shadows_the_standard_library():
     """At the top, where Python looks first; ``test.py`` is a name that the users chose."""
     tops = {*PACKAGES, *SCRIPTS, *(folder.name for folder in ROOT.iterdir() if folder.is_dir())}
@@ -259,6 +270,7 @@ CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
 def test_every_recipe_loads_and_begins_with_its_command(path):
     first_lines = path.read_text(encoding="utf-8").partition("\n\n")[0]
     assert re.search(rf"python train\.py (\w+) --config {name(path)}|python -m benchmarks\.\w+", first_lines)
-    task = next(task for task in RECIPES if task in name(path))
+    folder = path.parent.name
+    task = folder if folder in RECIPES else next(task for task in RECIPES if task in path.stem)
     schema, variants, _ = RECIPES[task]
     load_config(schema, path, variants=variants)
