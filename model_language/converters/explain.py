@@ -17,7 +17,7 @@ import numpy as np
 from model_language.batching import length_batches
 from model_language.converters.base import Converter
 from model_language.search.beam import beam_search
-from model_language.search.grid import Conversion, HistoryModel, MaskedHistory, MaskedPaths
+from model_language.search.grid import Conversion, Grid, HistoryModel, MaskedHistory, MaskedPaths
 from model_language.search.user_words import Span, UserWords, written_spans
 from model_language.search.word_bonus import GridWords
 from model_language.vocabulary.symbols import PAD_ID
@@ -207,9 +207,17 @@ def _search_rates(
 def _search_once(
     sentences: Sequence[Sequence[str]], spans: Sequence[Sequence[Span]], converter: Converter, count: int = 1
 ) -> _Paths:
-    """The best ``count`` paths of each sentence with user words, from all candidates if there are several."""
-    whole = converter.grid(sentences)
-    words = GridWords(whole if count > 1 else converter.narrow(whole), spans, converter.symbols, whole)
+    """The best ``count`` paths of each sentence with user words."""
+    grid = converter.grid(sentences)
+    found = _search_grid(grid, spans, converter, count)
+    if count == 1 or np.isinf(converter.margin):
+        return found
+    return found.with_best_of(_search_grid(grid, spans, converter, 1))
+
+
+def _search_grid(grid: Grid, spans: Sequence[Sequence[Span]], converter: Converter, count: int) -> _Paths:
+    """The best ``count`` paths: several from all candidates, a single one from the promising candidates."""
+    words = GridWords(grid if count > 1 else converter.narrow(grid), spans, converter.symbols, grid)
     size = len(converter.symbols.hanzi)
     history = MaskedHistory(converter.history_model, size) if converter.history_model else None
     paths = MaskedPaths(converter.path_model, size) if converter.path_model else None
@@ -217,10 +225,7 @@ def _search_once(
     sequences, scores = beam_search(
         words.grid, beam, converter.margin, history, paths, bonus=words, n_best=count
     )
-    found = _Paths(converter, words, history, paths, sequences, scores)
-    if count == 1 or np.isinf(converter.margin):
-        return found
-    return found.with_best_of(_search_once(sentences, spans, converter))
+    return _Paths(converter, words, history, paths, sequences, scores)
 
 
 def _explain(paths: _Paths, row: int, sentence: Sequence[str], spans: Sequence[Span], n: int) -> Explanation:
