@@ -74,7 +74,7 @@ def write_summary_page(folder: str | Path) -> Path:
         causes=_causes(results["error_types"]),
         tables=_tables(results["error_types"]),
         confusions=_confusions(results["error_types"]),
-        examples={"right": right, "worst": worst, "drawn": drawn},
+        examples={"correct": right, "worst": worst, "drawn": drawn},
         transcripts=[
             {**transcript, "sound": recording_address(transcript["audio"])}
             for transcript in summary["transcripts"]
