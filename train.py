@@ -1,4 +1,4 @@
-"""Train a model: a config file in, a run folder out. A killed run goes on with the same command."""
+"""Train a model: a config file in, a run folder out. The same command resumes an interrupted run."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ examples:
   python train.py keyword --config CONFIG "data.train=[train.tsv]" "data.dev=[dev.tsv]" "data.test=[test.tsv]"
   python train.py keyword --config CONFIG --run runs/two initialise_from=runs/many "data.words=[开灯,关灯]"
 
-keyword: folders named after their words, or manifests whose hanzi are the words. An evaluation comes every
-  training.evaluation_steps; the best weights of all evaluations are kept, and those of the last few. After
-  the training accuracy_last.txt has the accuracy of the last weights on the test split, in per cent.
-data.weights: passes an epoch over each manifest; with 0.25 another quarter in each epoch.
-initialise_from: a run whose weights are taken before the first step, those of the output layer by token; of
-  a keyword model by label: two of 81 labels keep their weights, labels that are new start untrained.
-  Layers go by their names in model_summary.txt; initialise_except and freeze are patterns of such names.
-training.profile: these steps as a TensorBoard profile in the run's logs/.
+keyword: folders named after their words, or manifests whose hanzi are the words. The model is evaluated every
+  training.evaluation_steps; the best weights and those of the last evaluations are kept. After the training
+  accuracy_last.txt has the accuracy of the last weights on the test split, in per cent.
+data.weights: passes over each manifest in an epoch; with 0.25 each epoch reads another quarter.
+initialise_from: a run with the initial weights. Weights of the output layer are copied by token, in a keyword
+  model by label; new tokens and labels start untrained. Layers have the names in model_summary.txt;
+  initialise_except and freeze are patterns of these names.
+training.profile: steps to write as a TensorBoard profile to the run's logs/.
 
 Any value of the config can be overridden as key=value. The run folder (default: runs/ and the config's
 name) holds weights, vocabulary, config, history and logs; test.py and transcribe.py need nothing else.
-With --distribute multi_worker the same command runs on each machine, with a TF_CONFIG of its own; the first
-process of the cluster writes the run folder, and a batch is as large as without: each takes a part of it.
-Before a training the manifests are looked at, briefly; doctor.py looks closer.
+With --distribute multi_worker the same command runs on each machine, with its own TF_CONFIG; the first
+process of the cluster writes the run folder, and each process takes a part of every batch.
+Before a training, quick checks of the manifests run; doctor.py runs all checks.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line, make or find the run folder, train."""
+    """Parse the command line, create or find the run folder, train."""
     options = _parser().parse_intermixed_args(arguments)
     silence_tensorflow()
     # Here, not above: `--help` and a misspelt option answer without loading TensorFlow.
-    from preflight.recipes import look_before_training
+    from preflight.recipes import check_before_training
     from training.run import train_from_config
 
     run = options.run or Path("runs") / options.config.stem
-    look = None if options.no_checks else look_before_training
+    check = None if options.no_checks else check_before_training
     best = train_from_config(
         options.task,
         options.config,
         options.overrides,
         run,
-        look,
+        check,
         options.distribute,
         options.virtual_devices,
     )
@@ -75,21 +75,21 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", type=Path, required=True, help="YAML file, see configs/")
     parser.add_argument("--run", type=Path, help="the run folder (default: runs/ and the config's name)")
     parser.add_argument(
-        "--no-checks", action="store_true", help="train even on data in which doctor.py finds errors"
+        "--no-checks", action="store_true", help="train even if doctor.py finds errors in the data"
     )
     parser.add_argument(
         "--distribute",
         choices=("mirrored", "multi_worker"),
-        help="over all GPUs of this machine, or over the processes that TF_CONFIG names",
+        help="use all GPUs of this machine, or all processes in TF_CONFIG",
     )
     parser.add_argument(
         "--virtual-devices",
         type=int,
         default=0,
         metavar="N",
-        help="with --distribute mirrored: N parts of the CPU instead of the GPUs, for a trial",
+        help="with --distribute mirrored: N virtual CPU devices instead of the GPUs, for a trial",
     )
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="values that win over the file's")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="values that override the file")
     return parser
 
 

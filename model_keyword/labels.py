@@ -1,4 +1,4 @@
-"""The labels of a keyword model ↔ a text file, one a line in the order of the outputs, and their hash."""
+"""The labels of a keyword model, in the order of its outputs: reads, writes and hashes ``labels.txt``."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def write_labels(path: Path, labels: Sequence[str]) -> None:
 
 
 def read_labels(path: Path) -> tuple[str, ...]:
-    """The labels in ``labels.txt``.
+    """Read ``labels.txt``.
 
     Raises:
-        RunError: no such file, it has changed since it was written, no labels in it, or one of them twice.
+        RunError: the file is missing, changed since it was written, empty, or has a label twice.
     """
     hint = "copy the file from the run that the weights come from"
     try:
@@ -34,17 +34,17 @@ def read_labels(path: Path) -> tuple[str, ...]:
 
 
 def labels_hash(labels: Sequence[str]) -> str:
-    """What tells two lists of labels apart, their order included: 16 hexadecimal digits."""
+    """Hash of the labels and their order: 16 hexadecimal digits."""
     return hashlib.blake2b("\n".join(labels).encode(), digest_size=8).hexdigest()
 
 
 def describe_difference(own: Sequence[str], other: Sequence[str]) -> str:
-    """How another list of labels differs: what it lacks, what it has more, or what is out of order."""
+    """Describe how another list of labels differs: missing labels, additional labels, or the order."""
     missing = [label for label in own if label not in other]
-    more = [label for label in other if label not in own]
+    added = [label for label in other if label not in own]
     parts = [f"without {', '.join(missing)}"] if missing else []
-    parts += [f"with {', '.join(more)}"] if more else []
+    parts += [f"with {', '.join(added)}"] if added else []
     if not parts:
-        place = next(i for i, pair in enumerate(zip(own, other, strict=True)) if pair[0] != pair[1])
-        parts = [f"in another order: place {place + 1} is {own[place]}, there {other[place]}"]
+        index = next(i for i, pair in enumerate(zip(own, other, strict=True)) if pair[0] != pair[1])
+        parts = [f"in another order: label {index + 1} is {own[index]}, there {other[index]}"]
     return " and ".join(parts)

@@ -1,4 +1,4 @@
-"""A keyword run's folder → its model with front end settings and labels, ready to recognise clips."""
+"""The folder of a keyword run in; its model, with front end and labels, ready for clips, out."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from utils.errors import ConfigError, RunError
 from utils.features.keyword import KeywordFeatureConfig, describe_mismatch, keyword_features
 from utils.run_folder.run import ENVIRONMENT, RunFolder, open_run
 
-BATCH = 128  # clips that go through the model together
+BATCH = 128  # clips in a prediction batch
 
 LABELS_HASH = "labels_hash"
-"""Where config.yaml's environment says which labels the run was trained with."""
+"""Key in the environment of config.yaml: the hash of the labels that the run was trained with."""
 
 
 @dataclass(frozen=True)
 class KeywordModel:
-    """A keyword model with all that belongs to it.
+    """A keyword model with its front end and labels.
 
     Attributes:
-        model: features (B, T, F), or samples (B, S) of the kind ``raw`` → logits (B, labels).
-        features: settings of the front end that it was trained on.
-        labels: of its outputs, in their order.
+        model: features (B, T, F), or samples (B, S) for the kind ``raw`` → logits (B, labels).
+        features: settings of the front end, as in the training.
+        labels: one for each output, in their order.
         clip_samples: length of a clip at ``features.sample_rate``.
-        context_samples: sound before a clip that the model hears too.
-        config: the run's config.yaml as plain values.
+        context_samples: length of the sound before a clip that is part of the model's input.
+        config: plain values of the run's config.yaml.
     """
 
     model: keras.Model
@@ -53,28 +53,28 @@ class KeywordModel:
         return np.concatenate(parts) if parts else np.zeros((0, len(self.labels)), np.float32)
 
     def inputs(self, samples: np.ndarray) -> np.ndarray:
-        """Clips (N, clip_samples) → what the model takes: (N, T, F), or samples of the kind ``raw``."""
+        """Clips (N, clip_samples) → inputs of the model: (N, T, F), or samples for the kind ``raw``."""
         return keyword_features(after_silence(as_float(samples), self.context_samples), self.features)
 
 
 def keyword_parts(run: RunFolder) -> list[Path]:
-    """The files that :func:`load_keyword_model` reads beside config.yaml."""
+    """Files that :func:`load_keyword_model` reads, apart from config.yaml."""
     return [run.labels, run.best_weights]
 
 
 def load_keyword_model(
     run: str | Path, weights: str = "best", features: KeywordFeatureConfig | None = None
 ) -> KeywordModel:
-    """Build the model of a keyword run and load its weights; needs the run folder and nothing more.
+    """Build the model of a keyword run and load its weights; only the run folder is needed.
 
     Args:
         run: the folder that the training wrote.
         weights: ``best``, ``last``, or the path of a weights file of the same model and labels.
-        features: the settings of the front end that clips will come from, if they are not the run's own.
+        features: settings of the front end that will be used, if not those of the run.
 
     Raises:
-        ConfigError: ``features`` differ from those of the training; each setting is named with both values.
-        RunError: a part of the folder is missing or damaged, or the weights don't fit.
+        ConfigError: ``features`` differ from those of the training; the error names both values.
+        RunError: a part of the folder is missing or damaged, or the weights do not fit.
     """
     folder = open_run(run, "keyword")
     trained = folder.section("features", KeywordFeatureConfig)
@@ -101,7 +101,7 @@ def load_keyword_model(
 def refuse_other_features(
     trained: KeywordFeatureConfig, asked: KeywordFeatureConfig | None, where: object
 ) -> None:
-    """Raise ConfigError, with both values of each setting, if ``asked`` isn't what the training had."""
+    """Raise ConfigError, with both values of each setting, if ``asked`` differs from the training."""
     if asked is not None and asked != trained:
         what = f"the model was trained on other features ({describe_mismatch(trained, asked)})"
         hint = "leave the setting out, or train a model with it"
@@ -109,23 +109,23 @@ def refuse_other_features(
 
 
 def logits_of(model: keras.Model, features: np.ndarray) -> np.ndarray:
-    """Features of clips (N, T, F), or samples (N, S) → logits (N, labels) float32, a batch at a time."""
+    """Features of clips (N, T, F), or samples (N, S) → logits (N, labels) float32, in batches."""
     starts = range(0, len(features), BATCH)
     return np.concatenate([model.predict_on_batch(features[start : start + BATCH]) for start in starts])
 
 
 def as_float(samples: np.ndarray) -> np.ndarray:
-    """int16 → float32 in [-1, 1); floats stay as they are."""
+    """int16 → float32 in [-1, 1); floats are returned unchanged."""
     return samples.astype(np.float32) / 32768 if samples.dtype == np.int16 else samples
 
 
 def after_silence(samples: np.ndarray, context_samples: int) -> np.ndarray:
-    """Clips (N, S) with digital silence before them, where the model hears more than the clip."""
+    """Clips (N, S) with ``context_samples`` of digital silence before them."""
     return np.pad(samples, ((0, 0), (context_samples, 0)))
 
 
 def shifted(samples: np.ndarray, shift: int) -> np.ndarray:
-    """Clips (N, S), each later by ``shift`` samples (earlier, where it is negative); zeros come in."""
+    """Clips (N, S), moved by ``shift`` samples (earlier, if negative) and filled with zeros."""
     moved, length = np.zeros_like(samples), samples.shape[1]
     start, end = max(shift, 0), min(length + shift, length)
     if start < end:
@@ -136,7 +136,7 @@ def shifted(samples: np.ndarray, shift: int) -> np.ndarray:
 def accuracies_by_shift(
     keyword: KeywordModel, samples: np.ndarray, references: np.ndarray, shifts_ms: Sequence[int]
 ) -> dict[int, float]:
-    """Accuracy of whole clips that begin earlier or later than those of the training.
+    """Accuracy of whole clips that are moved in time.
 
     Args:
         keyword: the model.
@@ -145,17 +145,17 @@ def accuracies_by_shift(
         shifts_ms: milliseconds; a negative one moves the clip to an earlier time.
 
     Returns:
-        Shift in milliseconds → share of the clips that are right.
+        Shift in milliseconds → accuracy.
     """
-    found = {}
+    accuracies = {}
     for shift_ms in shifts_ms:
         moved = shifted(samples, round(shift_ms / 1000 * keyword.features.sample_rate))
-        found[shift_ms] = float((keyword.logits(moved).argmax(axis=1) == references).mean())
-    return found
+        accuracies[shift_ms] = float((keyword.logits(moved).argmax(axis=1) == references).mean())
+    return accuracies
 
 
 def samples_of(clip_ms: float, sample_rate: int) -> int:
-    """Samples of a clip."""
+    """Number of samples in a clip of ``clip_ms`` milliseconds."""
     return round(clip_ms * sample_rate / 1000)
 
 
@@ -164,25 +164,24 @@ def _recorded_hash(config: Mapping[str, Any]) -> str:
 
 
 def _lengths(folder: RunFolder, config: Mapping[str, Any], sample_rate: int) -> tuple[int, int]:
-    """Samples of a clip, and of what is heard before it."""
+    """Samples of a clip, and of the context before it."""
     data = config.get("data") or {}
     lengths = []
-    for name, least in (("clip_ms", 1), ("context_ms", 0)):
-        found = data.get(name, 0)
-        if not isinstance(found, int | float) or found < least:
-            what = f"config.yaml is damaged (data.{name} is {found})"
+    for name, lowest in (("clip_ms", 1), ("context_ms", 0)):
+        length_ms = data.get(name, 0)
+        if not isinstance(length_ms, int | float) or length_ms < lowest:
+            what = f"config.yaml is damaged (data.{name} is {length_ms})"
             raise RunError(what, where=folder.path, hint="copy the run folder again")
-        lengths.append(samples_of(found, sample_rate))
+        lengths.append(samples_of(length_ms, sample_rate))
     return lengths[0], lengths[1]
 
 
 def _check_labels(labels: Sequence[str], folder: RunFolder, path: Path) -> None:
-    # Weights of another run bring their own labels, beside them or (weights of one step) a folder above.
-    theirs = next(
-        (found for above in path.parents[:2] if (found := RunFolder(above).labels).is_file()), folder.labels
-    )
-    if read_labels(theirs) != tuple(labels):
-        what = f"the weights belong to other labels ({describe_difference(labels, read_labels(theirs))})"
+    # The labels of the weights' own run: in the same folder, or (weights of one step) in its parent.
+    candidates = (RunFolder(parent).labels for parent in path.parents[:2])
+    weight_labels = read_labels(next(filter(Path.is_file, candidates), folder.labels))
+    if weight_labels != tuple(labels):
+        what = f"the weights belong to other labels ({describe_difference(labels, weight_labels)})"
         raise RunError(what, where=path, hint=f"give weights trained with the labels of {folder.labels}")
 
 

@@ -114,7 +114,7 @@ def examine_run(run: RunFolder) -> list[Finding]:
     return findings
 
 
-def look_before_training(config: Any) -> None:
+def check_before_training(config: Any) -> None:
     """The cheap part, for train.py: warnings are logged, an error ends it. Under 2 s for 10,000 utterances.
 
     Texts, splits, lengths, feature settings and the disk are looked at; recordings only for being there, and

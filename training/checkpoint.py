@@ -1,6 +1,6 @@
 """Training state ↔ one file: weights, optimiser, step, data position, history.
 
-The file is renamed into place when whole, so a kill at any moment leaves the old state or the new one.
+The file is written under a temporary name and renamed, so a kill at any moment leaves a complete file.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from utils.files import read_arrays, replacing
 
 @dataclass
 class TrainingState:
-    """Where a training stands; all a resumed run needs beside the variables.
+    """Progress of a training: what a resumed run needs besides the variables.
 
-    ``step`` counts optimiser steps in all, ``epoch_step`` those of the current epoch (counted from 1).
-    The ``epoch_…`` sums belong to the unfinished epoch; ``best`` holds error rate and loss of the best one;
-    ``history`` holds one row a finished epoch.
+    ``step`` counts all optimiser steps, ``epoch_step`` those of the current epoch; epochs are counted from 1.
+    The ``epoch_…`` sums belong to the unfinished epoch, ``best`` holds error rate and loss of the best epoch,
+    ``history`` has one row for each finished epoch.
     """
 
     epoch: int = 1
@@ -39,7 +39,7 @@ class TrainingState:
 def save_checkpoint(
     path: Path, model: keras.Model, optimizer: keras.optimizers.Optimizer, state: TrainingState
 ) -> None:
-    """Write all variables of model and optimiser (seeds of dropout included) and the state."""
+    """Write the state and all variables of model and optimiser, including the seeds of dropout."""
     arrays = {name: np.asarray(value) for name, value in _variables(model, optimizer).items()}
     arrays["state"] = np.asarray(json.dumps(asdict(state)))
     with replacing(path) as temporary:
@@ -47,10 +47,10 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.Optimizer) -> TrainingState:
-    """Put the saved values into the variables and return the state.
+    """Assign the saved values to the variables and return the state.
 
     Raises:
-        RunError: the file is damaged, or was written by another model or optimiser.
+        RunError: the file is damaged, or belongs to another model or optimiser.
     """
     variables = _variables(model, optimizer)
     try:
@@ -58,16 +58,16 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
         state = TrainingState(**json.loads(str(arrays.pop("state"))))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError(
-            f"the checkpoint can't be read ({error})", where=path, hint="delete it to start anew"
+            f"the checkpoint can't be read ({error})", where=path, hint="delete it to start again"
         ) from error
-    hint = "has the code changed since? delete the run folder to start anew"
+    hint = "has the code changed? delete the run folder to start again"
     if set(arrays) != set(variables):
         counts = f"{len(arrays)} variables saved, {len(variables)} in model and optimiser"
-        raise RunError(f"the checkpoint is of another model ({counts})", where=path, hint=hint)
+        raise RunError(f"the checkpoint belongs to another model ({counts})", where=path, hint=hint)
     for name, variable in variables.items():
         if tuple(variable.shape) != arrays[name].shape:
             shapes = f"{arrays[name].shape} saved, {tuple(variable.shape)} here"
-            what = f"the checkpoint is of another model ('{variable.path}': {shapes})"
+            what = f"the checkpoint belongs to another model ('{variable.path}': {shapes})"
             raise RunError(what, where=path, hint=hint)
     for name, variable in variables.items():
         variable.assign(arrays[name])
@@ -75,6 +75,6 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
 
 
 def _variables(model: keras.Model, optimizer: keras.optimizers.Optimizer) -> dict[str, keras.Variable]:
-    # By position, not by name: Keras numbers automatic names anew for each model made in one process.
+    # By position, not by name: Keras numbers automatic names through all models of a process.
     named = {f"model_{index:04}": variable for index, variable in enumerate(model.variables)}
     return named | {f"optimizer_{index:04}": variable for index, variable in enumerate(optimizer.variables)}

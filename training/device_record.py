@@ -1,4 +1,4 @@
-"""What a training computes on → ``train.log`` and ``config.yaml``, with a warning if a GPU is left unused."""
+"""Records the devices of a training in ``train.log`` and ``config.yaml``; warns if a GPU is not used."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ log = logging.getLogger("train")
 
 
 def record_devices(run: RunFolder) -> None:
-    """Log the devices of the Keras backend and write them to the run's environment, as ``computed_on``."""
-    facts = describe_devices()
-    run.record("computed_on", facts)
+    """Log the devices of the Keras backend; record them in config.yaml as ``computed_on``."""
+    devices = describe_devices()
+    run.record("computed_on", devices)
     log.info(
         "computed on %s (CUDA build: %s, NVIDIA driver: %s)",
-        ", ".join(facts["devices"]),
-        facts["cuda_build"],
-        facts["nvidia_driver"],
+        ", ".join(devices["devices"]),
+        devices["cuda_build"],
+        devices["nvidia_driver"],
     )
     if reason := unused_gpu_reason():
-        log.warning("%s; doctor.py --machine says more", reason)
+        log.warning("%s; see doctor.py --machine", reason)

@@ -1,4 +1,4 @@
-"""Figures of a training → ``history.csv`` and TensorBoard logs (with the hyper-parameters)."""
+"""Figures of each epoch in; ``history.csv`` and TensorBoard logs, with the hyperparameters, out."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from utils.run_folder.run import ENVIRONMENT, RunFolder
 
 
 class EventFile:
-    """A new event file of TensorBoard's in ``folder``, written at once.
+    """A new TensorBoard event file in ``folder``, written without delay.
 
-    TensorBoard's own writer has a thread for it, in which a full disk is a stack trace, and noticed late.
+    TensorBoard's own writer uses a thread, in which a full disk causes a stack trace, and late.
     """
 
     def __init__(self, folder: Path):
@@ -41,7 +41,7 @@ class EventFile:
         """Write an event.
 
         Raises:
-            OSError: it can't be written.
+            OSError: the write failed; the error names the file.
         """
         try:
             self._records.write(event.SerializeToString())
@@ -55,7 +55,7 @@ class EventFile:
 
 
 class HistoryWriter:
-    """Writes one row an epoch; the CSV is rewritten whole from the rows, so a resumed run has no doubles."""
+    """Writes one row for each epoch; rewrites the whole CSV, so that a resumed run repeats no row."""
 
     def __init__(self, run: RunFolder, rows: list[dict[str, float]]):
         self._run, self._rows = run, list(rows)
@@ -73,11 +73,11 @@ class HistoryWriter:
         self._validation.close()
 
     def train_scalar(self, name: str, value: float, step: int) -> None:
-        """One figure of the training set at a step, for TensorBoard."""
+        """Write a figure of the training set at a step to TensorBoard."""
         _add(self._train, name, value, step)
 
     def add(self, row: dict[str, float]) -> None:
-        """A finished epoch's figures."""
+        """Write the figures of a finished epoch."""
         self._rows.append(row)
         write_text(self._run.history, history_csv(self._rows))
         for name, value in row.items():
@@ -87,7 +87,7 @@ class HistoryWriter:
     def _write_hparams(self) -> None:
         config = {key: value for key, value in self._run.config().items() if key != ENVIRONMENT}
         values = {
-            key: ",".join(map(str, value)) if isinstance(value, list) else value  # lists aren't allowed
+            key: ",".join(map(str, value)) if isinstance(value, list) else value  # lists are not allowed
             for key, value in flatten(config).items()
             if value is not None
         }
@@ -96,7 +96,7 @@ class HistoryWriter:
 
 
 def history_csv(rows: list[dict[str, float]]) -> str:
-    """Rows as CSV text with a header line."""
+    """Return the rows as CSV text with a header line."""
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -105,7 +105,7 @@ def history_csv(rows: list[dict[str, float]]) -> str:
 
 
 def log_to(path: Path) -> None:
-    """Send the training log to the terminal and, with times, to the end of ``path``."""
+    """Write the training log to the terminal and, with times, append it to ``path``."""
     logger = logging.getLogger("train")
     logger.setLevel(logging.INFO)
     logger.propagate = False
@@ -122,10 +122,10 @@ def log_to(path: Path) -> None:
 
 
 class _LogFile(logging.FileHandler):
-    """A log that can't be written ends the training as any other file would, not with a stack trace."""
+    """A log file whose write errors end the training with an error message, not with a stack trace."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Raise what was raised while writing, with the file's name."""
+        """Raise the error of the write again, with the file's name."""
         error = sys.exception()
         if isinstance(error, OSError):
             error.filename = self.baseFilename

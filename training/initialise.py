@@ -1,8 +1,8 @@
-"""A model and another run's weights → the model's first values, by layer and token name; frozen layers.
+"""Initial values of a model from the weights of another run, by layer and token name; frozen layers.
 
-A layer is known by its name in ``model_summary.txt``. Its weights are taken whole, those that belong to
-tokens (embedding, output layer) token by token, so vocabularies may differ. Nothing is guessed: a layer that
-doesn't fit is an error unless the config leaves it out by name.
+Layers are identified by their names in ``model_summary.txt``. Weights of tokens (embedding, output layer) are
+copied token by token, so vocabularies may differ; all others are copied as they are. A layer that does not
+fit is an error unless the config excludes it by name.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ log = logging.getLogger("train")
 
 @dataclass(frozen=True)
 class TokenLayer:
-    """A layer that has weights for each token of a vocabulary.
+    """A layer with weights for each token of a vocabulary.
 
     Attributes:
-        source: the other run's vocabulary.
-        new: this run's.
-        axis: of its weights, counting tokens: 0 of an embedding, -1 of an output layer.
+        source: vocabulary of the other run.
+        new: vocabulary of this run.
+        axis: token axis of the weights: 0 in an embedding, -1 in an output layer.
     """
 
     source: Vocabulary
@@ -40,10 +40,10 @@ class TokenLayer:
 
 
 def check_initialise(initialise_from: str, initialise_except: Sequence[str]) -> None:
-    """For a recipe's ``__post_init__``: exceptions make sense only from something.
+    """Check the settings in the ``__post_init__`` of a recipe.
 
     Raises:
-        ConfigError: layers are excepted, but no run is named.
+        ConfigError: layers are excluded, but no run is named.
     """
     if initialise_except and not initialise_from:
         raise ConfigError("initialise_except without initialise_from", hint="name a run: initialise_from=RUN")
@@ -56,55 +56,61 @@ def take_weights(
     token_layers: Mapping[str, TokenLayer],
     excepted: Sequence[str] = (),
 ) -> None:
-    """Give every layer of ``model`` the weights of the layer of the same name in ``source``.
+    """Copy the weights of each layer of ``source`` to the layer of the same name in ``model``.
 
-    Layers that only ``source`` has are left behind; so are tokens that only its vocabulary has. Tokens that
-    are new here keep their initial values.
+    Layers and tokens that only ``source`` has are ignored. Tokens that only ``model`` has keep their initial
+    values.
 
     Args:
-        model: newly made.
-        source: of the run to start from, its weights loaded.
+        model: newly built.
+        source: the model of the run to start from, with its weights.
         source_run: its folder, for messages.
-        token_layers: by name; one that ``model`` doesn't have is of no importance.
+        token_layers: by layer name; names that ``model`` does not have are ignored.
         excepted: patterns (``fnmatch``) of layers that keep their initial values.
 
     Raises:
-        ConfigError: a layer is missing in ``source`` or has other shapes there, or a pattern fits none.
+        ConfigError: a layer is missing in ``source`` or has other shapes there, or a pattern matches none.
     """
-    layers, theirs = named_layers(model), named_layers(source)
-    left_out = _matching(layers, excepted, "initialise_except")
-    wanted = [name for name in layers if name not in left_out]
-    if not wanted:
+    layers, source_layers = named_layers(model), named_layers(source)
+    excluded = _matching(layers, excepted, "initialise_except")
+    copied = [name for name in layers if name not in excluded]
+    if not copied:
         raise ConfigError("initialise_except leaves nothing to take", where=f"initialise_from={source_run}")
-    arrays, misfits = {}, {}
-    for name in wanted:
+    arrays, mismatches = {}, {}
+    for name in copied:
         try:
-            arrays[name] = _fitted(layers[name], theirs.get(name), token_layers.get(name))
+            arrays[name] = _fitting_weights(layers[name], source_layers.get(name), token_layers.get(name))
         except ValueError as error:
-            misfits[name] = str(error)
-    if misfits:
-        shown = "; ".join(f"layer '{name}' {why}" for name, why in list(misfits.items())[:4])
-        names = ",".join(misfits)
+            mismatches[name] = str(error)
+    if mismatches:
+        shown = "; ".join(f"layer '{name}' {why}" for name, why in list(mismatches.items())[:4])
+        names = ",".join(mismatches)
         raise ConfigError(
-            f"{len(misfits)} of {len(layers)} layers don't fit: {shown}{'; …' if len(misfits) > 4 else ''}",
+            f"{len(mismatches)} of {len(layers)} layers don't fit: {shown}{'; …' * (len(mismatches) > 4)}",
             where=f"initialise_from={source_run}",
             hint="take the model settings of that run's config.yaml, or leave these layers at their initial "
             f"values: initialise_except=[{names}]",
         )
     for name, weights in arrays.items():
         layers[name].set_weights(weights)
-    _report(source_run, wanted, left_out, [name for name in theirs if name not in layers], token_layers)
+    _log_initialisation(
+        source_run,
+        copied,
+        excluded,
+        [name for name in source_layers if name not in layers],
+        token_layers,
+    )
 
 
 def freeze_layers(model: keras.Model, patterns: Sequence[str]) -> None:
-    """Keep some layers as they are: no gradient, no weight decay, no new statistics of normalisation.
+    """Exclude layers from training: no gradient, no weight decay, no new statistics of normalisation.
 
     Args:
-        model: its ``trainable_variables`` are fewer afterwards; to be called before an optimiser is made.
+        model: loses some of its ``trainable_variables``; call this before an optimiser is created.
         patterns: of layer names (``fnmatch``: ``conv2d*``, ``dense_[0-3]``).
 
     Raises:
-        ConfigError: a pattern fits no layer with weights, or nothing is left to train.
+        ConfigError: a pattern matches no layer with weights, or nothing is left to train.
     """
     layers = named_layers(model)
     frozen = _matching(layers, patterns, "freeze")
@@ -119,35 +125,35 @@ def freeze_layers(model: keras.Model, patterns: Sequence[str]) -> None:
 
 
 def named_layers(model: keras.Model) -> dict[str, keras.layers.Layer]:
-    """The layers with weights, in their order, by names that depend on the model alone.
+    """The layers with weights, in their order, by names that depend only on the model.
 
-    Keras numbers the names that it makes itself (``dense``, ``dense_1`` …) through all models of a process;
-    here each model begins anew, as it does in the first model that a process builds.
+    Keras numbers automatic names (``dense``, ``dense_1`` …) through all models of a process. Here the numbers
+    begin again in each model, as in the first model of a process.
     """
-    made: dict[str, list[int]] = {}  # numbers that Keras gave, by the name before them
+    numbers: dict[str, list[int]] = {}  # of automatic names, by the name without its number
     for layer in model.layers:
-        base, number = _made_name(layer)
+        base, number = _automatic_name(layer)
         if base:
-            made.setdefault(base, []).append(number)
+            numbers.setdefault(base, []).append(number)
     named = {}
     for layer in model.layers:
-        base, number = _made_name(layer)
-        place = sorted(made[base]).index(number) if base else 0  # layers stand in another order than made
-        name = (f"{base}_{place}" if place else base) or layer.name
+        base, number = _automatic_name(layer)
+        rank = sorted(numbers[base]).index(number) if base else 0  # layers are not in order of creation
+        name = (f"{base}_{rank}" if rank else base) or layer.name
         if layer.weights:
             named[name] = layer
     return named
 
 
-def _made_name(layer: keras.layers.Layer) -> tuple[str, int]:
-    """Base and number of a name that Keras made (``dense_3``: dense and 3); none of one that we gave."""
+def _automatic_name(layer: keras.layers.Layer) -> tuple[str, int]:
+    """Base and number of an automatic name of Keras (``dense_3``: dense and 3); ("", 0) for other names."""
     base, number = re.fullmatch(r"(.*?)(?:_(\d+))?", layer.name).groups()
     by_class = base.replace("_", "") == type(layer).__name__.lower()
     return (base, int(number or 0)) if by_class else ("", 0)
 
 
 def _matching(layers: Mapping[str, Any], patterns: Sequence[str], key: str) -> list[str]:
-    """Names that fit one of the patterns, in the model's order."""
+    """Names that match one of the patterns, in the order of the model."""
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in layers):
             raise ConfigError(
@@ -156,10 +162,10 @@ def _matching(layers: Mapping[str, Any], patterns: Sequence[str], key: str) -> l
     return [name for name in layers if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def _fitted(
+def _fitting_weights(
     layer: keras.layers.Layer, source: keras.layers.Layer | None, tokens: TokenLayer | None
 ) -> list[np.ndarray]:
-    """The weights for ``layer``; a ValueError says why ``source`` has none."""
+    """The weights of ``source`` for ``layer``; raises ValueError with the reason if they do not fit."""
     if source is None:
         raise ValueError("isn't there")
     old, new = source.get_weights(), layer.get_weights()
@@ -171,7 +177,7 @@ def _fitted(
 
 
 def _fit(old: np.ndarray, new: np.ndarray, tokens: TokenLayer | None) -> np.ndarray | None:
-    """``old`` where the shapes are the same, by token where it counts tokens; None if it doesn't fit."""
+    """``old`` if the shapes are equal, matched by token for token layers; None if it does not fit."""
     if tokens and old.ndim == new.ndim:
         counts = (old.shape[tokens.axis], new.shape[tokens.axis])
         others = [np.delete(array.shape, tokens.axis).tolist() for array in (old, new)]
@@ -180,19 +186,19 @@ def _fit(old: np.ndarray, new: np.ndarray, tokens: TokenLayer | None) -> np.ndar
     return old if old.shape == new.shape else None
 
 
-def _report(
+def _log_initialisation(
     source_run: str,
-    taken: Sequence[str],
-    left_out: Sequence[str],
-    left_behind: Sequence[str],
+    copied: Sequence[str],
+    excluded: Sequence[str],
+    ignored: Sequence[str],
     token_layers: Mapping[str, TokenLayer],
 ) -> None:
-    log.info("initialised from %s: %d layers taken: %s", source_run, len(taken), ", ".join(taken))
-    if left_out:
-        log.info("at their initial values: %s", ", ".join(left_out))
-    if left_behind:
-        log.info("layers of %s that this model doesn't have: %s", source_run, ", ".join(left_behind))
-    for name in taken:
+    log.info("initialised from %s: %d layers taken: %s", source_run, len(copied), ", ".join(copied))
+    if excluded:
+        log.info("at their initial values: %s", ", ".join(excluded))
+    if ignored:
+        log.info("layers of %s that this model doesn't have: %s", source_run, ", ".join(ignored))
+    for name in copied:
         tokens = token_layers.get(name)
         if tokens and tokens.source != tokens.new:
             match = match_tokens(tokens.source, tokens.new)

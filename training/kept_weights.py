@@ -1,4 +1,4 @@
-"""A finished epoch → its weights in a file of their own, named by step and accuracy; older ones go."""
+"""Weights of the last epochs and of the best one, in files named by step and accuracy."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from utils.run_folder.run import RunFolder
 
 
 def keep_weights(run: RunFolder, model: keras.Model, metric: str, state: TrainingState, kept: int) -> None:
-    """Save the model's weights as those of the last epoch of ``state``.
+    """Save the model's weights for the last epoch of ``state``.
 
-    Beside them stay those of the last ``kept`` epochs and of the best one; all other files of the folder go.
+    The files of the last ``kept`` epochs and of the best epoch stay; all others are deleted.
 
     Args:
-        run: whose ``weights/`` it is.
+        run: the weights go into its folder ``weights/``.
         model: with the weights to save.
-        metric: the error rate in the rows of the history.
-        state: its history ends with the epoch that has just been finished.
-        kept: how many, at least 1.
+        metric: key of the error rate in the rows of the history.
+        state: its history ends with the epoch that has just finished.
+        kept: number of epochs, at least 1.
     """
     save_weights(model, run.kept_weights / weights_name(state.history[-1], metric))
     rows = [*state.history[-kept:], state.history[state.best_epoch - 1]]
@@ -32,5 +32,5 @@ def keep_weights(run: RunFolder, model: keras.Model, metric: str, state: Trainin
 
 
 def weights_name(row: Mapping[str, float], metric: str) -> str:
-    """``step_000400_accuracy_0.9531.weights.h5`` for a row of the history."""
+    """File name for a row of the history: ``step_000400_accuracy_0.9531.weights.h5``."""
     return f"step_{int(row['step']):06}_accuracy_{1 - row[metric]:.4f}.weights.h5"

@@ -1,9 +1,9 @@
 """The one training loop: a task's batches in; weights, checkpoints, history and logs out.
 
-A *task* (speech, language, keyword) says what a batch is, what it costs and how it is evaluated. The loop
-owns everything else: order of events, resuming, early stopping, logs. It calls a compiled train step rather
-than ``Model.fit``: the step is the one place that a distribution strategy or another backend changes.
-With several processes each of them runs this loop, on its share of every batch.
+A *task* (speech, language, keyword) defines batches, loss and evaluation. The loop does the rest: order of
+events, resuming, early stopping, logs. It calls a compiled training step instead of ``Model.fit``, so that
+distribution strategies and backends change the step only. With several processes, each runs this loop on its
+shard of every batch.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class TrainingConfig:
 
     Attributes:
         epochs: passes over the training data; the learning-rate schedule spans them.
-        patience: stop after so many epochs without a better dev error; 0 never stops early.
-        checkpoint_steps: steps between checkpoints (one is written after every epoch besides).
-        kept_weights: the weights of the last so many epochs stay in ``weights/`` of the run folder, named by
-            step and accuracy, and those of the best one; 0: none but ``best`` and ``last``.
+        patience: stop after this number of epochs without a better dev error; 0: never.
+        checkpoint_steps: steps between checkpoints; another one is written after every epoch.
+        kept_weights: number of last epochs whose weights stay in ``weights/`` of the run folder, with those
+            of the best epoch; 0: only ``best`` and ``last`` are kept.
         precision: ``float32``, ``mixed_float16`` or ``mixed_bfloat16``.
-        xla: compile the train step with XLA (each new batch shape is compiled anew).
-        deterministic: bit-for-bit repeatable, at some cost in speed.
+        xla: compile the training step with XLA (once for each batch shape).
+        deterministic: bit-for-bit repeatable, but slower.
         profile: steps to profile for TensorBoard, such as ``120-180`` (counted over all epochs); empty: none.
-        log_utterances: write which utterances each step has seen to ``utterances.tsv`` in the run folder.
+        log_utterances: write the utterances of each step to ``utterances.tsv`` in the run folder.
     """
 
     epochs: int = 10
@@ -78,36 +78,36 @@ class TrainingConfig:
 
 
 class Task(Protocol):
-    """What the loop needs to know of speech, language or keyword training."""
+    """The interface between the loop and speech, language or keyword training."""
 
     model: keras.Model
-    metric: str  # the key of evaluate() that picks the best epoch: lower is better
+    metric: str  # key in evaluate() that selects the best epoch: lower is better
 
     def steps(self, epoch: int) -> int:
         """Number of batches in an epoch."""
 
     def batches(self, epoch: int, first_step: int) -> Iterator[Any]:
-        """An epoch's batches from ``first_step`` (counted from 0) on; each has ``ids``, of all its rows."""
+        """Batches of an epoch, from ``first_step`` (counted from 0) on; each has the ``ids`` of all rows."""
 
     def arrays(self, batch: Any) -> dict[str, np.ndarray]:
-        """A batch, or this process's share of it, for :meth:`losses`: (batch, …) or (batch, length, …).
+        """A batch, or this process's shard of it, for :meth:`losses`: (batch, …) or (batch, length, …).
 
-        Zeros at the end of both axes are padding, of which a step may append more: a row of nothing but
-        padding has a finite loss, and no influence on the others.
+        Zeros at the end of both axes are padding, and a step may append more. A row of padding must have a
+        finite loss and no influence on other rows.
         """
 
     def losses(self, arrays: dict[str, Any], training: bool) -> Any:
         """Loss of each utterance, (batch,) float32, in ``keras.ops``."""
 
     def evaluate(self) -> dict[str, float]:
-        """Figures on the dev set; holds ``dev_loss`` and ``metric``."""
+        """Figures on the dev set, with the keys ``dev_loss`` and ``metric``."""
 
 
 def prepare_backend(config: TrainingConfig, seed: int) -> None:
-    """Set seeds, precision and determinism; call it before a model is built.
+    """Set seeds, precision and determinism; call this before a model is built.
 
     Raises:
-        ConfigError: this backend can't do what the config asks.
+        ConfigError: the backend does not support a setting.
     """
     check_profile(config.profile)
     if keras.backend.backend() == "tensorflow":
@@ -126,19 +126,19 @@ def train(
     distribution: Distribution = ALONE,
     test: Callable[[], dict[str, float]] | None = None,
 ) -> dict[str, float]:
-    """Train until done, from the run's checkpoint if there is one; returns the best epoch's figures.
+    """Train to the end, from the run's checkpoint if there is one; return the figures of the best epoch.
 
     Args:
-        task: its model comes from ``distribution.build``, its arrays hold ``distribution.share`` of a batch.
-        run: the chief's, or a temporary one in another process.
-        config: how long and how.
-        optimiser: its settings.
-        distribution: over what the training is spread.
-        test: figures of a test set, computed once with the last weights and kept in ``metrics.json``.
+        task: its model comes from ``distribution.build``; its arrays hold ``distribution.shard`` of a batch.
+        run: of the chief, or a temporary one in another process.
+        config: duration and precision.
+        optimiser: settings of the optimiser.
+        distribution: devices and processes.
+        test: computes figures of a test set; called once with the last weights, for ``metrics.json``.
 
     Raises:
-        TrainingError: a loss is not finite; the utterances to blame are named.
-        Stopped: by Ctrl-C or SIGTERM, in any of the processes, after a checkpoint was written.
+        TrainingError: a loss is not finite; the error names the utterances that caused it.
+        Stopped: by Ctrl-C or SIGTERM in one of the processes, after a checkpoint was written.
     """
     total_steps = sum(task.steps(epoch) for epoch in range(1, config.epochs + 1))
     optimizer = make_optimizer(optimiser, total_steps)
@@ -175,7 +175,7 @@ def train(
 
 @dataclass(frozen=True)
 class _Job:
-    """What stays as it is throughout a training."""
+    """The constant parts of a training."""
 
     task: Task
     run: RunFolder
@@ -197,7 +197,7 @@ def _train_epoch(
     title = f"epoch {state.epoch}/{config.epochs}"
     with tqdm(total=total, initial=state.epoch_step, desc=title, unit="batch", disable=None) as bar:
         for number, batch in enumerate(task.batches(state.epoch, state.epoch_step)):
-            if number == 0:  # it depends on seed, epoch and the lengths of all utterances
+            if number == 0:  # depends on seed, epoch and the lengths of all utterances
                 job.distribution.check_same("first batch", batch.ids)
             began = time.perf_counter()
             arrays = task.arrays(batch)
@@ -237,7 +237,7 @@ def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> No
             **figures,
             "seconds": state.epoch_seconds,
         }
-        result = [figures[task.metric], figures["dev_loss"]]  # the loss decides between equal error rates
+        result = [figures[task.metric], figures["dev_loss"]]  # of equal error rates, the lower loss
         improved = state.best is None or result < state.best
         if improved:
             state.best, state.best_epoch = result, state.epoch
@@ -248,7 +248,7 @@ def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> No
             keep_weights(run, task.model, task.metric, state, job.config.kept_weights)
     state.epoch, state.epoch_step = state.epoch + 1, 0
     state.epoch_loss, state.epoch_utterances, state.epoch_seconds = 0.0, 0, 0.0
-    # Before the checkpoint: a run that is killed between the two repeats the epoch, and writes its row again.
+    # Before the checkpoint: a run killed in between repeats the epoch, and writes its row again.
     history.add(row)
     _save_checkpoint(job, state)
     shown = "  ".join(f"{key} {value:.4f}" for key, value in figures.items())
@@ -270,12 +270,12 @@ def _out_of_patience(state: TrainingState, config: TrainingConfig) -> bool:
 def _check_finite(
     job: _Job, losses: np.ndarray, ids: list[str], arrays: dict[str, np.ndarray], state: TrainingState
 ) -> None:
-    """Stop if a loss of the batch ``ids`` isn't finite; ``arrays`` are this process's share of it."""
+    """Raise TrainingError if a loss of the batch is not finite; ``arrays`` are this process's shard."""
     if np.isfinite(losses).all():
         return
     job.distribution.copy_run(job.run)
-    load_checkpoint(job.run.checkpoint, job.task.model, job.optimizer)  # this step has ruined the weights
-    index, count = job.distribution.share
+    load_checkpoint(job.run.checkpoint, job.task.model, job.optimizer)  # the step has damaged the weights
+    index, count = job.distribution.shard
     broken = broken_rows(job.task.losses, arrays)
     bad = [name for name, is_broken in zip(ids[index::count], broken, strict=True) if is_broken]
     bad = job.distribution.gather(bad)
@@ -283,10 +283,10 @@ def _check_finite(
     if bad:
         shown = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
         what = f"the loss is not finite for utterances {shown} at step {state.step + 1}"
-        hint = "look at them and mend them: the same command then goes on from the last checkpoint"
+        hint = "correct or remove them: the same command then goes on from the last checkpoint"
     else:
-        what = f"the loss is not finite at step {state.step + 1}, and no single utterance is to blame"
-        hint = "train anew (another --run) with a lower optimiser.learning_rate or optimiser.clip_norm"
+        what = f"the loss is not finite at step {state.step + 1}, and no single utterance is the cause"
+        hint = "train again (another --run) with a lower optimiser.learning_rate or optimiser.clip_norm"
     raise TrainingError(what, where=job.run.path, hint=hint)
 
 

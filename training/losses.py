@@ -1,7 +1,7 @@
-"""The losses as Keras objects: targets packed into one array + logits in, the loss of each utterance out.
+"""Losses as Keras objects: targets packed into one array, and logits, in; the loss of each utterance out.
 
-Registered with Keras, so that a compiled model which was saved whole is loaded with them. Keras gives a loss
-one array of targets: what else belongs to an utterance travels in it (`pack_ctc_targets`, `pack_pairs`).
+They are registered with Keras, so that a compiled model can be saved and loaded with them. Keras passes one
+array of targets to a loss, so lengths are packed with the labels (`pack_ctc_targets`, `pack_pairs`).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _serializable = keras.saving.register_keras_serializable(package="training")
 
 
 def pack_ctc_targets(labels, label_lengths, logit_lengths):
-    """What CTC needs of an utterance beside the logits, in one row.
+    """Pack labels and lengths for CTC, one row for each utterance.
 
     Args:
         labels: (B, L) int, padded with anything.
         label_lengths: (B,) int.
-        logit_lengths: (B,) int, output frames.
+        logit_lengths: (B,) int, number of output frames.
 
     Returns:
-        (B, 1 + L) int32: the output frames, then the labels, padded with -1.
+        (B, 1 + L) int32: number of output frames, then the labels, padded with -1.
     """
     labels, label_lengths, logit_lengths = (
         ops.cast(array, "int32") for array in (labels, label_lengths, logit_lengths)
@@ -40,7 +40,7 @@ def pack_ctc_targets(labels, label_lengths, logit_lengths):
 
 
 def unpack_ctc_targets(packed):
-    """``labels`` (B, L) padded with class 0, ``label_lengths`` (B,), ``logit_lengths`` (B,), all int32."""
+    """Return ``labels`` (B, L) padded with class 0, ``label_lengths`` (B,), ``logit_lengths`` (B,), int32."""
     packed = ops.cast(packed, "int32")
     labels = packed[:, 1:]
     label_lengths = ops.sum(ops.cast(labels != PADDING, "int32"), axis=1)
@@ -48,7 +48,7 @@ def unpack_ctc_targets(packed):
 
 
 def pack_pairs(syllables, targets):
-    """Syllables and hanzi ids, (B, L) int each, as one array (B, 2, L)."""
+    """Pack syllables and hanzi ids, (B, L) int each, into (B, 2, L)."""
     return ops.stack([ops.cast(array, "int32") for array in (syllables, targets)], axis=1)
 
 
@@ -107,7 +107,7 @@ class CandidateLoss(keras.losses.Loss):
         return ops.sum(losses, axis=1)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments, as JSON can hold them."""
+        """The constructor's arguments as JSON values."""
         return {
             **super().get_config(),
             "candidates": self.candidates.tolist(),

@@ -1,4 +1,4 @@
-"""A training that runs out of memory, on a GPU or not → an error that names the setting to lower."""
+"""Turns running out of memory, on a GPU or a CPU, into an error that names the setting to lower."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ BATCH_SIZES = {
     "language": "data.batch_syllables",
     "keyword": "training.batch_clips",
 }
-"""The setting of each task that the memory of a step grows with."""
+"""Task → the setting that determines the memory of a step."""
 
-# Of TensorFlow, PyTorch, Python and NumPy; JAX and XLA have no class of their own for it.
+# Of TensorFlow, PyTorch, Python and NumPy; JAX and XLA have no class for it.
 _NAMES = {"ResourceExhaustedError", "OutOfMemoryError", "MemoryError"}
 _LONGEST_REASON = 160  # characters: a backend lists its whole allocation table
 _PHRASES = ("RESOURCE_EXHAUSTED", "out of memory")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of any backend says that memory has run out."""
+    """Whether an error of any backend means that memory has run out."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & _NAMES) or any(phrase in str(error) for phrase in _PHRASES)
 
 
 @contextmanager
 def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
-    """Inside the block, running out of memory is an error that names the setting to lower.
+    """Inside the block, running out of memory raises an error that names the setting to lower.
 
     Args:
         task: ``speech``, ``language`` or ``keyword``.
@@ -47,7 +47,7 @@ def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
         value = getattr(getattr(config, section), name)
         hint = (
             f"lower {section}.{name} (now {value:,}), e.g. {section}.{name}={value // 2}, in a new run "
-            "(another --run); doctor.py --machine --config RECIPE tries a step"
+            "(another --run); doctor.py --machine --config RECIPE tests a step"
         )
         reason = shorten(" ".join(str(error).split()), _LONGEST_REASON) or type(error).__name__
         raise TrainingError(f"memory has run out ({reason})", hint=hint) from error

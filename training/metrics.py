@@ -1,7 +1,7 @@
-"""Error rates as Keras metrics: packed targets + logits of batches in, edits for each reference token out.
+"""Error rates as Keras metrics: packed targets and logits of batches in, errors per reference token out.
 
-The same figures as :mod:`utils.metrics` counts from texts, computed where the logits are and on any backend;
-registered with Keras, so that a compiled model which was saved whole is loaded with them.
+They equal the figures of :mod:`utils.metrics`, but are computed on the device and on any backend. They are
+registered with Keras, so that a compiled model can be saved and loaded with them.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _serializable = keras.saving.register_keras_serializable(package="training")
 
 
 def edit_distances(labels, label_lengths, tokens):
-    """Levenshtein distance of each row, by the usual recursion (Wagner & Fischer, 1974), a row at a time.
+    """Levenshtein distance of each row (Wagner & Fischer, 1974).
 
     Args:
-        labels: (B, L) int, the references, padded with anything.
+        labels: (B, L) int, the references, with any padding.
         label_lengths: (B,) int.
-        tokens: (B, T) int, the hypotheses; places with -1 don't count, wherever they are.
+        tokens: (B, T) int, the hypotheses; entries of -1 are ignored, at any position.
 
     Returns:
         (B,) float32, whole numbers.
     """
-    places = ops.arange(ops.shape(labels)[1] + 1, dtype="float32")  # (L + 1,): tokens of a reference's start
-    gaps = places[:, None] - places[None, :]
-    deletions = ops.where(gaps >= 0, gaps, np.inf)  # (L + 1, L + 1): from a shorter start to a longer one
+    lengths = ops.arange(ops.shape(labels)[1] + 1, dtype="float32")  # (L + 1,): of prefixes of the reference
+    gaps = lengths[:, None] - lengths[None, :]
+    deletions = ops.where(gaps >= 0, gaps, np.inf)  # (L + 1, L + 1): from a shorter prefix to a longer one
 
-    def read(place, distances):
-        """Distances (B, L + 1) of what was read to every start of the reference, with one token more."""
-        token = ops.take(tokens, place, axis=1)[:, None]  # (B, 1)
+    def add_token(index, distances):
+        """Distances (B, L + 1) to all prefixes of the reference, for a hypothesis with one token more."""
+        token = ops.take(tokens, index, axis=1)[:, None]  # (B, 1)
         matched = distances[:, :-1] + ops.cast(labels != token, "float32")
         without_deletions = ops.concatenate(
             [distances[:, :1] + 1, ops.minimum(distances[:, 1:] + 1, matched)], axis=1
@@ -47,13 +47,13 @@ def edit_distances(labels, label_lengths, tokens):
         longer = ops.min(without_deletions[:, None, :] + deletions[None], axis=2)
         return ops.where(token == NO_TOKEN, distances, longer)
 
-    start = ops.zeros_like(ops.cast(label_lengths, "float32"))[:, None] + places[None, :]  # (B, L + 1)
-    distances = ops.fori_loop(0, ops.shape(tokens)[1], read, start)
+    start = ops.zeros_like(ops.cast(label_lengths, "float32"))[:, None] + lengths[None, :]  # (B, L + 1)
+    distances = ops.fori_loop(0, ops.shape(tokens)[1], add_token, start)
     return ops.take_along_axis(distances, ops.cast(label_lengths, "int32")[:, None], axis=1)[:, 0]
 
 
 class _ErrorRate(keras.metrics.Metric):
-    """Sums of errors and of reference tokens, and their ratio (0 while there is no token)."""
+    """Counts errors and reference tokens; the result is their ratio, or 0 without a token."""
 
     def __init__(self, name: str, **kwargs: Any):
         super().__init__(name=name, **kwargs)
@@ -61,19 +61,19 @@ class _ErrorRate(keras.metrics.Metric):
         self.reference = self.add_variable((), "zeros", name="reference")
 
     def count(self, labels, label_lengths, tokens, sample_weight) -> None:
-        """Add the utterances of a batch, see :func:`edit_distances`; weights (B,) or None: 1 each."""
+        """Add the utterances of a batch, see :func:`edit_distances`; weights are (B,), or None for 1 each."""
         weights = 1.0 if sample_weight is None else ops.cast(sample_weight, "float32")
         self.errors.assign_add(ops.sum(weights * edit_distances(labels, label_lengths, tokens)))
         self.reference.assign_add(ops.sum(weights * ops.cast(label_lengths, "float32")))
 
     def result(self):
-        """Errors for each reference token; more than 1 is possible."""
+        """Errors per reference token; can be above 1."""
         return self.errors / ops.maximum(self.reference, 1.0)
 
 
 @_serializable
 class SyllableErrorRate(_ErrorRate):
-    """Of the greedy reading: the best class of each frame, repeats merged, blanks dropped.
+    """Syllable error rate of greedy decoding: the best class of each frame, repeats merged, blanks removed.
 
     Args:
         blank: class of the blank.
@@ -101,7 +101,7 @@ class SyllableErrorRate(_ErrorRate):
 
 @_serializable
 class CharacterErrorRate(_ErrorRate):
-    """Of the best candidate of each syllable.
+    """Character error rate of the best candidate of each syllable.
 
     Args:
         candidates: (syllables, K) hanzi ids, rows filled with 0.
@@ -129,5 +129,5 @@ class CharacterErrorRate(_ErrorRate):
         self.count(targets, lengths, ops.where(valid, best, NO_TOKEN), sample_weight)
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments, as JSON can hold them."""
+        """The constructor's arguments as JSON values."""
         return {**super().get_config(), "candidates": self.candidates.tolist()}

@@ -1,7 +1,7 @@
-"""A batch whose loss is not finite in; which of its utterances cause that, out.
+"""A batch with a loss that is not finite in; the utterances that cause it out.
 
-Batch normalisation spreads one broken utterance over the losses of its whole batch, and the step that found
-it has ruined the weights: the utterances are looked at one by one, with weights from before.
+Through batch normalisation, one such utterance affects all losses of its batch, and the step has damaged the
+weights. So the losses are computed again in inference mode, with earlier weights.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from training.backends.step import compiled
 
 
 def broken_rows(losses_of: Callable[..., Any], arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """Rows of a batch that hold a value that isn't finite; if none does, those with such a loss.
+    """Find the rows of a batch with values that are not finite; if there is none, those with such a loss.
 
     Args:
-        losses_of: a task's ``losses``; its model holds finite weights (of a checkpoint, say).
-        arrays: of the batch, as ``losses_of`` takes them.
+        losses_of: ``losses`` of a task whose model has finite weights, such as those of a checkpoint.
+        arrays: the batch, as ``losses_of`` takes it.
 
     Returns:
-        (batch,) bool. The losses are those of inference, in which no row sees another one.
+        (batch,) bool. The losses are computed in inference mode, in which rows are independent.
     """
     finite = [
         np.isfinite(value).all(axis=tuple(range(1, value.ndim)))  # (batch,)

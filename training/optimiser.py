@@ -1,4 +1,4 @@
-"""Optimiser settings → a Keras optimiser with its learning-rate schedule; averages of the weights."""
+"""Optimiser settings in; a Keras optimiser with its learning-rate schedule out; averaged weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STAGED = ("exponential", "stages")
 
 @dataclass(frozen=True)
 class Stage:
-    """Some steps at one learning rate."""
+    """A number of steps at one learning rate."""
 
     steps: int = 1000
     learning_rate: float = 1e-3
@@ -30,23 +30,23 @@ class Stage:
 
 @dataclass(frozen=True)
 class OptimiserConfig:
-    """Adam or momentum, and how the learning rate goes.
+    """Algorithm and learning-rate schedule.
 
     Attributes:
         algorithm: ``adam``, with decoupled weight decay (AdamW; Loshchilov & Hutter, 2019), or ``momentum``.
-        learning_rate: the highest rate: reached after the warm-up, or the first one of ``exponential``.
-        schedule: ``cosine`` (down to ``final_fraction`` of it at the last step), ``constant``, ``stages``
-            (one rate after the other) or ``exponential``: at step t it is first · exp(-r · t), where r is
-            -ln(last / first) / steps; first and last are those of the stages, if there are any, else
-            ``learning_rate`` and ``final_fraction`` of it.
-        stages: of ``stages`` and ``exponential``; after them the last rate stays.
-        warmup_fraction: share of all steps in which the rate climbs linearly from 0, before ``cosine`` and
-            ``constant``; the others start at once: a first stage may be a slow one.
-        weight_decay: decoupled decay; biases and the scales and offsets of normalisation are left out.
-        momentum: of the algorithm of that name.
-        clip_norm: gradients are scaled down to this global norm; 0 leaves them as they are.
-        average: the dev set is judged with, and the run keeps, weights averaged over the last steps: after
-            each step this share of the average stays; 0 takes the weights as they are.
+        learning_rate: the highest rate: reached after the warm-up, or the initial rate of ``exponential``.
+        schedule: ``cosine`` (decays to ``final_fraction`` of the rate at the last step), ``constant``,
+            ``stages`` (piecewise constant) or ``exponential``: first · exp(-r · t) at step t, where r is
+            -ln(last / first) / steps; first and last are the rates of the first and last stage, or, without
+            stages, ``learning_rate`` and ``final_fraction`` of it.
+        stages: for ``stages`` and ``exponential``; after them the last rate is kept.
+        warmup_fraction: fraction of all steps in which the rate rises linearly from 0, for ``cosine`` and
+            ``constant``; the other schedules have no warm-up.
+        weight_decay: decoupled decay; not applied to biases and to scales and offsets of normalisation.
+        momentum: for the algorithm ``momentum``.
+        clip_norm: maximum of the gradients' global norm; 0: no clipping.
+        average: decay of the exponential moving average of the weights that is evaluated and saved; 0: the
+            weights are not averaged.
     """
 
     algorithm: str = "adam"
@@ -87,16 +87,16 @@ class OptimiserConfig:
 
     @property
     def first_and_last(self) -> tuple[float, float]:
-        """The rates between which ``exponential`` decays."""
+        """Initial and final rate of ``exponential``."""
         if self.stages:
             return self.stages[0].learning_rate, self.stages[-1].learning_rate
         return self.learning_rate, self.learning_rate * self.final_fraction
 
 
 def make_optimizer(config: OptimiserConfig, total_steps: int) -> keras.optimizers.Optimizer:
-    """An optimiser whose schedule spans ``total_steps``.
+    """Create an optimiser whose schedule spans ``total_steps``.
 
-    Under the policy ``mixed_float16`` it scales the loss, so that small gradients don't become zero.
+    Under the policy ``mixed_float16`` it scales the loss, so that small gradients do not become zero.
     """
     common = {
         "learning_rate": _schedule(config, total_steps),
@@ -120,7 +120,7 @@ def make_optimizer(config: OptimiserConfig, total_steps: int) -> keras.optimizer
 def averaged_weights(
     optimizer: keras.optimizers.Optimizer, variables: Sequence[keras.Variable]
 ) -> Iterator[None]:
-    """Inside, the variables that the optimiser was built on hold their averages, if it keeps any."""
+    """Inside the block, the optimiser's variables hold their averages, if it keeps averages."""
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     if not inner.use_ema:
         yield
@@ -144,7 +144,7 @@ def _schedule(config: OptimiserConfig, total_steps: int) -> schedules.LearningRa
     warmup = round(config.warmup_fraction * total_steps)
     final_fraction, decay_steps = config.final_fraction, max(total_steps - warmup, 1)
     if config.schedule == "constant":
-        # A cosine whose end is as high as its start: the warm-up with nothing after it.
+        # A cosine from a rate to the same rate: a warm-up, then a constant rate.
         final_fraction, decay_steps = 1.0, 1
     return schedules.CosineDecay(
         initial_learning_rate=0.0 if warmup else config.learning_rate,
@@ -160,5 +160,5 @@ def _staged(stages: Sequence[Stage]) -> schedules.LearningRateSchedule:
     if len(stages) == 1:
         rates, stages = rates * 2, [*stages, *stages]
     ends = [sum(stage.steps for stage in stages[: number + 1]) for number in range(len(stages) - 1)]
-    # Keras takes the next rate after the step that it is given; steps are counted from 0.
+    # Keras changes the rate after the given step; steps are counted from 0.
     return schedules.PiecewiseConstantDecay([end - 1 for end in ends], rates)

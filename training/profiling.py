@@ -1,4 +1,4 @@
-"""A window of training steps, such as ``120-180`` → their TensorBoard profile under the run's ``logs``."""
+"""Training steps to profile, such as ``120-180``, in; a TensorBoard profile in the run's ``logs`` out."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class StepWindow:
 
 
 def parse_window(text: str) -> StepWindow | None:
-    """``"120-180"`` as a window; None for an empty text.
+    """Parse ``"120-180"``; None for an empty text.
 
     Raises:
-        ConfigError: not two numbers from 1 on, the lower one first.
+        ConfigError: the text is not two increasing numbers from 1 on.
     """
     if not text:
         return None
@@ -46,10 +46,10 @@ def parse_window(text: str) -> StepWindow | None:
 
 
 def check_profile(text: str) -> None:
-    """Refuse a window where the backend has no profiler; cheap, to be called before anything is computed.
+    """Refuse a window if the backend has no profiler; call this before anything is computed.
 
     Raises:
-        ConfigError: a window is given, and Keras runs on another backend than TensorFlow.
+        ConfigError: a window is given, and the Keras backend is not TensorFlow.
     """
     backend = keras.backend.backend()
     if text and backend != "tensorflow":
@@ -58,14 +58,14 @@ def check_profile(text: str) -> None:
 
 
 class StepProfiler:
-    """Records the steps of a window; outside of it, and without one, it does nothing.
+    """Profiles the steps of a window; without a window it does nothing.
 
     The profile is written when the window ends, or when training ends within it (an error, Ctrl-C).
 
     Args:
         window: see :func:`parse_window`.
-        total_steps: of the whole training.
-        logs: TensorBoard's folder; the profile comes under ``plugins/profile``.
+        total_steps: number of steps of the whole training.
+        logs: TensorBoard's folder; the profile is written to ``plugins/profile`` in it.
 
     Raises:
         ConfigError: the training ends before the window begins.
@@ -87,11 +87,11 @@ class StepProfiler:
         self._stop()
 
     def watch(self, step: Step, done: int) -> Step:
-        """The train step, watched: the same results.
+        """Wrap the training step; results do not change.
 
         Args:
             step: a batch → losses.
-            done: optimiser steps done before the first call.
+            done: number of optimiser steps before the first call.
         """
         if self._window is None:
             return step
@@ -104,7 +104,7 @@ class StepProfiler:
             if self._profiler is None:
                 self._start()
             with self._profiler.Trace("train", step_num=number, _r=1):
-                losses = np.asarray(step(*batch))  # waits: a step's work belongs to its place in the profile
+                losses = np.asarray(step(*batch))  # waits until the step is computed
             if number == self._window.last:
                 self._stop()
             return losses
@@ -112,7 +112,7 @@ class StepProfiler:
         return watched
 
     def _start(self) -> None:
-        import tensorflow as tf  # another backend must not load TensorFlow
+        import tensorflow as tf  # not on other backends
 
         self._profiler = tf.profiler.experimental
         self._profiler.start(str(self._logs))

@@ -1,4 +1,4 @@
-"""What ``train.py`` does: config file → checked config → run folder → the task's training."""
+"""A config file and overrides in; a checked config, a run folder and the training of the task out."""
 
 from __future__ import annotations
 
@@ -36,58 +36,62 @@ def train_from_config(
     config_file: Path,
     overrides: Sequence[str],
     run_path: Path,
-    look: Callable[[Any], None] | None = None,
+    check: Callable[[Any], None] | None = None,
     distribute: str | None = None,
     virtual_devices: int = 0,
 ) -> dict[str, float]:
-    """Train the recipe in ``config_file`` into ``run_path``; a finished run is left as it is.
+    """Train the recipe in ``config_file`` into ``run_path``; a finished run is not trained again.
 
     Args:
         task: ``speech``, ``language`` or ``keyword``.
         config_file: the recipe.
-        overrides: ``key=value``, which win over the file's.
-        run_path: the run folder to make, or to go on in.
-        look: is given the config before anything is computed, and raises what speaks against training.
+        overrides: ``key=value``, with precedence over the file.
+        run_path: the run folder to create or to resume.
+        check: called with the config before anything is computed; raises an error to prevent the training.
         distribute: ``mirrored``, ``multi_worker`` or None, see
-        :func:`training.distributed.distribution.distributed`. virtual_devices: with ``mirrored``.
+        :func:`training.distributed.distribution.distributed`.
+        virtual_devices: number of virtual CPU devices, with ``mirrored``.
 
     Returns:
         The best epoch's figures.
 
     Raises:
-        UserError: config, data or run folder are not usable; see the message.
+        UserError: config, data or run folder cannot be used; see the message.
     """
     schema, variants, train_task = RECIPES[task]
     config = load_config(schema, config_file, [f"task={task}", *overrides], variants)
     plain = to_plain(config)
-    with distributed(distribute, virtual_devices) as found, run_path_of(found, run_path) as path:
-        found.check_same("config", plain)
-        began = not path.exists()
+    with (
+        distributed(distribute, virtual_devices) as distribution,
+        run_path_of(distribution, run_path) as path,
+    ):
+        distribution.check_same("config", plain)
+        is_new = not path.exists()
         with locked(RunFolder(path)):
             run = start_run(path, plain, OLD_NAMES if task == "language" else None)
             remove_leftovers(run.path)
-            found.copy_run(run)
+            distribution.copy_run(run)
             log_to(run.log)
-            if task == "language" and found.chief:
+            if task == "language" and distribution.chief:
                 check_training_texts(run, config.data.train)
             if run.metrics.is_file():
                 log.info("this run is finished: %s", run.path)
                 return _best_figures(run)
             if distribute:
-                log.info("%s: %s", distribute, found.describe())
+                log.info("%s: %s", distribute, distribution.describe())
             try:
-                if look:
-                    look(config)
+                if check:
+                    check(config)
                 with memory_errors_explained(task, config):
-                    return train_task(config, run, found)
+                    return train_task(config, run, distribution)
             except UserError:
-                if began:
+                if is_new:
                     _remove_unused(run)
                 raise
 
 
 def _remove_unused(run: RunFolder) -> None:
-    """Empty a run in which nothing was computed: the same command, put right, is to find its folder free."""
+    """Empty a run in which nothing was computed, so that the corrected command can use its folder."""
     summary = run.path / "model_summary.txt"
     small = {run.config_file, run.checksums, run.log, run.labels, run.lock, summary}
     small |= set(run.vocabulary("").glob("*"))

@@ -1,4 +1,4 @@
-"""Which utterances each optimiser step has seen → ``utterances.tsv`` in the run folder, if asked for."""
+"""Writes the utterances of each optimiser step to ``utterances.tsv`` in the run folder."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from utils.files import write_text
 
 
 class UtteranceLog:
-    """One line a step: epoch, step, the ids with spaces between; the steps of a resumed run are there once.
+    """One line for each step: epoch, step, ids separated by spaces; a resumed run repeats no line.
 
     Args:
         path: the file; None writes nothing.
-        done: steps that the checkpoint holds: lines of later ones, done again now, are taken out.
+        done: number of steps in the checkpoint; lines of later steps are removed, as these are repeated.
     """
 
     def __init__(self, path: Path | None, done: int):
@@ -35,7 +35,7 @@ class UtteranceLog:
             self._file.close()
 
     def add(self, epoch: int, step: int, ids: Sequence[str]) -> None:
-        """A step is done; the line is written at once, so that it is there before the step's checkpoint."""
+        """Write the line of a step at once, before the checkpoint of the step."""
         if self._file:
             self._file.write(f"{epoch}\t{step}\t{' '.join(ids)}\n")
             self._file.flush()

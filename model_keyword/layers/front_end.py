@@ -1,10 +1,10 @@
-"""Samples (B, S) → features (B, T, F) inside a model: layers that make what utils/features/keyword.py makes.
+"""Front end as layers of a model: samples (B, S) in, the features (B, T, F) of utils/features/keyword.py out.
 
-Whoever runs such a model feeds it samples and needs no code for features. All is products with constant
-matrices, slices and reshapes: a converter finds no operation that it lacks, and a discrete Fourier transform
-in two steps keeps the constants small: 0.12 MB for the usual settings, where one product with the whole
-basis would need 2.6 MB. The constants belong to the settings, not to what is learnt: they aren't
-weights, and a model for ``raw`` counts as many parameters as the same model for ``mfcc``.
+A model with these layers takes samples and needs no code for features. They consist of products with constant
+matrices, slices and reshapes, which every converter supports. The discrete Fourier transform takes two steps,
+which keeps the constants small: 0.12 MB for the default settings; one product with the full basis would need
+2.6 MB. The constants follow from the settings and are not weights: a model for ``raw`` has as many parameters
+as the same model for ``mfcc``.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from utils.features.keyword import (
     mel_filters,
 )
 
-# Under mixed precision too: half precision has too few digits for the energies, from 1e-6 to 1e5.
+# Also under mixed precision: half precision cannot represent energies from 1e-6 to 1e5.
 _DTYPE = "float32"
 
 
 def front_end(samples, config: KeywordFeatureConfig):
-    """Features of samples, by layers that stream.
+    """Compute features of samples with layers that can stream.
 
     Args:
-        samples: (B, S) float32 in [-1, 1] at ``config.sample_rate``; S is known and at least a window.
-        config: settings of kind ``raw`` (or ``mfcc``, which gives the same).
+        samples: (B, S) float32 in [-1, 1] at ``config.sample_rate``; S is fixed and at least one window.
+        config: settings of kind ``raw`` (or ``mfcc``, with the same result).
 
     Returns:
         (B, T, F) float32, T = ``feature_frames(S, config)``.
 
     Raises:
-        ConfigError: the kind is ``micro``, which works in integers and can't be layers of a model.
+        ConfigError: the kind is ``micro``, which uses integer arithmetic and is not available as layers.
     """
     if config.kind == "micro":
         what = "features.kind micro works in integers: it can't be part of a model"
@@ -55,9 +55,9 @@ class Frames(keras.layers.Layer):
     """Whole windows of a signal: (B, S) → (B, T, window), T = 1 + (S - window) // hop.
 
     Attributes:
-        window: samples a frame.
-        hop: samples from one frame's start to the next one's, at most ``window``.
-        streaming_window: both, for the conversion to a stream.
+        window: samples in a frame.
+        hop: samples between the starts of two frames, at most ``window``.
+        streaming_window: both, for the streaming conversion.
     """
 
     def __init__(self, window: int, hop: int, **kwargs):
@@ -69,7 +69,7 @@ class Frames(keras.layers.Layer):
 
     def call(self, samples):
         """Cut the samples into frames."""
-        # The signal is cut into blocks of one hop; a frame is some of them side by side and a part of one.
+        # The signal is cut into blocks of one hop; a frame is several whole blocks and a part of the next.
         frames = self.compute_output_shape(samples.shape)[1]
         whole, part = divmod(self.window, self.hop)
         used = (frames - 1) * self.hop + self.window
@@ -77,13 +77,13 @@ class Frames(keras.layers.Layer):
         if part:
             samples = ops.pad(samples, ((0, 0), (0, self.hop - part)))
         blocks = ops.reshape(samples, (-1, frames - 1 + whole + (part > 0), self.hop))
-        beside = [blocks[:, i : i + frames] for i in range(whole)]
+        parts = [blocks[:, i : i + frames] for i in range(whole)]
         if part:
-            beside.append(blocks[:, whole : whole + frames, :part])
-        return ops.concatenate(beside, axis=-1)  # (B, T, window)
+            parts.append(blocks[:, whole : whole + frames, :part])
+        return ops.concatenate(parts, axis=-1)  # (B, T, window)
 
     def compute_output_shape(self, input_shape):
-        """(B, T, window); a ValueError where the number of samples is unknown or below one window."""
+        """(B, T, window); ValueError if the number of samples is unknown or below one window."""
         batch, samples = input_shape
         if samples is None or samples < self.window:
             raise ValueError(f"'{self.name}' needs {self.window} samples, and the input has {samples}")
@@ -96,15 +96,16 @@ class Frames(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="model_keyword")
 class MelCepstrum(keras.layers.Layer):
-    """MFCC of each frame, or the logarithms of its mel filters' energies: (B, T, window) → (B, T, F).
+    """MFCC or log mel energies of each frame: (B, T, window) → (B, T, F).
 
-    The discrete Fourier transform of n = rows × columns points is taken in two steps (Cooley and Tukey 1965):
-    over the rows of a frame laid out as (rows, columns), a turn by n-th roots of unity, over the columns.
-    Frames lie side by side as columns, and the constants stand on the left of each product: there a
-    converter that stores weights in 8 bits leaves them, and the energies' many magnitudes, as they are.
+    The discrete Fourier transform of n = rows × columns points has two steps (Cooley and Tukey 1965): a
+    transform over the rows of a frame in the shape (rows, columns), a multiplication by n-th roots of unity
+    (twiddle factors), and a transform over the columns. Frames are columns of a matrix, and constants are on
+    the left of each product: converters to 8-bit weights leave such constants, and the large range of the
+    energies, unchanged.
 
     Args:
-        features: the settings, or what ``dataclasses.asdict`` makes of them.
+        features: the settings, also as the dictionary of ``dataclasses.asdict``.
     """
 
     frame_wise = True
@@ -115,18 +116,18 @@ class MelCepstrum(keras.layers.Layer):
             features = KeywordFeatureConfig(**features)
         self.features = features
         self._columns = 1 << (features.fft_size.bit_length() - 1) // 2
-        self._rows = -(-features.window_samples // self._columns)  # that hold samples; all others are zero
+        self._rows = -(-features.window_samples // self._columns)  # rows with samples; all others are zero
         self._padding = self._rows * self._columns - features.window_samples
 
     def build(self, input_shape):
-        """Make the constants."""
+        """Compute the constants."""
         features = self.features
         if input_shape[-1] != features.window_samples:
             wanted = features.window_samples
             raise ValueError(f"'{self.name}' is for frames of {wanted} samples, not {input_shape[-1]}")
         self._window = analysis_window(features.window_samples).astype(np.float32)
         bases = _two_step_bases(features.fft_size, self._rows, self._columns)
-        self._over_rows, self._turn, self._over_columns = bases
+        self._over_rows, self._twiddle, self._over_columns = bases
         self._filters = _filters_for_two_steps(features, self._columns)
         self._cosines = cosine_basis(features.mel_bins, features.coefficients).T.astype(np.float32)
 
@@ -138,9 +139,9 @@ class MelCepstrum(keras.layers.Layer):
         x = ops.matmul(self._over_rows, x)  # (B, 2 · half, columns · T): real parts, then imaginary ones
         x = ops.reshape(x, (-1, 2 * half, self._columns, count))
         real, imaginary = x[:, :half], x[:, half:]
-        cosine, sine = self._turn
-        turned = [real * cosine - imaginary * sine, real * sine + imaginary * cosine]
-        x = ops.matmul(self._over_columns, ops.concatenate(turned, axis=2))  # (B, half, 2 · columns, T)
+        cosine, sine = self._twiddle
+        rotated = [real * cosine - imaginary * sine, real * sine + imaginary * cosine]
+        x = ops.matmul(self._over_columns, ops.concatenate(rotated, axis=2))  # (B, half, 2 · columns, T)
         power = ops.square(x[:, :, : self._columns]) + ops.square(x[:, :, self._columns :])
         power = ops.reshape(power, (-1, half * self._columns, count))
         x = ops.log(ops.matmul(self._filters, power) + ENERGY_FLOOR)  # (B, mel_bins, T)
@@ -158,32 +159,36 @@ class MelCepstrum(keras.layers.Layer):
 
 
 def _two_step_bases(size: int, rows: int, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The two transforms and the turn between them, as real numbers.
+    """The two transforms and the twiddle factors between them, as real numbers.
 
     Returns:
-        over the rows (2 · half, rows), real parts above imaginary ones; the turn (2, half, columns, 1),
-        cosine and sine; over the columns (2 · columns, 2 · columns), likewise; all float32.
-        half = size / columns / 2 + 1: a frame is real, its other frequencies are mirror images.
+        over the rows (2 · half, rows), real parts above imaginary ones; the twiddle factors, cosine and sine
+        (2, half, columns, 1); over the columns (2 · columns, 2 · columns), likewise; all float32.
+        half = size / columns / 2 + 1: of a real frame, the other frequencies are mirror images.
     """
     long = size // columns
     frequencies = np.arange(long // 2 + 1)[:, None]
     over_rows = np.exp(-2j * np.pi / long * frequencies * np.arange(rows))
-    turn = np.exp(-2j * np.pi / size * frequencies * np.arange(columns))[..., None]
+    twiddle = np.exp(-2j * np.pi / size * frequencies * np.arange(columns))[..., None]
     square = np.exp(-2j * np.pi / columns * np.arange(columns)[:, None] * np.arange(columns))
     over_columns = np.block([[square.real, -square.imag], [square.imag, square.real]])
-    bases = np.concatenate([over_rows.real, over_rows.imag]), np.stack([turn.real, turn.imag]), over_columns
+    bases = (
+        np.concatenate([over_rows.real, over_rows.imag]),
+        np.stack([twiddle.real, twiddle.imag]),
+        over_columns,
+    )
     return tuple(basis.astype(np.float32) for basis in bases)
 
 
 def _filters_for_two_steps(features: KeywordFeatureConfig, columns: int) -> np.ndarray:
     """Mel filters for powers in the order of the two-step transform: (mel_bins, half · columns) float32.
 
-    Frequency f = f₁ + f₂ · size / columns lies at (f₁, f₂); one whose f₁ is beyond the half is the mirror
-    image of size - f. Places that are a mirror image of another one keep zeros.
+    Frequency f = f₁ + f₂ · size / columns has index (f₁, f₂); if f₁ is beyond the half, it mirrors the
+    frequency size - f. Entries that mirror another one stay zero.
     """
     long = features.fft_size // columns
-    placed = np.zeros((features.mel_bins, long // 2 + 1, columns), np.float32)
+    filters = np.zeros((features.mel_bins, long // 2 + 1, columns), np.float32)
     for frequency, weights in enumerate(mel_filters(features)):
         lower = frequency if frequency % long <= long // 2 else features.fft_size - frequency
-        placed[:, lower % long, lower // long] = weights
-    return placed.reshape(features.mel_bins, -1)
+        filters[:, lower % long, lower // long] = weights
+    return filters.reshape(features.mel_bins, -1)

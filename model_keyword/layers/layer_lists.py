@@ -1,6 +1,6 @@
-"""Settings of layers, before Keras sees them: a config's lists in, errors that name layer and value out.
+"""Checks of layer settings before Keras builds them: a config in; errors that name layer and value out.
 
-Layers are written as lists with an entry a layer: ``filters: [64, 64]``, ``kernels: [[3, 3], [5, 3]]``.
+Settings are lists with one entry for each layer: ``filters: [64, 64]``, ``kernels: [[3, 3], [5, 3]]``.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ ACTIVATIONS = ("linear", "relu", "relu6", "silu", "swish", "gelu", "elu", "selu"
 
 
 def check_layers(config: Any, **kinds: str) -> None:
-    """Check lists of layer settings that go together: an entry a layer in each, each of its kind.
+    """Check lists of settings for the same layers: one entry for each layer, of the right kind.
 
     Args:
         config: a model's data class.
         **kinds: the name of a field and the kind of its entries: ``count`` (a whole number of at least 1),
             ``counts`` (a list of those), ``size`` (at least 0), ``pair`` (frames, features: two counts),
-            ``share`` (at least 0, below 1), ``factor`` (above 0), ``flag``, ``activation``, ``cell``,
+            ``fraction`` (at least 0, below 1), ``factor`` (above 0), ``flag``, ``activation``, ``cell``,
             ``padding`` or ``kept_length`` (one that keeps the number of frames).
 
     Raises:
-        ConfigError: a list is none, an entry is of another kind, or the lengths differ. Named are the field,
-            the layer's number (from 1) and the value.
+        ConfigError: a value is not a list, an entry is of another kind, or the lengths differ. The error
+            names the field, the layer's number (from 1) and the value.
     """
     for name, kind in kinds.items():
         value = getattr(config, name)
@@ -42,16 +42,17 @@ def check_layers(config: Any, **kinds: str) -> None:
 
 
 def check_equal_lengths(config: Any, first: str, second: str) -> None:
-    """Check lists of lists: each list of ``first`` as long as its partner in ``second``.
+    """Check that each list in the field ``first`` has the length of its counterpart in ``second``.
 
     Raises:
-        ConfigError: a pair of unequal length; named are the block (from 1) and both lengths.
+        ConfigError: they differ; the error names the block (from 1) and both lengths.
     """
-    for index, (one, other) in enumerate(zip(getattr(config, first), getattr(config, second), strict=True)):
-        if len(one) != len(other):
+    lists = zip(getattr(config, first), getattr(config, second), strict=True)
+    for index, (list_1, list_2) in enumerate(lists):
+        if len(list_1) != len(list_2):
             raise ConfigError(
-                f"block {index + 1} has lists of unequal length: model.{first}[{index}] {len(one)}, "
-                f"model.{second}[{index}] {len(other)}",
+                f"block {index + 1} has lists of unequal length: model.{first}[{index}] {len(list_1)}, "
+                f"model.{second}[{index}] {len(list_2)}",
                 hint="an entry a layer in each",
             )
 
@@ -60,7 +61,7 @@ def check_value(config: Any, **kinds: str) -> None:
     """Check single settings as `check_layers` checks entries.
 
     Raises:
-        ConfigError: a value of another kind; named are the field and the value.
+        ConfigError: a value is of another kind; the error names the field and the value.
     """
     for name, kind in kinds.items():
         wanted, fits = _KINDS[kind]
@@ -71,17 +72,17 @@ def check_value(config: Any, **kinds: str) -> None:
 def check_kernel_fits(
     layer: str, sizes: Sequence[int], kernel: Sequence[int], dilation: Sequence[int] | None = None
 ) -> None:
-    """Check that a window without padding fits into its input, so that no axis shrinks below 1.
+    """Check that a window without padding is not larger than its input.
 
     Args:
         layer: the layer's name.
         sizes: of the input: frames, or frames and features.
-        kernel: of the convolution or the pooling, an entry an axis.
-        dilation: likewise; None: 1.
+        kernel: of the convolution or the pooling, one entry for each axis.
+        dilation: one entry for each axis; None: 1.
 
     Raises:
-        ConfigError: it doesn't; named are the layer, its input's size, the kernel, its dilation and the
-            largest kernel that fits.
+        ConfigError: it is larger; the error names the layer, the size of its input, the kernel, its dilation
+            and the largest kernel that fits.
     """
     dilation = tuple(dilation or (1,) * len(kernel))
     if all((k - 1) * d + 1 <= size for size, k, d in zip(sizes, kernel, dilation, strict=True)):
@@ -98,10 +99,10 @@ def check_kernel_fits(
 def check_stride(
     layer: str, stride: Sequence[int], dilation: Sequence[int] | None = None, *, depthwise: bool = False
 ) -> None:
-    """Check that the backends know this stride.
+    """Check that all backends support this stride.
 
     Raises:
-        ConfigError: stride and dilation in one layer, or an oblique stride of a depthwise convolution.
+        ConfigError: both stride and dilation are above 1, or a depthwise convolution has unequal strides.
     """
     if max(stride) > 1 and max(dilation or (1,)) > 1:
         raise ConfigError(
@@ -131,7 +132,7 @@ def _is_list_of_counts(value: Any) -> bool:
     return isinstance(value, tuple | list) and len(value) > 0 and all(_is_whole(entry, 1) for entry in value)
 
 
-# Kind of an entry → what it must be, in words and as a test.
+# Kind of an entry → its description and its test.
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "count": ("a whole number of at least 1", lambda value: _is_whole(value, 1)),
     "counts": ("a list of whole numbers of at least 1", _is_list_of_counts),
@@ -140,7 +141,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "[frames, features], two whole numbers of at least 1",
         lambda value: _is_list_of_counts(value) and len(value) == 2,
     ),
-    "share": ("at least 0 and below 1", lambda value: _is_number(value) and 0 <= value < 1),
+    "fraction": ("at least 0 and below 1", lambda value: _is_number(value) and 0 <= value < 1),
     "factor": ("a number above 0", lambda value: _is_number(value) and 0 < value < float("inf")),
     "flag": ("true or false", lambda value: isinstance(value, bool)),
     "activation": (f"one of {', '.join(ACTIVATIONS)}", lambda value: value in ACTIVATIONS),

@@ -1,4 +1,4 @@
-"""Batch normalisation of sub-bands: (B, T, F, C) in, each band of features normalised by itself out.
+"""Batch normalisation of sub-bands: (B, T, F, C) in; each band of features normalised separately, out.
 
 Chang et al., "SubSpectral Normalization for Neural Audio Data Processing" (2021, arXiv:2103.13620).
 """
@@ -15,10 +15,10 @@ from utils.errors import ConfigError
 class SubSpectralNorm(keras.layers.Layer):
     """Batch normalisation with statistics, factor and offset for each channel of each sub-band.
 
-    Outside of training a frame depends on itself alone.
+    In inference each frame is normalised independently of the others.
 
     Args:
-        bands: S, sub-bands of neighbouring features, all of one size.
+        bands: S, the number of sub-bands, of equal size.
         momentum: of the moving statistics.
         epsilon: added to the variance.
 
@@ -33,10 +33,10 @@ class SubSpectralNorm(keras.layers.Layer):
         self.bands, self.momentum, self.epsilon = bands, momentum, epsilon
 
     def build(self, input_shape):
-        """Make the weights, (S, C) each.
+        """Create the weights, (S, C) each.
 
         Raises:
-            ConfigError: the features can't be shared out among the bands.
+            ConfigError: the number of features is not a multiple of the number of bands.
         """
         features, channels = input_shape[2:]
         if features % self.bands:
@@ -52,14 +52,14 @@ class SubSpectralNorm(keras.layers.Layer):
         self.moving_variance = self.add_weight(shape, "ones", trainable=False, name="moving_variance")
 
     def call(self, x, training=False):
-        """Normalise, in training by the batch's own statistics."""
+        """Normalise; in training by the statistics of the batch."""
         mean, variance = self._batch_statistics(x) if training else (self.moving_mean, self.moving_variance)
         factor = self.gamma * ops.rsqrt(variance + self.epsilon)
         offset = self.beta - mean * factor  # (S, C)
         return x * self._per_feature(factor, x.dtype) + self._per_feature(offset, x.dtype)
 
     def _batch_statistics(self, x):
-        """Mean and variance (S, C) over batch, frames and the features of a band; the moving ones follow."""
+        """Mean and variance (S, C) over batch, frames and features; updates the moving statistics."""
         by_band = ops.reshape(x, (-1, self.bands, self.band_features, x.shape[-1]))  # (B · T, S, F / S, C)
         mean, variance = ops.moments(ops.cast(by_band, "float32"), axes=(0, 2))
         for moving, new in ((self.moving_mean, mean), (self.moving_variance, variance)):
@@ -67,10 +67,10 @@ class SubSpectralNorm(keras.layers.Layer):
         return mean, variance
 
     def _per_feature(self, values, dtype):
-        """(S, C) → (F, C): a band's values for each of its features."""
+        """Repeat the values of a band for each of its features: (S, C) → (F, C)."""
         return ops.cast(ops.repeat(values, self.band_features, axis=0), dtype)
 
     def get_config(self):
-        """What the constructor takes."""
-        own = {"bands": self.bands, "momentum": self.momentum, "epsilon": self.epsilon}
-        return super().get_config() | own
+        """The arguments of the constructor."""
+        arguments = {"bands": self.bands, "momentum": self.momentum, "epsilon": self.epsilon}
+        return super().get_config() | arguments

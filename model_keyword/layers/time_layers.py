@@ -1,16 +1,16 @@
-"""Layers over frames, common to the keyword models: (B, T, C) or (B, T, F, C) in, convolved or pooled out.
+"""Layers over time that the keyword models share: frames (B, T, C) or (B, T, F, C) in, frames out.
 
-Time is axis 1. ``padding`` says what lies outside of the clip:
+Time is axis 1. ``padding`` selects what is added around the clip:
 
-* ``causal``: zeros before the first frame, as many as the window reaches back: no frame sees a later
-  one, and the model streams. Over the features as ``same``.
-* ``same``: zeros on both sides. Frames see later ones: such a model doesn't stream.
-* ``valid``: nothing; the output is shorter by what the window reaches back. Streams too.
+* ``causal``: zeros before the first frame only, so that no frame depends on a later one and the model can
+  stream. Over the features it is the same as ``same``.
+* ``same``: zeros on both sides. Frames depend on later frames: such a model cannot stream.
+* ``valid``: no padding; the output is shorter than the input. The model can stream.
 
-Padding is a layer of its own before a ``valid`` convolution: that is the form that the conversion for
-streaming knows. With a stride of s the output frames end at the input frames 0, s, 2s, …, as those of
-Keras's causal convolutions. Every layer is named, its helpers after it: ``conv_1_pad``, ``conv_1``,
-``conv_1_norm``, ``conv_1_act``.
+Padding is a separate layer before a ``valid`` convolution: the streaming conversion expects this form. With a
+stride of s the output frames end at the input frames 0, s, 2s, …, as in Keras's causal convolutions. Every
+layer has a name, and its padding, normalisation and activation are named after it: ``conv_1_pad``,
+``conv_1``, ``conv_1_norm``, ``conv_1_act``.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from keras import layers
 from model_keyword.layers.layer_lists import check_kernel_fits, check_stride
 
 Padding = Literal["causal", "same", "valid"]
-# Where a residual is added, the number of frames must stay.
+# Residual connections need a constant number of frames.
 KeptLength = Literal["causal", "same"]
-OUTPUT_LAYER = "logits"  # of every keyword model: its units are the labels
-# Runs are short, some thousand steps: Keras's usual 0.99 would still remember the first epochs.
+OUTPUT_LAYER = "logits"  # name of the last layer of every keyword model; one unit a label
+# Trainings have a few thousand steps: with Keras's default of 0.99 the first epochs would still count.
 _MOMENTUM = 0.97
-_ROUNDING = 1e-6  # of a share of frames
+_ROUNDING = 1e-6  # tolerance for a fraction of frames
 
 
-def clip_mean(x, clip_share: float = 1.0):
+def clip_mean(x, clip_fraction: float = 1.0):
     """Mean over the clip's frames: (B, T, C) or (B, T, F, C) → (B, C).
 
-    A causal model that streams hears what was before the clip, where a clip alone has the padding's zeros.
-    Given sound before the clip (``data.context_ms``), its layers get used to that; only the clip counts here.
+    In a stream, sound precedes a clip; in training, the padding's zeros do. With sound before the clip
+    (``data.context_ms``) both cases are alike. The mean covers the frames of the clip only.
 
     Args:
-        x: frames; the sound before the clip first.
-        clip_share: of the frames, the last ones, that the clip itself is.
+        x: frames of the context, then of the clip.
+        clip_fraction: the fraction of the frames, at the end, that belong to the clip.
     """
-    before = x.shape[1] - math.ceil(x.shape[1] * clip_share - _ROUNDING)
+    before = x.shape[1] - math.ceil(x.shape[1] * clip_fraction - _ROUNDING)
     if len(x.shape) == 4:
         x = layers.Cropping2D(((before, 0), (0, 0)), name="newest")(x) if before else x
         return layers.GlobalAveragePooling2D(name="clip")(x)
@@ -71,13 +71,13 @@ def convolution(
         kernel: frames, or (frames, features) for a 4-D input; so are stride and dilation.
         name: of the layer.
         stride: step of the window.
-        dilation: distance between what the window sees.
-        padding: see the module; over time, and over features if they have none of their own.
+        dilation: distance between the inputs of the window.
+        padding: over time, and over features unless ``feature_padding`` is given; see the module.
         feature_padding: over features.
-        **settings: of the Keras layer.
+        **settings: further arguments of the Keras layer.
 
     Raises:
-        ConfigError: the kernel doesn't fit into its input, or stride and dilation don't go together.
+        ConfigError: the kernel is larger than its input, or both stride and dilation are above 1.
     """
     layer = layers.Conv1D if len(x.shape) == 3 else layers.Conv2D
     kernel, stride, dilation = _per_axis(x, kernel, stride, dilation)
@@ -97,20 +97,66 @@ def depthwise(
     feature_padding: Padding | None = None,
     **settings,
 ):
-    """Depthwise convolution, a kernel a channel: (B, T, [F,] C) → (B, T', [F',] C); see `convolution`."""
+    """Depthwise convolution, one kernel for each channel: (B, T, [F,] C) → (B, T', [F',] C)."""
     layer = layers.DepthwiseConv1D if len(x.shape) == 3 else layers.DepthwiseConv2D
     kernel, stride, dilation = _per_axis(x, kernel, stride, dilation)
     check_stride(name, stride, dilation, depthwise=True)
     x = _padded(x, kernel, stride, dilation, padding, feature_padding, name)
-    # Depthwise layers want one number for their stride.
+    # Depthwise layers take one number for the stride.
     return layer(kernel, strides=stride[0], dilation_rate=dilation, name=name, **settings)(x)
 
 
+def normalised_convolution(x, filters: int, kernel, *, name: str, activation="relu", scale=True, **settings):
+    """Convolution without a bias, batch normalisation, activation; see `convolution` and `normalised`."""
+    x = convolution(x, filters, kernel, use_bias=False, name=name, **settings)
+    return normalised(x, name, activation, scale=scale)
+
+
+def normalised_depthwise(x, kernel, *, name: str, activation="relu", scale=True, **settings):
+    """Depthwise convolution without a bias, batch normalisation, activation."""
+    x = depthwise(x, kernel, use_bias=False, name=name, **settings)
+    return normalised(x, name, activation, scale=scale)
+
+
+def normalised_dense(x, units: int, *, name: str, activation="relu", scale=True):
+    """Dense layer without a bias, batch normalisation, activation: (…, C) → (…, units)."""
+    return normalised(layers.Dense(units, use_bias=False, name=name)(x), name, activation, scale=scale)
+
+
+def residual_block(x, channels: int, kernel, stride, *, padding, name: str, shortcut_activation=None):
+    """Two convolutions with their input added, or its projection where the shape changes.
+
+    Args:
+        x: (B, T, C) or (B, T, F, C).
+        channels: of the output.
+        kernel: of both convolutions.
+        stride: of the first convolution.
+        padding: see the module.
+        name: of the block.
+        shortcut_activation: after the projection; None: linear.
+    """
+    settings = {"padding": padding}
+    shortcut, stride = x, _per_axis(x, stride)[0]
+    if x.shape[-1] != channels or max(stride) > 1:
+        shortcut = normalised_convolution(
+            x,
+            channels,
+            1,
+            stride=stride,
+            name=f"{name}_shortcut",
+            activation=shortcut_activation,
+            **settings,
+        )
+    x = normalised_convolution(x, channels, kernel, stride=stride, name=f"{name}_conv_1", **settings)
+    x = normalised_convolution(x, channels, kernel, name=f"{name}_conv_2", activation=None, **settings)
+    return layers.ReLU(name=f"{name}_act")(layers.Add(name=f"{name}_add")([x, shortcut]))
+
+
 def max_pooling(x, size: int, stride: int, *, name: str, padding: Padding = "causal"):
-    """Largest values of ``size`` frames: (B, T, C), none negative → (B, T', C); the input for a stride of 1.
+    """Maxima over ``size`` frames: non-negative (B, T, C) → (B, T', C); the input itself for a stride of 1.
 
     Raises:
-        ConfigError: the window doesn't fit into its input.
+        ConfigError: the window is larger than its input.
     """
     if stride == 1:
         return x
@@ -119,23 +165,24 @@ def max_pooling(x, size: int, stride: int, *, name: str, padding: Padding = "cau
 
 
 def normalised(x, name: str, activation: str | None = "relu", *, scale: bool = True):
-    """Batch normalisation of each channel, then the activation; both named after the layer before them.
+    """Batch normalisation of each channel, then the activation; both are named after the layer before them.
 
     Args:
         x: output of a layer.
         name: the name of that layer.
-        activation: or None.
-        scale: whether it learns a factor a channel; needless where the next layer is linear.
+        activation: of Keras, or None.
+        scale: whether a factor for each channel is learnt; not needed before a linear layer.
     """
     x = layers.BatchNormalization(momentum=_MOMENTUM, scale=scale, name=f"{name}_norm")(x)
     return layers.Activation(activation, name=f"{name}_act")(x) if activation else x
 
 
 def image_convolutions(config, x, *, normalise: bool = False):
-    """A config's lists of convolutions, ``filters``, ``kernels`` and so on: (B, T, F, 1) → (B, T', F', C).
+    """The convolutions that a config lists: (B, T, F, 1) → (B, T', F', C).
 
     Args:
-        config: with the fields of `model_keyword.models.crnn.CrnnConfig` that describe convolutions.
+        config: has ``padding`` and the lists ``filters``, ``kernels``, ``strides``, ``dilations`` and
+            ``activations``, with one entry for each layer.
         x: image.
         normalise: whether batch normalisation follows each activation.
 
@@ -159,26 +206,26 @@ def image_convolutions(config, x, *, normalise: bool = False):
 
 
 def hidden_layers(x, units: Sequence[int], activations: Sequence[str], name: str = "dense"):
-    """Dense layers, one after the other: (…, C) → (…, units[-1])."""
+    """A stack of dense layers: (…, C) → (…, units[-1])."""
     for number, (size, activation) in enumerate(zip(units, activations, strict=True), 1):
         x = layers.Dense(size, activation=activation, name=f"{name}_{number}")(x)
     return x
 
 
 def last_state(x, cell: type[keras.Layer], units: Sequence[int], name: str):
-    """Recurrent layers, one after the other: (B, T, C) → (B, units[-1]), the last one's state at the end."""
+    """A stack of recurrent layers: (B, T, C) → (B, units[-1]), the final state of the last layer."""
     for number, size in enumerate(units, 1):
         x = cell(size, return_sequences=number < len(units), name=f"{name}_{number}")(x)
     return x
 
 
 def label_logits(x, labels: int):
-    """The model's last layer: (B, C) → logits (B, labels) float32, whatever the precision before it."""
+    """The last layer: (B, C) → logits (B, labels) float32, also under mixed precision."""
     return layers.Dense(labels, name=OUTPUT_LAYER, dtype="float32")(x)
 
 
 def as_image(x):
-    """Frames of features as an image of one channel: (B, T, F) → (B, T, F, 1)."""
+    """Features as an image of one channel: (B, T, F) → (B, T, F, 1)."""
     return layers.Reshape((-1, x.shape[2], 1), name="image")(x)
 
 
@@ -188,7 +235,7 @@ def _per_axis(x, *settings) -> list[tuple[int, ...]]:
 
 
 def _padded(x, kernel, stride, dilation, padding: Padding, feature_padding: Padding | None, name: str):
-    """``x`` with the zeros that the window asks for, in a layer of their own."""
+    """``x`` with zeros for the window, added by a separate layer."""
     sizes = x.shape[1:-1]
     paddings = (padding, feature_padding or ("same" if padding == "causal" else padding))
     zeros = [
@@ -206,7 +253,7 @@ def _padded(x, kernel, stride, dilation, padding: Padding, feature_padding: Padd
 
 
 def _zeros(size: int, span: int, stride: int, padding: Padding) -> tuple[int, int]:
-    """Zeros before and after an axis of ``size`` for a window of ``span``."""
+    """Number of zeros before and after an axis of length ``size`` for a window of length ``span``."""
     if padding == "valid":
         return 0, 0
     if padding == "causal":

@@ -1,12 +1,12 @@
 """BC-ResNet, residuals broadcast over frequency: frames of log-mel features in, logits of the labels out.
 
 Kim et al., "Broadcasted Residual Learning for Efficient Keyword Spotting" (2021, arXiv:2106.04140): a block
-convolves over frequency, takes the mean over frequency, convolves that over time, and adds the result to
-every frequency: most of the work is done on one dimension, and yet what is where in frequency is not lost.
-The paper pads time on both sides; the default here pads before the clip only, so that the model streams.
+convolves over frequency, takes the mean over frequency, convolves the mean over time, and adds the result to
+every frequency. Most of the work is done in one dimension, and the position in frequency is kept.
+The paper pads time on both sides; the default here pads before the clip only, so that the model can stream.
 
 ``scale`` is the number in the paper's names: BC-ResNet-1 has 9,232 parameters (the paper's 9.2 K) for 40
-features and 12 labels, BC-ResNet-8 321,068 (321 K), without the statistics of the normalisation.
+features and 12 labels, BC-ResNet-8 321,068 (321 K), not counting the moving statistics of the normalisation.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from model_keyword.layers.time_layers import (
     KeptLength,
     as_image,
     clip_mean,
-    convolution,
     depthwise,
     label_logits,
-    normalised,
+    normalised_convolution,
+    normalised_depthwise,
 )
 
 
 @dataclass(frozen=True)
 class BcResnetConfig:
-    """Geometry of `build_bc_resnet`; the lists have an entry a stage.
+    """Settings of `build_bc_resnet`; the lists have one entry for each stage.
 
     Attributes:
-        scale: what all channels are multiplied with.
+        scale: factor for all numbers of channels.
         first_filters: channels of the first convolution, which halves the features.
         channels: of each stage.
         blocks: blocks of each stage; the first of them changes the channels.
-        strides: steps of the first block over the features.
-        dilations: distance between the three frames that a block sees.
+        strides: stride of the first block over the features.
+        dilations: of the convolution over three frames in each block.
         last_filters: channels before the logits.
-        bands: sub-bands of the normalisation; the features must be a multiple of them, after each stride too.
+        bands: sub-bands of the normalisation; must divide the number of features, also after each stride.
         padding: around the clip in time; see `model_keyword.layers.time_layers`.
-        dropout: share of channels that a block drops.
+        dropout: fraction of channels that a block drops.
     """
 
     name: str = "bc_resnet"
@@ -59,39 +59,34 @@ class BcResnetConfig:
 
     def __post_init__(self):
         check_value(self, scale="factor", first_filters="count", last_filters="count", bands="count")
-        check_value(self, padding="kept_length", dropout="share")
+        check_value(self, padding="kept_length", dropout="fraction")
         check_layers(self, channels="count", blocks="count", strides="count", dilations="count")
 
     def scaled(self, channels: int) -> int:
-        """Channels of this scale."""
+        """Number of channels, multiplied by ``scale``."""
         return max(1, int(channels * self.scale))
 
 
-def build_bc_resnet(config: BcResnetConfig, x, labels: int, clip_share: float = 1.0):
+def build_bc_resnet(config: BcResnetConfig, x, labels: int, clip_fraction: float = 1.0):
     """Build the network.
 
     Args:
-        config: geometry.
-        x: features (B, T, F), log-mel rather than MFCC: neighbours have to be neighbours in frequency.
+        config: settings of the network.
+        x: features (B, T, F), log mel rather than MFCC: neighbouring values must be neighbouring frequencies.
         labels: L.
-        clip_share: of the frames, how many make the clip; see `clip_mean`.
+        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
 
     Raises:
-        ConfigError: the features can't be shared out among the sub-bands, or there are too few of them.
+        ConfigError: the sub-bands do not divide the features, or there are too few features.
     """
-    x = convolution(
-        as_image(x),
-        config.scaled(config.first_filters),
-        (5, 5),
-        stride=(1, 2),
-        padding=config.padding,
-        use_bias=False,
-        name="conv",
-    )
-    x = normalised(x, "conv")  # (B, T, F / 2, C)
+    first_filters = config.scaled(config.first_filters)
+    settings = {"stride": (1, 2), "padding": config.padding}
+    x = normalised_convolution(
+        as_image(x), first_filters, (5, 5), name="conv", **settings
+    )  # (B, T, F / 2, C)
     lists = (config.channels, config.blocks, config.strides, config.dilations)
     for stage, (channels, blocks, stride, dilation) in enumerate(zip(*lists, strict=True), 1):
         for block in range(1, blocks + 1):
@@ -100,17 +95,16 @@ def build_bc_resnet(config: BcResnetConfig, x, labels: int, clip_share: float = 
     settings = {"padding": config.padding, "use_bias": False}
     x = depthwise(x, (5, 5), feature_padding="valid", name="last_depthwise", **settings)
     x = layers.AveragePooling2D((1, x.shape[2]), name="all_features")(x)  # (B, T, 1, C)
-    x = convolution(x, config.scaled(config.last_filters), 1, use_bias=False, name="last_mix")
-    x = clip_mean(normalised(x, "last_mix"), clip_share)  # (B, C)
+    x = normalised_convolution(x, config.scaled(config.last_filters), 1, name="last_mix")
+    x = clip_mean(x, clip_fraction)  # (B, C)
     return label_logits(x, labels)
 
 
 def _block(x, channels: int, stride: int, dilation: int, config: BcResnetConfig, name: str):
-    """y = f2(x) + f1(mean(f2(x))), and + x where shapes allow: (B, T, F, C) → (B, T, F', C')."""
+    """y = f2(x) + f1(mean(f2(x))), plus x if its shape is the same: (B, T, F, C) → (B, T, F', C')."""
     shortcut, is_transition = x, x.shape[-1] != channels or stride > 1
     if is_transition:
-        x = convolution(x, channels, 1, use_bias=False, name=f"{name}_channels")
-        x = normalised(x, f"{name}_channels")
+        x = normalised_convolution(x, channels, 1, name=f"{name}_channels")
     x = _over_features(x, stride, config, f"{name}_features")
     frames = _over_time(x, dilation, config, f"{name}_time")  # (B, T, 1, C')
     terms = [x, frames] if is_transition else [x, frames, shortcut]
@@ -118,19 +112,20 @@ def _block(x, channels: int, stride: int, dilation: int, config: BcResnetConfig,
 
 
 def _over_features(x, stride: int, config: BcResnetConfig, name: str):
-    """f2 of the paper, over three features, each sub-band normalised: (B, T, F, C) → (B, T, F / s, C)."""
+    """f2: convolution over three features, sub-band normalisation: (B, T, F, C) → (B, T, F / s, C)."""
     x = depthwise(x, (1, 3), padding=config.padding, use_bias=False, name=name)
-    if stride > 1:  # TensorFlow's depthwise convolution can't step over features alone
+    if stride > 1:  # TensorFlow's depthwise convolution needs equal strides
         x = layers.MaxPooling2D((1, 1), strides=(1, stride), name=f"{name}_stride")(x)
     return SubSpectralNorm(config.bands, name=f"{name}_norm")(x)
 
 
 def _over_time(x, dilation: int, config: BcResnetConfig, name: str):
-    """f1 of the paper: three frames of the mean over the features: (B, T, F, C) → (B, T, 1, C)."""
+    """f1: convolution over three frames of the mean over the features: (B, T, F, C) → (B, T, 1, C)."""
     channels = x.shape[-1]
     x = layers.AveragePooling2D((1, x.shape[2]), name=f"{name}_mean")(x)
     x = layers.Reshape((-1, channels), name=f"{name}_frames")(x)  # (B, T, C)
-    x = depthwise(x, 3, dilation=dilation, padding=config.padding, use_bias=False, name=name)
-    x = layers.Dense(channels, use_bias=False, name=f"{name}_mix")(normalised(x, name, "silu"))
+    settings = {"dilation": dilation, "padding": config.padding}
+    x = normalised_depthwise(x, 3, name=name, activation="silu", **settings)
+    x = layers.Dense(channels, use_bias=False, name=f"{name}_mix")(x)
     x = layers.SpatialDropout1D(config.dropout, name=f"{name}_dropout")(x)
     return layers.Reshape((-1, 1, channels), name=f"{name}_broadcast")(x)

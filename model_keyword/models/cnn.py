@@ -2,8 +2,8 @@
 
 Convolutions over time and frequency and three dense layers, after Sainath and Parada, "Convolutional neural
 networks for small-footprint keyword spotting" (Interspeech 2015), with the settings of Rybakov et al.,
-"Streaming keyword spotting on mobile devices" (2020, arXiv:2005.06720). No padding anywhere: with dilated
-kernels the last layer sees all 49 frames of a second at once, and one frame more moves everything by one.
+"Streaming keyword spotting on mobile devices" (2020, arXiv:2005.06720). There is no padding: with dilated
+kernels the last layer covers all 49 frames of a second, and moves by one with each new frame.
 
 607,246 parameters for 49 frames of 20 features and 14 labels; 606,732 (the paper's 606 K) for its 12.
 """
@@ -26,18 +26,18 @@ from model_keyword.layers.time_layers import (
 
 @dataclass(frozen=True)
 class CnnConfig:
-    """Geometry of `build_cnn`; lists that go together have an entry a layer.
+    """Settings of `build_cnn`; lists of one kind of layer have one entry for each layer.
 
     Attributes:
         filters: channels of each convolution.
-        kernels: frames and features that it sees.
-        dilations: distance between those frames, and between those features.
-        strides: its steps over frames and features.
+        kernels: their sizes over frames and features.
+        dilations: over frames and features.
+        strides: over frames and features.
         activations: after each convolution.
         padding: around the clip; see `model_keyword.layers.time_layers`.
-        dropout: share of values dropped before the dense layers.
+        dropout: fraction of values dropped before the dense layers.
         units: sizes of the dense layers.
-        unit_activations: after each of them.
+        unit_activations: after each dense layer.
     """
 
     name: str = "cnn"
@@ -56,14 +56,14 @@ class CnnConfig:
             self, filters="count", kernels="pair", dilations="pair", strides="pair", activations="activation"
         )
         check_layers(self, units="count", unit_activations="activation")
-        check_value(self, padding="padding", dropout="share")
+        check_value(self, padding="padding", dropout="fraction")
 
 
 def build_cnn(config: CnnConfig, x, labels: int):
     """Build the network.
 
     Args:
-        config: geometry.
+        config: settings of the network.
         x: features (B, T, F).
         labels: L.
 

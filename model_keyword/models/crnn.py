@@ -2,8 +2,8 @@
 
 Arik et al., "Convolutional Recurrent Neural Networks for Small-Footprint Keyword Spotting" (2017,
 arXiv:1703.05390), with the settings of Rybakov et al., "Streaming keyword spotting on mobile devices"
-(2020, arXiv:2005.06720): the convolutions hear what is near, the GRU the whole clip, and in a stream more
-than the clip.
+(2020, arXiv:2005.06720). The convolutions cover a few frames, the state of the GRU the whole clip, and in a
+stream also the sound before it.
 
 467,772 parameters (the paper's 467 K) for 20 features and 12 labels.
 """
@@ -27,19 +27,19 @@ from model_keyword.layers.time_layers import (
 
 @dataclass(frozen=True)
 class CrnnConfig:
-    """Geometry of `build_crnn`; lists that go together have an entry a layer.
+    """Settings of `build_crnn`; lists of one kind of layer have one entry for each layer.
 
     Attributes:
         filters: channels of each convolution.
-        kernels: frames and features that it sees.
-        dilations: distance between those frames, and between those features.
-        strides: its steps over frames and features.
+        kernels: their sizes over frames and features.
+        dilations: over frames and features.
+        strides: over frames and features.
         activations: after each convolution.
         padding: around the clip; see `model_keyword.layers.time_layers`.
         recurrent_units: sizes of the GRUs, at least one.
-        dropout: share of values dropped after the last of them.
+        dropout: fraction of values dropped after the last GRU.
         units: sizes of the dense layers.
-        unit_activations: after each of them.
+        unit_activations: after each dense layer.
     """
 
     name: str = "crnn"
@@ -60,14 +60,14 @@ class CrnnConfig:
         )
         check_layers(self, recurrent_units="count")
         check_layers(self, units="count", unit_activations="activation")
-        check_value(self, recurrent_units="counts", padding="padding", dropout="share")
+        check_value(self, recurrent_units="counts", padding="padding", dropout="fraction")
 
 
 def build_crnn(config: CrnnConfig, x, labels: int):
     """Build the network.
 
     Args:
-        config: geometry.
+        config: settings of the network.
         x: features (B, T, F).
         labels: L.
 

@@ -1,9 +1,9 @@
-"""DNN for keywords, dense layers alone: frames of features in, logits of the labels out.
+"""DNN for keywords, dense layers only: frames of features in, logits of the labels out.
 
 Chen, Parada and Heigold, "Small-footprint keyword spotting using deep neural networks" (ICASSP 2014), with
 the settings of Rybakov et al., "Streaming keyword spotting on mobile devices" (2020, arXiv:2005.06720):
-some layers a frame, then all frames of the clip side by side, of every two neighbouring values the larger,
-and the rest.
+some layers for each frame, then all frames of the clip concatenated, a max pooling over neighbouring values,
+and layers for the clip.
 
 447,308 parameters (the paper's 447 K) for 49 frames of 20 features and 12 labels.
 """
@@ -20,15 +20,15 @@ from model_keyword.layers.time_layers import hidden_layers, label_logits
 
 @dataclass(frozen=True)
 class DnnConfig:
-    """Geometry of `build_dnn`.
+    """Settings of `build_dnn`.
 
     Attributes:
-        frame_units: sizes of the layers that each frame goes through.
+        frame_units: sizes of the layers for each frame.
         frame_activations: after each of them.
-        pool: neighbouring values of the clip of which the largest is kept; 1: all are.
-        dropout: share of values dropped after that.
-        units: sizes of the layers that the clip goes through.
-        unit_activations: after each of them.
+        pool: size of the max pooling over the values of the clip; 1: no pooling.
+        dropout: fraction of values dropped after the pooling.
+        units: sizes of the layers for the clip.
+        unit_activations: after each dense layer.
     """
 
     name: str = "dnn"
@@ -42,14 +42,25 @@ class DnnConfig:
     def __post_init__(self):
         check_layers(self, frame_units="count", frame_activations="activation")
         check_layers(self, units="count", unit_activations="activation")
-        check_value(self, pool="count", dropout="share")
+        check_value(self, pool="count", dropout="fraction")
+
+
+@dataclass(frozen=True)
+class DnnRawConfig(DnnConfig):
+    """Settings of the same network on the samples of each window, without a front end.
+
+    Rybakov et al. (2020) train it on windows of the waveform: the first layer learns the filters. Needs
+    ``features.kind: raw``. 486,988 parameters for 49 windows of 640 samples and 12 labels.
+    """
+
+    name: str = "dnn_raw"
 
 
 def build_dnn(config: DnnConfig, x, labels: int):
     """Build the network.
 
     Args:
-        config: geometry.
+        config: settings of the network.
         x: features (B, T, F), or the samples of each window.
         labels: L.
 
@@ -57,7 +68,7 @@ def build_dnn(config: DnnConfig, x, labels: int):
         logits (B, L) float32.
 
     Raises:
-        ConfigError: the clip has fewer values than are pooled.
+        ConfigError: the pooling is larger than the clip.
     """
     x = hidden_layers(x, config.frame_units, config.frame_activations, "frame")  # (B, T, units)
     x = layers.Flatten(name="clip")(x)  # (B, T · units)

@@ -1,13 +1,13 @@
 """DS-CNN, a depthwise separable CNN for keywords: frames of features in, logits of the labels out.
 
 Zhang et al., "Hello Edge: Keyword Spotting on Microcontrollers" (2017, arXiv:1711.07128): one convolution
-over time and frequency, then layers that convolve each channel on its own and mix the channels with a 1 x 1
-convolution, and the mean over what is left. The default is the paper's smallest, DS-CNN-S. The paper pads
-on both sides ("same"); the default here pads before the clip only, so that the model streams.
+over time and frequency, depthwise separable layers (a depthwise and a 1 x 1 convolution), and the mean over
+time and frequency. The default is the paper's smallest, DS-CNN-S. The paper pads
+on both sides ("same"); the default here pads before the clip only, so that the model can stream.
 
-The paper gives bytes, a byte a weight and a byte a value of the two largest neighbouring activations, for
-49 frames of 10 features and 12 labels: 38.6 KB are 22,604 weights (batch normalisation folded into the
-convolutions) and two activations of 25 x 5 x 64. Before folding those are 24,908 parameters.
+The paper counts bytes: one for each weight and each value of the two largest neighbouring activations. With
+49 frames of 10 features and 12 labels, 38.6 KB are 22,604 weights (batch normalisation folded into the
+convolutions) and two activations of 25 x 5 x 64. Before folding, the weights are 24,908 parameters.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from model_keyword.layers.time_layers import (
 
 @dataclass(frozen=True)
 class DsCnnConfig:
-    """Geometry of `build_ds_cnn`; the lists have an entry a depthwise separable layer.
+    """Settings of `build_ds_cnn`; the lists have one entry for each depthwise separable layer.
 
     Attributes:
         first_filters: channels of the first convolution.
-        first_kernel: frames and features that it sees.
-        first_stride: its steps over frames and features.
-        first_dilation: distance between what it sees.
+        first_kernel: its size over frames and features.
+        first_stride: its stride over frames and features.
+        first_dilation: its dilation over frames and features.
         filters: channels after each separable layer.
-        kernels: frames and features that it sees.
+        kernels: their sizes over frames and features.
         strides: its steps, the same over frames and features.
         dilations: distance between what it sees.
         padding: around the clip; see `model_keyword.layers.time_layers`.
-        dropout: share of channels dropped before the logits.
+        dropout: fraction of channels dropped before the logits.
     """
 
     name: str = "ds_cnn"
@@ -59,18 +59,18 @@ class DsCnnConfig:
 
     def __post_init__(self):
         check_value(self, first_filters="count", first_kernel="pair", first_stride="pair")
-        check_value(self, first_dilation="pair", padding="padding", dropout="share")
+        check_value(self, first_dilation="pair", padding="padding", dropout="fraction")
         check_layers(self, filters="count", kernels="pair", strides="pair", dilations="pair")
 
 
-def build_ds_cnn(config: DsCnnConfig, x, labels: int, clip_share: float = 1.0):
+def build_ds_cnn(config: DsCnnConfig, x, labels: int, clip_fraction: float = 1.0):
     """Build the network.
 
     Args:
-        config: geometry.
+        config: settings of the network.
         x: features (B, T, F).
         labels: L.
-        clip_share: of the frames, how many make the clip; see `clip_mean`.
+        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
@@ -95,5 +95,5 @@ def build_ds_cnn(config: DsCnnConfig, x, labels: int, clip_share: float = 1.0):
         x = normalised(x, name)
         x = convolution(x, filters, 1, name=f"pointwise_{number}")
         x = normalised(x, f"pointwise_{number}")
-    x = clip_mean(x, clip_share)  # (B, filters)
+    x = clip_mean(x, clip_fraction)  # (B, filters)
     return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)

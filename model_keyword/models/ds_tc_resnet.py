@@ -2,9 +2,9 @@
 
 Majumdar and Ginsburg, "MatchboxNet: 1D Time-Channel Separable Convolutional Neural Network Architecture for
 Speech Commands Recognition" (2020, arXiv:2004.08531), with the settings of Rybakov et al.
-(arXiv:2005.06720): features are channels, each block convolves every channel over time, mixes them, and
-adds its own input. The default is the paper's 3 x 1 x 64. The papers pad on both sides ("same"); the
-default here pads before the clip only, so that the model streams.
+(arXiv:2005.06720): features are channels; each block convolves every channel over time, mixes the channels,
+and adds its input. The default is the paper's 3 x 1 x 64. The papers pad on both sides ("same"); the
+default here pads before the clip only, so that the model can stream.
 
 77,342 parameters (the paper's 77 K) for 64 features and 30 labels, without the statistics of the
 normalisation.
@@ -20,26 +20,26 @@ from model_keyword.layers.layer_lists import check_layers, check_value
 from model_keyword.layers.time_layers import (
     KeptLength,
     clip_mean,
-    convolution,
     depthwise,
     label_logits,
-    normalised,
+    normalised_convolution,
+    normalised_dense,
 )
 
 
 @dataclass(frozen=True)
 class DsTcResnetConfig:
-    """Geometry of `build_ds_tc_resnet`; the lists have an entry a block.
+    """Settings of `build_ds_tc_resnet`; the lists have one entry for each block.
 
     Attributes:
         filters: channels of a block.
-        repeats: separable convolutions in it.
-        kernels: frames that each sees.
-        strides: steps of each over the frames.
-        dilations: distance between the frames that each sees.
-        residuals: whether the block adds its input, brought to its channels.
+        repeats: number of separable convolutions in the block.
+        kernels: their size in frames.
+        strides: their stride over frames.
+        dilations: their dilation over frames.
+        residuals: whether the block adds its input, projected to its channels.
         padding: around the clip; see `model_keyword.layers.time_layers`.
-        dropout: share of values dropped after each activation.
+        dropout: fraction of values dropped after each activation.
     """
 
     name: str = "ds_tc_resnet"
@@ -62,24 +62,24 @@ class DsTcResnetConfig:
             dilations="count",
             residuals="flag",
         )
-        check_value(self, padding="kept_length", dropout="share")
+        check_value(self, padding="kept_length", dropout="fraction")
 
 
-def build_ds_tc_resnet(config: DsTcResnetConfig, x, labels: int, clip_share: float = 1.0):
+def build_ds_tc_resnet(config: DsTcResnetConfig, x, labels: int, clip_fraction: float = 1.0):
     """Build the network.
 
     Args:
-        config: geometry.
+        config: settings of the network.
         x: features (B, T, F).
         labels: L.
-        clip_share: of the frames, how many make the clip; see `clip_mean`.
+        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
     """
     for index in range(len(config.filters)):
         x = _block(x, config, index)
-    x = clip_mean(x, clip_share)  # (B, filters)
+    x = clip_mean(x, clip_fraction)  # (B, filters)
     return label_logits(x, labels)
 
 
@@ -96,20 +96,18 @@ def _block(x, config: DsTcResnetConfig, index: int):
             use_bias=False,
             name=f"{name}_depthwise_{repeat}",
         )
-        x = layers.Dense(config.filters[index], use_bias=False, name=f"{name}_mix_{repeat}")(x)
+        x = normalised_dense(x, config.filters[index], name=f"{name}_mix_{repeat}", activation=None)
         if repeat < repeats:
-            x = _activated(normalised(x, f"{name}_mix_{repeat}", None), config, f"{name}_mix_{repeat}")
-    x = normalised(x, f"{name}_mix_{repeats}", None)
+            x = _activated(x, config, f"{name}_mix_{repeat}")
     if config.residuals[index]:
         x = layers.Add(name=f"{name}_add")([x, _shortcut(shortcut, config, index)])
     return _activated(x, config, name)
 
 
 def _shortcut(x, config: DsTcResnetConfig, index: int):
-    """The block's input, brought to its channels and its frames."""
+    """The block's input, projected to its number of channels and frames."""
     name, stride = f"block_{index + 1}_shortcut", config.strides[index] ** config.repeats[index]
-    x = convolution(x, config.filters[index], 1, stride=stride, use_bias=False, name=name)
-    return normalised(x, name, None)
+    return normalised_convolution(x, config.filters[index], 1, stride=stride, name=name, activation=None)
 
 
 def _activated(x, config: DsTcResnetConfig, name: str):

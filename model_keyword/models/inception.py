@@ -1,17 +1,18 @@
 """Inception over time: frames of features in, logits of the labels out.
 
 Szegedy et al., "Rethinking the Inception Architecture for Computer Vision" (2015, arXiv:1512.00567), cut
-down to keywords by Rybakov et al. (arXiv:2005.06720): a block looks at its input through one frame, through
-one window and through two windows after each other, and mixes what the three see. The default are the
-settings of 30 K parameters published with that paper. It pads on both sides ("same"); the default here pads
-before the clip only, so that the model streams.
+down to keywords by Rybakov et al. (arXiv:2005.06720): a block has three branches with zero, one and two
+convolutions over time, and mixes their outputs. The default has the
+settings of 30 K parameters published with that paper. The paper pads on both sides ("same"); the default here
+pads before the clip only, so that the model can stream.
 
-30,234 parameters for 30 features and 12 labels, without the statistics of the normalisation.
+30,234 parameters for 30 features and 12 labels, not counting the moving statistics of the normalisation.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from keras import layers
 
@@ -19,29 +20,28 @@ from model_keyword.layers.layer_lists import check_layers, check_value
 from model_keyword.layers.time_layers import (
     KeptLength,
     clip_mean,
-    convolution,
     label_logits,
     max_pooling,
-    normalised,
+    normalised_convolution,
 )
 
-_POOL = 3  # frames of which the largest is kept, as in the papers
+_POOL = 3  # frames of a max pooling, as in the papers
 
 
 @dataclass(frozen=True)
 class InceptionConfig:
-    """Geometry of `build_inception`.
+    """Settings of `build_inception`.
 
     Attributes:
         first_filters: channels of each convolution before the blocks.
-        first_kernels: frames that each of them sees.
-        first_strides: steps of the pooling after each of them; 1: no pooling.
+        first_kernels: their sizes in frames.
+        first_strides: stride of the pooling after each of them; 1: no pooling.
         branch_filters: channels of each of the three branches of each block.
         filters: channels after each block.
-        kernels: frames that its windows see.
-        strides: steps of the pooling after each block; 1: no pooling.
+        kernels: sizes of its convolutions over time, in frames.
+        strides: stride of the pooling after each block; 1: no pooling.
         padding: around the clip; see `model_keyword.layers.time_layers`.
-        dropout: share of channels dropped before the logits.
+        dropout: fraction of channels dropped before the logits.
     """
 
     name: str = "inception"
@@ -58,45 +58,43 @@ class InceptionConfig:
     def __post_init__(self):
         check_layers(self, first_filters="count", first_kernels="count", first_strides="count")
         check_layers(self, branch_filters="count", filters="count", kernels="count", strides="count")
-        check_value(self, padding="kept_length", dropout="share")
+        check_value(self, padding="kept_length", dropout="fraction")
 
 
-def build_inception(config: InceptionConfig, x, labels: int, clip_share: float = 1.0):
+def build_inception(config: InceptionConfig, x, labels: int, clip_fraction: float = 1.0):
     """Build the network.
 
     Args:
-        config: geometry.
+        config: settings of the network.
         x: features (B, T, F).
         labels: L.
-        clip_share: of the frames, how many make the clip; see `clip_mean`.
+        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
     """
+    settings = {"padding": config.padding, "scale": False}
     lists = (config.first_filters, config.first_kernels, config.first_strides)
     for number, (filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
-        x = _convolved(x, filters, kernel, config, f"conv_{number}")
+        x = normalised_convolution(x, filters, kernel, name=f"conv_{number}", **settings)
         x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"conv_{number}_pool")
     lists = (config.branch_filters, config.filters, config.kernels, config.strides)
     for number, (branch, filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
-        x = _block(x, branch, filters, kernel, config, f"block_{number}")
+        x = _block(x, branch, filters, kernel, f"block_{number}", settings)
         x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"block_{number}_pool")
-    x = clip_mean(x, clip_share)  # (B, filters)
+    x = clip_mean(x, clip_fraction)  # (B, filters)
     return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
 
 
-def _block(x, branch: int, filters: int, kernel: int, config: InceptionConfig, name: str):
-    """Three branches, side by side, mixed: (B, T, C) → (B, T, filters)."""
+def _block(x, branch: int, filters: int, kernel: int, name: str, settings: dict[str, Any]):
+    """Three branches, concatenated and mixed: (B, T, C) → (B, T, filters)."""
     branches = []
     for windows in range(3):
-        y = _convolved(x, branch, 1, config, f"{name}_branch_{windows + 1}")
+        y = normalised_convolution(x, branch, 1, name=f"{name}_branch_{windows + 1}", **settings)
         for number in range(1, windows + 1):
-            y = _convolved(y, branch, kernel, config, f"{name}_branch_{windows + 1}_window_{number}")
+            y = normalised_convolution(
+                y, branch, kernel, name=f"{name}_branch_{windows + 1}_window_{number}", **settings
+            )
         branches.append(y)
     x = layers.Concatenate(name=f"{name}_side_by_side")(branches)  # (B, T, 3 · branch)
-    return _convolved(x, filters, 1, config, f"{name}_mix")
-
-
-def _convolved(x, filters: int, kernel: int, config: InceptionConfig, name: str):
-    x = convolution(x, filters, kernel, padding=config.padding, use_bias=False, name=name)
-    return normalised(x, name, scale=False)
+    return normalised_convolution(x, filters, 1, name=f"{name}_mix", **settings)

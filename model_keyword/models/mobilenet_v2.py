@@ -2,11 +2,11 @@
 
 Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks" (2018, arXiv:1801.04381), cut down
 to keywords by Rybakov et al. (arXiv:2005.06720): a block widens its input, convolves every channel over
-time, narrows it without an activation, and adds its input where shapes allow. The default are the settings
-of 28 K parameters published with that paper. It pads on both sides ("same"); the default here pads before
-the clip only, so that the model streams.
+time, narrows it without an activation, and adds its input if the shape is the same. The default has the
+settings of 28 K parameters published with that paper. It pads on both sides ("same"); the default here pads
+before the clip only, so that the model can stream.
 
-28,316 parameters for 30 features and 12 labels, without the statistics of the normalisation.
+28,316 parameters for 30 features and 12 labels, not counting the moving statistics of the normalisation.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from model_keyword.layers.layer_lists import check_layers, check_value
 from model_keyword.layers.time_layers import (
     KeptLength,
     clip_mean,
-    convolution,
-    depthwise,
     label_logits,
-    normalised,
+    normalised_convolution,
+    normalised_dense,
+    normalised_depthwise,
 )
 
 
 @dataclass(frozen=True)
 class MobilenetV2Config:
-    """Geometry of `build_mobilenet_v2`; the lists have an entry a block.
+    """Settings of `build_mobilenet_v2`; the lists have one entry for each block.
 
     Attributes:
         first_filters: channels of the first convolution.
-        first_kernel: frames that it sees.
-        first_stride: its steps over the frames.
+        first_kernel: its size in frames.
+        first_stride: its stride over frames.
         filters: channels after each block.
-        kernels: frames that its depthwise convolution sees.
-        strides: steps of that over the frames.
-        expansions: how many times wider than its input the block is inside.
+        kernels: size of the block's depthwise convolution, in frames.
+        strides: stride of the same convolution, over frames.
+        expansions: channels inside the block, as a multiple of those of its input.
         padding: around the clip; see `model_keyword.layers.time_layers`.
-        dropout: share of channels dropped before the logits.
+        dropout: fraction of channels dropped before the logits.
     """
 
     name: str = "mobilenet_v2"
@@ -55,35 +55,35 @@ class MobilenetV2Config:
 
     def __post_init__(self):
         check_value(self, first_filters="count", first_kernel="count", first_stride="count")
-        check_value(self, padding="kept_length", dropout="share")
+        check_value(self, padding="kept_length", dropout="fraction")
         check_layers(self, filters="count", kernels="count", strides="count", expansions="factor")
 
 
-def build_mobilenet_v2(config: MobilenetV2Config, x, labels: int, clip_share: float = 1.0):
+def build_mobilenet_v2(config: MobilenetV2Config, x, labels: int, clip_fraction: float = 1.0):
     """Build the network.
 
     Args:
-        config: geometry.
+        config: settings of the network.
         x: features (B, T, F).
         labels: L.
-        clip_share: of the frames, how many make the clip; see `clip_mean`.
+        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
     """
-    x = convolution(
+    x = normalised_convolution(
         x,
         config.first_filters,
         config.first_kernel,
         stride=config.first_stride,
         padding=config.padding,
-        use_bias=False,
+        activation="relu6",
+        scale=False,
         name="conv",
-    )
-    x = normalised(x, "conv", "relu6", scale=False)  # (B, T', first_filters)
+    )  # (B, T', first_filters)
     for index in range(len(config.filters)):
         x = _block(x, config, index)
-    x = clip_mean(x, clip_share)  # (B, filters)
+    x = clip_mean(x, clip_fraction)  # (B, filters)
     return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
 
 
@@ -91,19 +91,17 @@ def _block(x, config: MobilenetV2Config, index: int):
     """Inverted residual: (B, T, C) → (B, T / stride, filters)."""
     name, filters, stride = f"block_{index + 1}", config.filters[index], config.strides[index]
     wide = max(1, round(config.expansions[index] * x.shape[-1]))
-    y = layers.Dense(wide, use_bias=False, name=f"{name}_widen")(x)
-    y = normalised(y, f"{name}_widen", "relu6", scale=False)
-    y = depthwise(
+    settings = {"activation": "relu6", "scale": False}
+    y = normalised_dense(x, wide, name=f"{name}_widen", **settings)
+    y = normalised_depthwise(
         y,
         config.kernels[index],
         stride=stride,
         padding=config.padding,
-        use_bias=False,
         name=f"{name}_depthwise",
+        **settings,
     )
-    y = normalised(y, f"{name}_depthwise", "relu6", scale=False)
-    y = layers.Dense(filters, use_bias=False, name=f"{name}_narrow")(y)
-    y = normalised(y, f"{name}_narrow", None)
+    y = normalised_dense(y, filters, name=f"{name}_narrow", activation=None)
     if stride > 1 or x.shape[-1] != filters:
         return y
     return layers.Add(name=f"{name}_add")([x, y])

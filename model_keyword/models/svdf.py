@@ -1,10 +1,10 @@
-"""SVDF, filters of features and of time apart: frames of features in, logits of the labels out.
+"""SVDF, separate filters over features and over time: frames of features in, logits of the labels out.
 
 Alvarez and Park, "End-to-end Streaming Keyword Spotting" (2018, arXiv:1812.02802): a filter over time and
-frequency is approximated by the product of one over the features and one over the last frames (rank 1 of
-its singular value decomposition), which is a dense layer and a depthwise convolution. The default are the
-32 K parameters of Rybakov et al. (arXiv:2005.06720). No padding: the last layer sees 49 frames at once, a
-second of them.
+frequency is approximated by the product of a filter over the features and one over the last frames (rank 1
+of its singular value decomposition): a dense layer and a depthwise convolution. The default has the
+32 K parameters of Rybakov et al. (arXiv:2005.06720). There is no padding: the last layer covers 49
+frames, one second.
 
 32,716 parameters for 40 features and 12 labels.
 """
@@ -21,17 +21,18 @@ from model_keyword.layers.time_layers import Padding, depthwise, hidden_layers, 
 
 @dataclass(frozen=True)
 class SvdfConfig:
-    """Geometry of `build_svdf`; the lists have an entry an SVDF layer, but for those of `units`.
+    """Settings of `build_svdf`; `filters`, `memory`, `projections` and `activations` have one entry
+    for each SVDF layer.
 
     Attributes:
         filters: filters of each layer.
-        memory: frames that each remembers, the newest included.
+        memory: number of frames that each layer filters, including the current one.
         projections: size of the dense layer after each; 0: none.
         activations: after the memory.
         padding: around the clip; see `model_keyword.layers.time_layers`.
-        dropout: share of values dropped before the dense layers.
+        dropout: fraction of values dropped before the dense layers.
         units: sizes of the dense layers.
-        unit_activations: after each of them.
+        unit_activations: after each dense layer.
     """
 
     name: str = "svdf"
@@ -47,14 +48,14 @@ class SvdfConfig:
     def __post_init__(self):
         check_layers(self, filters="count", memory="count", projections="size", activations="activation")
         check_layers(self, units="count", unit_activations="activation")
-        check_value(self, padding="padding", dropout="share")
+        check_value(self, padding="padding", dropout="fraction")
 
 
 def build_svdf(config: SvdfConfig, x, labels: int):
     """Build the network.
 
     Args:
-        config: geometry.
+        config: settings of the network.
         x: features (B, T, F).
         labels: L.
 
@@ -62,7 +63,7 @@ def build_svdf(config: SvdfConfig, x, labels: int):
         logits (B, L) float32.
 
     Raises:
-        ConfigError: a layer remembers more frames than it gets.
+        ConfigError: the memory of a layer is longer than its input.
     """
     lists = (config.filters, config.memory, config.projections, config.activations)
     for number, (filters, memory, projection, activation) in enumerate(zip(*lists, strict=True), 1):
@@ -77,6 +78,6 @@ def build_svdf(config: SvdfConfig, x, labels: int):
 
 
 def svdf_layer(x, filters: int, memory: int, *, name: str, padding: Padding, use_bias: bool = True):
-    """Filters of the features, then of the last frames of each: (B, T, C) → (B, T', filters), linear."""
+    """Filters over the features, then over the last frames: (B, T, C) → (B, T', filters), linear."""
     x = layers.Dense(filters, use_bias=False, name=f"{name}_features")(x)
     return depthwise(x, memory, padding=padding, use_bias=use_bias, name=f"{name}_memory")

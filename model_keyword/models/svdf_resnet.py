@@ -1,11 +1,11 @@
 """SVDF layers with residuals and pooling: frames of features in, logits of the labels out.
 
 Rybakov et al., "Streaming keyword spotting on mobile devices" (2020, arXiv:2005.06720): the layers of
-`model_keyword.models.svdf` in blocks that add their input, batch normalisation, fewer frames after a block,
-and the mean over the frames that are left. The default are the settings of about 33 K parameters published
+`model_keyword.models.svdf` in residual blocks with batch normalisation, max pooling over time after a block,
+and the mean over time. The default has the settings of about 33 K parameters published
 with the paper.
 
-33,568 parameters for 40 features and 12 labels, without the statistics of the normalisation.
+33,568 parameters for 40 features and 12 labels, not counting the moving statistics of the normalisation.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from model_keyword.layers.time_layers import (
     label_logits,
     max_pooling,
     normalised,
+    normalised_dense,
 )
 from model_keyword.models.svdf import svdf_layer
 
 
 @dataclass(frozen=True)
 class SvdfResnetConfig:
-    """Geometry of `build_svdf_resnet`; `filters`, `memory` and `pools` have an entry a block.
+    """Settings of `build_svdf_resnet`; `filters`, `memory` and `pools` have one entry for each block.
 
     Attributes:
         filters: of each SVDF layer of each block.
-        memory: frames that each of them remembers, the newest included.
-        pools: frames of which one is left after the block.
+        memory: number of frames that each layer filters, including the current one.
+        pools: size of the max pooling over time after each block; 1: no pooling.
         padding: around the clip; see `model_keyword.layers.time_layers`.
-        dropout: share of values dropped before the dense layers.
+        dropout: fraction of values dropped before the dense layers.
         units: sizes of the dense layers.
-        unit_activations: after each of them.
+        unit_activations: after each dense layer.
     """
 
     name: str = "svdf_resnet"
@@ -53,37 +54,36 @@ class SvdfResnetConfig:
         check_layers(self, filters="counts", memory="counts", pools="count")
         check_equal_lengths(self, "filters", "memory")
         check_layers(self, units="count", unit_activations="activation")
-        check_value(self, padding="kept_length", dropout="share")
+        check_value(self, padding="kept_length", dropout="fraction")
 
 
-def build_svdf_resnet(config: SvdfResnetConfig, x, labels: int, clip_share: float = 1.0):
+def build_svdf_resnet(config: SvdfResnetConfig, x, labels: int, clip_fraction: float = 1.0):
     """Build the network.
 
     Args:
-        config: geometry.
+        config: settings of the network.
         x: features (B, T, F).
         labels: L.
-        clip_share: of the frames, how many make the clip; see `clip_mean`.
+        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
 
     Returns:
         logits (B, L) float32.
 
     Raises:
-        ConfigError: more frames are pooled than there are.
+        ConfigError: the pooling is larger than its input.
     """
     lists = (config.filters, config.memory, config.pools)
     for number, (filters, memory, pool) in enumerate(zip(*lists, strict=True), 1):
         x = _block(x, filters, memory, config.padding, f"block_{number}")
         x = max_pooling(x, pool, pool, padding="valid", name=f"pool_{number}")
-    x = clip_mean(x, clip_share)  # (B, filters)
+    x = clip_mean(x, clip_fraction)  # (B, filters)
     x = layers.Dropout(config.dropout, name="dropout")(x)
     return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)
 
 
 def _block(x, filters: tuple[int, ...], memory: tuple[int, ...], padding: KeptLength, name: str):
-    """SVDF layers and what goes around them: (B, T, C) → (B, T, filters[-1])."""
-    shortcut = layers.Dense(filters[-1], use_bias=False, name=f"{name}_shortcut")(x)
-    shortcut = normalised(shortcut, f"{name}_shortcut", None)
+    """SVDF layers with a residual connection: (B, T, C) → (B, T, filters[-1])."""
+    shortcut = normalised_dense(x, filters[-1], name=f"{name}_shortcut", activation=None)
     for number, (size, frames) in enumerate(zip(filters, memory, strict=True), 1):
         layer = f"{name}_svdf_{number}"
         x = svdf_layer(x, size, frames, padding=padding, use_bias=False, name=layer)

@@ -9,7 +9,7 @@ import numpy as np
 from model_speech.ctc.loss import frames_needed, output_lengths
 from preflight.findings import ERROR, WARNING, Finding, line_finding
 from preflight.listings import Line, Listing
-from training.tasks.speech import SKIPPED_AT_MOST
+from training.tasks.speech import MAX_SKIPPED_FRACTION
 from utils.features.speech import FeatureConfig, frame_count
 
 
@@ -31,8 +31,8 @@ def target_too_long(
         frames = int(output_lengths(_frames(line, features, speed), time_stride))
         # The exact count only where it can matter: it costs more than all the rest.
         if 2 * len(line.pinyin) > frames and (needed := frames_needed(np.asarray(line.pinyin))) > frames:
-            short.append((line, f"{needed} output frames needed, {frames} there"))
-    refused = listing.role == "train" and len(short) > SKIPPED_AT_MOST * len(listing.lines)
+            short.append((line, f"{needed} output frames needed, {frames} available"))
+    refused = listing.role == "train" and len(short) > MAX_SKIPPED_FRACTION * len(listing.lines)
     advice = "check the transcripts, or choose a model with a smaller time stride"
     for line, detail in short:
         severity = ERROR if refused else WARNING

@@ -22,7 +22,7 @@ from data.synthesis.reading import make_sentence
 from data.synthesis.voices import Voice
 from model_speech.acoustic_model import build_acoustic_model
 from model_speech.models.dfcnn import DfcnnConfig, build_dfcnn
-from preflight.recipes import look_before_training, read_recipe
+from preflight.recipes import check_before_training, read_recipe
 from tests.support import tiny_words
 from tests.support.tiny_corpus import SYLLABLES
 from training.tasks.keyword import VARIANTS, KeywordConfig, _warn_of_low_rates
@@ -196,9 +196,9 @@ def test_training_names_upsampled_speech(telephone, tmp_path, caplog):
     recipe = [*lists, f"data.cache={tmp_path}"]
     base = CONFIGS / "demo" / "speech.yaml"
     with caplog.at_level(logging.WARNING, "train"):
-        look_before_training(read_recipe(base, [*recipe, AT_TELEPHONE_RATE]))
+        check_before_training(read_recipe(base, [*recipe, AT_TELEPHONE_RATE]))
         assert "low-rate" not in caplog.text
-        look_before_training(read_recipe(base, recipe))
+        check_before_training(read_recipe(base, recipe))
     assert "features.sample_rate=8000" in caplog.text
 
 

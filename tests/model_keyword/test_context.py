@@ -11,7 +11,7 @@ from data.keywords.augment import KeywordAugmentConfig
 from data.keywords.clip_cache import ClipStore
 from data.keywords.clips import KeywordClip
 from model_keyword.models.ds_tc_resnet import DsTcResnetConfig
-from model_keyword.models.gru import GruConfig
+from model_keyword.models.recurrent import GruConfig
 from model_keyword.registry import MODELS, build_keyword_model
 from streaming.conversion.modes import Mode
 from tests.support.streamed import assert_streams, with_random_weights
@@ -54,7 +54,7 @@ def test_it_streams(model: keras.Model):
 
 
 def test_a_model_of_nothing_but_the_clip_says_so():
-    with pytest.raises(ConfigError, match="gru takes nothing but the clip"):
+    with pytest.raises(ConfigError, match="gru takes the clip only"):
         build_keyword_model(GruConfig(), FEATURES, CLIP, 3, CONTEXT)
     assert {name for name, entry in MODELS.items() if entry.context} >= {
         "ds_tc_resnet",

@@ -338,7 +338,7 @@ def test_every_layer_is_named_by_us():
     """Names that Keras makes up depend on what was built before: the weights wouldn't find their layers."""
     nameless = [
         f"{path.name}:{call.lineno} {ast.unparse(call)[:60]}"
-        for path in sorted(PACKAGE.glob("*.py"))
+        for path in sorted(PACKAGE.rglob("*.py"))
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
@@ -359,7 +359,7 @@ def test_no_name_is_that_of_a_front_ends_layer():
 
 def test_samples_are_refused_where_features_are_given():
     with pytest.raises(
-        ConfigError, match=r"dnn_raw is fed with samples, and features\.kind is mfcc, features\.kind=raw"
+        ConfigError, match=r"dnn_raw takes samples, but features\.kind is mfcc, features\.kind=raw"
     ):
         build_keyword_model(MODELS["dnn_raw"].config(), KeywordFeatureConfig(), 16000, 3)
 

@@ -326,7 +326,7 @@ def test_targets_that_ctc_cannot_align_are_found(corpus, recipe, capsys):
     corpus.write()
     found = findings(capsys, *recipe)
     assert names(found) == [(ERROR, "target-too-long")]
-    assert found[0]["detail"] == "31 output frames needed, 25 there"
+    assert found[0]["detail"] == "31 output frames needed, 25 available"
 
 
 def test_damaged_and_outdated_features_are_found(corpus, recipe, capsys):
@@ -353,21 +353,21 @@ def test_a_full_disk_is_told_before_the_features_are_made(recipe, capsys, monkey
 
 
 def test_train_py_looks_first_and_is_quiet_on_clean_data(corpus, recipe, caplog, monkeypatch):
-    from preflight.recipes import look_before_training, read_recipe
+    from preflight.recipes import check_before_training, read_recipe
     from utils.errors import TrainingError
 
     config = read_recipe(Path(recipe[1]), recipe[2:])
     monkeypatch.setattr(logging.getLogger("train"), "propagate", True)
-    look_before_training(config)
+    check_before_training(config)
     assert caplog.messages == []
     _dev_of_train_sentences(corpus)
     corpus.write()
-    look_before_training(config)
+    check_before_training(config)
     assert [message.startswith("warning") for message in caplog.messages] == [True]
     corpus.row("test")["audio"] = corpus.row("train")["audio"]
     corpus.write()
     with pytest.raises(TrainingError, match=r"1 error.* in the data would waste .*--no-checks"):
-        look_before_training(config)
+        check_before_training(config)
     assert "a recording that the train list has too" in caplog.text
 
 

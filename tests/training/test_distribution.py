@@ -23,7 +23,7 @@ import train
 from model_speech.layers.normalisation import MaskedBatchNormalization, statistics_over_replicas
 from tests.support.spread_task import train_over
 from tests.support.tiny_corpus import write_tiny_corpus
-from training.distributed.cluster import Cluster, call_roll, read_cluster
+from training.distributed.cluster import Cluster, read_cluster, wait_for_workers
 from training.distributed.distribution import ALONE, Distribution, distributed, run_path_of
 from utils.errors import ConfigError, TrainingError
 from utils.files import write_text
@@ -186,19 +186,22 @@ TWO = {"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index"
     ("value", "message"),
     [
         (None, 'reads TF_CONFIG: it is not set, such as \'{"cluster"'),
-        ("{'cluster'", "it is no JSON"),
-        ("[]", '"cluster" and "task" are its two entries'),
-        ('{"cluster": {"worker": ["a:1"]}}', '"cluster" and "task" are its two entries'),
+        ("{'cluster'", "it is not JSON"),
+        ("[]", 'it must have the entries "cluster" and "task"'),
+        ('{"cluster": {"worker": ["a:1"]}}', 'it must have the entries "cluster" and "task"'),
         (
             json.dumps(TWO | {"task": {"type": "worker", "index": 2}}),
             "the task is 'worker 2', and the cluster",
         ),
         (json.dumps(TWO | {"task": {}}), "the task is 'None None', and the cluster has worker 0, worker 1"),
-        (json.dumps(TWO | {"cluster": {"worker": ["a:1"], "ps": ["b:2"]}}), "a cluster of chief and worker"),
-        (json.dumps(TWO | {"cluster": {"worker": "a:1"}}), "each job has a list of addresses"),
-        (json.dumps(TWO | {"cluster": {"worker": ["a", "b:2"]}}), "'a' is no host:port"),
-        (json.dumps(TWO | {"cluster": {"worker": ["a:1", "a:1"]}}), "an address is there twice"),
-        (json.dumps(TWO | {"cluster": {"chief": ["a:1", "b:1"]}}), "one chief only"),
+        (
+            json.dumps(TWO | {"cluster": {"worker": ["a:1"], "ps": ["b:2"]}}),
+            "the jobs must be chief and worker, not ps",
+        ),
+        (json.dumps(TWO | {"cluster": {"worker": "a:1"}}), "each job must have a list of addresses"),
+        (json.dumps(TWO | {"cluster": {"worker": ["a", "b:2"]}}), "'a' is not host:port"),
+        (json.dumps(TWO | {"cluster": {"worker": ["a:1", "a:1"]}}), "an address occurs twice"),
+        (json.dumps(TWO | {"cluster": {"chief": ["a:1", "b:1"]}}), "only one chief"),
     ],
 )
 def test_a_wrong_tf_config_is_refused(value, message):
@@ -221,7 +224,7 @@ def _local_cluster(index: int, ports: list[int]) -> Cluster:
 
 def test_the_roll_is_called_until_all_have_come():
     ports = _free_ports(2)
-    waiting = threading.Thread(target=call_roll, args=(_local_cluster(0, ports), 30.0), daemon=True)
+    waiting = threading.Thread(target=wait_for_workers, args=(_local_cluster(0, ports), 30.0), daemon=True)
     waiting.start()
     time.sleep(0.1)
     assert waiting.is_alive()
@@ -234,12 +237,12 @@ def test_who_does_not_come_is_named():
     ports = _free_ports(3)
     missing = rf"no answer from worker 1 \(127\.0\.0\.1:{ports[1]}\) in 0 s"
     with socket.create_server(("", ports[2])), pytest.raises(TrainingError, match=missing):
-        call_roll(_local_cluster(0, ports), wait_seconds=0.1)
+        wait_for_workers(_local_cluster(0, ports), wait_seconds=0.1)
     with (
         socket.create_server(("", ports[0])),
         pytest.raises(ConfigError, match=rf"port {ports[0]} of worker 0 .* can't be opened"),
     ):
-        call_roll(_local_cluster(0, ports), wait_seconds=0.1)
+        wait_for_workers(_local_cluster(0, ports), wait_seconds=0.1)
 
 
 def test_what_cannot_be_distributed_is_refused(monkeypatch):
@@ -257,7 +260,7 @@ def test_one_device_is_enough_and_says_so():
     with distributed("mirrored") as found:
         if found.strategy is None:  # no machine with several GPUs
             assert found.describe() == "there is one device: trained as without --distribute"
-            assert found.share == (0, 1) and found.chief
+            assert found.shard == (0, 1) and found.chief
 
 
 def test_a_forgotten_flag_is_noticed(monkeypatch, caplog):

@@ -224,7 +224,7 @@ def test_a_run_goes_on_only_with_the_same_words(words, empty_config, tmp_path):
     RunFolder(tmp_path / "run").metrics.unlink()
     for split in ("train", "dev", "test"):
         shutil.rmtree(other / split / "higher")
-    with pytest.raises(RunError, match=r"other labels than this run had \(without higher\)"):
+    with pytest.raises(RunError, match=r"other labels than this run \(without higher\)"):
         train_from_config("keyword", empty_config, overrides, tmp_path / "run")
 
 
@@ -294,7 +294,7 @@ def test_targets_and_features_are_those_of_the_clips(store):
 def test_shares_part_the_rows_of_a_batch(store):
     whole = batches_of(store).batch(1)
     for index in (0, 1):
-        share = batches_of(store, share=(index, 2)).batch(1)
+        share = batches_of(store, shard=(index, 2)).batch(1)
         assert share.ids == whole.ids
         np.testing.assert_array_equal(share.targets, whole.targets[index::2])
         assert len(share.features) == len(share.targets)
@@ -434,7 +434,7 @@ def test_labels_in_another_order_are_refused(run):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (("_silence_", "low", "high"), r"in another order: place 2 is high, there low"),
+        (("_silence_", "low", "high"), r"in another order: label 2 is high, there low"),
         (("_silence_", "high", "low", "deep"), r"belong to other labels \(with deep\)"),
     ],
 )

@@ -117,13 +117,15 @@ def hasty(tmp_path: Path) -> Path:
 def test_targets_longer_than_the_output_are_reported_by_utterance(tmp_path, config_file, hasty):
     with pytest.raises(TrainingError, match=r"1 of 10 utterances have more labels.*skipped\.tsv"):
         train_from_config("speech", config_file, [*SMALL, *_lists(hasty)], tmp_path / "run")
-    assert (tmp_path / "run" / "skipped.tsv").read_text().startswith("0\t20 output frames needed, 13 there")
+    assert (
+        (tmp_path / "run" / "skipped.tsv").read_text().startswith("0\t20 output frames needed, 13 available")
+    )
 
 
 def test_a_few_of_them_are_left_out_and_a_limit_keeps_the_vocabulary(
     tmp_path, config_file, hasty, monkeypatch
 ):
-    monkeypatch.setattr("training.tasks.speech.SKIPPED_AT_MOST", 0.5)
+    monkeypatch.setattr("training.tasks.speech.MAX_SKIPPED_FRACTION", 0.5)
     run = RunFolder(tmp_path / "run")
     overrides = [*SMALL, *_lists(hasty), "training.epochs=1", "data.limit=3"]
     train_from_config("speech", config_file, overrides, run.path)

@@ -1,6 +1,6 @@
-"""What is compiled, on the backend that KERAS_BACKEND names: the optimiser's step, and dev losses.
+"""Compiles the training step and dev losses for the Keras backend: arrays of a batch in, losses out.
 
-Arrays of a batch in, the loss of each utterance out. The steps themselves are in ``training/step_*.py``.
+The steps are in ``training/backends/step_*.py``.
 """
 
 from __future__ import annotations
@@ -25,56 +25,56 @@ def make_train_step(
 ) -> Callable[[dict[str, np.ndarray]], Any]:
     """Compile ``arrays → losses (batch,) float32`` with the update of the model's weights inside.
 
-    The gradient is that of the *mean* over the batch. TensorFlow compiles once for batches of any shape
-    (under XLA each shape has its own), JAX once for each of a few shapes, PyTorch not at all.
+    The gradient is that of the *mean* over the batch. TensorFlow compiles once for all batch shapes (with XLA
+    once for each), JAX once for each of a few shapes, PyTorch does not compile.
 
     Raises:
-        ConfigError: the Keras backend has no train step here, or can't do what is asked.
+        ConfigError: there is no step for the Keras backend, or it does not support a setting.
     """
     backend = keras.backend.backend()
     if backend not in BACKENDS:
         hint = f"set KERAS_BACKEND to one of: {', '.join(BACKENDS)}"
         raise ConfigError(f"there is no training on the Keras backend '{backend}'", hint=hint)
-    # By name: a backend must not load another one, which may not even be installed.
+    # By name: the other backends must not be loaded, and may not be installed.
     return importlib.import_module(f"training.backends.step_{backend}").make_step(
         model, optimizer, losses, xla
     )
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` of arrays compiled, where the backend does that; else as it is.
+    """Compile a function of arrays if the backend supports it; else return it unchanged.
 
-    A recursion over time such as the CTC loss is ten times as fast as a graph. TensorFlow's serves any
-    shapes; JAX compiles each anew, see :func:`utils.backend.prediction.pad_to_few_shapes`.
+    A recursion over time, such as the CTC loss, is ten times as fast as a graph. TensorFlow compiles once for
+    all shapes, JAX once for each, see :func:`utils.backend.prediction.pad_to_few_shapes`.
     """
     backend = keras.backend.backend()
     if backend == "tensorflow":
-        import tensorflow as tf  # another backend must not load TensorFlow
+        import tensorflow as tf  # not on other backends
 
         return tf.function(function, reduce_retracing=True, autograph=False)
     if backend == "jax":
-        import jax  # another backend must not load JAX
+        import jax  # not on other backends
 
         return jax.jit(function)
     return function
 
 
 def make_deterministic() -> None:
-    """Have the backend compute bit for bit the same each time; call it before anything is computed.
+    """Make the backend compute bit-for-bit repeatable results; call this before anything is computed.
 
-    PyTorch then refuses, by name, an operation that has no such way on the device.
+    PyTorch then raises an error for operations without a deterministic implementation on the device.
     """
     backend = keras.backend.backend()
     if backend == "tensorflow":
-        import tensorflow as tf  # another backend must not load TensorFlow
+        import tensorflow as tf  # not on other backends
 
         tf.config.experimental.enable_op_determinism()
     elif backend == "jax":
-        # XLA reads it when the first computation is compiled; on a CPU it is deterministic anyway.
+        # XLA reads it when the first computation is compiled; CPUs are always deterministic.
         flags = os.environ.get("XLA_FLAGS", "")
         os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true".strip()
     elif backend == "torch":
-        import torch  # another backend must not load PyTorch
+        import torch  # not on other backends
 
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)

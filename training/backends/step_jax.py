@@ -1,8 +1,8 @@
-"""The train step on JAX: forward, gradient and update as one pure function, compiled for a few batch shapes.
+"""The training step on JAX: forward pass, gradient and update as pure functions, compiled for few shapes.
 
-JAX compiles every shape anew, so batches are padded to one of a few shapes
-(:func:`utils.backend.prediction.pad_to_few_shapes`). The added rows have length 0: they don't count in the
-loss here, nor in the statistics of the models.
+JAX compiles once for each shape, so batches are padded to a few shapes
+(:func:`utils.backend.prediction.pad_to_few_shapes`). The added rows have length 0: they are excluded from the loss
+here, and from statistics by the models.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def make_step(
 ) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
     """``arrays → losses (batch,) float32``; see :func:`training.backends.step.make_train_step`.
 
-    ``xla`` makes no difference: JAX has no other compiler.
+    ``xla`` is ignored: JAX always compiles with XLA.
     """
     trainable, others = model.trainable_variables, model.non_trainable_variables
 
@@ -36,14 +36,14 @@ def make_step(
         variables = [*trainable, *others, *optimizer.variables]
         mapping = list(zip(variables, [*values, *other_values, *optimizer_values], strict=True))
         with keras.StatelessScope(state_mapping=mapping) as scope:
-            each = losses(arrays, True)  # (batch,), padding rows included
+            each = losses(arrays, True)  # (batch,), with padding rows
             real = ops.where(ops.arange(each.shape[0]) < rows, each, 0.0)
             scaled = optimizer.scale_loss(ops.sum(real) / ops.cast(rows, real.dtype))
-        # Running statistics and the state of dropout's generators were assigned to within the scope.
+        # The scope holds the new running statistics and dropout states.
         return scaled, (each, [scope.get_current_value(variable) for variable in others])
 
     gradient = jax.jit(jax.grad(scaled_loss, has_aux=True))
-    # On its own: it has the same shapes for every batch, and is compiled once.
+    # Separate: its shapes are the same for all batches, so it is compiled once.
     apply = jax.jit(optimizer.stateless_apply)
 
     def call(arrays: dict[str, np.ndarray]) -> np.ndarray:

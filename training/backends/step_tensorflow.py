@@ -1,4 +1,4 @@
-"""The train step on TensorFlow: forward, gradient and update compiled into one graph for all batch shapes."""
+"""The training step on TensorFlow: forward pass, gradient and update as one graph for all batch shapes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make_step(
     def call(arrays: dict[str, np.ndarray]) -> tf.Tensor:
         if "step" not in compiled:
             options = {"jit_compile": True} if xla else {"input_signature": [any_shapes(arrays)]}
-            # Without AutoGraph: it reads the source again, and fails if that was edited since the start.
+            # Without AutoGraph: it reads the source again, and fails if it was edited since the start.
             compiled["step"] = tf.function(step, autograph=False, **options)
         return compiled["step"]({name: tf.convert_to_tensor(value) for name, value in arrays.items()})
 
@@ -39,16 +39,16 @@ def make_step(
 
 
 def dense(gradients: list[Any]) -> list[tf.Tensor | None]:
-    """Gradients as tensors; None stays.
+    """Convert sparse gradients to tensors; None stays.
 
-    An embedding's come in slices, several for a token that comes more than once. The optimiser must see
-    their sum: Keras takes the norm to clip by, and the squares of AdamW, of each slice for itself.
+    The gradient of an embedding has one slice for each occurrence of a token. The optimiser must get their
+    sum: Keras would compute the clipping norm and the squares of AdamW for each slice.
     """
     return [None if each is None else tf.convert_to_tensor(each) for each in gradients]
 
 
 def any_shapes(arrays: dict[str, np.ndarray]) -> dict[str, tf.TensorSpec]:
-    """Only the innermost feature dimension is fixed: one trace serves every batch."""
+    """Signature for batches of all shapes: only the dimensions after the second are fixed."""
     return {
         name: tf.TensorSpec([None] * min(value.ndim, 2) + list(value.shape[2:]), value.dtype)
         for name, value in arrays.items()

@@ -1,4 +1,4 @@
-"""The train step on PyTorch: forward, gradient and update one after another, on the device Keras chose."""
+"""The training step on PyTorch: forward pass, gradient and update, on the device that Keras uses."""
 
 from __future__ import annotations
 
@@ -22,22 +22,20 @@ def make_step(
     """``arrays → losses (batch,) float32``; see :func:`training.backends.step.make_train_step`.
 
     Raises:
-        ConfigError: XLA is asked for, which PyTorch hasn't got.
+        ConfigError: XLA is requested, which PyTorch does not support.
     """
     if xla:
-        hint = (
-            "set training.xla=false, or KERAS_BACKEND=tensorflow; jax compiles with XLA without being asked"
-        )
+        hint = "set training.xla=false, or KERAS_BACKEND=tensorflow; jax always compiles with XLA"
         raise ConfigError("training.xla=true needs another Keras backend than 'torch'", hint=hint)
 
     def call(arrays: dict[str, np.ndarray]) -> np.ndarray:
-        # A GPU, where Keras finds one, holds the weights: the batch must go there too.
+        # The batch must be on the device of the weights.
         each = losses(
             {name: ops.convert_to_tensor(value) for name, value in arrays.items()}, True
         )  # (batch,)
         variables = model.trainable_variables
         weights = [variable.value for variable in variables]
-        # A weight that the loss doesn't depend on gets None, as on the other backends.
+        # Weights that the loss does not depend on get None, as on the other backends.
         gradients = torch.autograd.grad(optimizer.scale_loss(ops.mean(each)), weights, allow_unused=True)
         with torch.no_grad():
             optimizer.apply(gradients, variables)

@@ -1,6 +1,7 @@
-"""``TF_CONFIG`` → which processes train together, and whether all of them have come.
+"""Reads ``TF_CONFIG`` (the processes that train together) and waits until all of them have started.
 
-TensorFlow waits for a missing process for ever, silently and deaf to Ctrl-C: :func:`call_roll` comes first.
+TensorFlow waits for a missing process forever, without a message, and ignores Ctrl-C meanwhile.
+:func:`wait_for_workers` prevents that.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ EXAMPLE = (
 )
 JOBS = ("chief", "worker")  # in the order in which TensorFlow counts the processes
 WAIT_SECONDS = 600.0
-_ASK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _REPORT_SECONDS = 15.0
-_LONGEST_ANSWER = 5.0
+_CONNECT_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ class Cluster:
     """The processes that train together.
 
     Attributes:
-        names: of all of them: ``worker 0`` …; the first is the chief, who writes the run folder.
+        names: of all processes: ``worker 0`` …; the first is the chief, which writes the run folder.
         addresses: ``host:port`` of each.
-        index: which of them is this one.
+        index: of this process.
     """
 
     names: tuple[str, ...]
@@ -51,73 +52,73 @@ def read_cluster(environment: Mapping[str, str]) -> Cluster:
     """Read and check ``TF_CONFIG``.
 
     Raises:
-        ConfigError: it is missing, no JSON, or describes no cluster with this process in it.
+        ConfigError: it is missing, not JSON, or does not describe a cluster with this process.
     """
     try:
         config = json.loads(environment[VARIABLE])
     except KeyError:
         raise _error("it is not set") from None
     except json.JSONDecodeError as error:
-        raise _error(f"it is no JSON ({error})") from error
+        raise _error(f"it is not JSON ({error})") from error
     jobs, task = _parts(config)
     names = tuple(f"{job} {index}" for job in JOBS for index in range(len(jobs.get(job, ()))))
     addresses = tuple(address for job in JOBS for address in jobs.get(job, ()))
     for address in addresses:
         if not (isinstance(address, str) and re.fullmatch(r".+:\d{1,5}", address)):
-            raise _error(f"{address!r} is no host:port")
+            raise _error(f"{address!r} is not host:port")
     if len(set(addresses)) < len(addresses):
-        raise _error("an address is there twice")
+        raise _error("an address occurs twice")
     own = f"{task.get('type')} {task.get('index')}"
     if own not in names:
-        raise _error(f"the task is {own!r}, and the cluster has {', '.join(names) or 'nobody'}")
+        raise _error(f"the task is {own!r}, and the cluster has {', '.join(names) or 'no process'}")
     return Cluster(names, addresses, names.index(own))
 
 
-def call_roll(cluster: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
+def wait_for_workers(cluster: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
     """Wait until every process of the cluster listens at its address.
 
     Raises:
-        ConfigError: this process's own port is taken.
-        TrainingError: some haven't come in time; they are named.
+        ConfigError: the port of this process is in use.
+        TrainingError: a process did not start in time; the error names it.
     """
-    began = reported = time.monotonic()
+    start = reported = time.monotonic()
     missing = [index for index in range(len(cluster.names)) if index != cluster.index]
     with _listen(cluster):
-        # What TensorFlow opens at the same address later answers the others as well.
+        # Later TensorFlow's server listens at the same address.
         while missing := [index for index in missing if not answers(cluster.addresses[index])]:
             named = ", ".join(map(cluster.describe, missing))
             now = time.monotonic()
-            if now - began > wait_seconds:
-                hint = "start the same command there, with its own task in TF_CONFIG; is a firewall between?"
+            if now - start > wait_seconds:
+                hint = "start the same command there, with its own task in TF_CONFIG; check the firewall"
                 raise TrainingError(f"no answer from {named} in {wait_seconds:.0f} s", hint=hint)
             if now - reported > _REPORT_SECONDS:
-                log.warning("waiting for %s", named)  # at this level: the run has no log yet
+                log.warning("waiting for %s", named)  # a warning is printed: the run has no log yet
                 reported = now
-            time.sleep(_ASK_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
 
 def answers(address: str) -> bool:
-    """Whether somebody listens at ``host:port``."""
+    """Whether a process listens at ``host:port``."""
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_LONGEST_ANSWER):
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_TIMEOUT):
             return True
     except (OSError, OverflowError):
         return False
 
 
 def _parts(config: object) -> tuple[dict[str, list[str]], dict[str, object]]:
-    """The ``cluster`` and the ``task`` of a parsed TF_CONFIG, of the types that they should have."""
+    """The checked ``cluster`` and ``task`` of a parsed TF_CONFIG."""
     cluster = config.get("cluster") if isinstance(config, dict) else None
     task = config.get("task") if isinstance(config, dict) else None
     if not (isinstance(cluster, dict) and isinstance(task, dict)):
-        raise _error('"cluster" and "task" are its two entries, each a mapping')
+        raise _error('it must have the entries "cluster" and "task", both mappings')
     if others := set(cluster) - set(JOBS):
-        raise _error(f"a cluster of {' and '.join(JOBS)} is wanted here, not {', '.join(sorted(others))}")
+        raise _error(f"the jobs must be {' and '.join(JOBS)}, not {', '.join(sorted(others))}")
     if not all(isinstance(addresses, list) for addresses in cluster.values()):
-        raise _error("each job has a list of addresses")
+        raise _error("each job must have a list of addresses")
     if len(cluster.get("chief", [])) > 1:
-        raise _error("there can be one chief only")
+        raise _error("there can be only one chief")
     return cluster, task
 
 
@@ -127,7 +128,7 @@ def _listen(cluster: Cluster) -> socket.socket:
         return socket.create_server(("", port), backlog=128)
     except (OSError, OverflowError) as error:
         what = f"port {port} of {cluster.describe(cluster.index)} can't be opened here ({error})"
-        hint = f"is the job already running on this machine? else choose another port in {VARIABLE}"
+        hint = f"stop the job if it is already running on this machine, or choose another port in {VARIABLE}"
         raise ConfigError(what, hint=hint) from error
 
 

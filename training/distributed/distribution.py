@@ -1,7 +1,7 @@
-"""How a training is spread over devices and processes: ``--distribute`` in, what the loop calls out.
+"""Training on several devices and processes: ``--distribute`` in; the calls of the loop out.
 
-Every process plans the same batches, reads its share of each, and knows the losses of all of it after the
-step; the first process, the chief, evaluates and writes the run folder. TensorFlow's part is in
+Every process plans the same batches, reads its shard of each, and gets the losses of the whole batch after
+the step; the first process, the chief, evaluates and writes the run folder. TensorFlow's part is in
 ``training/distributed/replicas.py``, the reading of ``TF_CONFIG`` in ``training/distributed/cluster.py``.
 """
 
@@ -26,7 +26,7 @@ import keras
 import numpy as np
 
 from training.backends.step import Losses, make_train_step
-from training.distributed.cluster import VARIABLE, call_roll, read_cluster
+from training.distributed.cluster import VARIABLE, read_cluster, wait_for_workers
 from utils.errors import ConfigError, TrainingError
 from utils.files import replacing
 from utils.run_folder.run import RunFolder
@@ -38,16 +38,15 @@ KINDS = ("mirrored", "multi_worker")
 
 @dataclass(frozen=True)
 class Distribution:
-    """Over what a training is spread; as it is made by default: over nothing, one device does it all.
+    """The devices and processes of a training; by default one device in one process.
 
-    Whatever has to be the same everywhere goes through the methods here; all processes must call them in the
-    same order.
+    The methods keep all processes in the same state; all processes must call them in the same order.
 
     Attributes:
-        strategy: TensorFlow's; None for one device in one process.
-        index: which of the processes this is.
-        count: of the processes.
-        send: ``data, source → what process source gave as data``.
+        strategy: of TensorFlow; None for one device in one process.
+        index: of this process.
+        count: number of processes.
+        send: ``data, source → the data of process source``.
     """
 
     strategy: Any = None
@@ -62,12 +61,12 @@ class Distribution:
 
     @property
     def devices(self) -> int:
-        """Devices of all processes."""
+        """Number of devices of all processes."""
         return self.strategy.num_replicas_in_sync if self.strategy else 1
 
     @property
-    def share(self) -> tuple[int, int]:
-        """(index, count): row i of a batch is read by process i % count."""
+    def shard(self) -> tuple[int, int]:
+        """(index, count): process i % count reads row i of a batch."""
         return self.index, self.count
 
     def describe(self) -> str:
@@ -77,7 +76,7 @@ class Distribution:
         return f"process {self.index + 1} of {self.count}, {self.devices} devices in all"
 
     def build(self, build: Callable[[], keras.Model]) -> keras.Model:
-        """The model that ``build`` makes, on every device."""
+        """Call ``build`` and copy the model to every device."""
         return build() if self.strategy is None else _replicas().build_replicated(self.strategy, build)
 
     def optimised(self, model: keras.Model) -> list[Any]:
@@ -87,7 +86,7 @@ class Distribution:
         return _replicas().first_copies(self.strategy, model.trainable_variables)
 
     def vary_dropout(self, model: keras.Model) -> None:
-        """Call it when the model has its first values, or those of a checkpoint: see ``replicas.py``."""
+        """Call this when the model has its initial values, or those of a checkpoint: see ``replicas.py``."""
         if self.strategy is not None:
             _replicas().vary_dropout(self.strategy, model)
 
@@ -99,33 +98,33 @@ class Distribution:
         xla: bool,
         stop: list[int],
     ) -> Callable[[dict[str, np.ndarray], int], np.ndarray]:
-        """``arrays of this process's share, rows of the whole batch → losses (rows,) of the whole batch``.
+        """``arrays of this process's shard, rows of the whole batch → losses (rows,) of the whole batch``.
 
-        See :func:`training.backends.step.make_train_step`. ``stop`` holds the signals that this process has
-        noted; after a step it also holds one if another process has.
+        See :func:`training.backends.step.make_train_step`. ``stop`` has the signals that this process has
+        received; after a step it also has those of the other processes.
         """
         if self.strategy is None:
             step = make_train_step(model, optimizer, losses, xla)
             return lambda arrays, rows: np.asarray(step(arrays))
         if xla:
-            log.warning("training.xla is left out: it is for one device")
-        return _replicas().make_replicated_step(self.strategy, self.share, model, optimizer, losses, stop)
+            log.warning("training.xla is ignored: it works on one device only")
+        return _replicas().make_replicated_step(self.strategy, self.shard, model, optimizer, losses, stop)
 
     def from_chief(self, figures: Callable[[], dict[str, float]]) -> dict[str, float]:
-        """Have the chief compute something for all."""
-        found = json.dumps(figures()) if self.chief else ""
-        return json.loads(self.send(found.encode(), 0))
+        """Compute figures in the chief and return them in all processes."""
+        text = json.dumps(figures()) if self.chief else ""
+        return json.loads(self.send(text.encode(), 0))
 
     def gather(self, lines: list[str]) -> list[str]:
-        """The lines of all processes, one process after the other."""
+        """The lines of all processes, in the order of the processes."""
         sent = [self.send(json.dumps(lines).encode(), source) for source in range(self.count)]
         return [line for text in sent for line in json.loads(text)]
 
     def check_same(self, what: str, value: object) -> None:
-        """Make sure that all processes have the same.
+        """Check that all processes have the same value.
 
         Raises:
-            TrainingError: they haven't; ``what`` names it.
+            TrainingError: the values differ; the error names ``what``.
         """
         if self.count == 1:
             return
@@ -138,7 +137,7 @@ class Distribution:
             )
 
     def copy_run(self, run: RunFolder) -> None:
-        """Put the chief's vocabulary, checkpoint and figures into the other processes' run folders."""
+        """Copy the chief's vocabulary, checkpoint and figures to the run folders of the other processes."""
         if self.count == 1:
             return
         parts = [
@@ -163,15 +162,15 @@ ALONE = Distribution()
 
 @contextmanager
 def distributed(kind: str | None, virtual_devices: int = 0) -> Iterator[Distribution]:
-    """Bring up what ``--distribute`` asks for; inside the block the failure of another process is named.
+    """Set up the devices and processes of ``--distribute``; inside the block errors name lost processes.
 
     Args:
         kind: one of :data:`KINDS`; None for one device.
-        virtual_devices: with ``mirrored``: so many parts of the CPU instead of the GPUs.
+        virtual_devices: with ``mirrored``: number of virtual CPU devices to use instead of the GPUs.
 
     Raises:
-        ConfigError: this can't be had: see the message.
-        TrainingError: a process doesn't come, or has gone.
+        ConfigError: the settings are not available: see the message.
+        TrainingError: a process did not start, or was lost.
     """
     _check(kind, virtual_devices)
     if kind is None:
@@ -180,18 +179,18 @@ def distributed(kind: str | None, virtual_devices: int = 0) -> Iterator[Distribu
         yield Distribution(_replicas().over_devices(virtual_devices))
     else:
         cluster = read_cluster(os.environ)
-        call_roll(cluster)
+        wait_for_workers(cluster)
         with _replicas().lost_workers_named(cluster):
             strategy, count = _replicas().over_workers(), len(cluster.names)
             send = _replicas().make_send(strategy, (cluster.index, count))
-            found = Distribution(strategy, cluster.index, count, send)
-            yield found
-            found.gather([])  # nobody leaves while others still need him
+            distribution = Distribution(strategy, cluster.index, count, send)
+            yield distribution
+            distribution.gather([])  # wait for all: the others may still need this process
 
 
 @contextmanager
 def run_path_of(distribution: Distribution, path: Path) -> Iterator[Path]:
-    """Where this process keeps its run: ``path`` for the chief, a temporary folder for the others."""
+    """The run folder of this process: ``path`` for the chief, a temporary folder for the others."""
     if distribution.chief:
         yield path
         return
@@ -215,5 +214,5 @@ def _check(kind: str | None, virtual_devices: int) -> None:
 
 
 def _replicas() -> ModuleType:
-    """TensorFlow's part; by name, since another backend must not load TensorFlow."""
+    """TensorFlow's part, imported by name: other backends must not load TensorFlow."""
     return importlib.import_module("training.distributed.replicas")

@@ -1,8 +1,8 @@
 """One model on several devices and in several processes: TensorFlow's part of
 ``training/distributed/distribution.py``.
 
-Each replica computes the losses and gradients of its share of a batch, their sums over all replicas are what
-one device would have computed, and the first device of each process updates the weights with them.
+Each replica computes the losses and gradients of its shard of a batch. Their sums over all replicas equal
+those of one device; the first device of each process updates the weights with them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from utils.stop_signals import STOP_SIGNALS
 
 Losses = Callable[[dict[str, Any], bool], Any]
 
-_WORDS_AT_A_TIME = 1 << 20  # int32 words of a message; 8 MB on their way
+_WORDS_AT_A_TIME = 1 << 20  # int32 words of a message; 8 MB as float64
 _FAILURES = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
@@ -36,27 +36,27 @@ _FAILURES = (
 
 
 def over_devices(virtual_devices: int) -> tf.distribute.Strategy | None:
-    """All GPUs of this machine, or so many virtual CPU devices; None if that is one device only.
+    """A strategy for all GPUs of this machine, or for virtual CPU devices; None if there is only one.
 
     Raises:
-        ConfigError: TensorFlow was at work before, with other devices.
+        ConfigError: TensorFlow has already started, with other devices.
     """
     if virtual_devices:
         parts = [tf.config.LogicalDeviceConfiguration()] * virtual_devices
         try:
             tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], parts)
         except RuntimeError as error:
-            raise ConfigError(f"virtual devices must be asked for at the start ({error})") from error
+            raise ConfigError(f"virtual devices must be set at the start ({error})") from error
     kind = "CPU" if virtual_devices else "GPU"
     devices = [device.name for device in tf.config.list_logical_devices(kind)]
     return tf.distribute.MirroredStrategy(devices) if len(devices) > 1 else None
 
 
 def over_workers() -> tf.distribute.Strategy:
-    """All devices of all processes that TF_CONFIG names; TensorFlow reads it again by itself.
+    """A strategy for all devices of all processes in TF_CONFIG, which TensorFlow reads again.
 
     Raises:
-        ConfigError: TensorFlow can't start its server.
+        ConfigError: TensorFlow cannot start its server.
     """
     try:
         return tf.distribute.MultiWorkerMirroredStrategy()
@@ -66,10 +66,10 @@ def over_workers() -> tf.distribute.Strategy:
 
 @contextmanager
 def lost_workers_named(cluster: Cluster) -> Iterator[None]:
-    """Turn the failure of a collective operation into an error that names whose process has gone.
+    """Turn the failure of a collective operation into an error that names the lost process.
 
     Raises:
-        TrainingError: another process has gone.
+        TrainingError: another process was lost.
     """
     try:
         yield
@@ -79,8 +79,8 @@ def lost_workers_named(cluster: Cluster) -> Iterator[None]:
             raise
         raise TrainingError(
             f"lost {', '.join(lost)}",
-            hint="see what it printed last; the last checkpoint is whole: start the same command again, "
-            "with as many workers as you like",
+            hint="see its last messages; the last checkpoint is complete: start the same command again, "
+            "with any number of workers",
         ) from error
 
 
@@ -88,8 +88,8 @@ def build_replicated(strategy: tf.distribute.Strategy, build: Callable[[], keras
     """Build a functional model whose variables have a copy on each device."""
     with strategy.scope():
         model = build()
-    # The same layers in a model that knows of no strategy: its predict_on_batch then runs on the first
-    # device alone, instead of on all of them with the whole batch each.
+    # The same layers in a model without a strategy: its predict_on_batch runs on the first device only,
+    # instead of on all devices with the whole batch each.
     return keras.Model(model.input, model.output, name=model.name)
 
 
@@ -99,7 +99,7 @@ def first_copies(strategy: tf.distribute.Strategy, variables: list[keras.Variabl
 
 
 def vary_dropout(strategy: tf.distribute.Strategy, model: keras.Model) -> None:
-    """Give each replica but the first other random seeds, lest all drop the same places of their shares."""
+    """Give each replica other random seeds, so that dropout differs between the shards."""
     states = [variable for variable in model.variables if variable.path.endswith("seed_generator_state")]
 
     def shift() -> None:
@@ -113,27 +113,27 @@ def vary_dropout(strategy: tf.distribute.Strategy, model: keras.Model) -> None:
 
 def make_replicated_step(
     strategy: tf.distribute.Strategy,
-    share: tuple[int, int],
+    shard: tuple[int, int],
     model: keras.Model,
     optimizer: keras.optimizers.Optimizer,
     losses: Losses,
     stop: list[int],
 ) -> Callable[[dict[str, np.ndarray], int], np.ndarray]:
-    """Compile ``arrays of this process's share, rows of the whole batch → losses (rows,) of all of it``.
+    """Compile ``arrays of this process's shard, rows of the whole batch → losses (rows,) of the batch``.
 
-    The gradient is that of the mean over the whole batch. Shares are padded with rows of zeros until each
-    device has as many: a row of zeros must be padding to the model, and have a finite loss.
+    The gradient is that of the mean over the whole batch. Shards are padded with rows of zeros, so that all
+    devices have the same number of rows; the model must treat zeros as padding, with a finite loss.
 
     Args:
-        strategy: as the model was built with.
-        share: (index, count) of processes: row i of a batch is in share i % count.
+        strategy: that the model was built with.
+        shard: (index, count) of processes: row i of a batch is in shard i % count.
         model: from :func:`build_replicated`.
         optimizer: built on :func:`first_copies`.
-        losses: of a task.
-        stop: signals noted by this process; what another one has noted is appended.
+        losses: ``losses`` of a task.
+        stop: signals received by this process; those of other processes are appended.
     """
-    devices = strategy.num_replicas_in_sync // share[1]
-    replica = _make_replica(share, devices, model, optimizer, losses)
+    devices = strategy.num_replicas_in_sync // shard[1]
+    replica = _make_replica(shard, devices, model, optimizer, losses)
     copies = [_copies(strategy, variable) for variable in model.trainable_variables]
     first = [each[0] for each in copies]
 
@@ -156,7 +156,7 @@ def make_replicated_step(
             stopping = tf.TensorSpec([len(STOP_SIGNALS)], tf.float32)
             signature = [any_shapes(arrays), *scalars, stopping]
             compiled["step"] = tf.function(step, autograph=False, input_signature=signature)
-        with tf.device("CPU:0"):  # from here each device gets its part
+        with tf.device("CPU:0"):  # from there each device takes its part
             tensors = {name: tf.convert_to_tensor(value) for name, value in arrays.items()}
             scalars = tf.constant(here), tf.constant(rows)
             stopping = tf.constant([float(number in stop) for number in STOP_SIGNALS])
@@ -169,27 +169,27 @@ def make_replicated_step(
 
 
 def _make_replica(
-    share: tuple[int, int],
+    shard: tuple[int, int],
     devices: int,
     model: keras.Model,
     optimizer: keras.optimizers.Optimizer,
     losses: Losses,
 ) -> Callable[..., tuple[list[tf.Tensor | None], tf.Tensor]]:
-    """What runs on each of a process's ``devices``.
+    """Make the function that runs on each of a process's ``devices``.
 
-    Its arguments are the arrays of the process's share, padded; how many rows are ``here`` without padding,
-    and how many ``rows`` the whole batch has; ``stopping``, 1.0 for each of ``STOP_SIGNALS`` that this
-    process has noted, else 0.0. It returns sums over all replicas: the gradients, and the losses of the whole
-    batch with ``stopping`` after them.
+    Its arguments: the padded arrays of the process's shard; ``here``, the number of its rows without padding;
+    ``rows``, the number of rows in the whole batch; ``stopping``, 1.0 for each of ``STOP_SIGNALS`` that this
+    process has received, else 0.0. It returns sums over all replicas: the gradients, and the losses of the
+    whole batch followed by ``stopping``.
     """
-    index, count = share
+    index, count = shard
 
     def replica(arrays: dict[str, tf.Tensor], here: tf.Tensor, rows: tf.Tensor, stopping: tf.Tensor):
         context = tf.distribute.get_replica_context()
         size = tf.shape(next(iter(arrays.values())))[0] // devices
         start = (context.replica_id_in_sync_group - index * devices) * size
         arrays = {name: value[start : start + size] for name, value in arrays.items()}
-        row = start + tf.range(size)  # in this process's share
+        row = start + tf.range(size)  # in this process's shard
 
         def total(values: Any) -> Any:
             return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
@@ -199,8 +199,8 @@ def _make_replica(
             each = tf.where(row < here, each, 0.0)
             scaled = optimizer.scale_loss(tf.reduce_sum(each) / tf.cast(rows, each.dtype))
             gradients = dense(tape.gradient(scaled, model.trainable_variables))
-        place = tf.where(row < here, row * count + index, 0)  # in the whole batch
-        whole = tf.tensor_scatter_nd_add(tf.zeros([rows]), place[:, None], each)
+        batch_row = tf.where(row < here, row * count + index, 0)
+        whole = tf.tensor_scatter_nd_add(tf.zeros([rows]), batch_row[:, None], each)
         known = [gradient for gradient in gradients if gradient is not None]
         *known, whole = total([*known, tf.concat([whole, stopping], axis=0)])
         return [None if gradient is None else known.pop(0) for gradient in gradients], whole
@@ -208,9 +208,9 @@ def _make_replica(
     return replica
 
 
-def make_send(strategy: tf.distribute.Strategy, share: tuple[int, int]) -> Callable[[bytes, int], bytes]:
-    """``data, source → what process source gave as data``; all processes must call it at the same place."""
-    index, count = share
+def make_send(strategy: tf.distribute.Strategy, shard: tuple[int, int]) -> Callable[[bytes, int], bytes]:
+    """Make ``data, source → the data of process source``; all processes must call it together."""
+    index, count = shard
     first = index * strategy.num_replicas_in_sync // count
 
     def replica(words: tf.Tensor) -> tf.Tensor:
@@ -218,7 +218,7 @@ def make_send(strategy: tf.distribute.Strategy, share: tuple[int, int]) -> Calla
         own = tf.cast(tf.equal(context.replica_id_in_sync_group, first), words.dtype)
         return context.all_reduce(tf.distribute.ReduceOp.SUM, words * own)
 
-    # Sums of float64 are there on every device, and exact for 32-bit integers.
+    # Float64 sums are available on all devices, and exact for 32-bit integers.
     total = tf.function(
         lambda words: _first(strategy, strategy.run(replica, args=(words,))),
         autograph=False,
@@ -226,7 +226,7 @@ def make_send(strategy: tf.distribute.Strategy, share: tuple[int, int]) -> Calla
     )
 
     def send(data: bytes, source: int) -> bytes:
-        data = data if index == source else b""  # the sum with nothing but zeros is what the source gave
+        data = data if index == source else b""  # the sum with zeros is the data of the source
         size = int(total(np.array([len(data)], np.float64)).numpy()[0])
         words = np.zeros(-(-size // 4), np.int32)
         words.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
@@ -247,13 +247,13 @@ def _first(strategy: tf.distribute.Strategy, value: Any) -> tf.Tensor:
 
 
 def _whole_multiple(array: np.ndarray, devices: int) -> np.ndarray:
-    """Append rows of zeros: (B, …) → (n · devices, …) with n at least 1."""
+    """Pad with rows of zeros: (B, …) → (n · devices, …) with n at least 1."""
     rows = max(-(-len(array) // devices), 1) * devices
     return np.pad(array, [(0, rows - len(array)), *[(0, 0)] * (array.ndim - 1)])
 
 
 def _lost(message: str, cluster: Cluster) -> list[str]:
-    """Who has gone: the tasks that the failure names, else those whose address doesn't answer."""
+    """Lost processes: those that the message names, else those whose address does not answer."""
     named = {f"{job} {index}" for job, index in re.findall(r"/job:(\w+)/replica:\d+/task:(\d+)", message)}
     others = [index for index in range(len(cluster.names)) if index != cluster.index]
     lost = [index for index in others if cluster.names[index] in named]

@@ -148,7 +148,7 @@ def train_gated_cnn(
     write_text(run.path / "model_summary.txt", summary_text(model))
     rows = text_rows(dataset, symbols, data.batch_syllables // data.batch_sentences)
     batches = RowBatches(rows, tables, symbols, config.model.rows, data.batch_sentences, config.seed)
-    task = GatedCnnTask(model, tables, symbols, batches, config.model.rows.steps, dev, distribution.share)
+    task = GatedCnnTask(model, tables, symbols, batches, config.model.rows.steps, dev, distribution.shard)
     return train(task, run, config.training, config.optimiser, distribution)
 
 

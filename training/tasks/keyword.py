@@ -1,9 +1,9 @@
-"""Training of a keyword model: recordings → clips, labels → the task that the loop trains."""
+"""Training of a keyword model: recordings and a config in; clips, labels and a task for the loop out."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -48,21 +48,20 @@ from utils.vocabulary import Vocabulary
 
 log = logging.getLogger("train")
 
-# A clip is short: with the masks made for utterances little would be left of a word.
+# Clips are short: the masks for utterances would cover most of a word.
 MASKS = SpecAugmentConfig(frequency_width=5, time_width=10, time_width_ratio=0.2)
 
 
 @dataclass(frozen=True)
 class KeywordTrainingConfig(TrainingConfig):
-    """How long and how to train; what is not here is as for the other tasks.
+    """Duration, precision and batch size; the other fields are those of all tasks.
 
     Attributes:
-        epochs: evaluations; an "epoch" of history and log is the stretch before one, whatever it has seen of
-            the recordings.
+        epochs: number of evaluations; an "epoch" in history and log is the time between two evaluations.
         evaluation_steps: steps between two evaluations.
         kept_weights: see :class:`training.loop.TrainingConfig`.
-        batch_clips: clips a step.
-        label_smoothing: this share of a clip's target is spread over all labels (Szegedy et al. 2016,
+        batch_clips: clips in a batch.
+        label_smoothing: fraction of a clip's target that is spread over all labels (Szegedy et al. 2016,
             arXiv:1512.00567, section 7).
     """
 
@@ -82,11 +81,11 @@ class KeywordConfig:
     """A recipe of a keyword model.
 
     Attributes:
-        initialise_from: keyword run whose weights the model starts from, those of the output layer by label;
-            empty: none. It is read once, before the first step.
+        initialise_from: keyword run with the initial weights, those of the output layer by label; empty:
+            none. It is read once, before the first step.
         initialise_except: patterns of layers that keep their initial values.
-        freeze: patterns of layers that training leaves as they are.
-        spec_augment: masks over the features of training clips; of the kind ``raw`` there are none.
+        freeze: patterns of layers that are not trained.
+        spec_augment: masks over the features of training clips; not used for the kind ``raw``.
         model: the config class of the named model.
     """
 
@@ -116,18 +115,18 @@ class KeywordConfig:
 
     @property
     def total_steps(self) -> int:
-        """Steps of the whole training: those of the stages, if there are any."""
+        """Number of steps of the training: the sum of the stages, if there are any."""
         stages = sum(stage.steps for stage in self.optimiser.stages)
         return stages or self.training.epochs * self.training.evaluation_steps
 
     @property
     def clip_samples(self) -> int:
-        """Samples of a clip."""
+        """Length of a clip in samples."""
         return samples_of(self.data.clip_ms, self.features.sample_rate)
 
     @property
     def context_samples(self) -> int:
-        """Samples before a clip that the model hears too."""
+        """Length of the sound before a clip that is part of the input, in samples."""
         return samples_of(self.data.context_ms, self.features.sample_rate)
 
 
@@ -135,14 +134,14 @@ VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()}}
 
 
 class KeywordTask:
-    """Cross-entropy of each clip's label; evaluation is the best label of every dev clip.
+    """Minimises the cross-entropy of each clip's label; evaluates the error rate of the dev clips.
 
     Args:
         model: from ``model_keyword``.
-        config: features, steps and label smoothing are read from it.
+        config: for features, steps and label smoothing.
         batches: of the training clips.
-        dev: features of the dev clips, as the model takes them.
-        dev_targets: (clips,) int32, places of their labels.
+        dev: inputs of the dev clips.
+        dev_targets: (clips,) int32, indices of their labels.
     """
 
     metric = "dev_error_rate"
@@ -161,12 +160,12 @@ class KeywordTask:
         self._dev, self._dev_targets = dev, dev_targets
 
     def steps(self, epoch: int) -> int:
-        """Steps up to the next evaluation; the last stretch may be a short one."""
+        """Number of steps before the next evaluation; there may be fewer before the last."""
         between = self._config.training.evaluation_steps
         return min(between, self._config.total_steps - (epoch - 1) * between)
 
     def batches(self, epoch: int, first_step: int) -> Iterator[KeywordBatch]:
-        """The batches up to the next evaluation, from ``first_step`` on."""
+        """The batches before the next evaluation, from ``first_step`` on."""
         before = (epoch - 1) * self._config.training.evaluation_steps
         return self._batches.between(before + first_step, before + self.steps(epoch))
 
@@ -182,14 +181,14 @@ class KeywordTask:
         return cross_entropy(logits, arrays["targets"], smoothing)
 
     def evaluate(self) -> dict[str, float]:
-        """Mean cross-entropy a clip and share of wrong labels of the dev set."""
+        """Mean cross-entropy and error rate of the dev clips."""
         logits = logits_of(self.model, self._dev)
         losses = ops.convert_to_numpy(cross_entropy(logits, self._dev_targets))
         accuracy = float(np.mean(logits.argmax(axis=1) == self._dev_targets))
         return {"dev_loss": float(losses.mean()), self.metric: 1 - accuracy, "dev_accuracy": accuracy}
 
     def _cut(self, features: Any) -> Any:
-        """The step may have lengthened axis 1, or have forgotten its length: (batch, T, F) or (batch, S)."""
+        """Restore the fixed length of axis 1, which the step may have padded: (batch, T, F) or (batch, S)."""
         config = self._config
         samples = config.context_samples + config.clip_samples
         if config.features.kind == "raw":
@@ -199,12 +198,12 @@ class KeywordTask:
 
 
 def cross_entropy(logits: Any, targets: Any, smoothing: float = 0.0) -> Any:
-    """Sparse categorical cross-entropy from logits, with smoothed targets if so asked.
+    """Sparse categorical cross-entropy of logits, with optional label smoothing.
 
     Args:
         logits: (batch, labels).
         targets: (batch,) int32.
-        smoothing: share of the target that is spread evenly over all labels.
+        smoothing: fraction of the target that is spread over all labels.
 
     Returns:
         (batch,) float32, in nats.
@@ -212,14 +211,14 @@ def cross_entropy(logits: Any, targets: Any, smoothing: float = 0.0) -> Any:
     losses = ops.sparse_categorical_crossentropy(targets, logits, from_logits=True)
     if not smoothing:
         return losses
-    even = -ops.mean(ops.log_softmax(logits, axis=-1), axis=-1)
-    return (1.0 - smoothing) * losses + smoothing * even
+    uniform = -ops.mean(ops.log_softmax(logits, axis=-1), axis=-1)
+    return (1.0 - smoothing) * losses + smoothing * uniform
 
 
 def train_keyword(
     config: KeywordConfig, run: RunFolder, distribution: Distribution = ALONE
 ) -> dict[str, float]:
-    """Train ``config`` into ``run`` (or go on where it was); returns the best evaluation's figures.
+    """Train ``config`` into ``run``, or resume it; return the figures of the best evaluation.
 
     Raises:
         ConfigError, CorpusError, AudioError, RunError, TrainingError: see the message.
@@ -260,7 +259,7 @@ def train_keyword(
         config.spec_augment,
         load_noises(noise_recordings(config.data), config.features.sample_rate, config.seed),
         config.seed,
-        distribution.share,
+        distribution.shard,
         config.context_samples,
     )
     dev = features_of(dev_store, config.features, config.context_samples)
@@ -271,7 +270,7 @@ def train_keyword(
 
 
 def _initialise(config: KeywordConfig, run: RunFolder, model: keras.Model, labels: Sequence[str]) -> None:
-    """Start from the weights of another run if the config says so, and this run hasn't begun yet."""
+    """Copy the weights of another run if the config names one and this run has no checkpoint."""
     if not config.initialise_from or run.checkpoint.is_file():
         return
     source = load_keyword_model(config.initialise_from)
@@ -289,31 +288,31 @@ def _test(
     labels: Sequence[str],
     store: ClipStore,
 ) -> dict[str, float]:
-    """Accuracy on the test clips; in per cent it also goes into ``accuracy_last.txt``."""
+    """Accuracy on the test clips; also writes it, in per cent, to ``accuracy_last.txt``."""
     features = features_of(store, config.features, config.context_samples)
-    answers = logits_of(model, features).argmax(axis=1)
-    accuracy = float(np.mean(answers == targets_of(store.clips, labels)))
+    best_labels = logits_of(model, features).argmax(axis=1)
+    accuracy = float(np.mean(best_labels == targets_of(store.clips, labels)))
     log.info("test accuracy of the last weights: %.2f %% of %d clips", 100 * accuracy, len(store.clips))
     write_text(run.path / "accuracy_last.txt", f"{100 * accuracy:.4f}\n")
     return {"accuracy": accuracy, "clips": len(store.clips)}
 
 
 def targets_of(clips: Sequence[KeywordClip], labels: Sequence[str]) -> np.ndarray:
-    """Places of the clips' labels, (clips,) int32."""
-    places: Mapping[str, int] = {label: place for place, label in enumerate(labels)}
-    return np.array([places[clip.label] for clip in clips], np.int32)
+    """Indices of the clips' labels, (clips,) int32."""
+    indices = {label: index for index, label in enumerate(labels)}
+    return np.array([indices[clip.label] for clip in clips], np.int32)
 
 
 def _warn_of_low_rates(clips: Sequence[KeywordClip], sample_rate: int) -> None:
-    """Say so where recordings have less than the features' rate: the upper filters would hear nothing."""
+    """Warn of recordings below the sample rate of the features: their upper mel filters would be empty."""
     rates = sample_rates_of([clip.audio for clip in clips if clip.audio])
     low = sum(count for rate, count in rates.items() if rate < sample_rate)
     if low:
-        what = (
-            "%d of %d recordings looked at have less than features.sample_rate, %d Hz: the upper mel filters"
+        message = (
+            "%d of %d checked recordings have a lower rate than features.sample_rate, %d Hz: their upper mel "
+            "filters are empty; for telephone speech set features.sample_rate=%d"
         )
-        advice = " hear nothing in them; for telephone speech take features.sample_rate=%d"
-        log.warning(what + advice, low, rates.total(), sample_rate, min(rates))
+        log.warning(message, low, rates.total(), sample_rate, min(rates))
 
 
 def _load(config: KeywordConfig, clips: Sequence[KeywordClip]) -> ClipStore:
@@ -322,20 +321,18 @@ def _load(config: KeywordConfig, clips: Sequence[KeywordClip]) -> ClipStore:
 
 
 def _write_labels(run: RunFolder, labels: Sequence[str]) -> None:
-    """Save the labels with their hash; a run that goes on must still have the same ones."""
+    """Save the labels with their hash; a resumed run must have the same labels."""
     if run.labels.is_file():
         before = read_labels(run.labels)
         if before != tuple(labels):
-            what = (
-                f"the recordings give other labels than this run had ({describe_difference(before, labels)})"
-            )
+            what = f"the recordings have other labels than this run ({describe_difference(before, labels)})"
             raise RunError(what, where=run.labels, hint="choose another --run, or put the recordings back")
     write_labels(run.labels, labels)
     run.record(LABELS_HASH, labels_hash(labels))
 
 
 def _write_flags(run: RunFolder, config: KeywordConfig) -> None:
-    """The settings once more, as one ``key=value`` a line and as JSON, for programs without YAML."""
+    """Write the settings as lines ``key=value`` and as JSON too, for programs without YAML."""
     plain = to_plain(config)
     write_text(run.path / "flags.txt", "".join(f"{key}={value}\n" for key, value in flatten(plain).items()))
     write_json(run.path / "flags.json", plain)

@@ -1,7 +1,7 @@
-"""Clips in memory-mapped stores → batches of features: altered anew each time for training, once for dev.
+"""Stored clips in; batches of features out: augmented for training, unchanged for dev and test.
 
-All chance comes from (seed, step, share), never from what came before: a training that goes on after a kill
-sees the batches that it would have seen without.
+Random numbers depend only on (seed, step, shard), so a training that is resumed gets the same batches as one
+that was not interrupted.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from model_keyword.loading import BATCH, after_silence, as_float
 from utils.features.keyword import KeywordFeatureConfig, keyword_features
 
 _PREFETCHED = 4
-# What a generator is for.
-_ORDER, _ALTERATION = 1, 2
-_SILENT_CONTEXTS = 0.3  # share of the clips that come after digital silence, the others after another clip
+_ORDER, _AUGMENTATION = 1, 2  # uses of random numbers, part of their seeds
+_SILENT_CONTEXTS = 0.3  # fraction of the clips after digital silence; the others are after another clip
 
 
 @dataclass(frozen=True)
@@ -29,9 +28,9 @@ class KeywordBatch:
     """Clips of a step.
 
     Attributes:
-        ids: of all clips of the batch, also where the arrays hold a share of them.
-        features: (B, T, F) float32, or samples (B, S) of the kind ``raw``.
-        targets: (B,) int32, places in the list of labels.
+        ids: of all clips of the batch, also if the arrays hold a shard of them.
+        features: (B, T, F) float32, or samples (B, S) for the kind ``raw``.
+        targets: (B,) int32, indices of the labels.
     """
 
     ids: list[str]
@@ -41,19 +40,19 @@ class KeywordBatch:
 
 @dataclass(frozen=True)
 class KeywordBatches:
-    """Training batches: pass after pass over all clips, each pass in another order.
+    """Training batches: repeated passes over all clips, each in another order.
 
     Attributes:
         store: the clips.
-        targets: (clips,) int32, places of their labels.
-        size: clips a batch.
+        targets: (clips,) int32, indices of their labels.
+        size: clips in a batch.
         features: settings of the front end.
-        augment: what may happen to a clip.
-        spec_augment: what may be masked in its features; nothing of the kind ``raw``.
+        augment: augmentation of the samples.
+        spec_augment: masks over the features; not used for the kind ``raw``.
         noises: of :func:`data.keywords.augment.load_noises`.
-        seed: of all chance.
-        share: (index, count): row i of a batch is in share i % count.
-        context_samples: sound before each clip: the end of another one, or silence.
+        seed: of all random numbers.
+        shard: (index, count): row i of a batch is in shard i % count.
+        context_samples: length of the sound before each clip: the end of another clip, or silence.
     """
 
     store: ClipStore
@@ -64,52 +63,52 @@ class KeywordBatches:
     spec_augment: SpecAugmentConfig
     noises: Sequence[np.ndarray] = ()
     seed: int = 0
-    share: tuple[int, int] = (0, 1)
+    shard: tuple[int, int] = (0, 1)
     context_samples: int = 0
 
     def between(self, first: int, last: int) -> Iterator[KeywordBatch]:
-        """The batches of the steps from ``first`` up to ``last``, made in a thread of their own."""
+        """Batches of the steps from ``first`` (included) to ``last`` (excluded), made in a thread."""
         return prefetch(map(self.batch, range(first, last)), _PREFETCHED)
 
     def batch(self, step: int) -> KeywordBatch:
         """The batch of a step, counted from 0 over the whole training."""
-        index, count = self.share
+        index, count = self.shard
         rows = self._rows(step)
         own = rows[index::count]
-        rng = np.random.default_rng([self.seed, _ALTERATION, step, index])
-        samples = np.concatenate([self._contexts(len(own), rng), self._altered(own, rng)], axis=1)
+        rng = np.random.default_rng([self.seed, _AUGMENTATION, step, index])
+        samples = np.concatenate([self._contexts(len(own), rng), self._augmented(own, rng)], axis=1)
         features = keyword_features(samples, self.features)
         if self.features.kind != "raw":
             features = mask_features(features, self.spec_augment, rng)
         return KeywordBatch([self.store.clips[row].id for row in rows], features, self.targets[own])
 
-    def _altered(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The clips of these rows as a training hears them, (rows, clip_samples) float32."""
+    def _augmented(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The augmented clips of these rows, (rows, clip_samples) float32."""
         samples = as_float(self.store.samples[rows])
         return augment_clips(samples, self.augment, rng, self.noises, self.features.sample_rate)
 
     def _contexts(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """What is heard before so many clips, (count, context_samples) float32."""
+        """Sound to put before ``count`` clips, (count, context_samples) float32."""
         if not self.context_samples:
             return np.zeros((count, 0), np.float32)
-        contexts = self._altered(rng.integers(len(self.store.clips), size=count), rng)
+        contexts = self._augmented(rng.integers(len(self.store.clips), size=count), rng)
         contexts[rng.random(count) < _SILENT_CONTEXTS] = 0.0
         missing = max(self.context_samples - contexts.shape[1], 0)
         return np.pad(contexts, ((0, 0), (missing, 0)))[:, -self.context_samples :]
 
     def _rows(self, step: int) -> np.ndarray:
-        """(size,) the clips of a step; a batch may end one pass and begin the next."""
+        """Indices of the clips of a step, (size,); a batch may end one pass and begin the next."""
         clips = len(self.store.clips)
-        passes, places = np.divmod(step * self.size + np.arange(self.size), clips)
+        passes, positions = np.divmod(step * self.size + np.arange(self.size), clips)
         rows = np.empty(self.size, np.int64)
-        for one in np.unique(passes):
-            order = np.random.default_rng([self.seed, _ORDER, one]).permutation(clips)
-            rows[passes == one] = order[places[passes == one]]
+        for number in np.unique(passes):
+            order = np.random.default_rng([self.seed, _ORDER, number]).permutation(clips)
+            rows[passes == number] = order[positions[passes == number]]
         return rows
 
 
 def features_of(store: ClipStore, config: KeywordFeatureConfig, context_samples: int = 0) -> np.ndarray:
-    """Features of all clips as they are: (N, T, F) float32, or samples (N, S) of the kind ``raw``."""
+    """Features of all clips without augmentation: (N, T, F) float32, or samples (N, S) for ``raw``."""
     starts = range(0, len(store.samples), BATCH)
-    clips = (as_float(store.samples[start : start + BATCH]) for start in starts)
-    return np.concatenate([keyword_features(after_silence(one, context_samples), config) for one in clips])
+    parts = (as_float(store.samples[start : start + BATCH]) for start in starts)
+    return np.concatenate([keyword_features(after_silence(part, context_samples), config) for part in parts])

@@ -179,7 +179,7 @@ def train_language(
     freeze_layers(model, config.freeze)
     write_text(run.path / "model_summary.txt", summary_text(model))
     encoded = [[symbols.encode_pair(*pair) for pair in pairs] for pairs in (train_pairs, dev_pairs)]
-    task = LanguageTask(model, config, symbols, *encoded, distribution.share)
+    task = LanguageTask(model, config, symbols, *encoded, distribution.shard)
     return train(task, run, config.training, config.optimiser, distribution)
 
 

@@ -1,4 +1,4 @@
-"""Training of an acoustic model: manifests → cached features, labels → the task that the loop trains."""
+"""Training of an acoustic model: manifests and a config in; features, labels and a task for the loop out."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 log = logging.getLogger("train")
 
-SKIPPED_AT_MOST = 0.05
+MAX_SKIPPED_FRACTION = 0.05
 
 
 @dataclass(frozen=True)
 class SpeechDataConfig:
-    """Which manifests, and how they become batches.
+    """Manifests and batch sizes.
 
     Attributes:
-        train: manifests to learn from.
-        weights: how many times an epoch reads each of them; empty: once each. With 0.25 an epoch reads
-            another quarter of the manifest than the one before; with 3 it reads all of it three times.
-        dev: manifests that pick the best epoch.
+        train: manifests of the training set.
+        weights: passes over each training manifest in an epoch; empty: one each. With 0.25 each epoch reads
+            another quarter of the manifest, with 3 it reads the manifest three times.
+        dev: manifests of the dev set, which selects the best epoch.
         test: manifests that ``test.py --split test`` decodes.
         cache: folder of the feature shards, shared by all runs.
         workers: processes that compute features.
-        batch_frames: padded feature frames in a batch, at most.
-        batch_utterances: utterances in a batch, at most.
-        limit: only the first so many training utterances; 0 means all. The vocabulary is built from
-            all of them in any case, so a trial's weights fit the full training.
+        batch_frames: maximum number of feature frames in a batch, with padding.
+        batch_utterances: maximum number of utterances in a batch.
+        limit: use only this number of training utterances, the first ones; 0: all. The vocabulary is always
+            built from all, so the weights of a trial fit the full training.
     """
 
     train: tuple[str, ...] = ()
@@ -85,10 +85,10 @@ class SpeechConfig:
     """A recipe of an acoustic model.
 
     Attributes:
-        initialise_from: speech run whose weights the model starts from, tokens by name; empty: none. It is
-            read at the first start only.
-        initialise_except: patterns of layers that don't; they keep their initial values.
-        freeze: patterns of layers that training leaves as they are.
+        initialise_from: speech run with the initial weights, tokens by name; empty: none. It is read once,
+            before the first step.
+        initialise_except: patterns of layers that keep their initial values.
+        freeze: patterns of layers that are not trained.
         model: the config class of the named model.
     """
 
@@ -113,15 +113,15 @@ VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()}}
 
 
 class SpeechTask:
-    """CTC training over cached features; evaluation is greedy decoding of the dev set.
+    """CTC training on cached features; evaluation by greedy decoding of the dev set.
 
     Args:
         model: from ``model_speech``.
         vocabulary: the acoustic vocabulary, blank last.
-        time_stride: feature frames a logit frame.
+        time_stride: feature frames for each output frame.
         train: source of training batches.
         dev: source of dev batches (not shuffled, not augmented).
-        share: (index, count): which part of each training batch is read, see ``BatchSource.batches``.
+        shard: (index, count): the part of each training batch to read, see ``BatchSource.batches``.
     """
 
     metric = "dev_syllable_error_rate"
@@ -133,14 +133,14 @@ class SpeechTask:
         time_stride: int,
         train: BatchSource,
         dev: BatchSource,
-        share: tuple[int, int] = (0, 1),
+        shard: tuple[int, int] = (0, 1),
     ):
         self.model = model
         prepare_prediction(model)
         self._loss = CtcLoss(vocabulary.blank_index)
         self._error_rate = SyllableErrorRate(vocabulary.blank_index)
         self._time_stride = time_stride
-        self._train, self._dev, self._share = train, dev, share
+        self._train, self._dev, self._shard = train, dev, shard
         self._dev_batch = compiled(self._count_dev_batch)
 
     def steps(self, epoch: int) -> int:
@@ -149,7 +149,7 @@ class SpeechTask:
 
     def batches(self, epoch: int, first_step: int) -> Iterator[Batch]:
         """An epoch's training batches from ``first_step`` on."""
-        return self._train.batches(epoch, first_step, self._share)
+        return self._train.batches(epoch, first_step, self._shard)
 
     def arrays(self, batch: Batch) -> dict[str, np.ndarray]:
         """Features (batch, frames, bins) float32, labels (batch, labels) int32 and both lengths."""
@@ -166,7 +166,7 @@ class SpeechTask:
         return self._loss.call(self._targets(arrays), self.model(inputs, training=training))
 
     def evaluate(self) -> dict[str, float]:
-        """Mean CTC loss an utterance and tonal syllable error rate of the dev set."""
+        """Mean CTC loss of an utterance and tonal syllable error rate of the dev set."""
         total, utterances = 0.0, 0
         counts = self._error_rate.stateless_reset_state()
         for batch in self._dev.batches(epoch=1, first_step=0):
@@ -180,7 +180,7 @@ class SpeechTask:
     def _count_dev_batch(
         self, counts: list[Any], arrays: dict[str, Any], logits: Any
     ) -> tuple[Any, list[Any]]:
-        """Losses of a batch (batch,), and the error rate's ``counts`` with it added."""
+        """Losses of a batch (batch,), and the ``counts`` of the error rate including the batch."""
         targets = self._targets(arrays)
         counts = self._error_rate.stateless_update_state(counts, targets, logits)
         return self._loss.call(targets, logits), counts
@@ -193,7 +193,7 @@ class SpeechTask:
 def train_speech(
     config: SpeechConfig, run: RunFolder, distribution: Distribution = ALONE
 ) -> dict[str, float]:
-    """Train ``config`` into ``run`` (or go on where it was); returns the best epoch's figures.
+    """Train ``config`` into ``run``, or resume it; return the figures of the best epoch.
 
     Raises:
         ConfigError, CorpusError, AudioError, VocabularyError, TrainingError: see the message.
@@ -221,7 +221,7 @@ def train_speech(
         len(vocabulary),
     )
     stride = config.model.time_stride
-    task = SpeechTask(model, vocabulary, stride, train_source, dev_source, distribution.share)
+    task = SpeechTask(model, vocabulary, stride, train_source, dev_source, distribution.shard)
     return train(task, run, config.training, config.optimiser, distribution)
 
 
@@ -234,7 +234,7 @@ def _read(config: SpeechConfig) -> tuple[list[list[Utterance]], list[Utterance]]
 
 
 def _initialise(config: SpeechConfig, run: RunFolder, model: keras.Model, vocabulary: Vocabulary) -> None:
-    """Start from the weights of another run if the config says so, and this run hasn't begun yet."""
+    """Copy the weights of another run if the config names one and this run has no checkpoint."""
     if not config.initialise_from or run.checkpoint.is_file():
         return
     source = load_acoustic_model(config.initialise_from)
@@ -260,7 +260,7 @@ def _train_source(
     utterances: list[Utterance],
     sizes: Sequence[int],
 ) -> BatchSource:
-    """Training batches of ``utterances``: those of corpora of these ``sizes``, one after the other."""
+    """Training batches of ``utterances``, which are those of corpora of these ``sizes``, in order."""
     data = config.data
     corpus_of = np.repeat(np.arange(len(sizes)), sizes)[: data.limit or None]
     utterances = utterances[: data.limit or None]
@@ -301,7 +301,7 @@ def _dev_source(config: SpeechConfig, vocabulary: Vocabulary, utterances: list[U
 
 
 def _report_mixture(manifests: Sequence[str], mixture: Sequence[WeightedCorpus], run: RunFolder) -> None:
-    """Say, and write into config.yaml, what each manifest contributes."""
+    """Log what each manifest contributes, and record it in config.yaml."""
     if not any(corpus.count(1) for corpus in mixture):
         raise ConfigError("the first epoch would read no utterance", hint="raise data.weights")
     corpora = [
@@ -321,25 +321,25 @@ def _report_mixture(manifests: Sequence[str], mixture: Sequence[WeightedCorpus],
 def _too_short(
     cache: FeatureCache, utterances: list[Utterance], labels: list[np.ndarray], stride: int
 ) -> dict[int, str]:
-    """Utterances whose shortest copy has too few frames for the labels: index → what is needed and there."""
-    frames = cache.frame_counts[cache.rows([utterance.id for utterance in utterances])]  # (U, 1 + copies)
-    available = output_lengths(frames.min(axis=1), stride).tolist()
+    """Utterances whose shortest copy has too few frames for the labels: index → both numbers of frames."""
+    counts = cache.frame_counts[cache.rows([utterance.id for utterance in utterances])]  # (U, 1 + copies)
+    available = output_lengths(counts.min(axis=1), stride).tolist()
     short = {}
-    for index, (target, there) in enumerate(zip(labels, available, strict=True)):
-        # Two frames a label are always enough, so hardly any utterance takes a closer look.
-        if there < 2 * len(target) and (needed := frames_needed(target)) > there:
-            short[index] = f"{needed} output frames needed, {there} there"
+    for index, (target, frames) in enumerate(zip(labels, available, strict=True)):
+        # Two frames for each label are always enough, so the exact number is rarely needed.
+        if frames < 2 * len(target) and (needed := frames_needed(target)) > frames:
+            short[index] = f"{needed} output frames needed, {frames} available"
     return short
 
 
 def _report_skipped(short: dict[int, str], utterances: list[Utterance], run: RunFolder) -> None:
-    """List the training utterances that are too short; too many of them are an error."""
+    """Write the training utterances that are too short to ``skipped.tsv``; raise an error if too many."""
     if short:
         path = run.path / "skipped.tsv"
         lines = [f"{utterances[index].id}\t{why}\n" for index, why in short.items()]
         write_text(path, "".join(dict.fromkeys(lines)))
         log.warning("%d utterances are too short for their labels and skipped: %s", len(short), path)
-    if len(short) > SKIPPED_AT_MOST * len(utterances):
+    if len(short) > MAX_SKIPPED_FRACTION * len(utterances):
         raise TrainingError(
             f"{len(short)} of {len(utterances)} utterances have more labels than output frames",
             where=run.path / "skipped.tsv",
@@ -348,7 +348,7 @@ def _report_skipped(short: dict[int, str], utterances: list[Utterance], run: Run
 
 
 def _report_short_dev(short: dict[int, str], utterances: list[Utterance]) -> None:
-    """Name the dev utterances that are too short: an error rate that left them out would flatter."""
+    """Warn of dev utterances that are too short; they stay in the error rate."""
     ids = [utterances[index].id for index in short]
     log.warning(
         "%d dev utterances are too short for their labels (dev_loss counts them as 0, "

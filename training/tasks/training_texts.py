@@ -1,4 +1,4 @@
-"""The texts of a language run → their checksums in its config.yaml, by which a changed text is noticed."""
+"""Records checksums of the training texts in config.yaml; detects texts that have changed since."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import ENVIRONMENT, RunFolder
 
 TEXTS = "training_texts"
-"""Where config.yaml's environment says which texts the run was trained on: path → its :class:`_Text`."""
+"""Key in the environment of config.yaml: path of a training text → its :class:`_Text`."""
 
 
 @dataclass(frozen=True)
 class _Text:
-    """A text as it was: a file of the same size and time is not read again to compare its checksum."""
+    """A recorded text; a file of the same size and time is not read again to compare its checksum."""
 
     sha256: str
     bytes: int
@@ -25,16 +25,16 @@ class _Text:
 
 
 def check_training_texts(run: RunFolder, texts: Sequence[str | Path]) -> None:
-    """Note the texts of a run that begins; refuse to go on, or to call it finished, if they changed since.
+    """Record the texts of a new run; refuse to resume a run, or to call it finished, if a text changed.
 
-    A text that is gone is not compared, and neither is a run that was begun without such a note.
+    Missing texts and runs without records are not checked.
 
     Args:
         run: a language run.
-        texts: what the config names to train on.
+        texts: the training texts of the config.
 
     Raises:
-        RunError: a text has another content than when the run began.
+        RunError: a text has changed since the start of the run.
     """
     paths = [Path(path) for path in texts if Path(path).is_file()]
     noted = run.config().get(ENVIRONMENT, {}).get(TEXTS)
