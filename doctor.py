@@ -1,4 +1,4 @@
-"""Preflight: manifests, recordings, recipes or run folders in, one line for each thing that is wrong out."""
+"""Preflight checks: manifests, recordings, recipes or run folders in; one line for each problem out."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ examples:
   python doctor.py --machine
   python doctor.py --machine --config configs/speech/compact_thchs30.yaml --no-audio
 
-A manifest whose name begins with train, dev or test is taken as that split; a recipe says itself which is
-which. With a run folder, manifests are held against its vocabulary and its model's time stride.
---machine shows devices, memory and whether XLA works; with a recipe it also times training steps, on random
-features in the recipe's batch sizes, and forecasts how long the training takes.
-Exit code: 0 no error (warnings don't count), 1 errors, 2 a wrong command line.
+A manifest whose name begins with train, dev or test is checked as that split; a recipe names its splits. With
+a run folder, manifests are checked against its vocabulary and its model's time stride.
+--machine shows devices, memory and whether XLA works; with a recipe it also measures training steps, on
+random features with the recipe's batch sizes, and estimates the duration of the training.
+Exit code: 0 no error (there may be warnings), 1 errors, 2 a wrong command line.
 """
 OVERFIT_MINUTES = 5
 
 
 @dataclass(frozen=True)
 class Subjects:
-    """What the command line names, sorted."""
+    """The paths of the command line, by kind."""
 
     listings: list[Listing] = field(default_factory=list)
     recordings: list[Listing] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Subjects:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line, run the checks that fit, print what they found."""
+    """Parse the command line, run the checks that apply, print the findings."""
     parser = _parser()
     options = parser.parse_intermixed_args(arguments)
     if options.list:
@@ -89,10 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if machine:
         findings += machine.findings()
     if options.json:
-        facts = {"machine": machine.facts} if machine else {}
-        print(json.dumps({**facts, **as_json(findings)}, ensure_ascii=False, indent=2))
+        report = {"machine": machine.properties} if machine else {}
+        print(json.dumps({**report, **as_json(findings)}, ensure_ascii=False, indent=2))
     else:
-        for name, value in machine.facts.items() if machine else ():
+        for name, value in machine.properties.items() if machine else ():
             print(f"{name:13}  {value}")
         for line in format_findings(findings, every=options.all):
             print(line)
@@ -101,10 +101,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def sort_subjects(paths: Sequence[Path]) -> Subjects:
-    """Tell run folders, manifests and recordings from each other by what is in them.
+    """Sort paths into run folders, manifests and recordings by their content.
 
     Raises:
-        CorpusError: a path is not there, or a folder holds nothing to look at.
+        CorpusError: a path does not exist, or a folder has nothing to check.
     """
     subjects = Subjects()
     for path in paths:
@@ -128,7 +128,7 @@ def _sort_folder(path: Path, subjects: Subjects) -> None:
         subjects.recordings.append(recordings_as_listing(str(path), find_recordings(path)))
     else:
         hint = "give a folder with manifests (*.tsv), recordings, or a run's config.yaml"
-        raise CorpusError("nothing to look at in this folder", where=path, hint=hint)
+        raise CorpusError("there is nothing to check in this folder", where=path, hint=hint)
 
 
 def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequence[str]) -> list[Finding]:
@@ -146,18 +146,18 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
     if recipe:
         findings += recipes.examine_recipe(recipe, listings, thorough=not options.no_audio)
     for run in subjects.runs:
-        faults = recipes.examine_run(run)
-        findings += faults
-        if not has_errors(faults):
+        run_findings = recipes.examine_run(run)
+        findings += run_findings
+        if not has_errors(run_findings):
             rate = (run.config().get("features") or {}).get("sample_rate", rate)
-        if not has_errors(faults) and run.config().get("task") == "speech":
+        if not has_errors(run_findings) and run.config().get("task") == "speech":
             findings += examine_vocabulary(listings, Vocabulary.load(run.vocabulary("acoustic.txt")))
-            if not any(fault.check == "unknown-config" for fault in faults):
+            if not any(finding.check == "unknown-config" for finding in run_findings):
                 recipe, where = recipe or recipes.recipe_of_run(run), str(run.path)
                 findings += recipes.examine_lengths(recipe, listings)
-    heard = [*listings, *subjects.recordings]
-    if heard and not options.no_audio:
-        findings += examine_audio(heard, options.workers, rate)
+    with_audio = [*listings, *subjects.recordings]
+    if with_audio and not options.no_audio:
+        findings += examine_audio(with_audio, options.workers, rate)
     if options.overfit:
         findings += _overfit(recipe, listings, where, options.minutes)
     return findings
@@ -181,7 +181,7 @@ def _overfit(
         raise ConfigError("--overfit needs a recipe", hint="give --config RECIPE, or a whole speech run")
     lines = recipes.training_lines(listings or recipes.recipe_listings(recipe))
     utterances = overfit.choose_utterances(lines, recipe)
-    result = overfit.learn_by_heart(recipe, utterances, 60 * minutes)
+    result = overfit.overfit(recipe, utterances, 60 * minutes)
     print(f"overfit: {len(utterances)} utterances, {result}", file=sys.stderr)
     return apply((overfit.overfit_ten,), result, where)
 
@@ -204,34 +204,34 @@ def _parser() -> argparse.ArgumentParser:
         "paths",
         nargs="*",
         metavar="PATH | key=value",
-        help="manifests, folders of manifests, runs, recordings; values that win over the recipe's",
+        help="manifests, folders of manifests, runs, recordings; values that override the recipe",
     )
     parser.add_argument("--config", type=Path, metavar="RECIPE", help="check a recipe of train.py speech")
     parser.add_argument(
         "--machine",
         action="store_true",
-        help="devices, memory, XLA; with --config the time of a training step and a forecast",
+        help="show devices, memory, XLA; with --config also step times and a forecast",
     )
-    parser.add_argument("--no-audio", action="store_true", help="don't decode the recordings")
+    parser.add_argument("--no-audio", action="store_true", help="do not decode recordings")
     parser.add_argument(
         "--overfit",
         action="store_true",
-        help="have the recipe's model learn ten utterances by heart",
+        help="train the recipe's model on ten utterances until it has learnt them",
     )
     parser.add_argument(
         "--minutes",
         type=positive,
         default=OVERFIT_MINUTES,
-        help="for --overfit; default: %(default)s",
+        help="time limit of --overfit; default: %(default)s",
     )
     parser.add_argument(
         "--workers",
         type=positive,
         default=os.cpu_count() or 1,
-        help="processes that decode; default: %(default)s, the CPU's cores",
+        help="processes that decode; default: %(default)s, the number of CPU cores",
     )
-    parser.add_argument("--all", action="store_true", help="a line for each finding, not for each kind")
-    parser.add_argument("--json", action="store_true", help="all findings as JSON")
+    parser.add_argument("--all", action="store_true", help="print a line for each finding, not for each kind")
+    parser.add_argument("--json", action="store_true", help="print all findings as JSON")
     parser.add_argument("--list", action="store_true", help="print all checks and stop")
     return parser
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keywords.listening import BLOCK_SECONDS, hear, open_listener
+from keywords.listening import BLOCK_SECONDS, detect_keywords, open_listener
 from recognition.microphone import microphone_blocks
 from streaming.keyword.detection import Detection
 from utils.audio.piped import open_pipe
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         refractory_ms=options.refractory_ms,
     )
     for source, blocks in _sources(options, listener.sample_rate):
-        for detection in hear(listener, blocks):
+        for detection in detect_keywords(listener, blocks):
             print(_line(detection, source, options), flush=True)
     return 0
 

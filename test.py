@@ -146,9 +146,9 @@ def _test_keyword(options: argparse.Namespace) -> int:
     """Test a keyword model on the clips of a split or of manifests."""
     _reserve_output(options)
     silence_tensorflow()
-    from keywords.evaluation import hear_split  # here: see utils.backend.quiet
+    from keywords.evaluation import recognise_split  # here: see utils.backend.quiet
 
-    heard = hear_split(
+    heard = recognise_split(
         options.keyword_run, options.split, options.weights, options.overrides, options.manifest or (),
         options.shift_ms,
     )  # fmt: skip

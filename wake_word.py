@@ -21,7 +21,7 @@ from pathlib import Path
 
 from data.synthesis.wake_word_clips import SMALL, WakeWordSettings
 from data.synthesis.wake_words import WakeWord, read_wake_word
-from keywords.backgrounds import recordings_of
+from keywords.backgrounds import background_recordings
 from keywords.wake_word import SMALL_HOURS, SMALL_STEPS, make_wake_word
 from keywords.wake_word_request import RECIPE, Request
 from utils.cli import not_negative, positive
@@ -72,7 +72,7 @@ def _request(options: argparse.Namespace, word: WakeWord) -> Request:
         WakeWordSettings(**{**asdict(defaults), **given}),
         options.config,
         (*_of_steps(steps), *options.overrides),
-        tuple(recordings_of(options.background)),
+        tuple(background_recordings(options.background)),
         options.alarms_per_hour,
         min(options.hours, SMALL_HOURS) if options.small else options.hours,
         options.workers,

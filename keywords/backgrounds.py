@@ -1,7 +1,7 @@
-"""Recordings in; what a streamed keyword model makes of them, kept in two halves that share no sound, out.
+"""Background recordings in; the outputs of a streamed keyword model for two separate halves of them out.
 
-A threshold that was chosen on some sound says too little of false alarms on that very sound: one half is to
-choose it on, the other to count on. Long recordings are cut in the middle, short ones take turns.
+A threshold has too few false alarms on the sound that it was chosen on. So it is chosen on one half, and
+false alarms are counted on the other. Long recordings are cut in the middle, short ones alternate.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from streaming.keyword.detection import Detection
 from utils.audio.reading import audio_blocks, audio_seconds, find_recordings
 from utils.errors import AudioError
 
-_CUT_SECONDS = 60.0  # shorter recordings stay whole
+_CUT_SECONDS = 60.0  # shorter recordings are not cut
 
 
 @dataclass(frozen=True)
-class Sound:
-    """What a model made of some recordings, one after the other.
+class StreamedSound:
+    """The outputs of a model for several recordings in sequence.
 
     Attributes:
         probabilities: (calls, labels) float32.
-        seconds: of sound.
+        seconds: duration of the sound.
     """
 
     probabilities: np.ndarray
@@ -35,41 +35,41 @@ class Sound:
 
     @property
     def hours(self) -> float:
-        """Of sound."""
+        """Duration of the sound in hours."""
         return self.seconds / 3600
 
     def detections(self, listener: Listener, threshold: float) -> list[Detection]:
-        """What is heard at a threshold."""
+        """Keywords detected at a threshold."""
         return listener.detector(threshold).feed(self.probabilities)
 
 
-def recordings_of(places: Sequence[Path]) -> list[Path]:
-    """All recordings in these folders, and files; each one's header is looked at.
+def background_recordings(paths: Sequence[Path]) -> list[Path]:
+    """All recordings in folders, and files; the header of each is checked.
 
     Raises:
-        AudioError: no such folder or file, no recordings in it, or one that can't be read.
+        AudioError: a folder or file is missing, a folder has no recordings, or one cannot be read.
     """
     found: list[Path] = []
-    for place in places:
-        if not place.exists():
+    for path in paths:
+        if not path.exists():
             hint = "give a folder of recordings, or a recording"
-            raise AudioError("no such folder of background recordings", where=place, hint=hint)
-        found += find_recordings(place) if place.is_dir() else [place]
+            raise AudioError("no such folder of background recordings", where=path, hint=hint)
+        found += find_recordings(path) if path.is_dir() else [path]
     for path in found:
         audio_seconds(path)
     return found
 
 
-def hear(listener: Listener, recordings: Sequence[Path]) -> Sound:
-    """Let a model listen to recordings as to one stream: in short ones too it is deaf at the start only."""
-    return _heard(listener, [(path, np.inf) for path in recordings], half=0)
+def stream_recordings(listener: Listener, recordings: Sequence[Path]) -> StreamedSound:
+    """Run a model on recordings as one stream, so that it only has a delay at the start of the first."""
+    return _stream_half(listener, [(path, np.inf) for path in recordings], half=0)
 
 
-def hear_halves(listener: Listener, recordings: Sequence[Path]) -> tuple[Sound, Sound]:
-    """Let a model listen to two halves of the sound; recordings of a minute and more are cut in the middle.
+def stream_halves(listener: Listener, recordings: Sequence[Path]) -> tuple[StreamedSound, StreamedSound]:
+    """Run a model on two halves of the sound; recordings of a minute or more are cut in the middle.
 
     Raises:
-        AudioError: a recording can't be read.
+        AudioError: a recording cannot be read.
     """
     cuts: list[tuple[Path, float]] = []
     short = 0
@@ -80,11 +80,11 @@ def hear_halves(listener: Listener, recordings: Sequence[Path]) -> tuple[Sound, 
         else:
             cuts.append((path, 0.0 if short % 2 else np.inf))
             short += 1
-    return _heard(listener, cuts, half=0), _heard(listener, cuts, half=1)
+    return _stream_half(listener, cuts, half=0), _stream_half(listener, cuts, half=1)
 
 
-def _heard(listener: Listener, cuts: Sequence[tuple[Path, float]], half: int) -> Sound:
-    """What is before each recording's cut (in seconds), or what is after it."""
+def _stream_half(listener: Listener, cuts: Sequence[tuple[Path, float]], half: int) -> StreamedSound:
+    """Run a model on the parts of recordings before a cut, in seconds (half 0), or after it (half 1)."""
     rate, samples = listener.sample_rate, 0
     parts = [np.zeros((0, len(listener.labels)), np.float32)]
     listener.stream.reset()
@@ -92,19 +92,19 @@ def _heard(listener: Listener, cuts: Sequence[tuple[Path, float]], half: int) ->
         for path, cut in cuts:
             for block in _half_of(path, rate, cut * rate, half):
                 samples += len(block)
-                parts += [one.astype(np.float32) for one in probabilities_of(listener, [block])]
+                parts += [outputs.astype(np.float32) for outputs in probabilities_of(listener, [block])]
                 bar.update(round(len(block) / rate, 3))
-    return Sound(np.concatenate(parts), samples / rate)
+    return StreamedSound(np.concatenate(parts), samples / rate)
 
 
 def _half_of(path: Path, rate: int, cut: float, half: int) -> Iterator[np.ndarray]:
     """Blocks of a recording before sample ``cut`` (half 0), or after it (half 1)."""
     if cut == (np.inf if half else 0.0):
-        return  # nothing of it: it needn't be decoded
-    place = 0
+        return  # an empty half: no need to decode
+    position = 0  # in samples
     for block in audio_blocks(path, rate):
-        before = int(min(max(cut - place, 0), len(block)))
-        place += len(block)
+        before = int(min(max(cut - position, 0), len(block)))
+        position += len(block)
         part = block[before:] if half else block[:before]
         if len(part):
             yield part

@@ -1,7 +1,7 @@
-"""A streamed model, recordings and allowed false alarms in; a threshold, and what it brings elsewhere, out.
+"""A streamed model, recordings and allowed false alarms in; a threshold and its figures on other sound out.
 
-Recordings without the keyword are split in halves: the threshold is chosen on one, judged on the other.
-Without them it is chosen on a recording of synthetic voices, and judged on one of other voices.
+Recordings without the keyword are split in halves: the threshold is chosen on one and evaluated on the other.
+Without recordings it is chosen on speech of synthetic voices, and evaluated on other synthetic voices.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from analysis.keyword.detections import (
     operating_point,
     read_spoken_keywords,
 )
-from keywords.backgrounds import Sound, hear, hear_halves
+from keywords.backgrounds import StreamedSound, stream_halves, stream_recordings
 from keywords.listening import Listener
 from streaming.keyword.detection import Detection
 from utils.errors import AudioError
@@ -27,15 +27,18 @@ THRESHOLDS = (*(percent / 100 for percent in range(5, 100)), 0.995, 0.998, 0.999
 
 @dataclass(frozen=True)
 class Calibration:
-    """A threshold and its proof.
+    """A threshold and its figures.
 
     Attributes:
-        chosen: the point on the sound that the threshold was chosen on, of ``chosen_hours``.
-        points: of all thresholds, in rising order: misses of the test voices, false alarms of ``hours`` of
-            sound that nothing was chosen on.
-        judged: the point of the chosen threshold.
-        heard: in the recording of test voices, of ``stream_hours``, at that threshold.
-        said: all that was said there: the keyword, and other things by their kind.
+        chosen: operating point on the sound that the threshold was chosen on.
+        chosen_hours: duration of that sound.
+        points: operating points of all thresholds, in rising order: misses in the recording of the test
+            voices, false alarms in other sound that was not used for the choice.
+        judged: the point of the chosen threshold in ``points``.
+        hours: duration of the sound for the false alarms in ``points``.
+        detections: in the recording of the test voices, at the chosen threshold.
+        spoken: what the test voices say: the keyword, and other words by their kind.
+        stream_hours: duration of the recording of the test voices.
     """
 
     chosen: OperatingPoint
@@ -43,13 +46,9 @@ class Calibration:
     points: tuple[OperatingPoint, ...]
     judged: OperatingPoint
     hours: float
-    heard: tuple[Detection, ...]
-    said: tuple[SpokenKeyword, ...]
+    detections: tuple[Detection, ...]
+    spoken: tuple[SpokenKeyword, ...]
     stream_hours: float
-
-    def said_only(self, keyword: str) -> list[SpokenKeyword]:
-        """When the keyword was said."""
-        return only(self.said, keyword)
 
 
 def calibrate(
@@ -65,33 +64,33 @@ def calibrate(
     Args:
         listener: the model.
         keyword: its label.
-        alarms_per_hour: allowed false alarms.
+        alarms_per_hour: allowed false alarms per hour.
         test: folder with ``stream.flac`` and ``said.tsv`` of test voices.
-        dev: the same of other voices, where there are no recordings.
-        recordings: without the keyword.
+        dev: the same of other voices, if there are no recordings.
+        recordings: background without the keyword.
 
     Raises:
-        CorpusError: no threshold keeps to so few alarms.
-        AudioError: a recording can't be read, or they are too short for two halves.
+        CorpusError: all thresholds have more false alarms than allowed.
+        AudioError: a recording cannot be read, or they are too short for two halves.
     """
-    said = read_spoken_keywords(test / "said.tsv")
-    tested = hear(listener, [test / "stream.flac"])
-    misses = _points(listener, tested, only(said, keyword))
+    spoken = read_spoken_keywords(test / "said.tsv")
+    tested = stream_recordings(listener, [test / "stream.flac"])
+    misses = _points(listener, tested, of_keyword(spoken, keyword))
     if recordings:
-        chosen_on, judged_on = hear_halves(listener, recordings)
+        chosen_on, judged_on = stream_halves(listener, recordings)
         if not (chosen_on.seconds and judged_on.seconds):
-            hint = "give hours of them: one recording of a minute at the least, or two short ones"
+            hint = "give hours of sound: at least one recording of a minute, or two short ones"
             raise AudioError("too little background to keep two halves apart", hint=hint)
         candidates, alarms = _points(listener, chosen_on, []), _points(listener, judged_on, [])
     else:
         assert dev is not None, "recordings, or a stream of dev voices"
-        chosen_on, judged_on = hear(listener, [dev / "stream.flac"]), tested
-        candidates = _points(listener, chosen_on, only(read_spoken_keywords(dev / "said.tsv"), keyword))
+        chosen_on, judged_on = stream_recordings(listener, [dev / "stream.flac"]), tested
+        candidates = _points(listener, chosen_on, of_keyword(read_spoken_keywords(dev / "said.tsv"), keyword))
         alarms = misses
     chosen = calibrated(candidates, alarms_per_hour)
     points = tuple(
-        replace(one, false_alarms_per_hour=other.false_alarms_per_hour, false_alarms=other.false_alarms)
-        for one, other in zip(misses, alarms, strict=True)
+        replace(missed, false_alarms_per_hour=point.false_alarms_per_hour, false_alarms=point.false_alarms)
+        for missed, point in zip(misses, alarms, strict=True)
     )
     return Calibration(
         chosen,
@@ -100,16 +99,21 @@ def calibrate(
         points[THRESHOLDS.index(chosen.threshold)],
         judged_on.hours,
         tuple(tested.detections(listener, chosen.threshold)),
-        tuple(said),
+        tuple(spoken),
         tested.hours,
     )
 
 
-def only(said: Sequence[SpokenKeyword], keyword: str) -> list[SpokenKeyword]:
-    """What was said of one keyword."""
-    return [one for one in said if one.keyword == keyword]
+def of_keyword(spoken: Sequence[SpokenKeyword], keyword: str) -> list[SpokenKeyword]:
+    """The occurrences of one keyword."""
+    return [occurrence for occurrence in spoken if occurrence.keyword == keyword]
 
 
-def _points(listener: Listener, sound: Sound, said: Sequence[SpokenKeyword]) -> list[OperatingPoint]:
-    """What each threshold brings, in rising order."""
-    return [operating_point(one, sound.detections(listener, one), said, sound.hours) for one in THRESHOLDS]
+def _points(
+    listener: Listener, sound: StreamedSound, spoken: Sequence[SpokenKeyword]
+) -> list[OperatingPoint]:
+    """The operating points of all thresholds, in rising order."""
+    return [
+        operating_point(threshold, sound.detections(listener, threshold), spoken, sound.hours)
+        for threshold in THRESHOLDS
+    ]

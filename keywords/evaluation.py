@@ -1,4 +1,4 @@
-"""A keyword run and a split, or lists → what its model says of each clip: for ``test.py keyword``."""
+"""A keyword run and a split, or manifests, in; probabilities of each clip, for ``test.py keyword``, out."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from utils.features.keyword import KeywordFeatureConfig
 from utils.run_folder.run import RunFolder, open_run
 from utils.softmax import softmax
 
-_SECTIONS = ("features", "data")  # what a test may be asked to take from elsewhere
+_SECTIONS = ("features", "data")  # sections of the config that a test may override
 
 
 @dataclass(frozen=True)
-class Heard:
-    """Clips with what a model says of them.
+class RecognisedClips:
+    """Clips with the outputs of a model.
 
     Attributes:
-        model: with its labels.
+        model: the model with its labels.
         clips: in the order of the rows.
         probabilities: (clips, labels) float32.
-        rejected: clips that can't be used.
-        accuracy_by_shift: accuracy of the clips moved in time, by milliseconds.
+        rejected: number of clips that cannot be used.
+        accuracy_by_shift: shift in milliseconds → accuracy of the clips moved in time.
     """
 
     model: KeywordModel
@@ -47,33 +47,33 @@ class Heard:
     accuracy_by_shift: Mapping[int, float]
 
 
-def hear_split(
+def recognise_split(
     run: str | Path,
     split: str,
     weights: str = "best",
     overrides: Sequence[str] = (),
     manifests: Sequence[Path] = (),
     shifts_ms: Sequence[int] = (),
-) -> Heard:
-    """Recognise the clips of a split that the run's config names, or of these manifests.
+) -> RecognisedClips:
+    """Recognise the clips of a split in the run's config, or of manifests.
 
     Args:
         run: a keyword run.
         split: ``train``, ``dev`` or ``test``.
         weights: ``best``, ``last`` or a path.
-        overrides: ``data.folder=…`` and the like, where the recordings are now; ``features.…``, which must
-            be as they were in the training.
-        manifests: to be recognised instead of the split, every clip of them and no other.
-        shifts_ms: the accuracy is measured again with the clips moved by so many milliseconds.
+        overrides: such as ``data.folder=…``, if the recordings have moved; ``features.…`` must have the
+            values of the training.
+        manifests: recognise exactly the clips of these manifests, instead of the split.
+        shifts_ms: also measure the accuracy of the clips moved by these numbers of milliseconds.
 
     Raises:
-        ConfigError: the features differ from those of the training, or something else is asked for.
+        ConfigError: the features differ from those of the training, or another setting is overridden.
         RunError, CorpusError, AudioError: see the message.
     """
     folder = open_run(run, "keyword")
     for override in overrides:
         if override.partition(".")[0] not in _SECTIONS:
-            hint = "a test may be given data.* (and features.*, as they were in the training)"
+            hint = "only data.* can be changed (and features.*, to the values of the training)"
             raise ConfigError(f"'{override}' can't be changed after the training", hint=hint)
     model = load_keyword_model(folder.path, weights, _features(folder, overrides))
     data, rate = _data(folder, overrides), model.features.sample_rate
@@ -82,15 +82,15 @@ def hear_split(
     references = np.array([model.labels.index(clip.label) for clip in store.clips])
     by_shift = accuracies_by_shift(model, store.samples, references, shifts_ms)
     probabilities = softmax(model.logits(store.samples))
-    return Heard(model, store.clips, probabilities, len(store.rejected), by_shift)
+    return RecognisedClips(model, store.clips, probabilities, len(store.rejected), by_shift)
 
 
 def _features(folder: RunFolder, overrides: Sequence[str]) -> KeywordFeatureConfig:
-    """The settings asked for: the run's own, but for what the overrides say."""
+    """The front end settings of the run, with overrides."""
     own = [override for override in overrides if override.startswith("features.")]
     trained = folder.config().get("features") or {}
     if any(override.startswith("features.kind=") for override in own):
-        trained = {}  # another kind has other usual values
+        trained = {}  # another kind has other default values
     values = with_overrides({"features": trained}, own)["features"]
     return build_config(KeywordFeatureConfig, values, where=f"{folder.config_file} with {' '.join(own)}")
 
@@ -104,10 +104,10 @@ def _data(folder: RunFolder, overrides: Sequence[str]) -> KeywordDataConfig:
 def _clips(
     data: KeywordDataConfig, split: str, manifests: Sequence[Path], labels: Sequence[str]
 ) -> list[KeywordClip]:
-    """The clips to recognise; a word without a label of its own is ``_unknown_`` if the model has that label.
+    """The clips to recognise; words without a label become ``_unknown_`` if the model has that label.
 
-    Manifests are taken as they are; a split also has the silence and the share of unknown words that the
-    run's config asks for.
+    Manifests are used as they are; a split also has the silence and the unknown words that the run's config
+    sets.
     """
     if manifests:
         found, where = read_listed_clips(manifests), ", ".join(map(str, manifests))
@@ -119,8 +119,8 @@ def _clips(
             found = [clip for clip in found if clip.label != SILENCE]
     if not found:
         raise CorpusError("there are no clips", where=where, hint=hint)
-    strange = sorted({clip.label for clip in found} - set(labels))
-    if strange and UNKNOWN not in labels:
-        what = f"the model has no label for {', '.join(strange[:5])}{' …' * (len(strange) > 5)}"
+    unlabelled = sorted({clip.label for clip in found} - set(labels))
+    if unlabelled and UNKNOWN not in labels:
+        what = f"the model has no label for {', '.join(unlabelled[:5])}{' …' * (len(unlabelled) > 5)}"
         raise CorpusError(what, where=where, hint=f"it knows {', '.join(labels)}")
-    return [replace(clip, label=UNKNOWN) if clip.label in strange else clip for clip in found]
+    return [replace(clip, label=UNKNOWN) if clip.label in unlabelled else clip for clip in found]

@@ -1,7 +1,7 @@
-"""Sound in (microphone, files, a pipe); each keyword that is heard out, with its time and score.
+"""A stream of sound (microphone, files, pipe) in; detected keywords with time and score out.
 
 A LiteRT or ONNX model of a bundle needs neither TensorFlow nor Keras; labels, front end, threshold, smoothing
-and refractory time come from its bundle. Memory doesn't grow with the stream.
+and refractory time come from the bundle. Memory use is independent of the stream's length.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streaming.keyword.stream import KeywordStream
 from utils.config import build_config
 from utils.errors import BundleError
 
-BLOCK_SECONDS = 0.1  # of sound that are waited for: a keyword is told at most so late
+BLOCK_SECONDS = 0.1  # sound in a block: the longest delay of a detection
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Listener:
 
     Attributes:
         stream: samples → probabilities.
-        labels: of its columns.
-        detection: when a keyword counts as heard.
-        window_seconds: what the model looks back on; until so much was heard nothing fires.
-        sample_rate: Hz, that it wants.
+        labels: of the columns of the probabilities.
+        detection: threshold, smoothing and refractory time.
+        window_seconds: the model's window; there are no detections before it is filled.
+        sample_rate: of the model, in Hz.
     """
 
     stream: KeywordStream
@@ -42,26 +42,26 @@ class Listener:
     sample_rate: int
 
     def detector(self, threshold: float | None = None) -> KeywordDetector:
-        """What turns probabilities into keywords, at the listener's threshold or another."""
+        """A detector of keywords in probabilities, with the listener's threshold or another."""
         config = self.detection if threshold is None else replace(self.detection, threshold=threshold)
         return KeywordDetector(self.labels, config, self.stream.call_seconds, self.window_seconds)
 
 
 def open_listener(model: str | Path, **detection: float | None) -> Listener:
-    """Open a bundle's streamed model.
+    """Open the streamed model of a bundle.
 
     Args:
         model: an artefact's file in its bundle, or the bundle's folder.
-        detection: values of :class:`DetectionConfig` that win over the bundle's; None leaves it.
+        detection: values of :class:`DetectionConfig` that override those of the bundle; None: no override.
 
     Raises:
-        BundleError: no bundle, a damaged one, one of speech, or an artefact that doesn't stream.
+        BundleError: not a bundle, damaged, a bundle of speech, or an artefact that does not stream.
         ConfigError: a value of ``detection`` is out of range.
     """
     path = Path(model)
     if (path / "bundle.json").is_file():
         bundle = open_bundle(path)
-        name = _stream_of(bundle.artefacts, path)
+        name = _stream_name(bundle.artefacts, path)
     else:
         bundle, name = find_bundle(path)
     if bundle.metadata["kind"] != "keyword":
@@ -79,12 +79,12 @@ def open_listener(model: str | Path, **detection: float | None) -> Listener:
     return Listener(stream, bundle.labels, config, window, features.sample_rate)
 
 
-def hear(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[Detection]:
-    """The keywords in a stream, as they are heard; a stream begins with nothing heard before.
+def detect_keywords(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[Detection]:
+    """Yield the keywords in a new stream as they are detected.
 
     Args:
         listener: the model.
-        blocks: (samples,) floats in [-1, 1] each, at the listener's rate.
+        blocks: samples in [-1, 1], (samples,) each, at the listener's sample rate.
     """
     listener.stream.reset()
     detector = listener.detector()
@@ -93,7 +93,7 @@ def hear(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[Detection
 
 
 def probabilities_of(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """(calls, labels) for each stretch of sound that completed a call."""
+    """Yield probabilities (calls, labels), each time that new sound completes a call of the model."""
     size = max(1, round(BLOCK_SECONDS * listener.sample_rate))
     for block in blocks:
         for start in range(0, len(block), size):
@@ -102,8 +102,8 @@ def probabilities_of(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterat
                 yield probabilities
 
 
-def _stream_of(artefacts: Mapping[str, Mapping[str, Any]], path: Path) -> str:
-    """The artefact of a bundle that a device would take."""
+def _stream_name(artefacts: Mapping[str, Mapping[str, Any]], path: Path) -> str:
+    """Name of the bundle's LiteRT artefact with external state, preferably in float."""
     wanted = (Format.LITERT, State.EXTERNAL)
     streams = [name for name, facts in artefacts.items() if (facts["format"], facts["state"]) == wanted]
     if not streams:

@@ -1,6 +1,6 @@
-"""A keyword model and a long recording with a list of what was said, in; misses and false alarms, out.
+"""A keyword model and a long recording with a list of its keywords in; misses and false alarms out.
 
-The recording goes through the streamed model once; every threshold is then tried on the probabilities kept.
+The streamed model processes the recording once; all thresholds are then evaluated on its outputs.
 """
 
 from __future__ import annotations
@@ -32,38 +32,36 @@ THRESHOLDS = (*(percent / 100 for percent in range(5, 100, 5)), 0.97, 0.98, 0.99
 
 @dataclass(frozen=True)
 class StreamResult:
-    """What a listener made of a recording.
+    """The results of a listener on a recording.
 
     Attributes:
-        points: what each threshold brings, in rising order, the listener's own among them.
-        chosen: the point of the listener's own threshold.
-        heard: the keywords heard at it.
-        said: what was said.
-        matched: ``heard`` against ``said``.
-        seconds: length of the recording.
-        real_time_factor: seconds of computing a second of sound, reading the file included.
+        points: operating points of all thresholds, in rising order, including the listener's threshold.
+        chosen: the point of the listener's threshold.
+        detections: keywords detected at that threshold.
+        matched: the detections aligned with the spoken keywords.
+        seconds: duration of the recording.
+        real_time_factor: computing time divided by the duration, including reading the file.
     """
 
     points: tuple[OperatingPoint, ...]
     chosen: OperatingPoint
-    heard: tuple[Detection, ...]
-    said: tuple[SpokenKeyword, ...]
+    detections: tuple[Detection, ...]
     matched: Matched
     seconds: float
     real_time_factor: float
 
 
 def recording_results(model: Path, audio: Path, said: Path | None, folder: Path) -> dict[str, Any]:
-    """Let a bundle's streamed model listen to a recording.
+    """Evaluate the streamed model of a bundle on a recording.
 
     Args:
         model: see :func:`keywords.listening.open_listener`.
         audio: a recording of any length.
-        said: list of the keywords in it (``start end keyword``); None: there are none, all is false alarm.
-        folder: gets table, picture and what was heard.
+        said: list of the keywords in it (``start end keyword``); None: all detections are false alarms.
+        folder: for table, picture and detections.
 
     Returns:
-        The figures of the model's own threshold, as plain values.
+        The figures of the model's threshold, as plain values.
 
     Raises:
         BundleError, AudioError, CorpusError: see the message.
@@ -71,7 +69,7 @@ def recording_results(model: Path, audio: Path, said: Path | None, folder: Path)
     spoken = read_spoken_keywords(said) if said else []
     result = measure(open_listener(model), audio, spoken)
     write_detection_report(
-        folder, result.points, result.chosen, result.heard, spoken, result.matched, result.seconds
+        folder, result.points, result.chosen, result.detections, spoken, result.matched, result.seconds
     )
     return {
         "recording": str(audio),
@@ -82,28 +80,31 @@ def recording_results(model: Path, audio: Path, said: Path | None, folder: Path)
     }
 
 
-def measure(listener: Listener, audio: Path, said: Sequence[SpokenKeyword]) -> StreamResult:
-    """Hear the recording once, and try all thresholds."""
-    seconds, began = audio_seconds(audio), time.perf_counter()
+def measure(listener: Listener, audio: Path, spoken: Sequence[SpokenKeyword]) -> StreamResult:
+    """Process the recording once, and evaluate all thresholds."""
+    seconds, start = audio_seconds(audio), time.perf_counter()
     probabilities = _probabilities(listener, audio, seconds)
-    factor = (time.perf_counter() - began) / seconds
-    own = listener.detection.threshold
-    tried = sorted({*THRESHOLDS, own})
-    heard = {threshold: listener.detector(threshold).feed(probabilities) for threshold in tried}
-    points = [operating_point(one, found, said, seconds / 3600) for one, found in heard.items()]
+    factor = (time.perf_counter() - start) / seconds
+    chosen = listener.detection.threshold
+    thresholds = sorted({*THRESHOLDS, chosen})
+    detections = [listener.detector(threshold).feed(probabilities) for threshold in thresholds]
+    points = [
+        operating_point(threshold, found, spoken, seconds / 3600)
+        for threshold, found in zip(thresholds, detections, strict=True)
+    ]
+    index = thresholds.index(chosen)
     return StreamResult(
         tuple(points),
-        points[tried.index(own)],
-        tuple(heard[own]),
-        tuple(said),
-        match(heard[own], said),
+        points[index],
+        tuple(detections[index]),
+        match(detections[index], spoken),
         seconds,
         factor,
     )
 
 
 def _probabilities(listener: Listener, audio: Path, seconds: float) -> np.ndarray:
-    """(calls, labels) float32 of the whole recording: 10 MB an hour with 14 labels."""
+    """Outputs for the whole recording, (calls, labels) float32; 10 MB per hour with 14 labels."""
     listener.stream.reset()
     parts = []
     with tqdm(total=round(seconds), desc="listening", unit="s", disable=None) as bar:

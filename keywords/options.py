@@ -1,4 +1,4 @@
-"""Command-line options of a keyword test in; checked options with their defaults out. Loads no model."""
+"""Command-line options of a keyword test: definition, checks and defaults. Loads no model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def add_keyword_options(command: argparse.ArgumentParser) -> None:
-    """Add the options that only a keyword test has: weights, shifts in time, or a long recording."""
+    """Add the options that only keyword tests have: weights, shifts in time, a long recording."""
     command.add_argument("--weights", help="best (default), last, or a weights file")
     command.add_argument(
         "--shift-ms",
@@ -15,16 +15,18 @@ def add_keyword_options(command: argparse.ArgumentParser) -> None:
         nargs="+",
         default=(),
         metavar="MS",
-        help="also test the clips moved by so many milliseconds (later; earlier: -100)",
+        help="also test the clips moved in time by these milliseconds (later; -100: earlier)",
     )
     command.add_argument("--recording", type=Path, help="a long recording for the stream of the run's export")
     command.add_argument(
-        "--said", type=Path, help="keywords in it: start, end, keyword; without it all detections are alarms"
+        "--said",
+        type=Path,
+        help="list of its keywords: start, end, keyword; without it all detections are false alarms",
     )
 
 
 def settle_keyword_options(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Refuse options that select clips beside ``--recording``, and ``--said`` without it; set defaults."""
+    """Refuse options for clips together with ``--recording``, and ``--said`` without it; set defaults."""
     if options.said and not options.recording:
         parser.error("--said is the list of keywords in a --recording: give both")
     given = {

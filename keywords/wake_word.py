@@ -1,13 +1,13 @@
-"""A wake word typed in hanzi in; a small model that hears it in a stream, with a calibrated threshold, out.
+"""A wake word typed in hanzi in; a small model that detects it, with a calibrated threshold, out.
 
-    clips/       the word in many voices, what sounds nearly like it, ordinary speech, noise (negatives.tsv)
-    run/         the training, as train.py keyword leaves it
-    streams/     long recordings of voices that trained nothing, with the word at known times
-    export/      the bundle for listen.py; it appears when its threshold is known
+    clips/       the word in many voices, similar words, ordinary speech, noise (negatives.tsv)
+    run/         the run folder of train.py keyword
+    streams/     long recordings of voices that are not in the training data, with the word at known times
+    export/      the bundle for listen.py; written when the threshold is known
     trade_off/   misses against false alarms at each threshold, as a table and a picture
-    report.md    what to expect of it; report.json: the same
+    report.md    the expected performance; report.json: the same data
 
-Each stage is left as it is once it is there, and goes on where it was killed: give the same command again.
+Finished stages are not repeated, and interrupted ones are resumed: give the same command again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from data.keywords.folders import NOISE_FOLDER
 from data.keywords.long_recordings import Material, write_long_recording
 from data.synthesis.clips import SpokenClip
 from data.synthesis.wake_word_clips import choose_stream_clips, generate
-from keywords.calibration import Calibration, calibrate
+from keywords.calibration import Calibration, calibrate, of_keyword
 from keywords.listening import Listener, open_listener
 from keywords.wake_word_request import Request
 from utils.audio.reading import find_recordings
@@ -50,22 +50,21 @@ from utils.files import remove_leftovers, write_json, write_text
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import RunFolder, config_differences, describe_differences
 
-_SMOOTHING_MS = 200.0  # the word nearly fills its clip: its probability is high for a short time only
+_SMOOTHING_MS = 200.0  # the word nearly fills its clip, so its probability is high for a short time only
 SMALL_STEPS, SMALL_HOURS = 150, 0.1
-_STEPS_BETWEEN = 200  # evaluations
 _CLIP_MS = (1000, 2500)  # shortest and longest clip
-_CLIP_QUANTILE = 0.95  # of the word's recordings are no longer than a clip
-_TEST_CLIPS = 200  # that the exported model is compared with the source on
+_CLIP_QUANTILE = 0.95  # fraction of the word's recordings that fit into a clip
+_TEST_CLIPS = 200  # clips to compare the exported model with its source
 
 
 def make_wake_word(request: Request) -> list[str]:
-    """Do all stages, or those that are left.
+    """Run all stages that are not finished.
 
     Returns:
-        What to tell the user: the figures, and warnings.
+        Lines for the user: figures and warnings.
 
     Raises:
-        CorpusError: the clips can't be made, or no threshold keeps to the false alarms allowed.
+        CorpusError: the clips cannot be made, or all thresholds have more false alarms than allowed.
         AudioError, ConfigError, RunError, BundleError: see the message.
     """
     output = request.output
@@ -73,8 +72,8 @@ def make_wake_word(request: Request) -> list[str]:
     remove_leftovers(output, deep=False)
     with _stage(output, 1, "clips", "speaking the word and what sounds nearly like it"):
         clips = generate(output / "clips", request.word, request.settings, request.workers)
-    if (told := _finished(request)) is not None:
-        return told
+    if (lines := _finished_lines(request)) is not None:
+        return lines
     with _stage(output, 2, "training", "training"):
         _train(request, clips)
     with _stage(output, 3, "export", "exporting the model"):
@@ -90,21 +89,21 @@ def make_wake_word(request: Request) -> list[str]:
 
 @contextmanager
 def _stage(output: Path, number: int, name: str, text: str) -> Iterator[None]:
-    """Tell what begins, and note how long it took when it ended well (0 s: it was there already)."""
+    """Print the stage, and record its time in ``stages.json`` when it has finished."""
     print(f"{number}/5 {text}", file=sys.stderr, flush=True)
-    began, cpu = time.monotonic(), sum(os.times()[:4])
+    start, cpu_start = time.monotonic(), sum(os.times()[:4])
     yield
     path = output / "stages.json"
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    spent = [round(time.monotonic() - began, 1), round(sum(os.times()[:4]) - cpu, 1)]
-    if name not in before or spent[0] > before[name][0]:  # a stage that was there already takes no time
+    spent = [round(time.monotonic() - start, 1), round(sum(os.times()[:4]) - cpu_start, 1)]
+    if name not in before or spent[0] > before[name][0]:  # a finished stage takes no time
         write_json(path, before | {name: spent})
 
 
-def _finished(request: Request) -> list[str] | None:
-    """What was told when this very request was finished; None if it isn't.
+def _finished_lines(request: Request) -> list[str] | None:
+    """The lines for the user if this request is finished, else None.
 
-    With another recipe it isn't: the training then names what differs from the recipe of the run.
+    A request with another recipe is not finished: the training then names what differs from the run's recipe.
     """
     path = request.output / "report.json"
     if not path.is_file() or not (request.output / "export").is_dir():
@@ -119,13 +118,13 @@ def _train(request: Request, clips: Mapping[str, Sequence[SpokenClip]]) -> None:
     from training.tasks.keyword import VARIANTS, KeywordConfig
 
     output, run = request.output, RunFolder(request.output / "run")
-    own = [clip.seconds for clip in clips["train"] if clip.label == request.word.hanzi]
-    if not own:
+    word_seconds = [clip.seconds for clip in clips["train"] if clip.label == request.word.hanzi]
+    if not word_seconds:
         raise CorpusError("the synthesiser can't say this word", where=output / "clips" / "unspoken.tsv")
     overrides = [
         f"data.folder={output / 'clips'}",
         f"data.cache={output / 'clip_store'}",
-        f"data.clip_ms={clip_ms(own)}",
+        f"data.clip_ms={clip_ms(word_seconds)}",
         f"data.workers={request.workers}",
         *request.overrides,
     ]
@@ -136,22 +135,22 @@ def _train(request: Request, clips: Mapping[str, Sequence[SpokenClip]]) -> None:
 
 
 def _refuse_another_recipe(run: RunFolder, config: Mapping[str, Any]) -> None:
-    """Raise RunError, which names the differences, if the run was made with another config."""
+    """Raise RunError, with the differences, if the run was trained with another config."""
     if differing := config_differences(run.config(), config):
         what = f"the model was trained with another recipe ({describe_differences(differing)})"
-        hint = "choose another --output; or delete this folder, and the same clips train a new model"
+        hint = "choose another --output, or delete this folder to train a new model on the same clips"
         raise RunError(what, where=run.path, hint=hint)
 
 
 def clip_ms(seconds: Sequence[float]) -> int:
-    """Length of a clip that nearly all recordings of the word fit in, a multiple of 100 ms."""
+    """Length of a clip, a multiple of 100 ms, that nearly all recordings of the word fit into."""
     length = 100 * int(np.ceil(10 * np.quantile(seconds, _CLIP_QUANTILE)))
     return min(max(length, _CLIP_MS[0]), _CLIP_MS[1])
 
 
 def _export(output: Path) -> Path:
-    """The bundle of the run: the finished one, or one whose threshold is still to be chosen."""
-    record = output / "exported.json"  # of which weights the bundle was made
+    """Export the run if needed; return the finished bundle, or one without a calibrated threshold."""
+    record = output / "exported.json"  # checksum of the exported weights
     exported = {"weights": file_hash(RunFolder(output / "run").best_weights)}
     current = not record.is_file() or json.loads(record.read_text(encoding="utf-8")) == exported
     for name in ("export", "uncalibrated"):
@@ -159,7 +158,7 @@ def _export(output: Path) -> Path:
             continue
         if current:
             return output / name
-        shutil.rmtree(output / name)  # of a run that was deleted
+        shutil.rmtree(output / name)  # the bundle of a deleted run
     silence_tensorflow()
     from bundle.export.build import export_bundle
     from bundle.export.keyword_source import keyword_source
@@ -167,23 +166,25 @@ def _export(output: Path) -> Path:
 
     source = keyword_source(output / "run", max_tests=_TEST_CLIPS, smoothing_ms=_SMOOTHING_MS)
     stream = Variant(Format.LITERT, State.EXTERNAL, Precision.FLOAT)
-    (made,) = export_bundle(source, [stream], output / "uncalibrated")
-    if made.problems:
-        raise BundleError(f"the exported model fails: {'; '.join(made.problems)}", where=output)
+    (artefact,) = export_bundle(source, [stream], output / "uncalibrated")
+    if artefact.problems:
+        raise BundleError(f"the exported model fails: {'; '.join(artefact.problems)}", where=output)
     write_json(record, exported)
     return output / "uncalibrated"
 
 
 def _stream(request: Request, clips: Sequence[SpokenClip], split: str) -> Path:
-    """A folder with a long recording of a split's voices, and the list of what is said in it."""
+    """Make a folder with a long recording of a split's voices and the list of its words."""
     folder = request.output / "streams" / f"{split}_{request.hours:g}h"
     if (folder / "said.tsv").is_file():
         return folder
     root, settings = request.output / "clips", request.settings
     seconds = request.hours * 3600
-    said = choose_stream_clips(root, request.word, settings, clips, round(seconds))
+    stream_clips = choose_stream_clips(root, request.word, settings, clips, round(seconds))
     noises = find_recordings(root / NOISE_FOLDER)
-    write_long_recording(folder, Material(said, said, noises), seconds, keyword_share=1.0, seed=settings.seed)
+    write_long_recording(
+        folder, Material(stream_clips, stream_clips, noises), seconds, keyword_share=1.0, seed=settings.seed
+    )
     return folder
 
 
@@ -193,11 +194,11 @@ def _calibrate(
     streams: Mapping[str, Path],
     bundle: Path,
 ) -> list[str]:
-    """Choose the threshold, count on other sound, write the report, and let the bundle appear."""
+    """Choose the threshold, evaluate it on other sound, write the report, and publish the bundle."""
     from bundle.folder import write_decoding
 
     word, listener = request.word.hanzi, open_listener(bundle)
-    found = calibrate(
+    calibration = calibrate(
         listener,
         word,
         request.alarms_per_hour,
@@ -205,62 +206,62 @@ def _calibrate(
         streams.get("dev"),
         request.backgrounds,
     )
-    own = found.said_only(word)
-    matched = match(found.heard, own)
+    spoken = of_keyword(calibration.spoken, word)
+    matched = match(calibration.detections, spoken)
     write_detection_report(
         request.output / "trade_off",
-        found.points,
-        found.judged,
-        found.heard,
-        own,
+        calibration.points,
+        calibration.judged,
+        calibration.detections,
+        spoken,
         matched,
-        found.stream_hours * 3600,
+        calibration.stream_hours * 3600,
     )
-    facts = _facts(request, clips, bundle, listener, found)
-    write_decoding(bundle, replace(listener.detection, threshold=found.chosen.threshold))
-    return _finish(request, facts, bundle)
+    results = _results(request, clips, bundle, listener, calibration)
+    write_decoding(bundle, replace(listener.detection, threshold=calibration.chosen.threshold))
+    return _finish(request, results, bundle)
 
 
-def _finish(request: Request, facts: WakeWordResults, bundle: Path) -> list[str]:
-    """Write the report; the bundle gets its name last but for the note that all is done."""
+def _finish(request: Request, results: WakeWordResults, bundle: Path) -> list[str]:
+    """Write the report and rename the bundle; ``report.json``, which marks the end, is written last."""
     final = request.output / "export"
     command = f"python listen.py --model {final} --microphone"
-    warnings = [f"note: {warning}" for warning in warnings_of(facts)]
-    told = [*summary_lines(facts), *warnings, f"listen: {command}"]
-    write_text(request.output / "report.md", report_text(facts, command))
+    warnings = [f"note: {warning}" for warning in warnings_of(results)]
+    lines = [*summary_lines(results), *warnings, f"listen: {command}"]
+    write_text(request.output / "report.md", report_text(results, command))
     if bundle != final:
         bundle.rename(final)
-    report = {"key": request.key, "told": told, **asdict(facts)}
+    report = {"key": request.key, "told": lines, **asdict(results)}
     write_json(request.output / "report.json", report)
-    return told
+    return lines
 
 
-def _facts(
+def _results(
     request: Request,
     clips: Mapping[str, Sequence[SpokenClip]],
     bundle: Path,
     listener: Listener,
-    found: Calibration,
+    calibration: Calibration,
 ) -> WakeWordResults:
     word = request.word
     exported = json.loads((bundle / "export.json").read_text(encoding="utf-8"))
     (artefact,) = exported["artefacts"].values()
-    matched = match(found.heard, found.said_only(word.hanzi))
+    matched = match(calibration.detections, of_keyword(calibration.spoken, word.hanzi))
     return WakeWordResults(
         word=word.hanzi,
         pinyin=" ".join(word.syllables),
         forms=[" ".join(form) for form in word.forms],
-        voices={split: len({clip.voice.name for clip in made}) for split, made in clips.items()},
-        clips={split: len(made) for split, made in clips.items()},
+        voices={split: len({clip.voice.name for clip in own}) for split, own in clips.items()},
+        clips={split: len(own) for split, own in clips.items()},
         background="the user's recordings" if request.backgrounds else SYNTHETIC,
         asked=request.alarms_per_hour,
-        calibrated=found.chosen,
-        calibration_hours=found.chosen_hours,
-        chosen=found.judged,
-        hours=found.hours,
-        stream=found.stream_hours,
+        calibrated=calibration.chosen,
+        calibration_hours=calibration.chosen_hours,
+        chosen=calibration.judged,
+        hours=calibration.hours,
+        stream=calibration.stream_hours,
         stream_alarms=len(matched.false_alarms),
-        by_kind=detections_by_kind(found.heard, found.said, word.hanzi),
+        by_kind=detections_by_kind(calibration.detections, calibration.spoken, word.hanzi),
         parameters=exported["parameters"],
         artefact={
             "bytes": artefact["bytes"],

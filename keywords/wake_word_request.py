@@ -1,4 +1,4 @@
-"""What a wake word is to be made of: word, clips, recipe, calibration; a finished one is known by it."""
+"""The request for a wake word: word, clips, recipe, calibration; identifies a finished result."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ RECIPE = Path(__file__).parents[1] / "configs" / "keyword" / "wake_word.yaml"
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """A request for a wake word.
 
     Attributes:
-        word: to be heard.
-        output: folder of everything.
+        word: to detect.
+        output: folder for all results.
         settings: of the clips.
-        config: recipe of the training; ``overrides`` win over its values.
+        config: recipe of the training.
+        overrides: of values in the recipe.
         backgrounds: recordings without the word.
-        alarms_per_hour: allowed false alarms.
-        hours: of synthesised speech that is listened to.
-        workers: synthesisers, and processes that read clips.
+        alarms_per_hour: allowed false alarms per hour.
+        hours: duration of the synthesised speech for the calibration.
+        workers: number of synthesisers, and of processes that read clips.
     """
 
     word: WakeWord
@@ -40,7 +41,7 @@ class Request:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What the result depends on, beside the clips: the recipe of the training, and the calibration."""
+        """What the result depends on besides the clips: the recipe of the training, and the calibration."""
         recordings = [[str(path), path.stat().st_size] for path in self.backgrounds]
         return {
             "recipe": flatten(with_overrides(read_yaml(self.config), self.overrides)),

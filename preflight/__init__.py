@@ -1,6 +1,6 @@
-"""Manifests, recipes, run folders and the machine in; findings that would spoil a training, out.
+"""Manifests, recipes, run folders and the machine in; problems that would spoil a training out.
 
-Read ``findings`` and ``listings``, ``examine`` (which checks look at what) and one file of ``checks``;
-``recipes`` checks a config against its data, ``overfit`` tries ten utterances, ``machine`` measures a step
-and forecasts.
+Read ``findings`` and ``listings``, ``examine`` (which checks run on what) and one file of ``checks``;
+``recipes`` checks a config against its data, ``overfit`` trains on ten utterances, ``machine`` measures
+training steps and estimates the duration.
 """

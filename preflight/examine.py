@@ -1,6 +1,6 @@
-"""What the user names → all findings on it: which checks look at what, in which order.
+"""Runs the checks that need no model: manifests and recordings in; findings out.
 
-Needs no model; ``preflight/recipes.py`` has what does.
+Checks that need a model are in ``preflight/recipes.py``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from utils.vocabulary import Vocabulary
 
 
 def examine_texts(listings: Sequence[Listing], readings: bool = True) -> list[Finding]:
-    """What the manifests alone tell, of 10,000 lines in half a second.
+    """Check manifests without their recordings; half a second for 10,000 lines.
 
     Args:
-        listings: each with its role.
-        readings: whether hanzi are held against their syllables.
+        listings: manifests with their roles.
+        readings: whether to check hanzi against their syllables.
     """
     checks = (*CHEAP, hanzi_reading) if readings else CHEAP
     findings = [finding for listing in listings for finding in apply(checks, listing)]
@@ -33,28 +33,30 @@ def examine_texts(listings: Sequence[Listing], readings: bool = True) -> list[Fi
 
 
 def examine_audio(listings: Sequence[Listing], workers: int, sample_rate: int = SAMPLE_RATE) -> list[Finding]:
-    """What is wrong with the recordings; each is decoded once, however many lists name it.
+    """Check recordings; each is decoded once.
 
     Args:
-        listings: that name them.
-        workers: processes that decode.
-        sample_rate: Hz, of the features that are to be made of them.
+        listings: manifests of the recordings.
+        workers: number of processes that decode.
+        sample_rate: of the features, in Hz.
     """
     paths = dict.fromkeys(line.audio for line in lines_of(listings))
-    there = [path for path in paths if is_file(path)]  # missing_recording speaks of the others
-    facts = measure_recordings(there, workers)
-    findings = [finding for listing in listings for finding in apply(AUDIO, listing, facts)]
-    findings += [finding for listing in listings for finding in apply(RATES, listing, facts, sample_rate)]
-    return findings + apply(ACROSS, listings, facts)
+    existing = [path for path in paths if is_file(path)]  # missing_recording reports the others
+    measurements = measure_recordings(existing, workers)
+    findings = [finding for listing in listings for finding in apply(AUDIO, listing, measurements)]
+    findings += [
+        finding for listing in listings for finding in apply(RATES, listing, measurements, sample_rate)
+    ]
+    return findings + apply(ACROSS, listings, measurements)
 
 
 def examine_vocabulary(listings: Iterable[Listing], vocabulary: Vocabulary) -> list[Finding]:
-    """What a run's vocabulary lacks."""
+    """Check manifests against the vocabulary of a run."""
     return [found for listing in listings for found in apply((not_in_vocabulary,), listing, vocabulary)]
 
 
 def recordings_as_listing(where: str, paths: Sequence[Path]) -> Listing:
-    """Recordings without a manifest, so that the audio checks can look at them."""
+    """A listing of recordings without a manifest, for the audio checks."""
     lines = [Line(0, str(path), str(path.absolute()), float("nan"), "", (), "") for path in paths]
     return Listing(where, "", tuple(lines))
 

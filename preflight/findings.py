@@ -1,7 +1,7 @@
-"""What the checks found → lines for people (equal findings counted, not repeated) or JSON for programs.
+"""Findings of the checks in; lines of text (equal findings are counted) or JSON out.
 
-A check is a function from data to findings; its name is its command-line name, its docstring's first line is
-what ``doctor.py --list`` says of it.
+A check is a function from data to findings. ``doctor.py --list`` prints the name of the function and the
+first line of its docstring.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from preflight.listings import Line, Listing
 from utils.errors import shorten
 
 ERROR, WARNING = "error", "warning"
-"""An error makes the training fail or its figures worthless; a warning is worth a look."""
+"""An error makes the training fail or its figures meaningless; a warning may be harmless."""
 
 _EXAMPLES = 3
 
@@ -24,16 +24,16 @@ Check = Callable[..., Iterable["Finding"]]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong.
+    """One problem.
 
     Attributes:
         severity: ``ERROR`` or ``WARNING``.
         where: the file or folder.
-        item: the line, utterance or part in it; ``""`` if the whole is meant.
-        what: what is wrong, in words that are the same for all findings of the kind.
-        advice: what to do about it.
-        detail: the values of this one.
-        check: name of the check that found it; :func:`apply` fills it in.
+        item: the line, utterance or part of it; ``""`` for the whole file or folder.
+        what: the problem, in the same words for all findings of the kind.
+        advice: what the user can do.
+        detail: the values of this finding.
+        check: name of the check; set by :func:`apply`.
     """
 
     severity: str
@@ -48,23 +48,23 @@ class Finding:
 def line_finding(
     severity: str, listing: Listing, line: Line, what: str, advice: str, detail: str = ""
 ) -> Finding:
-    """A finding on one line of a manifest, or on a recording that stands for one."""
-    place = f"line {line.number} ({line.id})" if line.number else line.id
-    return Finding(severity, listing.path, place, what, advice, detail)
+    """A finding on a line of a manifest, or on a recording without a manifest."""
+    item = f"line {line.number} ({line.id})" if line.number else line.id
+    return Finding(severity, listing.path, item, what, advice, detail)
 
 
 def check_name(check: Check) -> str:
-    """The name of a check, as it is printed: ``unknown-syllable``."""
+    """The printed name of a check: ``unknown-syllable``."""
     return check.__name__.replace("_", "-")
 
 
 def about(check: Check) -> str:
-    """One line that says what a check looks for."""
+    """One line that describes a check."""
     return (check.__doc__ or "").strip().partition("\n")[0].rstrip(".")
 
 
 def apply(checks: Iterable[Check], *data: Any) -> list[Finding]:
-    """Run each check on the same data; its findings get its name, and what they quote is shortened."""
+    """Run checks on the same data; add their names to the findings, and shorten quoted text."""
     return [
         replace(
             finding,
@@ -78,7 +78,7 @@ def apply(checks: Iterable[Check], *data: Any) -> list[Finding]:
 
 
 def format_findings(findings: Sequence[Finding], every: bool = False) -> list[str]:
-    """One line a kind of finding in a place, errors first; with ``every`` one line a finding."""
+    """One line for each kind of finding and file, errors first; with ``every`` one for each finding."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for number, finding in enumerate(findings):
         kind = (finding.severity, finding.where, finding.check, finding.what, finding.advice)
@@ -88,7 +88,7 @@ def format_findings(findings: Sequence[Finding], every: bool = False) -> list[st
 
 
 def count_line(findings: Sequence[Finding]) -> str:
-    """How many there are: ``2 errors, 1 warning``."""
+    """The number of findings: ``2 errors, 1 warning``."""
     severities = Counter(finding.severity for finding in findings)
     counts = [
         f"{severities[kind]:,} {kind}{'s' * (severities[kind] > 1)}"
@@ -99,12 +99,12 @@ def count_line(findings: Sequence[Finding]) -> str:
 
 
 def has_errors(findings: Iterable[Finding]) -> bool:
-    """Whether an error is among them."""
+    """Whether one of the findings is an error."""
     return any(finding.severity == ERROR for finding in findings)
 
 
 def as_json(findings: Sequence[Finding]) -> dict[str, Any]:
-    """All findings one by one, and how many there are of each severity."""
+    """All findings, and their number by severity, as JSON values."""
     severities = Counter(finding.severity for finding in findings)
     return {
         "errors": severities[ERROR],
@@ -116,11 +116,14 @@ def as_json(findings: Sequence[Finding]) -> dict[str, Any]:
 def _line(group: Sequence[Finding]) -> str:
     first = group[0]
     if len(group) == 1:
-        place = f"{first.where}: {first.item}" if first.item else first.where
+        where = f"{first.where}: {first.item}" if first.item else first.where
         what = f"{first.what} ({first.detail})" if first.detail else first.what
     else:
-        place = first.where
-        shown = [f"{one.item}: {one.detail}" if one.detail else one.item for one in group[:_EXAMPLES]]
+        where = first.where
+        shown = [
+            f"{finding.item}: {finding.detail}" if finding.detail else finding.item
+            for finding in group[:_EXAMPLES]
+        ]
         more = "; …" if len(group) > _EXAMPLES else ""
         what = f"{first.what}, {len(group):,} times ({'; '.join(shown)}{more})"
-    return f"{first.severity:7}  {place}  {what} — {first.advice}  [{first.check}]"
+    return f"{first.severity:7}  {where}  {what} — {first.advice}  [{first.check}]"

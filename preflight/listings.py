@@ -1,7 +1,7 @@
-"""Manifest files → their lines as they stand, faults included: what the checks look at.
+"""Reads manifest files for the checks: a path in; all lines, also faulty ones, out.
 
-``data.manifest.read_manifest`` stops at the first line that it can't use; here every line is kept that has
-its fields, however wrong they are, so that one look finds everything.
+``data.manifest.read_manifest`` stops at the first faulty line. Here all lines with the right number of fields
+are kept, so that one run of the checks finds all faults.
 """
 
 from __future__ import annotations
@@ -12,24 +12,33 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from data.manifest import COLUMNS, check_header, find_lists, print_skipped, read_rows, split_of_file
+from data.manifest import (
+    COLUMNS,
+    Utterance,
+    check_header,
+    find_lists,
+    print_skipped,
+    read_rows,
+    split_of_file,
+)
 from utils.errors import CorpusError
+from utils.features.speech import FeatureConfig, frame_count
 from utils.mandarin.pinyin import normalise_syllable
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A manifest's line, nothing in it believed yet.
+    """A line of a manifest, not checked.
 
     Attributes:
         number: of the line in its file, from 1; 0 for a recording without a manifest.
         id: of the utterance.
         audio: absolute path.
-        seconds: NaN where the field holds no number.
+        seconds: NaN if the field is not a number.
         speaker: ``""`` if not known.
-        pinyin: syllables, canonical where they can be read and as they are written elsewhere.
+        pinyin: syllables in canonical form, or as written if they are not pinyin.
         hanzi: the text.
-        spoken: as ``pinyin``, where the corpus has it.
+        spoken: ``spoken_pinyin`` in the same form, if the corpus has it.
     """
 
     number: int
@@ -41,17 +50,30 @@ class Line:
     hanzi: str
     spoken: tuple[str, ...] = ()
 
+    @property
+    def has_length(self) -> bool:
+        """Whether ``seconds`` is a positive number."""
+        return 0 < self.seconds < float("inf")
+
+    def frames(self, features: FeatureConfig, speed: float = 1.0) -> int:
+        """Number of feature frames, for a recording that is played ``speed`` times as fast."""
+        return frame_count(round(self.seconds / speed * features.sample_rate), features)
+
+    def utterance(self) -> Utterance:
+        """The line as an utterance of a manifest."""
+        return Utterance(self.id, Path(self.audio), self.seconds, self.speaker, self.pinyin, self.hanzi)
+
 
 @dataclass(frozen=True)
 class Listing:
     """A manifest.
 
     Attributes:
-        path: as the user wrote it.
-        role: ``train``, ``dev``, ``test``, or ``""`` where neither config nor file name says so.
+        path: as given by the user.
+        role: ``train``, ``dev``, ``test``, or ``""`` if neither config nor file name gives one.
         lines: those with the right number of fields.
-        misshapen: line number and number of fields of the others.
-        columns: fields that a line must have.
+        misshapen: line number and number of fields of all other lines.
+        columns: right number of fields.
     """
 
     path: str
@@ -62,10 +84,10 @@ class Listing:
 
 
 def read_listing(path: str | Path, role: str | None = None) -> Listing:
-    """Read a manifest; a role that is not given is told by the file's name.
+    """Read a manifest; without ``role``, the file name gives the role.
 
     Raises:
-        CorpusError: there is no such file, or it is no manifest at all.
+        CorpusError: the file is missing or not a manifest.
     """
     rows = read_rows(path)
     columns = check_header(path, rows)
@@ -77,10 +99,10 @@ def read_listing(path: str | Path, role: str | None = None) -> Listing:
 
 
 def find_manifests(folder: Path) -> list[Path]:
-    """The manifests directly in a folder, without those whose utterances are all in the others.
+    """The manifests in a folder, without those whose utterances are all in the splits.
 
-    A corpus often has one list of everything beside those of its splits. Lists of another kind are named on
-    the standard error.
+    A corpus often has a list of all utterances besides those of its splits. Lists of other kinds are printed
+    to standard error.
     """
     found, others = find_lists(folder)
     print_skipped(others)
@@ -92,7 +114,7 @@ def find_manifests(folder: Path) -> list[Path]:
 
 @cache
 def canonical(syllable: str) -> str | None:
-    """A syllable as it is written inside the product; None if it is none."""
+    """A syllable in canonical form; None if it is not pinyin."""
     try:
         return normalise_syllable(syllable)
     except CorpusError:
@@ -105,7 +127,7 @@ def of_role(listings: Iterable[Listing], role: str) -> list[Listing]:
 
 
 def lines_of(listings: Sequence[Listing]) -> list[Line]:
-    """The lines of several listings, one after the other."""
+    """The lines of several listings."""
     return [line for listing in listings for line in listing.lines]
 
 
@@ -116,8 +138,8 @@ def _line(number: int, fields: Sequence[str], folder: str) -> Line:
     except ValueError:
         seconds = float("nan")
     spoken = _syllables(fields[6]) if len(fields) > 6 else ()
-    place = os.path.normpath(os.path.join(folder, audio))  # noqa: PTH118, 130,000 times: pathlib costs seconds
-    return Line(number, name, place, seconds, speaker, _syllables(pinyin), hanzi, spoken)
+    path = os.path.normpath(os.path.join(folder, audio))  # noqa: PTH118, 130,000 times: pathlib costs seconds
+    return Line(number, name, path, seconds, speaker, _syllables(pinyin), hanzi, spoken)
 
 
 def _syllables(pinyin: str) -> tuple[str, ...]:

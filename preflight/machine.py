@@ -1,7 +1,7 @@
-"""The machine and a recipe → devices, memory, a trial of XLA, the time of a training step, and a forecast.
+"""The machine and a recipe in; devices, memory, a test of XLA, step times and a forecast out.
 
-The trial steps take batches of random features, as large as the recipe's own: recordings and cached features
-are not needed, only the manifests, for their lengths.
+The training steps use random features with the sizes of the recipe's batches, so only the manifests are
+needed, for the lengths.
 """
 
 from __future__ import annotations
@@ -32,46 +32,46 @@ from utils.backend.devices import backend_gpus, describe_devices, no_gpu_message
 from utils.backend.nvidia import nvidia_gpus
 from utils.backend.prediction import predict
 from utils.errors import ConfigError, TrainingError
-from utils.features.speech import feature_bins, frame_count
+from utils.features.speech import feature_bins
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
-_QUANTILES = (0.1, 0.5, 0.9)  # of the batches by their size: which ones are tried
-_REPETITIONS = 2  # of each batch, after the first call, which compiles
+_QUANTILES = (0.1, 0.5, 0.9)  # of the batches ordered by size: those to measure
+_REPETITIONS = 2  # of each batch, after a first call that compiles
 _GIB = 2**30
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What was found out.
+    """The state of the machine.
 
     Attributes:
-        facts: name → value, in the order in which they are shown.
-        unused_gpu: why a GPU of the machine is not used; ``""`` if none is unused.
-        xla_error: why the trial of XLA failed; ``""`` if it worked, or the backend needs none.
-        step_error: why a training step of the recipe failed; ``""`` if it worked, or there was no recipe.
-        needs_xla: whether the recipe asks for XLA.
+        properties: name → value, in the order to print them.
+        unused_gpu: why a GPU of the machine is not used; ``""`` if there is none.
+        xla_error: why the test of XLA failed; ``""`` if it passed or the backend does not use XLA.
+        step_error: why a training step of the recipe failed; ``""`` if it passed or there is no recipe.
+        needs_xla: whether the recipe uses XLA.
     """
 
-    facts: dict[str, str]
+    properties: dict[str, str]
     unused_gpu: str = ""
     xla_error: str = ""
     step_error: str = ""
     needs_xla: bool = False
 
     def findings(self) -> list[Finding]:
-        """What is wrong with it."""
+        """The findings on the machine."""
         return apply(MACHINE, self, "this machine")
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a training would take on this machine.
+    """The estimated duration of a training on this machine.
 
     Attributes:
-        steps: optimiser steps of an epoch.
-        epochs: of the recipe; patience may end the training earlier.
+        steps: optimiser steps in an epoch.
+        epochs: of the recipe, without early stopping.
         step_seconds: mean time of a step.
-        evaluation_seconds: time of the dev set, once an epoch.
+        evaluation_seconds: time of the dev set, once in an epoch.
     """
 
     steps: int
@@ -81,28 +81,28 @@ class Forecast:
 
     @property
     def hours(self) -> float:
-        """The whole training, without computing the features."""
+        """Duration of the training, without computing the features."""
         return self.epochs * (self.steps * self.step_seconds + self.evaluation_seconds) / 3600
 
 
 def unused_gpu(machine: Machine, where: str) -> Iterator[Finding]:
-    """With --machine: an NVIDIA GPU that the backend doesn't use."""
+    """With --machine: an NVIDIA GPU that the backend does not use."""
     if machine.unused_gpu:
         advice = "install driver and CUDA libraries that fit the build (pip install 'tensorflow[and-cuda]')"
         yield Finding(WARNING, where, "", "a GPU is not used", advice, machine.unused_gpu)
 
 
 def xla_fails(machine: Machine, where: str) -> Iterator[Finding]:
-    """With --machine: XLA can't compile here."""
+    """With --machine: XLA cannot compile."""
     if machine.xla_error:
         severity = ERROR if machine.needs_xla else WARNING
         yield Finding(severity, where, "", "XLA fails", "set training.xla=false", machine.xla_error)
 
 
 def step_fails(machine: Machine, where: str) -> Iterator[Finding]:
-    """With --machine and --config: a training step of the recipe fails, for want of memory for one."""
+    """With --machine and --config: a training step of the recipe fails, for example out of memory."""
     if machine.step_error:
-        advice = "lower data.batch_frames if memory is short"
+        advice = "lower data.batch_frames if memory has run out"
         yield Finding(ERROR, where, "", "a training step fails", advice, machine.step_error)
 
 
@@ -110,7 +110,7 @@ MACHINE = (unused_gpu, xla_fails, step_fails)
 
 
 def examine_machine(config: SpeechConfig | None, listings: Sequence[Listing]) -> Machine:
-    """Look at the machine; with a recipe and its manifests, try training steps too.
+    """Examine the machine; with a recipe and its manifests, also measure training steps.
 
     Args:
         config: a recipe of an acoustic model, or None.
@@ -119,22 +119,22 @@ def examine_machine(config: SpeechConfig | None, listings: Sequence[Listing]) ->
     Raises:
         ConfigError: the recipe has no training utterance.
     """
-    facts = _computer_facts()
-    facts["XLA"], xla_error = _try_xla()
+    properties = _computer_properties()
+    properties["XLA"], xla_error = _try_xla()
     step_error = ""
     if config:
         try:
             with memory_errors_explained("speech", config):
                 result = forecast(config, listings)
-            facts |= _forecast_facts(result)
+            properties |= _forecast_properties(result)
         except TrainingError as error:
             step_error = str(error)
     needs_xla = bool(config and config.training.xla)
-    return Machine(facts, unused_gpu_reason(), xla_error, step_error, needs_xla)
+    return Machine(properties, unused_gpu_reason(), xla_error, step_error, needs_xla)
 
 
 def forecast(config: SpeechConfig, listings: Sequence[Listing]) -> Forecast:
-    """Time training steps and evaluation of a recipe on random features.
+    """Measure training steps and evaluation of a recipe on random features.
 
     Raises:
         ConfigError: the recipe has no training utterance.
@@ -149,7 +149,7 @@ def forecast(config: SpeechConfig, listings: Sequence[Listing]) -> Forecast:
     model = MODELS[config.model.name].build(config.model, bins, len(vocabulary))
     optimizer = make_optimizer(config.optimiser, total_steps=1000)
     optimizer.build(model.trainable_variables)
-    # Without sources of batches: only its losses are computed.
+    # Without batch sources: only its losses are used.
     task = SpeechTask(model, vocabulary, config.model.time_stride, None, None)
     step = make_train_step(model, optimizer, task.losses, config.training.xla)
     maker = _BatchMaker(config, vocabulary)
@@ -167,14 +167,13 @@ def forecast(config: SpeechConfig, listings: Sequence[Listing]) -> Forecast:
 
 
 def _lines(config: SpeechConfig, listings: Sequence[Listing]) -> list[tuple[Line, int]]:
-    """Utterances of usable length, each with its feature frames."""
-    rate = config.features.sample_rate
-    lines = [line for listing in listings for line in listing.lines if 0 < line.seconds < float("inf")]
-    return [(line, frame_count(round(line.seconds * rate), config.features)) for line in lines]
+    """Utterances with a valid length, each with its number of feature frames."""
+    lines = [line for listing in listings for line in listing.lines if line.has_length]
+    return [(line, line.frames(config.features)) for line in lines]
 
 
 def _passes(config: SpeechConfig, listings: Sequence[Listing]) -> float:
-    """Passes over the training utterances in an epoch: the mean of ``data.weights``."""
+    """Mean number of passes over the training utterances in an epoch, from ``data.weights``."""
     sizes = [len(listing.lines) for listing in of_role(listings, "train")]
     weights = config.data.weights
     if len(weights) != len(sizes) or not sum(sizes):
@@ -183,7 +182,7 @@ def _passes(config: SpeechConfig, listings: Sequence[Listing]) -> float:
 
 
 class _BatchMaker:
-    """Batches of random features in the sizes that a recipe's batches have."""
+    """Batches of random features with the sizes of a recipe's batches."""
 
     def __init__(self, config: SpeechConfig, vocabulary: Vocabulary):
         self._config, self._classes = config, len(vocabulary)
@@ -202,19 +201,19 @@ class _BatchMaker:
         )
 
     def size(self, lines: Sequence[tuple[Line, int]], indices: np.ndarray) -> int:
-        """Frames of a batch, padding included."""
+        """Number of frames in a batch, with padding."""
         longest = max(lines[index][1] for index in indices)
         return len(indices) * -(-longest // FRAME_MULTIPLE) * FRAME_MULTIPLE
 
     def batch(self, lines: Sequence[tuple[Line, int]], indices: np.ndarray) -> Batch:
-        """Random features and labels; labels no longer than the model's output has room for."""
+        """Random features and labels; the labels fit into the model's output frames."""
         chosen = [lines[index] for index in indices]
         bins, stride = feature_bins(self._config.features), self._config.model.time_stride
-        rooms = [int(output_lengths(frames, stride)) // 2 for _, frames in chosen]
+        limits = [int(output_lengths(frames, stride)) // 2 for _, frames in chosen]
         features = [self._random.standard_normal((frames, bins), np.float32) for _, frames in chosen]
         labels = [
-            self._random.integers(0, self._classes - 1, max(1, min(len(line.pinyin), room)))
-            for (line, _), room in zip(chosen, rooms, strict=True)
+            self._random.integers(0, self._classes - 1, max(1, min(len(line.pinyin), limit)))
+            for (line, _), limit in zip(chosen, limits, strict=True)
         ]
         return make_batch([line.id for line, _ in chosen], features, labels)
 
@@ -225,17 +224,17 @@ def _seconds_per_frame(
     plan: Sequence[np.ndarray],
     run: Callable[[Batch], object],
 ) -> float:
-    """Time of small, middling and large batches by padded frames, without the first call of each."""
+    """Time per padded frame, measured on small, medium and large batches, without the first calls."""
     ordered = sorted(plan, key=lambda indices: maker.size(lines, indices))
-    tried = [ordered[round(share * (len(ordered) - 1))] for share in _QUANTILES]
+    measured = [ordered[round(quantile * (len(ordered) - 1))] for quantile in _QUANTILES]
     seconds, frames = 0.0, 0
-    for indices in tried:
+    for indices in measured:
         batch = maker.batch(lines, indices)
         run(batch)
-        began = time.perf_counter()
+        start = time.perf_counter()
         for _ in range(_REPETITIONS):
             run(batch)
-        seconds += time.perf_counter() - began
+        seconds += time.perf_counter() - start
         frames += _REPETITIONS * maker.size(lines, indices)
     return seconds / frames
 
@@ -244,13 +243,13 @@ def _predict(model: keras.Model, batch: Batch) -> object:
     return predict(model, {"features": batch.features, "lengths": batch.feature_lengths})
 
 
-def _computer_facts() -> dict[str, str]:
-    facts, memory = describe_devices(), psutil.virtual_memory()
+def _computer_properties() -> dict[str, str]:
+    devices, memory = describe_devices(), psutil.virtual_memory()
     gpus = "; ".join(map(str, nvidia_gpus())) or "none found"
     reasons = {} if backend_gpus() else {"why no GPU": "; ".join(no_gpu_messages()) or "no message"}
     return {
-        "backend": f"{keras.backend.backend()}, Keras {keras.version()}, CUDA build: {facts['cuda_build']}",
-        "computes on": ", ".join(facts["devices"]),
+        "backend": f"{keras.backend.backend()}, Keras {keras.version()}, CUDA build: {devices['cuda_build']}",
+        "computes on": ", ".join(devices["devices"]),
         **reasons,
         "NVIDIA GPUs": gpus,
         "memory": f"{memory.available / _GIB:.1f} of {memory.total / _GIB:.1f} GiB free",
@@ -260,19 +259,19 @@ def _computer_facts() -> dict[str, str]:
 
 
 def _try_xla() -> tuple[str, str]:
-    """Compile a small function with XLA: how it went, and the error if it failed."""
+    """Compile a small function with XLA: the result, and the error if it failed."""
     if keras.backend.backend() == "torch":
         return "not used by PyTorch", ""
     try:
-        began = time.perf_counter()
-        _xla_trial()
-    except Exception as error:  # whatever a backend raises: the trial's result
+        start = time.perf_counter()
+        _compile_with_xla()
+    except Exception as error:  # backends raise any kind
         reason = " ".join(str(error).split())[:300] or type(error).__name__
         return f"fails: {reason}", reason
-    return f"works, {time.perf_counter() - began:.1f} s for a small function", ""
+    return f"works, {time.perf_counter() - start:.1f} s for a small function", ""
 
 
-def _xla_trial() -> None:
+def _compile_with_xla() -> None:
     values = np.ones((4, 4), np.float32)
     if keras.backend.backend() == "jax":
         import jax
@@ -284,12 +283,12 @@ def _xla_trial() -> None:
         tf.function(lambda x: ops.softmax(ops.matmul(x, x)), jit_compile=True)(tf.constant(values)).numpy()
 
 
-def _forecast_facts(result: Forecast) -> dict[str, str]:
-    evaluation = f", {result.evaluation_seconds:.0f} s of evaluation an epoch"
+def _forecast_properties(result: Forecast) -> dict[str, str]:
+    evaluation = f", {result.evaluation_seconds:.0f} s of evaluation in each"
     return {
         "training step": f"{result.step_seconds:.3g} s on average",
         "forecast": (
             f"{result.hours:.2g} hours: {result.epochs} epochs of {result.steps:,} steps{evaluation}; "
-            "without the features' computation and early stopping"
+            "without computing features, without early stopping"
         ),
     }

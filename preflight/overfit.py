@@ -1,6 +1,6 @@
-"""A recipe and ten of its utterances → whether its model can learn them by heart, before hours are spent.
+"""Overfits a recipe's model on ten utterances: a recipe and utterances in; the error rate reached out.
 
-What cannot learn ten utterances cannot learn ten thousand: a wrong learning rate, a model that is too small
+A model that cannot learn ten utterances cannot learn ten thousand. A wrong learning rate, too small a model
 or a fault in features, labels or loss shows within minutes.
 """
 
@@ -29,26 +29,26 @@ from training.loop import prepare_backend
 from training.optimiser import make_optimizer
 from training.tasks.speech import SpeechConfig, SpeechTask
 from utils.errors import CorpusError
-from utils.features.speech import feature_bins, frame_count
+from utils.features.speech import feature_bins
 from utils.files import is_file
 from utils.vocabulary import acoustic_vocabulary
 
 UTTERANCES = 10
 LEARNT = 0.1  # tonal syllable error rate
 STEPS = 400
-_LOOK_EVERY = 10  # steps
-_SYLLABLES = 2  # at least, in an utterance worth learning
+_EVALUATE_EVERY = 10  # steps
+_MIN_SYLLABLES = 2  # in an utterance
 
 
 @dataclass(frozen=True)
 class Overfit:
-    """How far the model came.
+    """The result of the overfitting test.
 
     Attributes:
-        error_rate: tonal syllable errors on the very utterances it learnt, at best.
+        error_rate: lowest tonal syllable error rate on the training utterances.
         loss: mean CTC loss of the last step, in nats.
-        steps: optimiser steps taken.
-        seconds: time they took.
+        steps: number of optimiser steps.
+        seconds: their duration.
     """
 
     error_rate: float
@@ -64,43 +64,43 @@ class Overfit:
 
 
 def overfit_ten(result: Overfit, where: str) -> Iterator[Finding]:
-    """On request (--overfit): the recipe's model can't learn ten utterances by heart."""
+    """With --overfit: the recipe's model cannot overfit on ten utterances."""
     if result.error_rate < LEARNT:
         return
-    in_time = result.steps >= STEPS or not np.isfinite(result.loss)
-    what = "the model can't learn ten utterances" if in_time else "ten utterances are not learnt in this time"
-    advice = "try a higher or lower optimiser.learning_rate; listen to the utterances: is that their text?"
-    yield Finding(ERROR if in_time else WARNING, where, "", what, advice, str(result))
+    is_complete = result.steps >= STEPS or not np.isfinite(result.loss)
+    what = "the model can't learn ten utterances" if is_complete else "ten utterances are not learnt in time"
+    advice = "try a higher or lower optimiser.learning_rate; listen to the utterances and check their texts"
+    yield Finding(ERROR if is_complete else WARNING, where, "", what, advice, str(result))
 
 
 def choose_utterances(lines: Sequence[Line], config: SpeechConfig) -> list[Utterance]:
-    """Ten usable utterances from all over the lists.
+    """Choose ten usable utterances, evenly spaced in the lists.
 
     Raises:
-        CorpusError: none is usable.
+        CorpusError: no utterance is usable.
     """
     usable = [line for line in lines if _usable(line, config)]
     if not usable:
         raise CorpusError("no utterance can be trained on", hint="doctor.py without --overfit says why")
-    places = np.unique(np.linspace(0, len(usable) - 1, UTTERANCES).round().astype(int))
-    return [_utterance(usable[place]) for place in places]
+    indices = np.unique(np.linspace(0, len(usable) - 1, UTTERANCES).round().astype(int))
+    return [usable[index].utterance() for index in indices]
 
 
-def learn_by_heart(config: SpeechConfig, utterances: Sequence[Utterance], seconds: float) -> Overfit:
-    """Train the recipe's model on a few utterances, unmasked and without dropout, until it knows them.
+def overfit(config: SpeechConfig, utterances: Sequence[Utterance], seconds: float) -> Overfit:
+    """Train the recipe's model on a few utterances, without masks and dropout, until it has learnt them.
 
     Args:
         config: the recipe; its learning-rate schedule spans ``STEPS`` steps here.
-        utterances: to learn, and to be asked for.
-        seconds: when to give up; features and the first compilation are not counted.
+        utterances: for training and evaluation.
+        seconds: time limit, without features and the first compilation.
 
     Raises:
-        AudioError: a recording can't be read.
+        AudioError: a recording cannot be read.
     """
     prepare_backend(config.training, config.seed)
-    vocabulary = acoustic_vocabulary({syllable for one in utterances for syllable in one.pinyin})
-    kept = {"dropout": 0.0} if hasattr(config.model, "dropout") else {}
-    model_config = dataclasses.replace(config.model, **kept)
+    vocabulary = acoustic_vocabulary({syllable for utterance in utterances for syllable in utterance.pinyin})
+    changes = {"dropout": 0.0} if hasattr(config.model, "dropout") else {}
+    model_config = dataclasses.replace(config.model, **changes)
     model = MODELS[model_config.name].build(model_config, feature_bins(config.features), len(vocabulary))
     with tempfile.TemporaryDirectory() as folder:
         source = _source(config, utterances, vocabulary.encode, Path(folder))
@@ -112,21 +112,21 @@ def learn_by_heart(config: SpeechConfig, utterances: Sequence[Utterance], second
 
 
 def _train(task: SpeechTask, step, seconds: float) -> Overfit:
-    best, loss, taken, began = float("inf"), float("nan"), 0, None
+    best, loss, steps, start = float("inf"), float("nan"), 0, None
     batches = (batch for epoch in range(1, STEPS + 1) for batch in task.batches(epoch, 0))
     with tqdm(total=STEPS, desc="overfit", unit="step", disable=None) as bar:
         for batch in batches:
             loss = float(np.mean(ops.convert_to_numpy(step(task.arrays(batch)))))
-            began = began or time.monotonic()  # the first step compiles
-            taken += 1
-            late = time.monotonic() - began > seconds
-            if taken % _LOOK_EVERY == 0 or late:
+            start = start or time.monotonic()  # the first step compiles
+            steps += 1
+            is_late = time.monotonic() - start > seconds
+            if steps % _EVALUATE_EVERY == 0 or is_late:
                 best = min(best, task.evaluate()[task.metric])
             bar.update()
             bar.set_postfix(loss=f"{loss:.3g}", error=f"{best:.0%}")
-            if best < LEARNT or late or taken == STEPS or not np.isfinite(loss):
+            if best < LEARNT or is_late or steps == STEPS or not np.isfinite(loss):
                 break
-    return Overfit(best, loss, taken, time.monotonic() - began)
+    return Overfit(best, loss, steps, time.monotonic() - start)
 
 
 def _source(config: SpeechConfig, utterances: Sequence[Utterance], encode, folder: Path) -> BatchSource:
@@ -134,7 +134,7 @@ def _source(config: SpeechConfig, utterances: Sequence[Utterance], encode, folde
     return BatchSource(
         cache,
         utterances,
-        [encode(one.pinyin, one.id, one.audio) for one in utterances],
+        [encode(u.pinyin, u.id, u.audio) for u in utterances],
         batch_frames=config.data.batch_frames,
         max_batch=config.data.batch_utterances,
         seed=config.seed,
@@ -142,14 +142,9 @@ def _source(config: SpeechConfig, utterances: Sequence[Utterance], encode, folde
 
 
 def _usable(line: Line, config: SpeechConfig) -> bool:
-    """Whether the text is whole, and short enough for the model's output frames."""
-    whole = len(line.pinyin) == len(line.hanzi) >= _SYLLABLES and all(map(canonical, line.pinyin))
-    if not (whole and 0 < line.seconds < float("inf") and is_file(line.audio)):
+    """Whether the text is complete, and short enough for the model's output frames."""
+    is_complete = len(line.pinyin) == len(line.hanzi) >= _MIN_SYLLABLES and all(map(canonical, line.pinyin))
+    if not (is_complete and line.has_length and is_file(line.audio)):
         return False
-    frames = frame_count(round(line.seconds * config.features.sample_rate), config.features)
-    room = int(output_lengths(frames, config.model.time_stride))
-    return frames_needed(np.asarray(line.pinyin)) <= room
-
-
-def _utterance(line: Line) -> Utterance:
-    return Utterance(line.id, Path(line.audio), line.seconds, line.speaker, line.pinyin, line.hanzi)
+    available = int(output_lengths(line.frames(config.features), config.model.time_stride))
+    return frames_needed(np.asarray(line.pinyin)) <= available

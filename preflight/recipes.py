@@ -1,4 +1,4 @@
-"""Recipes and run folders → findings that need the model's settings; the look that train.py takes first."""
+"""Runs the checks that need a model, and those of train.py: recipes and run folders in; findings out."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ WITH_MODEL = (
     overfit_ten,
     *MACHINE,
 )
-"""All checks that this module adds."""
+"""All checks of this module."""
 
 
 def read_recipe(path: Path, overrides: Sequence[str]) -> SpeechConfig:
     """The recipe of an acoustic model, as train.py reads it.
 
     Raises:
-        ConfigError: it can't be read, or is a language model's.
+        ConfigError: it cannot be read, or is a recipe of a language model.
     """
     schema, variants, _ = RECIPES["speech"]
     return load_config(schema, path, ["task=speech", *overrides], variants)
@@ -56,7 +56,7 @@ def recipe_of_run(run: RunFolder) -> SpeechConfig:
     """The recipe that a speech run was trained with.
 
     Raises:
-        UserError: its config.yaml is damaged or of other code.
+        UserError: its config.yaml is damaged or of another version.
     """
     values = {key: value for key, value in run.config().items() if key not in (ENVIRONMENT, "transfer")}
     schema, variants, _ = RECIPES["speech"]
@@ -67,7 +67,7 @@ def recipe_listings(config: SpeechConfig) -> list[Listing]:
     """The manifests of a recipe, each with its role.
 
     Raises:
-        CorpusError: one of them is not there, or is none.
+        CorpusError: a manifest is missing, or a file is not a manifest.
     """
     data = config.data
     roles = {"train": data.train, "dev": data.dev, "test": data.test}
@@ -75,19 +75,19 @@ def recipe_listings(config: SpeechConfig) -> list[Listing]:
 
 
 def examine_recipe(config: SpeechConfig, listings: Sequence[Listing], thorough: bool) -> list[Finding]:
-    """Feature settings; targets against the model's time stride; feature cache and disk.
+    """Check feature settings, targets against the model's time stride, feature cache and disk space.
 
     Args:
         config: the recipe.
         listings: its manifests.
-        thorough: whether all of the cache is read.
+        thorough: whether to read the whole cache.
     """
     state = _cache_state(config, listings, thorough)
     return apply(FEATURES, config.features) + examine_lengths(config, listings) + apply(CACHE, state)
 
 
 def examine_lengths(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:
-    """Targets against the model's time stride, sped-up copies included."""
+    """Check targets against the model's time stride, also of copies with a higher speed."""
     fastest = max(1.0, *config.augment.speeds) if config.augment.copies else 1.0
     return [
         finding
@@ -103,7 +103,7 @@ def examine_lengths(config: SpeechConfig, listings: Sequence[Listing]) -> list[F
 
 
 def examine_run(run: RunFolder) -> list[Finding]:
-    """The parts of a run folder; the model is loaded where they are whole."""
+    """Check the files of a run folder; load the model if they are intact."""
     findings = apply(OPENED, run)
     if not findings:
         findings = apply(RUN, run)
@@ -115,14 +115,14 @@ def examine_run(run: RunFolder) -> list[Finding]:
 
 
 def check_before_training(config: Any) -> None:
-    """The cheap part, for train.py: warnings are logged, an error ends it. Under 2 s for 10,000 utterances.
+    """Run the quick checks of train.py; under 2 s for 10,000 utterances. Warnings are logged.
 
-    Texts, splits, lengths, feature settings and the disk are looked at; recordings only for being there, and
-    some of them for their sample rate. A language recipe has nothing to look at.
+    They cover texts, splits, lengths, feature settings and disk space; recordings must exist, and the sample
+    rates of some are checked. Recipes of language and keyword models have no checks.
 
     Raises:
-        TrainingError: something would make the training fail, or its figures worthless.
-        CorpusError: a manifest is not there.
+        TrainingError: an error would make the training fail, or its figures meaningless.
+        CorpusError: a manifest is missing.
     """
     if not isinstance(config, SpeechConfig):
         return
@@ -136,12 +136,12 @@ def check_before_training(config: Any) -> None:
     for line in format_findings(findings):
         log.warning("%s", line)
     if errors:
-        hint = "put it right (doctor.py --config looks closer), or train anyway with --no-checks"
+        hint = "correct the data (doctor.py --config has more checks), or train anyway with --no-checks"
         raise TrainingError(f"{count_line(errors)} in the data would waste this training", hint=hint)
 
 
 def _examine_rates(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:
-    """Sample rates of some recordings of each list."""
+    """Check the sample rates of some recordings of each list."""
     return [
         finding
         for listing in listings
@@ -165,8 +165,8 @@ def _cache_state(config: SpeechConfig, listings: Sequence[Listing], thorough: bo
 
 
 def _against_manifests(run: RunFolder) -> list[Finding]:
-    """Vocabulary against the lists that it was built from, where they are still in their place."""
-    data = run.config().get("data") or {}  # as it stands: other code may have written it
+    """Check the vocabulary against its manifests, if they still exist."""
+    data = run.config().get("data") or {}  # unchecked: another version may have written it
     paths = [Path(path) for split in ("train", "dev") for path in data.get(split) or ()]
     if not paths or not all(map(is_manifest, paths)):
         return []
@@ -175,6 +175,6 @@ def _against_manifests(run: RunFolder) -> list[Finding]:
 
 
 def training_lines(listings: Sequence[Listing]) -> list[Line]:
-    """The lines to overfit: those of the train lists, or of all where no list is one."""
+    """The lines for overfitting: those of the train lists, or of all lists if there is none."""
     chosen = of_role(listings, "train") or listings
     return [line for listing in chosen for line in listing.lines]

@@ -28,7 +28,7 @@ from rich.table import Table
 from analysis.keyword.detections import DetectedKeyword, SpokenKeyword, match, read_spoken_keywords
 from benchmarks.support.commands import run
 from benchmarks.support.watched import watched
-from keywords.backgrounds import Sound, hear
+from keywords.backgrounds import StreamedSound, stream_recordings
 from keywords.listening import Listener, open_listener
 from streaming.keyword.detection import BACKGROUND
 from utils.audio.reading import audio_seconds
@@ -75,7 +75,7 @@ def _measure(model: Path, words: Path, hours: float, folder: Path) -> None:
     print(f"real-time factor     {measured.seconds / seconds:8.4f}, start included")
     _print_delay(_read(printed), spoken)
     table = Table(*COLUMNS, title=f"{model} on {words}, {len(spoken)} keywords in {seconds / 3600:.2f} h")
-    for row in _compare(listener, hear(listener, [audio]), spoken):
+    for row in _compare(listener, stream_recordings(listener, [audio]), spoken):
         table.add_row(*row)
     Console(width=110).print(table)
 
@@ -91,7 +91,9 @@ def _make_stream(listener: Listener, words: Path, hours: float, folder: Path) ->
     return folder / "stream.flac"
 
 
-def _compare(listener: Listener, sound: Sound, spoken: Sequence[SpokenKeyword]) -> Iterator[list[str]]:
+def _compare(
+    listener: Listener, sound: StreamedSound, spoken: Sequence[SpokenKeyword]
+) -> Iterator[list[str]]:
     """A row for each threshold and refractory time."""
     for threshold in sorted({*THRESHOLDS, listener.detection.threshold}):
         for refractory_ms in (BEFORE_MS, listener.detection.refractory_ms):

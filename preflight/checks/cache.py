@@ -1,4 +1,4 @@
-"""A recipe's recordings and its feature cache → damaged shards, outdated features, too little disk space."""
+"""Checks of a feature cache: damaged shards, outdated features, too little disk space."""
 
 from __future__ import annotations
 
@@ -21,25 +21,24 @@ from data.features.shards import (
     read_features,
     read_locations,
 )
-from data.manifest import Utterance
 from preflight.findings import ERROR, WARNING, Finding
 from preflight.listings import Line
 from utils.errors import CacheError
-from utils.features.speech import FeatureConfig, feature_bins, frame_count
+from utils.features.speech import FeatureConfig, feature_bins
 
 _NEARLY_FULL = 0.9
 
 
 @dataclass(frozen=True)
 class CacheState:
-    """What a feature cache has of a recipe's recordings.
+    """The state of a feature cache for the recordings of a recipe.
 
     Attributes:
         folder: of these feature settings.
-        damaged: shards that can't be used, with the reason.
-        cached: utterances of which all copies are there.
-        missing: utterances of which a copy is missing.
-        bytes_needed: for what is missing.
+        damaged: shards that cannot be used, with the reason.
+        cached: number of utterances with all copies.
+        missing: number of utterances without a copy.
+        bytes_needed: for the missing features.
         bytes_free: on the disk of the folder.
     """
 
@@ -58,60 +57,59 @@ def cache_state(
     seed: int,
     thorough: bool = False,
 ) -> CacheState:
-    """Look into a cache without changing it.
+    """Read the state of a cache without changing it.
 
     Args:
-        lines: of the manifests, each with what its list's altered copies are made with.
+        lines: of the manifests, each with the augmentation of its list.
         features: the settings.
         folder: of the cache, as in the recipe.
         seed: of the recipe.
-        thorough: read all of it and compare checksums.
+        thorough: read all features and compare checksums.
     """
-    place = cache_folder(folder, features)
+    features_folder = cache_folder(folder, features)
     bins = feature_bins(features)
-    known, damaged = _known_keys(place, bins, thorough)
+    known, damaged = _known_keys(features_folder, bins, thorough)
     cached = missing = needed = 0
     for augment in {augment for _, augment in lines}:
         own = list({line.id: line for line, used in lines if used == augment}.values())
-        keys, _ = feature_keys([_utterance(line) for line in own], features, augment or AugmentConfig(), seed)
+        keys, _ = feature_keys([line.utterance() for line in own], features, augment or AugmentConfig(), seed)
         absent = (find_rows(known, keys) == MISSING) & (keys != b"")  # (lines, 1 + copies)
         cached += int((~absent.any(axis=1) & (keys[:, 0] != b"")).sum())
         missing += int(absent.any(axis=1).sum())
         for line, copies in zip(own, absent.sum(axis=1).tolist(), strict=True):
-            if copies and 0 < line.seconds < float("inf"):
-                frames = frame_count(round(line.seconds * features.sample_rate), features)
-                needed += copies * frames * bins * FRAME_TYPE.itemsize
-    return CacheState(place, tuple(damaged), cached, missing, needed, free_bytes(place))
+            if copies and line.has_length:
+                needed += copies * line.frames(features) * bins * FRAME_TYPE.itemsize
+    return CacheState(features_folder, tuple(damaged), cached, missing, needed, free_bytes(features_folder))
 
 
 def needs_room(features: FeatureConfig, hours: float, folder: str | Path) -> bool:
-    """Whether the features of so many hours, none of them cached, could fill the disk."""
+    """Whether the features of a number of hours, none of them cached, could fill the disk."""
     frames = hours * 3600 * features.sample_rate / features.hop_samples
     return frames * feature_bins(features) * FRAME_TYPE.itemsize > _NEARLY_FULL * free_bytes(Path(folder))
 
 
 def damaged_shard(state: CacheState) -> Iterator[Finding]:
-    """Feature shards that are cut off or can't be read."""
+    """Feature shards that are truncated or cannot be read."""
     for name, why in state.damaged:
         advice = "delete it: its features are computed again"
         yield Finding(WARNING, str(state.folder), name, "a damaged shard of features", advice, why)
 
 
 def outdated_features(state: CacheState) -> Iterator[Finding]:
-    """Recordings without features in a cache that has those of the others: new, or changed since."""
+    """Recordings without features in a cache with features of others: new or changed recordings."""
     if state.cached and state.missing:
         yield Finding(
             WARNING,
             str(state.folder),
             "",
             "recordings that are new or have changed since the features were made",
-            "nothing: theirs are computed when the training starts",
+            "no action needed: their features are computed when the training starts",
             f"{state.missing:,} of {state.cached + state.missing:,}",
         )
 
 
 def disk_space(state: CacheState) -> Iterator[Finding]:
-    """Features that don't fit on the disk."""
+    """Features that do not fit on the disk."""
     if state.bytes_needed > _NEARLY_FULL * state.bytes_free:
         severity = ERROR if state.bytes_needed > state.bytes_free else WARNING
         detail = f"{state.bytes_needed / 2**30:.1f} GiB needed, {state.bytes_free / 2**30:.1f} GiB free"
@@ -120,7 +118,7 @@ def disk_space(state: CacheState) -> Iterator[Finding]:
 
 
 def _known_keys(folder: Path, bins: int, thorough: bool) -> tuple[np.ndarray, list[tuple[str, str]]]:
-    """Keys of all whole shards, (rows,) KEY, and the damaged ones as (name, why)."""
+    """Keys of all intact shards, (rows,) KEY, and the damaged shards as (name, reason)."""
     keys, damaged = [np.empty(0, KEY)], []
     for index, shard in indexed_shards(folder):
         try:
@@ -136,9 +134,5 @@ def _known_keys(folder: Path, bins: int, thorough: bool) -> tuple[np.ndarray, li
     return np.concatenate(keys), damaged
 
 
-def _utterance(line: Line) -> Utterance:
-    return Utterance(line.id, Path(line.audio), line.seconds, line.speaker, line.pinyin, line.hanzi)
-
-
 CACHE = (damaged_shard, outdated_features, disk_space)
-"""What looks at a recipe's feature cache."""
+"""The checks of a feature cache."""

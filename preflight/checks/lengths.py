@@ -1,4 +1,4 @@
-"""A manifest with feature settings and a model's time stride → targets that CTC can't align."""
+"""Checks targets against the model's time stride: texts that are too long for CTC."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from model_speech.ctc.loss import frames_needed, output_lengths
 from preflight.findings import ERROR, WARNING, Finding, line_finding
-from preflight.listings import Line, Listing
+from preflight.listings import Listing
 from training.tasks.speech import MAX_SKIPPED_FRACTION
-from utils.features.speech import FeatureConfig, frame_count
+from utils.features.speech import FeatureConfig
 
 
 def target_too_long(
@@ -19,25 +19,21 @@ def target_too_long(
     """Texts with more syllables than the model has output frames.
 
     Args:
-        listing: its lengths in seconds are believed.
+        listing: its lengths in seconds are assumed to be right.
         features: of the model.
-        time_stride: feature frames an output frame.
-        speed: of the fastest altered copy; 1 if there is none.
+        time_stride: feature frames for each output frame.
+        speed: of the fastest augmented copy; 1 if there is none.
     """
     short = []
     for line in listing.lines:
-        if not 0 < line.seconds < float("inf"):
+        if not line.has_length:
             continue
-        frames = int(output_lengths(_frames(line, features, speed), time_stride))
-        # The exact count only where it can matter: it costs more than all the rest.
+        frames = int(output_lengths(line.frames(features, speed), time_stride))
+        # The exact number is expensive, and needed for long texts only.
         if 2 * len(line.pinyin) > frames and (needed := frames_needed(np.asarray(line.pinyin))) > frames:
             short.append((line, f"{needed} output frames needed, {frames} available"))
-    refused = listing.role == "train" and len(short) > MAX_SKIPPED_FRACTION * len(listing.lines)
+    is_refused = listing.role == "train" and len(short) > MAX_SKIPPED_FRACTION * len(listing.lines)
     advice = "check the transcripts, or choose a model with a smaller time stride"
     for line, detail in short:
-        severity = ERROR if refused else WARNING
+        severity = ERROR if is_refused else WARNING
         yield line_finding(severity, listing, line, "more syllables than CTC can align", advice, detail)
-
-
-def _frames(line: Line, features: FeatureConfig, speed: float) -> int:
-    return frame_count(round(line.seconds / speed * features.sample_rate), features)

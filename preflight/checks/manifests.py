@@ -1,7 +1,7 @@
-"""A manifest's lines → what is wrong with them, without a look into the recordings.
+"""Checks of the lines of a manifest, without reading recordings.
 
-Thresholds lie well outside what was measured on 869 AISHELL, 2,448 dspspeech20, 1,600 HSK-word and 15,000
-synthetic utterances: 0.49 to 6.84 syllables a second, 0.5 to 9.1 seconds; never more than 2.5 s below
+Thresholds lie well outside the range of 869 AISHELL, 2,448 dspspeech20, 1,600 HSK-word and 15,000 synthetic
+utterances: 0.49 to 6.84 syllables per second, 0.5 to 9.1 seconds; never within 2.5 s of
 ``_PAUSE + _SLOWEST * syllables`` seconds.
 """
 
@@ -28,32 +28,32 @@ def misshapen_line(listing: Listing) -> Iterator[Finding]:
             ERROR,
             listing.path,
             f"line {number}",
-            "not the header's number of fields",
+            "the number of fields differs from the header",
             "separate the fields by single tabs",
             f"{fields} instead of {listing.columns}",
         )
 
 
 def impossible_seconds(listing: Listing) -> Iterator[Finding]:
-    """Lengths that are no number, negative or infinite."""
+    """Lengths that are not a number, negative or infinite."""
     for line in listing.lines:
         if not 0 <= line.seconds < float("inf"):
-            yield line_finding(ERROR, listing, line, "no possible length", "prepare the corpus again")
+            yield line_finding(ERROR, listing, line, "not a valid length", "prepare the corpus again")
 
 
 def unknown_syllable(listing: Listing) -> Iterator[Finding]:
     """Syllables that are not Mandarin."""
     unknown = {syllable for syllable in _counts(listing) if canonical(syllable) is None}
     for line in listing.lines if unknown else ():
-        its_own = [syllable for syllable in (*line.pinyin, *line.spoken) if syllable in unknown]
-        if its_own:
-            advice = "write syllables like zhong1 lv4 de5, or take the line out"
-            shown = " ".join(map(repr, its_own[:3]))
-            yield line_finding(ERROR, listing, line, "no Mandarin syllable", advice, shown)
+        own = [syllable for syllable in (*line.pinyin, *line.spoken) if syllable in unknown]
+        if own:
+            advice = "write syllables like zhong1 lv4 de5, or remove the line"
+            shown = " ".join(map(repr, own[:3]))
+            yield line_finding(ERROR, listing, line, "not a Mandarin syllable", advice, shown)
 
 
 def rare_syllable(listing: Listing) -> Iterator[Finding]:
-    """Syllables beyond the inventory (erhua …): each adds a class to the model."""
+    """Syllables outside the inventory (erhua …): each adds a class to the model."""
     inventory = set(full_inventory())
     for syllable, count in sorted(_counts(listing).items()):
         if syllable not in inventory and canonical(syllable):
@@ -61,19 +61,19 @@ def rare_syllable(listing: Listing) -> Iterator[Finding]:
                 WARNING,
                 listing.path,
                 syllable,
-                "a syllable beyond the inventory, one more class of the model",
-                "check the transcript; write erhua as two syllables if few utterances hold it",
-                f"in {count:,} place{'s' * (count > 1)}",
+                "a syllable outside the inventory, which adds a class to the model",
+                "check the transcript; write erhua as two syllables if few utterances have it",
+                f"{count:,} time{'s' * (count > 1)}",
             )
 
 
 def unequal_length(listing: Listing) -> Iterator[Finding]:
-    """Texts with more syllables than hanzi, or fewer."""
+    """Texts with different numbers of syllables and hanzi."""
     for line in listing.lines:
         for kind, syllables in (("pinyin", line.pinyin), ("spoken_pinyin", line.spoken)):
             if len(syllables) != len(line.hanzi) and (syllables or kind == "pinyin"):
                 detail = f"{len(syllables)} syllables in {kind}, {len(line.hanzi)} hanzi"
-                advice = "write one syllable a hanzi, or take the line out"
+                advice = "write one syllable for each hanzi, or remove the line"
                 yield line_finding(
                     ERROR, listing, line, "syllables and hanzi differ in number", advice, detail
                 )
@@ -83,52 +83,52 @@ def not_hanzi(listing: Listing) -> Iterator[Finding]:
     """Letters, digits or punctuation in the hanzi."""
     for line in listing.lines:
         if line.hanzi and not is_hanzi(line.hanzi):
-            strange = "".join(character for character in line.hanzi if not is_hanzi(character))
-            advice = "write out what is said in hanzi, or take the line out"
-            yield line_finding(WARNING, listing, line, "a text with more than hanzi", advice, repr(strange))
+            others = "".join(character for character in line.hanzi if not is_hanzi(character))
+            advice = "write the spoken words in hanzi, or remove the line"
+            yield line_finding(
+                WARNING, listing, line, "a text with characters that are not hanzi", advice, repr(others)
+            )
 
 
 def empty_text(listing: Listing) -> Iterator[Finding]:
-    """Lines without a text among lines with one."""
+    """Lines without a text among lines with a text."""
     empty = [line for line in listing.lines if not line.pinyin and not line.hanzi]
-    if len(empty) < len(listing.lines):  # a list of noises has no texts at all
+    if len(empty) < len(listing.lines):  # a list of noises has no texts
         for line in empty:
-            yield line_finding(WARNING, listing, line, "no text", "write what is said, or take the line out")
+            yield line_finding(WARNING, listing, line, "no text", "add the text, or remove the line")
 
 
 def repeated_id(listing: Listing) -> Iterator[Finding]:
-    """Ids that come more than once."""
+    """Ids that occur more than once."""
     seen: dict[str, int] = {}
     for line in listing.lines:
         first = seen.setdefault(line.id, line.number)
         if first != line.number:
-            advice = "give each line an id of its own"
-            yield line_finding(
-                ERROR, listing, line, "an id for the second time", advice, f"also in line {first}"
-            )
+            advice = "give each line a unique id"
+            yield line_finding(ERROR, listing, line, "a repeated id", advice, f"also in line {first}")
 
 
 def repeated_recording(listing: Listing) -> Iterator[Finding]:
-    """Recordings that come under several ids."""
+    """Recordings with several ids."""
     by_audio: dict[str, list[Line]] = defaultdict(list)
     for line in listing.lines:
         by_audio[line.audio].append(line)
     for lines in by_audio.values():
         first = lines[0]
         for line in lines[1:]:
-            if line.id == first.id:  # said by repeated_id
+            if line.id == first.id:  # reported by repeated_id
                 continue
             detail = f"also in line {first.number} ({first.id})"
             if line.pinyin == first.pinyin:
-                advice = "take one of them out, or weigh whole lists with data.weights"
-                yield line_finding(WARNING, listing, line, "a recording for the second time", advice, detail)
+                advice = "remove one of them; data.weights repeats whole lists"
+                yield line_finding(WARNING, listing, line, "a repeated recording", advice, detail)
             else:
-                advice = "listen to it, and keep the line that is right"
+                advice = "listen to it, and keep the right line"
                 yield line_finding(ERROR, listing, line, "a recording with two texts", advice, detail)
 
 
 def missing_recording(listing: Listing) -> Iterator[Finding]:
-    """Recordings that are not there."""
+    """Recordings that do not exist."""
     for line in listing.lines:
         if not os.path.isfile(line.audio):  # noqa: PTH113, a hundred thousand times
             advice = "mount or unpack the corpus, or prepare it again"
@@ -136,48 +136,46 @@ def missing_recording(listing: Listing) -> Iterator[Finding]:
 
 
 def speech_rate(listing: Listing) -> Iterator[Finding]:
-    """Too many or too few syllables for the length: probably another recording's text."""
-    advice = "listen to it: probably another recording's text"
+    """Too many or too few syllables for the length: probably the text of another recording."""
+    advice = "listen to it: probably the text of another recording"
     for line in listing.lines:
         count = len(line.pinyin)
-        if not count or not 0 < line.seconds < float("inf"):
+        if not count or not line.has_length:
             continue
         detail = f"{count} syllables in {line.seconds:.2f} s"
         if count > _FASTEST * line.seconds:
-            yield line_finding(WARNING, listing, line, "spoken faster than anybody can", advice, detail)
+            yield line_finding(WARNING, listing, line, "faster than anyone can speak", advice, detail)
         elif line.seconds > _PAUSE + _SLOWEST * count:
-            yield line_finding(WARNING, listing, line, "a short text for so long a recording", advice, detail)
+            yield line_finding(WARNING, listing, line, "a text too short for the recording", advice, detail)
 
 
 def unusual_length(listing: Listing) -> Iterator[Finding]:
-    """Very short recordings, and very long ones."""
+    """Very short and very long recordings."""
     for line in listing.lines:
         if not line.pinyin:
             continue
         detail = f"{line.seconds:.2f} s"
         if 0 <= line.seconds < _SHORTEST:
-            yield line_finding(
-                WARNING, listing, line, "too short for a syllable", "take the line out", detail
-            )
+            yield line_finding(WARNING, listing, line, "too short for a syllable", "remove the line", detail)
         elif _LONGEST < line.seconds < float("inf"):
-            advice = "cut it at pauses: it decides how much memory a batch takes"
+            advice = "cut it at pauses: the longest recording determines the memory of a batch"
             yield line_finding(WARNING, listing, line, "a very long recording", advice, detail)
 
 
 def not_in_vocabulary(listing: Listing, vocabulary: Vocabulary) -> Iterator[Finding]:
-    """Syllables that a run's vocabulary lacks."""
+    """Syllables that are not in the vocabulary of a run."""
     for line in listing.lines:
-        lacking = [s for s in line.pinyin if canonical(s) and s not in vocabulary]
-        if lacking:
-            advice = "the run can't output them: take the lines out, or inspect_model.py transfer"
-            shown = " ".join(lacking[:3])
+        missing = [s for s in line.pinyin if canonical(s) and s not in vocabulary]
+        if missing:
+            advice = "the run can't output them: remove the lines, or use inspect_model.py transfer"
+            shown = " ".join(missing[:3])
             yield line_finding(
-                ERROR, listing, line, "a syllable that the run's vocabulary lacks", advice, shown
+                ERROR, listing, line, "a syllable that is not in the run's vocabulary", advice, shown
             )
 
 
 def _counts(listing: Listing) -> Counter[str]:
-    """How often each syllable is written."""
+    """The number of occurrences of each syllable."""
     counts: Counter[str] = Counter()
     for line in listing.lines:
         counts.update(line.pinyin)
@@ -199,4 +197,4 @@ CHEAP = (
     speech_rate,
     unusual_length,
 )
-"""What looks at one manifest alone."""
+"""Checks of one manifest."""

@@ -1,7 +1,7 @@
-"""A run folder → what is missing or damaged in it, and whether its training went anywhere.
+"""Checks of a run folder: missing and damaged files, and trainings that failed.
 
-Measured on twenty runs that went well: the dev error falls below 99 % within 3 epochs and 200 steps, and
-the training loss is never above its first epoch's again.
+In twenty successful runs the dev error falls below 99 % within 3 epochs and 200 steps, and the training loss
+never exceeds that of the first epoch.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 _PARTS = {"speech": acoustic_parts, "language": language_parts, "keyword": keyword_parts}
 _LOADERS = {"speech": load_acoustic_model, "language": load_language_model, "keyword": load_keyword_model}
-_NOT_FALLING = 0.98  # of the first epoch's training loss
-_COLLAPSED = 0.99  # a dev error from here on is that of a model that outputs blanks
+_NOT_FALLING = 0.98  # fraction of the first epoch's training loss
+_COLLAPSED = 0.99  # dev error of a model that outputs blanks only
 _EPOCHS_TO_JUDGE, _STEPS_TO_JUDGE = 3, 1000
-_NOT_OF_THE_RECIPE = (ENVIRONMENT, "transfer")  # sections that tell where a run comes from
-_AGAIN = "copy the run folder again, or train anew"
+_NOT_OF_THE_RECIPE = (ENVIRONMENT, "transfer")  # sections about the origin of a run
+_AGAIN = "copy the run folder again, or train again"
 
 
 def unreadable_config(run: RunFolder) -> Iterator[Finding]:
-    """A config.yaml that can't be read."""
+    """A config.yaml that cannot be read."""
     try:
         run.config()
     except RunError as error:
         yield Finding(
-            ERROR, str(run.config_file), "", "no config can be read", error.hint or _AGAIN, error.what
+            ERROR, str(run.config_file), "", "the config can't be read", error.hint or _AGAIN, error.what
         )
 
 
 def changed_file(run: RunFolder) -> Iterator[Finding]:
-    """Files that have changed since the training wrote them."""
+    """Files that have changed since the training."""
     accept = f"if it was changed on purpose: python inspect_model.py accept {run.path}"
     if not checksums.exist(run.path):
-        what = "a run without checksums: no damage to its files can be noticed"
+        what = "a run without checksums: damage to its files can't be detected"
         yield Finding(
             WARNING, str(run.path), "", what, f"to add them: python inspect_model.py accept {run.path}"
         )
@@ -60,7 +60,7 @@ def changed_file(run: RunFolder) -> Iterator[Finding]:
 
 
 def missing_part(run: RunFolder) -> Iterator[Finding]:
-    """Files that a run of its kind needs and lacks."""
+    """Missing files of a run."""
     trained = run.history.is_file() or run.metrics.is_file() or not run.checkpoint.is_file()
     for path in _missing(run):
         if trained or path != run.best_weights:
@@ -69,7 +69,7 @@ def missing_part(run: RunFolder) -> Iterator[Finding]:
 
 
 def unknown_config(run: RunFolder) -> Iterator[Finding]:
-    """A config that the code can't build (any more): a finished run can be used, but not gone on with."""
+    """A config that this version cannot build: a finished run can be used, but not resumed."""
     config = {key: value for key, value in run.config().items() if key not in _NOT_OF_THE_RECIPE}
     if config.get("task") not in RECIPES:
         what, advice = f"a run of task '{config.get('task')}'", f"known: {', '.join(RECIPES)}"
@@ -80,12 +80,12 @@ def unknown_config(run: RunFolder) -> Iterator[Finding]:
         build_config(schema, config, variants, where="")
     except UserError as error:
         severity = WARNING if run.metrics.is_file() else ERROR
-        advice = "to train on, take the code of the git revision that config.yaml names"
+        advice = "to resume it, use the git revision in config.yaml"
         yield Finding(severity, str(run.config_file), "", "not a config of this code", advice, error.what)
 
 
 def damaged_weights(run: RunFolder) -> Iterator[Finding]:
-    """Weights files that can't be read."""
+    """Weights files that cannot be read."""
     for path in _weights(run):
         try:
             _not_finite(path)
@@ -99,15 +99,15 @@ def not_finite(run: RunFolder) -> Iterator[Finding]:
         try:
             bad = _not_finite(path)
         except (OSError, RuntimeError, KeyError):
-            continue  # damaged_weights speaks of it
+            continue  # reported by damaged_weights
         if bad:
             detail = f"{len(bad)} arrays, e.g. {bad[0]}"
-            advice = "train anew with a lower optimiser.learning_rate, or in float32"
+            advice = "train again with a lower optimiser.learning_rate, or in float32"
             yield Finding(ERROR, str(run.path), path.name, "weights that are NaN or infinite", advice, detail)
 
 
 def damaged_checkpoint(run: RunFolder) -> Iterator[Finding]:
-    """A checkpoint from which no training can go on."""
+    """A checkpoint from which the training cannot be resumed."""
     if not run.checkpoint.is_file():
         return
     name = str(run.checkpoint.relative_to(run.path))
@@ -116,19 +116,19 @@ def damaged_checkpoint(run: RunFolder) -> Iterator[Finding]:
         json.loads(str(saved.pop("state")))
         bad = [key for key, values in saved.items() if not _finite(values)]
     except RunError:
-        return  # changed_file speaks of it
+        return  # reported by changed_file
     except (OSError, ValueError, KeyError) as error:
-        advice = "delete it to start anew; best.weights.h5 is not touched by that"
+        advice = "delete it to start again; best.weights.h5 is kept"
         yield Finding(ERROR, str(run.path), name, "a damaged checkpoint", advice, str(error))
         return
     if bad:
         detail = f"{len(bad)} variables, e.g. {bad[0]}"
-        advice = "train anew with a lower optimiser.learning_rate"
+        advice = "train again with a lower optimiser.learning_rate"
         yield Finding(ERROR, str(run.path), name, "a checkpoint with NaN or infinite values", advice, detail)
 
 
 def odd_vocabulary(run: RunFolder) -> Iterator[Finding]:
-    """An acoustic vocabulary that is damaged, or in another order than any training writes."""
+    """An acoustic vocabulary that is damaged or has an unusual order."""
     path = run.vocabulary("acoustic.txt")
     if not path.is_file():
         return
@@ -139,19 +139,19 @@ def odd_vocabulary(run: RunFolder) -> Iterator[Finding]:
         yield Finding(ERROR, str(run.path), name, "a damaged vocabulary", _AGAIN, error.what)
         return
     except RunError:
-        return  # changed_file speaks of it
+        return  # reported by changed_file
     usual = acoustic_vocabulary(vocabulary.tokens)
     if vocabulary != usual:
         pairs = zip(vocabulary.tokens, usual.tokens, strict=False)
-        place, pair = next(((n, pair) for n, pair in enumerate(pairs) if pair[0] != pair[1]), (0, ("", "")))
-        what = "a vocabulary in another order, or with other tokens, than a training writes"
-        detail = f"class {place} is '{pair[0]}', usually '{pair[1]}'; hash {vocabulary.hash}"
-        advice = "take the file that was written with the weights: each class would be read as another token"
+        index, pair = next(((n, pair) for n, pair in enumerate(pairs) if pair[0] != pair[1]), (0, ("", "")))
+        what = "the order or tokens of the vocabulary differ from what a training writes"
+        detail = f"class {index} is '{pair[0]}', usually '{pair[1]}'; hash {vocabulary.hash}"
+        advice = "use the file that was written with the weights; with this one classes have the wrong tokens"
         yield Finding(ERROR, str(run.path), name, what, advice, detail)
 
 
 def unfit_weights(run: RunFolder) -> Iterator[Finding]:
-    """Weights of another size than config and vocabulary say."""
+    """Weights that do not fit config and vocabulary."""
     if _missing(run):
         return
     try:
@@ -163,9 +163,9 @@ def unfit_weights(run: RunFolder) -> Iterator[Finding]:
 
 
 def loss_not_falling(run: RunFolder) -> Iterator[Finding]:
-    """A training loss that stays where it was, rises again, or is NaN."""
+    """A training loss that does not fall, rises again, or is NaN."""
     losses = [value for row in _history(run) if (value := row.get("train_loss")) is not None]
-    advice = "look at learning rate and transcripts; doctor.py RUN --overfit tells which of the two"
+    advice = "check the learning rate and the transcripts; doctor.py RUN --overfit shows which is wrong"
     if not all(map(math.isfinite, losses)):
         yield Finding(ERROR, str(run.history), "", "the training loss is not finite", advice)
     elif len(losses) >= _EPOCHS_TO_JUDGE and losses[-1] > _NOT_FALLING * losses[0]:
@@ -174,7 +174,7 @@ def loss_not_falling(run: RunFolder) -> Iterator[Finding]:
 
 
 def collapsed(run: RunFolder) -> Iterator[Finding]:
-    """A dev error that stays at 100 %: the model outputs blanks alone."""
+    """A dev error that stays at 100 %: the model outputs blanks only."""
     rows = _history(run)
     errors = [row["dev_syllable_error_rate"] for row in rows if "dev_syllable_error_rate" in row]
     if len(errors) < _EPOCHS_TO_JUDGE or min(errors) < _COLLAPSED:
@@ -182,12 +182,12 @@ def collapsed(run: RunFolder) -> Iterator[Finding]:
     if rows[-1].get("step", 0) >= _STEPS_TO_JUDGE or run.metrics.is_file():
         detail = f"{min(errors):.1%} after {len(errors)} epochs, {rows[-1].get('step', 0):.0f} steps"
         advice = "check transcripts and learning rate (doctor.py RUN --overfit), or train longer"
-        what = "the dev error stays at 100 %: nothing but blanks"
+        what = "the dev error stays at 100 %: the model outputs blanks only"
         yield Finding(ERROR, str(run.history), "", what, advice, detail)
 
 
 def foreign_vocabulary(run: RunFolder, syllables: Sequence[str]) -> Iterator[Finding]:
-    """A vocabulary that isn't the one of the run's manifests.
+    """A vocabulary that does not match the run's manifests.
 
     Args:
         run: a speech run.
@@ -199,13 +199,13 @@ def foreign_vocabulary(run: RunFolder, syllables: Sequence[str]) -> Iterator[Fin
     try:
         saved = Vocabulary.load(path)
     except VocabularyError:
-        return  # odd_vocabulary speaks of it
+        return  # reported by odd_vocabulary
     expected = acoustic_vocabulary(syllables)
     if set(saved.tokens) != set(expected.tokens):
         only = sorted(set(saved.tokens) ^ set(expected.tokens))
         detail = f"hash {saved.hash}, theirs {expected.hash}; not in both: {', '.join(only[:5])}"
-        what = "the vocabulary is not the one that the run's manifests give"
-        advice = "harmless if they have changed since the training; else the file is another run's"
+        what = "the vocabulary does not match the run's manifests"
+        advice = "harmless if the manifests have changed since the training; else the file is of another run"
         yield Finding(WARNING, str(run.path), str(path.relative_to(run.path)), what, advice, detail)
 
 
@@ -214,24 +214,24 @@ def _weights(run: RunFolder) -> list[Path]:
 
 
 def _missing(run: RunFolder) -> list[Path]:
-    """The parts that a run of this kind has, and this one lacks."""
+    """Missing files of a run of this kind."""
     try:
         parts = _PARTS[run.config().get("task")](run)
-    except (KeyError, UserError):  # an unknown task or model: unknown_config speaks of it
+    except (KeyError, UserError):  # an unknown task or model: reported by unknown_config
         return []
     return [path for path in parts if not path.is_file()]
 
 
 def _not_finite(path: Path) -> list[str]:
-    """Names of the arrays in a weights file that hold NaN or infinities."""
+    """Names of the arrays in a weights file with NaN or infinite values."""
     bad: list[str] = []
 
-    def look(name: str, item: h5py.Dataset | h5py.Group) -> None:
+    def visit(name: str, item: h5py.Dataset | h5py.Group) -> None:
         if isinstance(item, h5py.Dataset) and not _finite(item[()]):
             bad.append(name)
 
     with h5py.File(path) as file:
-        file.visititems(look)
+        file.visititems(visit)
     return bad
 
 
@@ -240,7 +240,7 @@ def _finite(values: np.ndarray) -> bool:
 
 
 def _history(run: RunFolder) -> list[dict[str, float]]:
-    """Figures of each epoch; what is no number is left out."""
+    """Figures of each epoch, without values that are not numbers."""
     if not run.history.is_file():
         return []
     with run.history.open(encoding="utf-8", errors="replace") as file:
@@ -258,7 +258,7 @@ def _numbers(row: dict[str | None, str | None]) -> dict[str, float]:
 
 
 OPENED = (unreadable_config,)
-"""Without it there is nothing else to look at."""
+"""Checks that all others need."""
 RUN = (
     changed_file,
     missing_part,
@@ -270,6 +270,6 @@ RUN = (
     loss_not_falling,
     collapsed,
 )
-"""What looks at the files of a run."""
+"""Checks of the files of a run."""
 LOADED = (unfit_weights,)
-"""What loads the model; of use only where the files are whole."""
+"""Checks that load the model; only for complete runs."""

@@ -1,9 +1,9 @@
-"""Train, dev and test listings → what one has of another that it should not have, or lacks.
+"""Checks across splits: recordings, sentences, speakers and syllables of train, dev and test.
 
-Texts of fewer than five syllables are words and commands, which recur by nature; only longer ones count as
-sentences. Measured: AISHELL's test speakers share 1 of 71 and 0 of 345 sentences with the one train speaker,
-THCHS-30's dev list all 535 (and its test list none); syllables unheard in train are 0.5 % of THCHS-30's test,
-5 % of AISHELL's where only one speaker is trained on.
+Texts of fewer than five syllables are words and commands, which naturally recur; only longer ones count as
+sentences. AISHELL's test speakers share 1 of 71 and 0 of 345 sentences with the one train speaker; THCHS-30's
+dev list shares all 535 (its test list none). Syllables that are not in train are 0.5 % of THCHS-30's test
+set, and 5 % of AISHELL's if the training set has only one speaker.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from utils.vocabulary import first_few
 
 _SENTENCE = 5  # syllables
 _SENTENCES_SHARED = 0.05
-_UNHEARD = 0.02
+_UNSEEN = 0.02
 
 
 def id_of_another(listings: Sequence[Listing]) -> Iterator[Finding]:
@@ -26,55 +26,55 @@ def id_of_another(listings: Sequence[Listing]) -> Iterator[Finding]:
     first_seen: dict[str, tuple[str, Line]] = {}
     for listing in listings:
         for line in listing.lines:
-            place, first = first_seen.setdefault(line.id, (listing.path, line))
-            if place != listing.path and first.audio != line.audio:
+            path, first = first_seen.setdefault(line.id, (listing.path, line))
+            if path != listing.path and first.audio != line.audio:
                 yield line_finding(
                     ERROR,
                     listing,
                     line,
                     "an id that another list gives to another recording",
-                    "make ids unique over all lists, e.g. with the corpus's name in front",
-                    f"{place}, line {first.number}",
+                    "make ids unique in all lists, e.g. with the corpus name as a prefix",
+                    f"{path}, line {first.number}",
                 )
 
 
 def shared_recording(listings: Sequence[Listing]) -> Iterator[Finding]:
     """Recordings that are in two splits."""
-    for mine, others in combinations(("train", "dev", "test"), 2):
-        known = {line.audio for line in lines_of(of_role(listings, mine))}
-        for listing in of_role(listings, others):
+    for role, other in combinations(("train", "dev", "test"), 2):
+        known = {line.audio for line in lines_of(of_role(listings, role))}
+        for listing in of_role(listings, other):
             for line in listing.lines:
                 if line.audio in known:
                     yield line_finding(
-                        ERROR if (mine, others) == ("train", "test") else WARNING,
+                        ERROR if (role, other) == ("train", "test") else WARNING,
                         listing,
                         line,
-                        f"a recording that the {mine} list has too",
-                        f"take it out of one of them: the {others} figures flatter",
+                        f"a recording that is also in the {role} list",
+                        f"remove it from one list: the {other} figures are too good",
                     )
 
 
 def shared_sentence(listings: Sequence[Listing]) -> Iterator[Finding]:
-    """Dev or test sentences that are trained on."""
+    """Dev or test sentences that are in the training set."""
     train = lines_of(of_role(listings, "train"))
     known, recordings = _sentences(train), {line.audio for line in train}
     for listing in (*of_role(listings, "dev"), *of_role(listings, "test")):
         own = _sentences(_others(listing, recordings))
         shared = own & known
         if known and own and len(shared) >= _SENTENCES_SHARED * len(own):
-            all_of_them = "all" if shared == own else "some"
+            how_many = "all" if shared == own else "some"
             yield Finding(
                 WARNING,
                 listing.path,
                 "",
-                f"{all_of_them} of its sentences are trained on",
-                "its error is that of learnt sentences, other ones will be worse: split by sentence",
+                f"{how_many} of its sentences are in the training set",
+                "its error rate is that of known sentences; others will be worse: split by sentence",
                 f"{len(shared):,} of {len(own):,}, e.g. {min(shared)}",
             )
 
 
 def shared_speaker(listings: Sequence[Listing]) -> Iterator[Finding]:
-    """Test speakers who are trained on."""
+    """Test speakers who are in the training set."""
     train = lines_of(of_role(listings, "train"))
     known, recordings = _speakers(train), {line.audio for line in train}
     for listing in of_role(listings, "test"):
@@ -84,14 +84,14 @@ def shared_speaker(listings: Sequence[Listing]) -> Iterator[Finding]:
                 WARNING,
                 listing.path,
                 "",
-                "speakers of this list are trained on",
-                "its error is that of known voices, strangers' will be higher: split by speaker",
+                "speakers of this list are in the training set",
+                "its error rate is that of known voices; others will be worse: split by speaker",
                 f"{len(own & known):,} of {len(own):,}: {first_few(sorted(own & known), 5)}",
             )
 
 
 def known_test(listings: Sequence[Listing]) -> Iterator[Finding]:
-    """A test list of sentences and speakers that are all trained on."""
+    """A test list whose sentences and speakers are all in the training set."""
     train = lines_of(of_role(listings, "train"))
     pairs = {(line.speaker, line.hanzi) for line in train}
     recordings = {line.audio for line in train}
@@ -102,33 +102,33 @@ def known_test(listings: Sequence[Listing]) -> Iterator[Finding]:
                 ERROR,
                 listing.path,
                 "",
-                "each test sentence is trained on in the same speaker's voice",
+                "each test sentence is in the training set, by the same speaker",
                 "its figures mean nothing: test on other speakers and sentences",
                 f"{len(lines):,} recordings",
             )
 
 
 def unheard_syllable(listings: Sequence[Listing]) -> Iterator[Finding]:
-    """Dev or test syllables that are never trained on."""
+    """Dev or test syllables that are not in the training set."""
     train = of_role(listings, "train")
-    heard = {syllable for line in lines_of(train) for syllable in line.pinyin}
+    trained = {syllable for line in lines_of(train) for syllable in line.pinyin}
     for listing in (*of_role(listings, "dev"), *of_role(listings, "test")):
         counts = Counter(s for line in listing.lines for s in line.pinyin if canonical(s))
-        unheard = sorted(counts.keys() - heard, key=lambda syllable: (-counts[syllable], syllable))
-        places = sum(counts[syllable] for syllable in unheard)
-        if heard and places > _UNHEARD * counts.total():
+        unseen = sorted(counts.keys() - trained, key=lambda syllable: (-counts[syllable], syllable))
+        occurrences = sum(counts[syllable] for syllable in unseen)
+        if trained and occurrences > _UNSEEN * counts.total():
             yield Finding(
                 WARNING,
                 listing.path,
                 "",
-                "syllables that are never trained on: surely errors",
-                "add recordings that hold them, e.g. synthetic ones",
-                f"{places / counts.total():.1%} of all, {len(unheard):,} kinds: {first_few(unheard, 6)}",
+                "syllables that are not in the training set: they can't be recognised",
+                "add recordings with them, e.g. synthetic ones",
+                f"{occurrences / counts.total():.1%} of all, {len(unseen):,} kinds: {first_few(unseen, 6)}",
             )
 
 
 def _others(listing: Listing, recordings: set[str]) -> list[Line]:
-    """The lines whose recording is not among ``recordings``: those are :func:`shared_recording`'s."""
+    """Lines whose recording is not among ``recordings``; :func:`shared_recording` reports the others."""
     return [line for line in listing.lines if line.audio not in recordings]
 
 
@@ -141,4 +141,4 @@ def _speakers(lines: Sequence[Line]) -> set[str]:
 
 
 SPLITS = (id_of_another, shared_recording, shared_sentence, shared_speaker, known_test, unheard_syllable)
-"""What looks at several manifests together."""
+"""Checks across several manifests."""

@@ -25,7 +25,7 @@ from data.synthesis.wake_words import (
     sounds_like,
 )
 from keywords import wake_word
-from keywords.backgrounds import hear_halves, recordings_of
+from keywords.backgrounds import background_recordings, stream_halves
 from streaming.keyword.detection import Detection, DetectionConfig
 from tests.support.scripts import load_script
 from utils.audio.reading import SAMPLE_RATE, write_wav
@@ -194,7 +194,7 @@ def test_the_halves_of_a_background_share_no_sound(tmp_path):
     for name, seconds in (("long", 90), ("short_1", 10), ("short_2", 20)):
         write_wav(tmp_path / f"{name}.wav", np.zeros(seconds * 1000, np.float32), 1000)
     listener = wake_word.Listener(Deaf(), ("_unknown_", "你好"), DetectionConfig.for_clip(1000), 1.0, 1000)
-    first, second = hear_halves(listener, recordings_of([tmp_path]))
+    first, second = stream_halves(listener, background_recordings([tmp_path]))
     assert (first.seconds, second.seconds) == (45 + 10, 45 + 20) and listener.stream.fed == [55_000, 65_000]
     assert first.probabilities.shape == (550, 2)
 

@@ -1,8 +1,8 @@
 """The training step on JAX: forward pass, gradient and update as pure functions, compiled for few shapes.
 
 JAX compiles once for each shape, so batches are padded to a few shapes
-(:func:`utils.backend.prediction.pad_to_few_shapes`). The added rows have length 0: they are excluded from the loss
-here, and from statistics by the models.
+(:func:`utils.backend.prediction.pad_to_few_shapes`). The added rows have length 0: they are excluded from
+the loss here, and from statistics by the models.
 """
 
 from __future__ import annotations
