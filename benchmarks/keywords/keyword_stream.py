@@ -1,14 +1,14 @@
-"""An hour of sound with keywords at known times, through the listener: is all heard, is memory flat?
+"""Runs listen.py on an hour of sound with keywords at known times: detections, memory, delay.
 
     python -m benchmarks.keywords.keyword_stream --model runs/commands/export
     python -m benchmarks.keywords.keyword_stream --model runs/commands/export runs/spoken_words/export \
         --words datasets/commands ../shared/data/audio/dspspeech20/test.tsv --hours 3
 
-For each model: makes the recording of the test split of a folder of words, or of a manifest (the embedded
-spoken commands, if nothing else is named), lets listen.py hear it in a process of its own, and
-prints memory in the first and the last tenth of its work, the real-time factor and how late the keywords
-fire. A table compares hits, misses and false alarms at several thresholds for two refractory times: the
-bundle's own and the second that all bundles had before theirs followed from the clip's length.
+For each model: makes a recording from the test split of a folder of words or of a manifest (default: the
+embedded spoken commands), runs listen.py on it in a separate process, and prints memory in the first and the
+last tenth of the run, the real-time factor and the delay of the detections. A table compares hits, misses and
+false alarms at several thresholds for two refractory times: that of the bundle, and the second of earlier
+bundles.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from utils.audio.reading import audio_seconds
 from utils.errors import run_command
 
 BEFORE_MS = 1000.0
-"""The refractory time of all bundles before it followed from the clip's length."""
+"""The refractory time of earlier bundles; now it follows from the clip's length."""
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 COLUMNS = ("threshold", "refractory", "hits", "missed", "false alarms", "the same word again")
 COMMANDS = Path("datasets/commands")
@@ -43,7 +43,7 @@ COMMANDS = Path("datasets/commands")
 
 @dataclass(frozen=True)
 class Line:
-    """What the listener printed."""
+    """A detection that listen.py printed."""
 
     seconds: float
     keyword: str
@@ -51,7 +51,7 @@ class Line:
 
 
 def main() -> int:
-    """Make a recording for each model, listen to it, print the figures."""
+    """Make a recording for each model, run listen.py on it, print the figures."""
     parser = _parser()
     options = parser.parse_args()
     if len(options.words) != len(options.model):
@@ -81,7 +81,7 @@ def _measure(model: Path, words: Path, hours: float, folder: Path) -> None:
 
 
 def _make_stream(listener: Listener, words: Path, hours: float, folder: Path) -> Path:
-    """Write the recording and its list into a folder; what the model has no label for is no keyword."""
+    """Write the recording and its list into a folder; keywords are the labels of the model."""
     if words == COMMANDS and not words.is_dir():
         run("-m", "data.synthesis.spoken_commands", "--output", str(words))
     source = ["--folder" if words.is_dir() else "--manifest", str(words.absolute())]
@@ -106,19 +106,22 @@ def _compare(
 
 
 def _repeated(found: Sequence[DetectedKeyword], false_alarms: Sequence[int], seconds: float) -> int:
-    """How many false alarms name the keyword that fired just before, at most so many seconds earlier."""
+    """Number of false alarms that repeat the previous keyword within a number of seconds."""
     pairs = ((found[index - 1], found[index]) for index in false_alarms if index)
     return sum(
-        one.keyword == other.keyword and other.seconds - one.seconds <= seconds for one, other in pairs
+        first.keyword == second.keyword and second.seconds - first.seconds <= seconds
+        for first, second in pairs
     )
 
 
 def _print_delay(found: Sequence[Line], spoken: Sequence[SpokenKeyword]) -> None:
     hits = match(found, spoken).hits
-    late = [found[hit].seconds - one.end for hit, one in zip(hits, spoken, strict=True) if hit is not None]
-    if late:
-        extremes = f"{min(late):.2f} to {max(late):.2f} s"
-        print(f"fired after the end  {np.median(late):8.2f} s in the middle, {extremes}")
+    delays = [
+        found[hit].seconds - word.end for hit, word in zip(hits, spoken, strict=True) if hit is not None
+    ]
+    if delays:
+        extremes = f"{min(delays):.2f} to {max(delays):.2f} s"
+        print(f"delay after the end  {np.median(delays):8.2f} s (median), {extremes}")
 
 
 def _read(path: Path) -> list[Line]:

@@ -1,12 +1,12 @@
-"""A recording of hours: does memory stay flat, is anything lost, how fast is it?
+"""Transcribes a recording of several hours: memory, errors, speed.
 
     python benchmarks/keywords/long_audio.py
     python benchmarks/keywords/long_audio.py --hours 3 --speech RUN --language RUN --manifest LIST.tsv
 
-Makes one file of the list's recordings in a row, with pauses and a faint noise between them (the demo's test
-set, if no other is named), transcribes it with transcribe.py in a process of its own, and prints that
-process's peak memory, how much it grew between the first and the last tenth of its work, the time, and the
-syllable error rate against what the recordings say: the one of the recordings alone, if no cut loses any.
+Joins the recordings of a list (default: the demo's test set) into one file, with pauses and faint noise
+between them, transcribes it with transcribe.py in a separate process, and prints the peak memory, its growth
+between the first and the last tenth of the run, the time, and the syllable error rate. Without errors of the
+segmentation, the error rate is that of the single recordings.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ def main() -> int:
     options = _parser().parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="long-audio-") as folder:
         audio, output = Path(folder) / "long.wav", Path(folder) / "out"
-        said = _write_long(audio, options.manifest, options.hours)
+        reference = _write_long(audio, options.manifest, options.hours)
         seconds = soundfile.info(audio).duration
         print(
-            f"{seconds / 3600:.2f} h, {audio.stat().st_size / 2**20:.0f} MiB, {len(said):,} syllables",
+            f"{seconds / 3600:.2f} h, {audio.stat().st_size / 2**20:.0f} MiB, {len(reference):,} syllables",
             flush=True,
         )
         measured = _transcribe(audio, output, options)
-        heard = json.loads((output / "long.json").read_text(encoding="utf-8"))
-    _report(measured, seconds, said, heard)
+        transcript = json.loads((output / "long.json").read_text(encoding="utf-8"))
+    _report(measured, seconds, reference, transcript)
     return 0
 
 
 def _write_long(path: Path, manifest: Path, hours: float) -> list[str]:
-    """Write the recording, piece by piece; returns its syllables."""
-    said: list[str] = []
+    """Write the recording in pieces; returns its syllables."""
+    syllables: list[str] = []
     with soundfile.SoundFile(path, "w", SAMPLE_RATE, 1, subtype="PCM_16") as file:
         for samples, pinyin in _clips(manifest, hours * 3600 * SAMPLE_RATE):
             file.write(samples)
-            said.extend(pinyin)
-    return said
+            syllables.extend(pinyin)
+    return syllables
 
 
 def _clips(manifest: Path, wanted: float) -> Iterator[tuple[np.ndarray, tuple[str, ...]]]:
@@ -73,25 +73,26 @@ def _clips(manifest: Path, wanted: float) -> Iterator[tuple[np.ndarray, tuple[st
 
 
 def _transcribe(audio: Path, output: Path, options: argparse.Namespace) -> Measured:
-    """Run transcribe.py and watch it from outside."""
+    """Run transcribe.py and measure the process."""
     command = [sys.executable, "transcribe.py", str(audio), "--format", "json", "--output", str(output)]
     command += ["--speech", str(options.speech), "--language", str(options.language), *options.options]
 
-    def at_work() -> bool:
-        # The file under its temporary name: from its first segment on, memory should not grow any more.
+    def has_started() -> bool:
+        # The temporary output file: memory should not grow after its first segment.
         return any(path.stat().st_size > 1000 for path in output.glob(".*.long.json"))
 
-    return watched(command, at_work)
+    return watched(command, has_started)
 
 
-def _report(measured: Measured, seconds: float, said: list[str], heard: dict) -> None:
-    spoken = sum(one["end"] - one["start"] for one in heard["segments"])
-    times = [one["start"] for segment in heard["segments"] for one in segment["syllables"]]
-    errors = count_errors(said, heard["pinyin"].split())
+def _report(measured: Measured, seconds: float, reference: list[str], transcript: dict) -> None:
+    segments = transcript["segments"]
+    spoken = sum(segment["end"] - segment["start"] for segment in segments)
+    times = [syllable["start"] for segment in segments for syllable in segment["syllables"]]
+    errors = count_errors(reference, transcript["pinyin"].split())
     print(f"peak memory        {measured.peak / 2**20:8.0f} MiB")
     print(f"first, last tenth  {measured.growth()}")
     print(f"time               {measured.seconds:8.0f} s, {seconds / measured.seconds:.0f} x real time")
-    print(f"segments           {len(heard['segments']):8,}, {spoken / seconds:.0%} of the recording")
+    print(f"segments           {len(segments):8,}, {spoken / seconds:.0%} of the recording")
     print(f"syllables          {len(times):8,}, the last at {times[-1]:.1f} of {seconds:.1f} s")
     print(f"syllable errors    {errors.rate:8.1%}")
 

@@ -1,13 +1,13 @@
-"""Is every damage to a file named? Files of each kind of folder, damaged at random, read by every command.
+"""Damages files of each kind of folder at random and checks that all commands report the damage.
 
-    python -m benchmarks.project.corruption                         # some hours; --trials 5 for a look
+    python -m benchmarks.project.corruption                         # some hours; --trials 5 for a quick run
     python -m benchmarks.project.corruption --only "speech run" --only bundle
 
-A trial flips a bit of one file, cuts it short or swaps two of its lines or blocks, runs every command that
-opens the file, and puts the file back. A command must name the file (with an error, or as a finding) or give
-what it gave before the damage; anything else is *silent*, and the exit code is 1. Which commands open a file
-is recorded while they run on whole folders; the others are tried once for each kind of damage, if not slow.
-A slow command reads the first two damages of each kind.
+A trial flips a bit of a file, truncates it or swaps two of its lines or blocks, runs every command that opens
+the file, and restores the file. A command must name the file (in an error or a finding) or give the same
+result as before the damage; anything else is *silent*, and the exit code is 1. The commands that open a file
+are recorded on intact folders; the others run once for each kind of damage, unless they are slow. A slow
+command runs on the first two damages of each kind.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from utils.run_folder import checksum_files
 FOLDER = Path("runs/benchmarks/corruption")
 NAMED, EQUAL, SILENT = "named", "equal", "SILENT"
 _PARTS = ("logs/", "train.log", "flags.", "failed.tsv", "settings.json", "skipped.tsv", "accuracy_last")
-"""What no command reads."""
+"""Files that no command reads."""
 _SLOW_TRIALS = 2
 
 _opened: set[str] = set()
 
 
 def main() -> int:
-    """Make the folders, damage each file, print a table for each folder."""
+    """Create the folders, damage each file, print a table for each folder."""
     options = _parser().parse_args()
     logging.disable(logging.CRITICAL)
     sys.addaudithook(_note_opened)
@@ -85,7 +85,7 @@ def _trials(subject: Subject, trials: int) -> Iterator[tuple[str, ...]]:
     before = {command: _outcome(command) for command in subject.commands}
     for command, (_, error) in before.items():
         if error:
-            raise RunError(f"{command.name} fails on a whole folder: {error}", where=subject.folder)
+            raise RunError(f"{command.name} fails on an intact folder: {error}", where=subject.folder)
     opened = {command: _opened_by(command) for command in subject.commands}
     for path in files:
         content = path.read_bytes()
@@ -103,7 +103,7 @@ def _trials(subject: Subject, trials: int) -> Iterator[tuple[str, ...]]:
 
 
 def _tries(command: Command, reads: bool, trials: int) -> int:
-    """How many damages of one kind to one file a command reads."""
+    """Number of damages of one kind to one file that a command is run on."""
     if not reads:
         return 0 if command.slow else 1
     return min(_SLOW_TRIALS, trials) if command.slow else trials
@@ -123,13 +123,13 @@ def _opened_by(command: Command) -> set[str]:
 
 
 def _outcome(command: Command) -> tuple[str, str]:
-    """What a command gives, and the error that it ends with, if any."""
+    """The output of a command, and its error, if any."""
     with redirect_stderr(StringIO()):
         try:
             return command.run(), ""
         except (UserError, OSError) as error:
             return "", f"error: {error}"
-        except Exception as error:  # a stack trace for the user: counted as silent
+        except Exception as error:  # a stack trace counts as silent
             return "", f"{type(error).__name__}: {error}"
 
 
@@ -143,7 +143,7 @@ def _judged(before: tuple[str, str], after: tuple[str, str], path: Path) -> str:
 
 
 def _kind(path: Path, folder: Path) -> str:
-    """The file's name without what differs from run to run: hashes and steps."""
+    """The file's name without hashes and steps, which differ between runs."""
     name = path.relative_to(folder).as_posix()
     name = re.sub(r"[0-9a-f]{16,20}", "KEY", name)
     return re.sub(r"step_\d+_accuracy_[\d.]+\.weights", "step_*.weights", name)
@@ -155,7 +155,7 @@ def _totals(counts: Counter[tuple[str, ...]]) -> str:
 
 
 def _table(title: str, counts: Counter[tuple[str, ...]]) -> Table:
-    """A line for each kind of file and of damage: commands times trials, and what they gave."""
+    """A line for each kind of file and damage: commands, trials and their outcomes."""
     table = Table("file", "damage", "commands", "readings", NAMED, EQUAL, SILENT, title=title)
     for name, damage in dict.fromkeys(row[:2] for row in counts):
         rows = Counter({row: number for row, number in counts.items() if row[:2] == (name, damage)})

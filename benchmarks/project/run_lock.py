@@ -1,11 +1,11 @@
-"""Two trainings started on one run folder: which is refused, and does the same command go on after a kill.
+"""Starts two trainings on one run folder: one must be refused, and the other can be resumed after a kill.
 
     python -m benchmarks.project.run_lock [--trials 10] [--longest 30]
 
 Each trial starts `train.py` twice with the same command, the second 0 to `--longest` seconds after the first.
-One of them has to be refused (exit code 2) with the process id of the other. The other is then killed with
-SIGKILL, and the same command started again has to go on from the checkpoint; SIGTERM ends it with exit code
-143. A trial takes about half a minute and the delay.
+One of them must be refused (exit code 2) with the process id of the other. The other is then killed with
+SIGKILL, and the same command must resume from the checkpoint; SIGTERM must end it with exit code 143. A trial
+takes about half a minute plus the delay.
 """
 
 from __future__ import annotations
@@ -21,29 +21,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.support.tables import print_table
 from utils.errors import TrainingError, run_command
 from utils.files import write_text
 from utils.run_folder.run import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCES = ("ni3 hao3\t你好", "wo3 hao3\t我好", "ta1 hao3\t他好", "ni3 shi4 shui2\t你是谁")
-PATIENCE = 600.0  # seconds for a process to load and take its first steps
+TIMEOUT_SECONDS = 600.0  # for a process to load and compute its first steps
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What was seen.
+    """The result of a trial.
 
     Attributes:
         delay: seconds from the first start to the second.
-        refused: which of the two was refused, ``first`` or ``second``.
-        message: what it printed last.
-        named: whether that names the other's process id.
-        resumed: whether the same command went on after SIGKILL.
-        stopped: exit code of that one after SIGTERM.
+        refused: the process that was refused, ``first`` or ``second``.
+        message: its output.
+        named: whether the output has the process id of the other.
+        resumed: whether the same command resumed after SIGKILL.
+        stopped: its exit code after SIGTERM.
     """
 
     delay: float
@@ -55,7 +54,7 @@ class Trial:
 
     @property
     def passed(self) -> bool:
-        """Whether all of it is as it should be."""
+        """Whether all results are as expected."""
         return self.named and self.resumed and self.stopped == 128 + signal.SIGTERM
 
 
@@ -97,7 +96,7 @@ def _trial(folder: Path, delay: float) -> Trial:
         before = run.checkpoint.stat().st_mtime_ns
         _wait(lambda: again.poll() is not None or run.checkpoint.stat().st_mtime_ns > before)
         again.terminate()
-        return Trial(delay, refused, message, named, resumed, again.wait(PATIENCE))
+        return Trial(delay, refused, message, named, resumed, again.wait(TIMEOUT_SECONDS))
     finally:
         for process in processes.values():
             process.kill()
@@ -105,7 +104,7 @@ def _trial(folder: Path, delay: float) -> Trial:
 
 
 def _command(folder: Path) -> list[str]:
-    """A training of a small Transformer that goes on until it is stopped."""
+    """The command of a long training of a small Transformer."""
     text, recipe = folder / "text.tsv", folder / "recipe.yaml"
     write_text(text, "".join(f"{number}\t{sentence}\n" for number, sentence in enumerate(SENTENCES)))
     write_text(recipe, "model: {name: transformer, width: 16, heads: 2, blocks: 1}\n")
@@ -120,21 +119,20 @@ def _start(command: list[str], output: Path) -> subprocess.Popen[bytes]:
 
 
 def _wait(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not condition():
         if time.monotonic() > deadline:
-            raise TrainingError(f"nothing happened in {PATIENCE:.0f} s", hint="is the machine busy?")
+            raise TrainingError(f"nothing happened in {TIMEOUT_SECONDS:.0f} s", hint="is the machine busy?")
         time.sleep(0.1)
 
 
 def _print(trials: list[Trial]) -> None:
-    table = Table(title="Two trainings on one run folder")
-    for column in ("delay", "refused", "names the other", "goes on after SIGKILL", "exit code after SIGTERM"):
-        table.add_column(column, justify="right")
+    columns = ("delay", "refused", "names the other", "resumed after SIGKILL", "exit code after SIGTERM")
+    rows = []
     for trial in trials:
         yes_no = ["yes" if value else "NO" for value in (trial.named, trial.resumed)]
-        table.add_row(f"{trial.delay:.1f} s", trial.refused, *yes_no, str(trial.stopped))
-    Console().print(table)
+        rows.append([f"{trial.delay:.1f} s", trial.refused, *yes_no, str(trial.stopped)])
+    print_table("Two trainings on one run folder", columns, rows, left=0)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,13 +1,13 @@
-"""What the recipes for THCHS-30 and AISHELL-1 cost on this machine, from measured training steps: one table.
+"""Estimates the duration of the recipes for THCHS-30 and AISHELL-1 on this machine from measured steps.
 
     python -m benchmarks.training.recipe_costs [--steps 5] [--recipe dfcnn_thchs30 --recipe cbhg_thchs30]
 
 No corpus is read. Each recipe's model trains on random batches of the corpus's mean utterance length, in a
-process of its own, with the recipe's optimiser and precision; a step is the median after two steps of
-warm-up. The hours are the step's time for each second of audio (for each syllable, of a language model)
-times the size of the corpus times the recipe's epochs. Core-hours are the same by processor time: on a busy
-machine the hours grow, the core-hours hardly. Batches are smaller than the recipe's, so that they fit into
-any memory; the computation of features, the evaluations and early stopping are left out.
+separate process, with the recipe's optimiser and precision; the time of a step is the median after two steps
+of warm-up. The hours are the time per second of audio (language models: per syllable) times the size of the
+corpus times the epochs; core-hours are the same with processor time, which depends less on other load.
+Batches are smaller than the recipe's, so that they fit into memory; computing
+features, evaluations and early stopping are not included.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from tqdm import tqdm
 
 from benchmarks.support.commands import ROOT
+from benchmarks.support.tables import print_table
 from benchmarks.support.training_step import ctc_losses, measured_alone, random_batch
 from utils.config import load_config
 from utils.errors import run_command
@@ -55,7 +54,7 @@ CORPORA = {
 
 
 def main() -> None:
-    """Measure each recipe in a process of its own and print the table."""
+    """Measure each recipe in a separate process and print the table."""
     options = _parser().parse_args()
     if options.only:
         print(json.dumps(measure(Path(options.only), options.steps)))
@@ -74,34 +73,34 @@ def measure(recipe: Path, steps: int) -> dict[str, float]:
 
     Args:
         recipe: its file.
-        steps: that are timed, after the warm-up.
+        steps: number of measured steps, after the warm-up.
 
     Returns:
-        Parameters, seconds a step, hours of an epoch and of all epochs, and the core-hours of all epochs.
+        Parameters, seconds of a step, hours of an epoch and of all epochs, core-hours of all epochs.
     """
     corpus = CORPORA[_corpus(recipe)]
     speech = recipe.parent.name == "speech"
-    step, batch, share = (_speech_step if speech else _language_step)(recipe, corpus)
+    step, batch, fraction = (_speech_step if speech else _language_step)(recipe, corpus)
     times = []  # of each step: by the clock, and of all processors together
     for _ in range(WARM_UP_STEPS + steps):
         start, start_processors = time.perf_counter(), time.process_time()
         np.asarray(step.run(batch))
         times.append((time.perf_counter() - start, time.process_time() - start_processors))
     seconds, processor_seconds = np.median(times[WARM_UP_STEPS:], axis=0).tolist()
-    epoch = seconds / share / 3600
+    epoch = seconds / fraction / 3600
     return {
         "parameters": step.parameters,
         "step_seconds": seconds,
         "epoch_hours": epoch,
         "epochs": step.epochs,
         "hours": epoch * step.epochs,
-        "core_hours": processor_seconds / share / 3600 * step.epochs,
+        "core_hours": processor_seconds / fraction / 3600 * step.epochs,
     }
 
 
 @dataclass(frozen=True)
 class MeasuredStep:
-    """A compiled training step, the size of its model, and how many epochs the recipe has."""
+    """A compiled training step, the size of its model, and the epochs of the recipe."""
 
     run: Callable[[dict[str, np.ndarray]], Any]
     parameters: int
@@ -136,11 +135,11 @@ def _language_step(recipe: Path, corpus: TrainingSplit) -> tuple[MeasuredStep, d
     from training.tasks.language_config import VARIANTS, LanguageConfig
 
     config = load_config(LanguageConfig, recipe, ["task=language"], VARIANTS)
-    symbols = Symbols.load(PRETRAINED)  # any real vocabulary serves
+    symbols = Symbols.load(PRETRAINED)  # any real vocabulary will do
     rng = np.random.default_rng(0)
     length = max(1, round(corpus.syllables / corpus.utterances))
     sentences = max(1, SYLLABLES // length)
-    known = np.flatnonzero(symbols.candidates[:, 0])  # syllables that some hanzi is read as
+    known = np.flatnonzero(symbols.candidates[:, 0])  # syllables with a hanzi
     ids = rng.choice(known, (sentences, length)).astype(np.int32)
     batch = {"syllables": ids, "targets": symbols.candidates[ids, 0].astype(np.int32)}
     loss = CandidateLoss(symbols.candidates, config.model.label_smoothing)
@@ -158,7 +157,7 @@ def _language_step(recipe: Path, corpus: TrainingSplit) -> tuple[MeasuredStep, d
 
 
 def _compiled(config: Any, build: Callable[[], Any], losses: Callable[[Any], Any]) -> MeasuredStep:
-    """The recipe's model with its optimiser, compiled as ``train.py`` compiles it."""
+    """The training step of the recipe's model and optimiser, compiled as in ``train.py``."""
     from training.backends.step import make_train_step
     from training.loop import prepare_backend
     from training.optimiser import make_optimizer
@@ -171,16 +170,13 @@ def _compiled(config: Any, build: Callable[[], Any], losses: Callable[[Any], Any
 
 
 def _corpus(recipe: Path) -> str:
-    """The corpus that a recipe is named after; empty if it is none of the two."""
+    """The corpus in the name of a recipe; empty if it is neither."""
     return next((name for name in CORPORA if recipe.stem.endswith(f"_{name}")), "")
 
 
 def _print(rows: dict[str, dict[str, float]]) -> None:
-    table = Table(title="Recipes for THCHS-30 and AISHELL-1: hours of training steps on this machine")
-    for column in ("recipe", "weights", "step", "epoch", "epochs", "in all", "core-hours"):
-        table.add_column(column, justify="left" if column == "recipe" else "right", no_wrap=True)
-    for name, row in rows.items():
-        table.add_row(
+    cells = [
+        (
             name,
             f"{row['parameters'] / 1e6:.1f} M",
             f"{row['step_seconds']:.2f} s",
@@ -189,14 +185,19 @@ def _print(rows: dict[str, dict[str, float]]) -> None:
             f"{row['hours']:.0f} h",
             f"{row['core_hours']:.0f}",
         )
-    Console().print(table)
+        for name, row in rows.items()
+    ]
+    title = "Recipes for THCHS-30 and AISHELL-1: hours of training steps on this machine"
+    print_table(title, ("recipe", "weights", "step", "epoch", "epochs", "total", "core-hours"), cells)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--steps", type=int, default=5, help="that are timed (default: %(default)s)")
+    parser.add_argument(
+        "--steps", type=int, default=5, help="number of measured steps (default: %(default)s)"
+    )
     parser.add_argument("--recipe", action="append", metavar="NAME", help="only this recipe; may be repeated")
     parser.add_argument("--only", metavar="FILE", help="measure this recipe here, print its figures as JSON")
     return parser

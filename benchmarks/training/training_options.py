@@ -1,12 +1,12 @@
-"""What `training.precision` and `training.xla` bring on this machine, for `compact`: one table.
+"""Measures `training.precision` and `training.xla` on this machine with the model `compact`.
 
     python -m benchmarks.training.training_options [--utterances 16] [--seconds 4] [--steps 8] [--limit 180]
 
-Each option trains on the same random batches in a process of its own. `first` is the first step of all,
-compilation included, `shape 2` the first one on batches of another length: with XLA every new shape is
-compiled anew. `step` is the median of the others, beside it how often faster than real time that is, and its
-share of float32's. `loss` is the one of the last step: it says whether a lower precision learns the same. An
-option that doesn't end within the limit is left out, and named.
+Each option trains on the same random batches in a separate process. `first` is the first step with
+compilation, `shape 2` the first step on batches of another length: XLA compiles once for each shape. `step`
+is the median of the other steps, `speed` their speed relative to real time, `float32` their time relative to
+float32. `loss` is that of the last step, to compare precisions. An option that does not finish within the
+limit is named.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ import json
 import time
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from tqdm import tqdm
 
+from benchmarks.support.tables import print_table
 from benchmarks.support.training_step import ctc_losses, measured_alone, random_batch
 from utils.errors import run_command
 from utils.features.speech import FeatureConfig, feature_bins
@@ -35,7 +34,7 @@ OPTIONS = {
 
 
 def main() -> None:
-    """Measure each option in a process of its own and print the table."""
+    """Measure each option in a separate process and print the table."""
     options = _parser().parse_args()
     if options.only:
         print(json.dumps(measure(options.only, options.utterances, options.seconds, options.steps)))
@@ -49,7 +48,7 @@ def main() -> None:
 
 
 def measure(name: str, utterances: int, seconds: int, steps: int) -> dict[str, float]:
-    """Train `compact` on random batches of two lengths; seconds of steps, and the last loss."""
+    """Train `compact` on random batches of two lengths; returns step times and the last loss."""
     # TensorFlow is loaded in the measuring process only.
     from model_speech.models.compact import CompactConfig, build_compact
     from training.backends.step import make_train_step
@@ -68,9 +67,9 @@ def measure(name: str, utterances: int, seconds: int, steps: int) -> dict[str, f
     for length in (seconds, seconds + 1):
         batch = random_batch(utterances, length, bins, classes)
         for number in range(steps):
-            began = time.perf_counter()
+            start = time.perf_counter()
             last = float(np.asarray(step(batch)).mean())
-            (times if number else first).append(time.perf_counter() - began)
+            (times if number else first).append(time.perf_counter() - start)
     audio = utterances * (2 * seconds + 1) / 2  # in the mean batch
     step_seconds = float(np.mean([np.median(times[: steps - 1]), np.median(times[steps - 1 :])]))
     return {
@@ -84,28 +83,26 @@ def measure(name: str, utterances: int, seconds: int, steps: int) -> dict[str, f
 
 def _print(rows: dict[str, dict[str, float] | None], options: argparse.Namespace) -> None:
     title = f"compact, batches of {options.utterances} x {options.seconds} to {options.seconds + 1} s"
-    table = Table(title=title)
     columns = ("option", "first", "shape 2", "step", "speed", "float32", "loss")
-    for column in columns:
-        table.add_column(column, justify="left" if column == "option" else "right", no_wrap=True)
-    usual = (rows["float32"] or {}).get("step_seconds", float("nan"))
-    for name, row in rows.items():
-        if row is None:
-            table.add_row(name, *["-"] * (len(columns) - 1))
-            continue
-        table.add_row(
-            name,
-            f"{row['first']:.1f} s",
-            f"{row['second_shape']:.1f} s",
-            f"{row['step_seconds']:.3f} s",
-            f"{row['real_time']:.0f} x",
-            f"{row['step_seconds'] / usual:.2f} x",
-            f"{row['loss']:.1f}",
-        )
-    Console().print(table)
+    float32_seconds = (rows["float32"] or {}).get("step_seconds", float("nan"))
+    cells = [(name, *_cells(row, float32_seconds)) for name, row in rows.items()]
+    print_table(title, columns, cells)
     late = [name for name, row in rows.items() if row is None]
     if late:
         print(f"not done within {options.limit} s: {'; '.join(late)}")
+
+
+def _cells(row: dict[str, float] | None, float32_seconds: float) -> list[str]:
+    if row is None:
+        return ["-"] * 6
+    return [
+        f"{row['first']:.1f} s",
+        f"{row['second_shape']:.1f} s",
+        f"{row['step_seconds']:.3f} s",
+        f"{row['real_time']:.0f} x",
+        f"{row['step_seconds'] / float32_seconds:.2f} x",
+        f"{row['loss']:.1f}",
+    ]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -115,8 +112,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--utterances", type=int, default=16, help="in a batch (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=4, help="of each utterance (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=8, help="of each length (default: %(default)s)")
-    parser.add_argument("--limit", type=int, default=180, help="seconds in all (default: %(default)s)")
-    parser.add_argument("--only", choices=OPTIONS, help="measure this one here, print its figures as JSON")
+    parser.add_argument("--limit", type=int, default=180, help="total seconds (default: %(default)s)")
+    parser.add_argument("--only", choices=OPTIONS, help="measure only this option, print its figures as JSON")
     return parser
 
 

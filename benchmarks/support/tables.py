@@ -1,0 +1,18 @@
+"""Prints the table of a benchmark: a title, columns and rows of text in; a table in the terminal out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> None:
+    """Print a table whose first ``left`` columns are aligned to the left, the others to the right."""
+    table = Table(title=title)
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index < left else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
