@@ -368,7 +368,7 @@ def test_train_py_looks_first_and_is_quiet_on_clean_data(corpus, recipe, caplog,
     corpus.write()
     with pytest.raises(TrainingError, match=r"1 error.* in the data would waste .*--no-checks"):
         check_before_training(config)
-    assert "a recording that the train list has too" in caplog.text
+    assert "a recording that is also in the train list" in caplog.text
 
 
 # --- runs -------------------------------------------------------------------------------------------------
@@ -547,7 +547,7 @@ def test_runs_without_a_network_of_their_own_are_sound(tmp_path, capsys):
     assert (ERROR, "changed-file") in names(findings(capsys, run.path))
 
 
-# --- ten utterances by heart ------------------------------------------------------------------------------
+# --- overfitting on ten utterances ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("rate", "expected"), [("0.02", []), ("0", [(ERROR, "overfit-ten")])])
@@ -580,7 +580,7 @@ def test_the_machine_is_described_and_a_training_forecast(tiny_manifest, tmp_pat
     assert shown["computes on"] == "CPU" and shown["why no GPU"] == "failed call to cuInit"
     assert shown["backend"].startswith(keras.backend.backend()) and shown["XLA"].startswith("works")
     assert re.fullmatch(r"\S+ s on average", shown["training step"])
-    assert re.match(r"\S+ hours: 3 epochs of 1 steps, \d s of evaluation an epoch", shown["forecast"])
+    assert re.match(r"\S+ hours: 3 epochs of 1 steps, \d s of evaluation in each", shown["forecast"])
 
 
 def test_a_forecast_adds_up(tiny_manifest):
