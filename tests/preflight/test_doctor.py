@@ -547,7 +547,7 @@ def test_runs_without_a_network_of_their_own_are_sound(tmp_path, capsys):
     assert (ERROR, "changed-file") in names(findings(capsys, run.path))
 
 
-# --- overfitting on ten utterances ------------------------------------------------------------------------------
+# --- overfitting on ten utterances -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("rate", "expected"), [("0.02", []), ("0", [(ERROR, "overfit-ten")])])
