@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streaming.chunks import ChunkBuffer, StreamedModel
-from utils.features.keyword import FeatureStream, KeywordFeatureConfig
+from utils.features.keyword import KeywordFeatureConfig, KeywordFeatureStream
 from utils.softmax import softmax
 
 
@@ -20,7 +20,7 @@ class KeywordStream:
 
     def __init__(self, model: StreamedModel, features: KeywordFeatureConfig, chunk: int):
         self._model, self._chunks = model, ChunkBuffer(chunk)
-        self._features = FeatureStream(features)
+        self._features = KeywordFeatureStream(features)
         hop = 1 if features.kind == "raw" else features.stride_samples
         self.call_seconds = chunk * hop / features.sample_rate
 

@@ -19,8 +19,8 @@ from utils.config import build_config, to_plain
 from utils.errors import AudioError, ConfigError
 from utils.features.keyword import (
     ENERGY_FLOOR,
-    FeatureStream,
     KeywordFeatureConfig,
+    KeywordFeatureStream,
     describe_mismatch,
     feature_frames,
     feature_values,
@@ -197,7 +197,7 @@ def test_samples_beyond_full_scale_are_clipped_for_micro():
 )
 def test_a_stream_gives_what_the_whole_gives(name: str, lengths: list[int], signal: str):
     config, samples = CONFIGS[name], SIGNALS[signal]
-    stream = FeatureStream(config)
+    stream = KeywordFeatureStream(config)
     parts = np.split(samples, np.minimum(np.cumsum(lengths), len(samples)))
     for _ in range(2):
         fed = 0
@@ -216,7 +216,9 @@ def test_raw_features_are_the_samples():
     features = keyword_features(clips, raw)
     assert features.dtype == np.float32
     np.testing.assert_array_equal(features, clips)
-    np.testing.assert_array_equal(FeatureStream(raw).feed(SIGNALS["noise"][:123]), SIGNALS["noise"][:123])
+    np.testing.assert_array_equal(
+        KeywordFeatureStream(raw).feed(SIGNALS["noise"][:123]), SIGNALS["noise"][:123]
+    )
     assert (feature_frames(RATE, raw), feature_values(raw)) == (49, 20)  # of the layers inside the model
 
 
@@ -234,7 +236,7 @@ def test_samples_that_are_no_numbers_are_counted(kind: str):
 
 
 def test_a_stream_outlives_samples_that_are_no_numbers():
-    stream = FeatureStream(MFCC)
+    stream = KeywordFeatureStream(MFCC)
     stream.feed(SIGNALS["noise"][:1000])
     with pytest.raises(AudioError, match="1 of 4 samples"):
         stream.feed(np.array([0, np.nan, 0, 0], np.float32))
@@ -254,7 +256,7 @@ def test_other_arrays_are_a_programming_error(samples: np.ndarray):
     with pytest.raises(ValueError, match="expected"):
         keyword_features(samples, MFCC)
     with pytest.raises(ValueError, match="expected"):
-        FeatureStream(MFCC).feed(samples)
+        KeywordFeatureStream(MFCC).feed(samples)
 
 
 @pytest.mark.parametrize(

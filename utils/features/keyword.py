@@ -73,11 +73,11 @@ def keyword_features(samples: np.ndarray, config: KeywordFeatureConfig) -> np.nd
     return features if samples.ndim == 2 else features[0]
 
 
-class FeatureStream:
+class KeywordFeatureStream:
     """Features of an endless signal, equal to :func:`keyword_features` of the whole signal.
 
     Example:
-        >>> stream = FeatureStream(KeywordFeatureConfig())
+        >>> stream = KeywordFeatureStream(KeywordFeatureConfig())
         >>> stream.feed(np.zeros(400, np.float32)).shape, stream.feed(np.zeros(560, np.float32)).shape
         ((0, 20), (2, 20))
     """
