@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data.manifest import read_transcripts
+from tests.support.pinyin_noise import corrupt_pinyin
 from utils.errors import CorpusError
-from utils.mandarin.pinyin_noise import corrupt_pinyin
 
 THCHS, DISTINCT, AISHELL = "THCHS-30 test", "THCHS-30 test, each sentence once", "AISHELL-1 dev"
 FILES = {THCHS: "thchs_test.tsv", AISHELL: "aishell_dev.tsv"}

@@ -13,9 +13,9 @@ from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_converter
 from model_language.search.user_words import UserWords
 from model_language.vocabulary.symbols import Symbols
+from tests.support.pinyin_noise import corrupt_pinyin
 from tests.support.scripts import ROOT
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
-from utils.mandarin.pinyin_noise import corrupt_pinyin
 from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED
 

@@ -1,7 +1,7 @@
 """Aligned syllables in; counts of the errors of an acoustic model, as a file and as probabilities, out.
 
 ``pinyin_noise.tsv`` has the counts of the project's own acoustic models; its first lines say how they were
-made. :mod:`utils.mandarin.pinyin_noise` draws random errors from such counts.
+made.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from utils.errors import CorpusError
 from utils.files import write_text
-from utils.mandarin.pinyin import full_inventory, is_syllable, normalise_syllable
+from utils.mandarin.pinyin import is_syllable, normalise_syllable
 from utils.mandarin.substitutions import (
     CHANGES,
     PARTS,
@@ -160,11 +160,6 @@ class ConfusionStatistics:
             parts={part: tables[part] for part in PARTS},
             frequencies=tables[FREQUENCY],
         )
-
-    @cached_property
-    def cumulative_matrix(self) -> np.ndarray:
-        """:meth:`matrix` of the inventory, cumulative over each row: (inventory, inventory) float32."""
-        return cumulative(self.matrix(full_inventory())).astype(np.float32)
 
     def matrix(self, references: Sequence[str]) -> np.ndarray:
         """P(hypothesis | reference, they differ): (references, inventory) float32, rows sum to 1."""

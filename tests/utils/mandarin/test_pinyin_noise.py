@@ -10,10 +10,10 @@ import pytest
 
 from analysis.errors.alignment import align
 from analysis.errors.confusion_statistics import aligned_syllables, main
+from tests.support.pinyin_noise import corrupt_pinyin
 from utils.errors import CorpusError
 from utils.mandarin.confusion_statistics import DELETION, INSERTION, ConfusionStatistics, shipped_statistics
 from utils.mandarin.pinyin import full_inventory
-from utils.mandarin.pinyin_noise import corrupt_pinyin
 from utils.mandarin.substitutions import CHANGES, changed_parts
 from utils.mandarin.syllable_distance import syllable_distance
 

@@ -81,12 +81,8 @@ def _draw_substitutions(
     draws, hypotheses = random.random(len(references)), np.zeros(len(references), np.intp)
     order = np.argsort(references, kind="stable")
     ids, firsts = np.unique(references[order], return_index=True)
-    inventory = len(full_inventory())
-    for syllable, rows in zip(ids.tolist(), np.split(order, firsts)[1:], strict=True):
-        if syllable < inventory:
-            probabilities = statistics.cumulative_matrix[syllable]
-        else:
-            probabilities = cumulative(statistics.matrix([names[syllable]])[0])
+    table = cumulative(statistics.matrix([names[syllable] for syllable in ids])).astype(np.float32)
+    for probabilities, rows in zip(table, np.split(order, firsts)[1:], strict=True):
         hypotheses[rows] = np.searchsorted(probabilities, draws[rows], side="right")
     return hypotheses
 
