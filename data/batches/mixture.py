@@ -40,15 +40,14 @@ class WeightedCorpus:
             seed: of the orders.
             corpus: number of the corpus; others have other orders.
         """
-        first, last, size = self._total(epoch - 1), self._total(epoch), self.utterances
-        parts = [np.zeros(0, np.int64)]
-        for number in range(first // max(size, 1), -(-last // max(size, 1))):  # passes that the epoch touches
-            start, stop = max(first - number * size, 0), min(last - number * size, size)
-            order = np.arange(size)
-            if stop - start < size:
-                order = np.random.default_rng([seed, number, _MIXTURE, corpus]).permutation(size)
-            parts.append(order[start:stop])
-        return np.sort(np.concatenate(parts))
+        stream = np.arange(self._total(epoch - 1), self._total(epoch))
+        passes, indices = np.divmod(stream, max(self.utterances, 1))
+        for number in np.unique(passes):
+            part = passes == number
+            if part.sum() < self.utterances:  # the order of a complete pass doesn't matter
+                order = np.random.default_rng([seed, number, _MIXTURE, corpus]).permutation(self.utterances)
+                indices[part] = order[indices[part]]
+        return np.sort(indices)
 
     def _total(self, epoch: int) -> int:
         """Utterances read up to the end of ``epoch``; only this is rounded, so errors don't add up."""

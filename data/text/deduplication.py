@@ -68,23 +68,15 @@ class ExcludedSentences:
 
 def index_sentences(sentences: Iterable[str]) -> ExcludedSentences:
     """The fingerprints of evaluation sentences, which consist of hanzi only."""
-    by_length: dict[int, list[str]] = defaultdict(list)
+    by_length: dict[int, list[np.ndarray]] = defaultdict(list)
     clauses = set()
     for sentence in filter(None, sentences):
         if len(sentence) < SHORTEST_PART:
             clauses.add(sentence)
         else:
-            by_length[min(len(sentence), GRAM)].append(sentence)
-    sequences = {}
-    for length, texts in by_length.items():
-        # Sentences are separated by line feeds; sequences that contain one are removed.
-        joined = "\n".join(texts)
-        *_, (_, fingerprints) = _fingerprints(joined, length)
-        breaks = np.flatnonzero(_codes(joined) == ord("\n"))
-        whole = np.ones(len(fingerprints), bool)
-        for position in breaks:
-            whole[max(0, position - length + 1) : position + 1] = False
-        sequences[length] = np.unique(fingerprints[whole])
+            *_, (length, fingerprints) = _fingerprints(sentence, GRAM)
+            by_length[length].append(fingerprints)
+    sequences = {length: np.unique(np.concatenate(parts)) for length, parts in by_length.items()}
     return ExcludedSentences(sequences, frozenset(clauses))
 
 
@@ -122,13 +114,10 @@ class SeenLines:
         return fresh
 
 
-def _codes(text: str) -> np.ndarray:
-    return np.frombuffer(text.encode("utf-32-le"), np.uint32)
-
-
 def _fingerprints(text: str, longest: int) -> Iterable[tuple[int, np.ndarray]]:
-    """For each length from 1 on, the fingerprints of all sequences of this length, by their start."""
-    codes = (_codes(text).astype(np.uint64) + np.uint64(1)) * _MIX
+    """For each length from 1 to ``longest``, the fingerprints of all sequences of this length, in order."""
+    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(np.uint64)
+    codes = (codes + np.uint64(1)) * _MIX
     codes ^= codes >> np.uint64(29)
     fingerprints = codes
     for length in range(1, min(longest, len(text)) + 1):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +25,7 @@ from utils.processes import WorkerPool
 STANDARD_INPUT = "-"
 PIECE = 1 << 20  # bytes
 LONGEST_LINE = 1 << 20  # bytes after a piece's end; a longer line is cut between two characters
+_UNDECODABLE = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, after decoding with surrogateescape
 _PENDING_PIECES = 2  # for each process, finished or not
 _OPENERS = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 
@@ -98,17 +100,13 @@ def piece_pool(
 
 def decode(piece: bytes) -> tuple[str, int]:
     """A piece as text, and the number of its lines that are not UTF-8; they are left empty."""
-    try:
-        return piece.decode("utf-8"), 0
-    except UnicodeDecodeError:
-        lines, undecodable = [], 0
-        for line in piece.split(b"\n"):
-            try:
-                lines.append(line.decode("utf-8"))
-            except UnicodeDecodeError:
-                lines.append("")
-                undecodable += 1
-        return "\n".join(lines), undecodable
+    text = piece.decode("utf-8", "surrogateescape")
+    if not _UNDECODABLE.search(text):
+        return text, 0
+    lines = text.split("\n")
+    undecodable = {index for index, line in enumerate(lines) if _UNDECODABLE.search(line)}
+    kept = ("" if index in undecodable else line for index, line in enumerate(lines))
+    return "\n".join(kept), len(undecodable)
 
 
 def not_utf8(source: str | Path) -> CorpusError:
