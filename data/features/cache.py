@@ -102,16 +102,15 @@ def prepare_features(
     """
     folder = cache_folder(folder, feature_config)
     unique = _unique(utterances)
-    augment = augment or AugmentConfig(copies=0)
+    settings = _Settings(folder, feature_config, augment or AugmentConfig(copies=0), seed)
     bins = feature_bins(feature_config)
-    keys, failures = feature_keys(unique, feature_config, augment, seed)
+    keys, failures = feature_keys(unique, feature_config, settings.augment, seed)
     shards, locations = read_index(folder, bins)
     rows = find_rows(locations["key"], keys)  # (ids, 1 + copies)
     missing = (rows == MISSING) & (keys != b"")
     if missing.any():
-        _prepare_folder(folder, feature_config, unique, missing)
-        jobs = _jobs(unique, keys, missing, feature_config, augment, seed, folder, workers)
-        failures += _run(jobs, workers)
+        _prepare_folder(settings, unique, missing)
+        failures += _run(_jobs(settings, unique, keys, missing, workers), workers)
         shards, locations = read_index(folder, bins)
         rows = find_rows(locations["key"], keys)
     if failures:
@@ -122,7 +121,7 @@ def prepare_features(
     found = locations[rows]
     return FeatureCache(
         ids=ids,
-        copies=augment.copies,
+        copies=settings.augment.copies,
         bins=bins,
         frame_counts=np.ascontiguousarray(found["frames"]),
         _shards=tuple(str(path) for path in shards),
@@ -137,17 +136,23 @@ def cache_folder(folder: str | Path, features: FeatureConfig) -> Path:
 
 
 @dataclass(frozen=True)
-class _Job:
-    """One shard to compute: some utterances, and the copies of each that are missing."""
+class _Settings:
+    """What all jobs of a call have in common."""
 
     folder: Path
-    ids: tuple[str, ...]
-    audio: tuple[Path, ...]
-    keys: np.ndarray  # (ids, 1 + copies) KEY
-    missing: np.ndarray  # (ids, 1 + copies) bool
     features: FeatureConfig
     augment: AugmentConfig
     seed: int
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One shard to compute: some utterances, and the copies of each that are missing."""
+
+    settings: _Settings
+    utterances: tuple[Utterance, ...]
+    keys: np.ndarray  # (utterances, 1 + copies) KEY
+    missing: np.ndarray  # (utterances, 1 + copies) bool
 
 
 def _unique(utterances: Sequence[Utterance]) -> list[Utterance]:
@@ -163,10 +168,9 @@ def _unique(utterances: Sequence[Utterance]) -> list[Utterance]:
     return list(found.values())
 
 
-def _prepare_folder(
-    folder: Path, features: FeatureConfig, utterances: Sequence[Utterance], missing: np.ndarray
-) -> None:
+def _prepare_folder(settings: _Settings, utterances: Sequence[Utterance], missing: np.ndarray) -> None:
     """Create the folder, clean it up, and check that there is space for what is ``missing``."""
+    folder, features = settings.folder, settings.features
     with write_errors(folder, "features"):
         write_json(folder / "settings.json", dataclasses.asdict(features))
         remove_leftovers(folder)
@@ -177,13 +181,10 @@ def _prepare_folder(
 
 
 def _jobs(
+    settings: _Settings,
     utterances: Sequence[Utterance],
     keys: np.ndarray,
     missing: np.ndarray,
-    features: FeatureConfig,
-    augment: AugmentConfig,
-    seed: int,
-    folder: Path,
     workers: int,
 ) -> list[_Job]:
     """Divide the utterances with missing copies into jobs of one shard each.
@@ -191,19 +192,10 @@ def _jobs(
     The order is random: two processes with the same work then compute about half of it each.
     """
     rows = np.flatnonzero(missing.any(axis=1))
-    largest = max(1, _SHARD_FEATURES // (1 + augment.copies))
+    largest = max(1, _SHARD_FEATURES // (1 + settings.augment.copies))
     size = min(largest, math.ceil(len(rows) / (max(workers, 1) * JOBS_PER_WORKER)))
     jobs = [
-        _Job(
-            folder=folder,
-            ids=tuple(utterances[row].id for row in chunk),
-            audio=tuple(utterances[row].audio for row in chunk),
-            keys=keys[chunk],
-            missing=missing[chunk],
-            features=features,
-            augment=augment,
-            seed=seed,
-        )
+        _Job(settings, tuple(utterances[row] for row in chunk), keys[chunk], missing[chunk])
         for chunk in np.split(rows, range(size, len(rows), size))
     ]
     return random.sample(jobs, len(jobs))
@@ -211,43 +203,45 @@ def _jobs(
 
 def _run(jobs: list[_Job], workers: int) -> list[tuple[str, str]]:
     """Compute all shards; the failures as (id, reason)."""
-    utterances = sum(len(job.ids) for job in jobs)
-    return compute(_compute_shard, jobs, workers, items=utterances, content="features", folder=jobs[0].folder)
+    items, folder = sum(len(job.utterances) for job in jobs), jobs[0].settings.folder
+    return compute(_compute_shard, jobs, workers, items=items, content="features", folder=folder)
 
 
 def _compute_shard(job: _Job) -> tuple[int, list[tuple[str, str]]]:
     """Compute and write one shard: (number of utterances, failures as (id, reason))."""
-    if is_written(job.folder, job.keys[job.missing].tolist()):
-        return len(job.ids), []
+    settings = job.settings
+    if is_written(settings.folder, job.keys[job.missing].tolist()):
+        return len(job.utterances), []
     forget_recordings()
     features: list[np.ndarray] = []
     keys: list[bytes] = []
     failures: list[tuple[str, str]] = []
-    for name, audio, row_keys, missing in zip(job.ids, job.audio, job.keys, job.missing, strict=True):
+    for utterance, row_keys, missing in zip(job.utterances, job.keys, job.missing, strict=True):
         copies = np.flatnonzero(missing).tolist()
         try:
-            features += _copies(name, audio, copies, job)
+            features += _copies(utterance, copies, settings)
             keys += row_keys[copies].tolist()
         except UserError as error:
-            failures.append((name, str(error)))
+            failures.append((utterance.id, str(error)))
         except Exception as error:
-            error.add_note(f"while computing features of utterance '{name}', {audio}")
+            error.add_note(f"while computing features of utterance '{utterance.id}', {utterance.audio}")
             raise
     if features:
-        write_shard(job.folder, keys, features)
-    return len(job.ids), failures
+        write_shard(settings.folder, keys, features)
+    return len(job.utterances), failures
 
 
-def _copies(name: str, audio: Path, copies: Sequence[int], job: _Job) -> list[np.ndarray]:
+def _copies(utterance: Utterance, copies: Sequence[int], settings: _Settings) -> list[np.ndarray]:
     """Features of some copies of one recording: (frames, bins) float16 each."""
-    samples = read_audio(audio, job.features.sample_rate)
+    sample_rate = settings.features.sample_rate
+    samples = read_audio(utterance.audio, sample_rate)
     features = []
     for copy in copies:
         altered = samples
         if copy:
-            rng = np.random.default_rng([job.seed, copy, *name.encode()])
-            altered = augment_waveform(samples, rng, job.augment, job.features.sample_rate)
-        features.append(extract_features(altered, job.features).astype(FRAME_TYPE))
+            rng = np.random.default_rng([settings.seed, copy, *utterance.id.encode()])
+            altered = augment_waveform(samples, rng, settings.augment, sample_rate)
+        features.append(extract_features(altered, settings.features).astype(FRAME_TYPE))
     return features
 
 

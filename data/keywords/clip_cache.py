@@ -11,7 +11,7 @@ import hashlib
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,7 +153,9 @@ def _write_clips(
         rows = [f"{row}\t{clips[row].id}\t{reason}\n" for row, reason in rejected.items()]
         write_text(rejected_list, "row\tid\treason\n" + "".join(rows))
         if len(rejected) > _MAX_REJECTED * len(clips):
-            raise _too_many(rejected, clips, rejected_list)
+            shown = first_failures([(clips[row].id, reason) for row, reason in rejected.items()])
+            what = f"{len(rejected)} of {len(clips)} clips can't be used ({shown})"
+            raise CorpusError(what, where=rejected_list, hint="correct the recordings, or remove them")
         _remove_rows(temporary, rejected.keys(), len(clips), clip_samples)
     if rejected:
         print(f"note: {len(rejected)} of {len(clips)} clips can't be used: {rejected_list}", file=sys.stderr)
@@ -166,17 +168,15 @@ def _jobs(
     by_recording: dict[object, list[IndexedClip]] = defaultdict(list)
     for row, clip in enumerate(clips):
         by_recording[clip.audio if clip.seconds and clip.audio else row].append((row, clip))
-    recordings = [tuple(sorted(members, key=_start)) for members in by_recording.values()]
+    recordings = [
+        tuple(sorted(members, key=lambda member: member[1].start_seconds))
+        for members in by_recording.values()
+    ]
     size = max(1, len(recordings) // (workers * JOBS_PER_WORKER))
     return [
         _Job(file, tuple(recordings[start : start + size]), sample_rate, clip_samples)
         for start in range(0, len(recordings), size)
     ]
-
-
-def _start(member: IndexedClip) -> tuple[float, int]:
-    row, clip = member
-    return clip.start_seconds, row
 
 
 def _read_job(job: _Job) -> tuple[int, list[tuple[int, str]]]:
@@ -246,9 +246,3 @@ def _remove_rows(file: Path, rejected: Collection[int], rows: int, clip_samples:
     samples.flush()
     del samples
     os.truncate(file, (rows - len(rejected)) * clip_samples * 2)
-
-
-def _too_many(rejected: Mapping[int, str], clips: Sequence[KeywordClip], rejected_list: Path) -> CorpusError:
-    shown = first_failures([(clips[row].id, reason) for row, reason in rejected.items()])
-    what = f"{len(rejected)} of {len(clips)} clips can't be used ({shown})"
-    return CorpusError(what, where=rejected_list, hint="correct the recordings, or remove them")

@@ -50,9 +50,9 @@ def computed(monkeypatch) -> list[tuple[str, int]]:
     seen: list[tuple[str, int]] = []
     original = feature_cache._copies
 
-    def record(name, audio, copies, job):
-        seen.extend((name, copy) for copy in copies)
-        return original(name, audio, copies, job)
+    def record(utterance, copies, settings):
+        seen.extend((utterance.id, copy) for copy in copies)
+        return original(utterance, copies, settings)
 
     monkeypatch.setattr(feature_cache, "_copies", record)
     return seen
@@ -525,8 +525,8 @@ from tests.data.test_feature_cache import many_ids
 from utils.features.speech import FeatureConfig
 
 computed, original = [], feature_cache._copies
-feature_cache._copies = lambda name, audio, copies, job: computed.extend(copies) or original(
-    name, audio, copies, job)
+feature_cache._copies = lambda utterance, copies, settings: computed.extend(copies) or original(
+    utterance, copies, settings)
 folder, other = Path(sys.argv[1]), Path(sys.argv[3])
 Path(sys.argv[2]).touch()
 while not other.exists():
