@@ -66,25 +66,28 @@ def prove(
     }
 
 
-def errors_by_mode(
+def accuracies(
     artefact: Artefact, geometry: Mapping[str, Any], tests: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Errors of each test clip, (N,) int, by mode.
+) -> dict[str, float]:
+    """Accuracy on test clips by mode.
 
     The mode is ``non_stream``; for streams ``reset1`` (a reset before each clip) and ``reset0`` (no reset).
+    ``references_MODE`` in ``tests`` are the references of that mode, instead of ``references``.
     """
-    if stride := geometry.get("row_stride"):
-        batch_size = artefact.info.input_shape[0] or BATCH
-        return {"non_stream": utterances.label_errors(artefact.run, tests, stride, batch_size)}
     modes = {"reset1": "reset", "reset0": "running"}
     if artefact.mode is State.NON_STREAM:
         modes = {"non_stream": "non_stream"}
-    return {
-        name: label_errors(
-            _final(_outputs(artefact, tests["inputs"], geometry, kind), geometry, kind), tests["references"]
-        )
-        for name, kind in modes.items()
-    }
+    measured = {}
+    for name, kind in modes.items():
+        references = tests.get(f"references_{name}", tests["references"])
+        if stride := geometry.get("row_stride"):
+            inputs, batch_size = {**tests, "references": references}, artefact.info.input_shape[0] or BATCH
+            errors = utterances.label_errors(artefact.run, inputs, stride, batch_size)
+        else:
+            outputs = _final(_outputs(artefact, tests["inputs"], geometry, kind), geometry, kind)
+            errors = label_errors(outputs, references)
+        measured[name] = accuracy(errors, references)
+    return measured
 
 
 def _outputs(artefact: Artefact, inputs: np.ndarray, geometry: Mapping[str, Any], kind: str) -> np.ndarray:
@@ -133,10 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if artefact.mode is not State.NON_STREAM and "tensorflow" in sys.modules:
             rows = evenly(len(tests["inputs"]), MAX_SLOW_CLIPS)
             tests = {name: values[rows] for name, values in tests.items()}
-        errors, references = errors_by_mode(artefact, geometry, tests), tests["references"]
-        measured["accuracy"] = {name: accuracy(values, references) for name, values in errors.items()}
-        measured["errors"] = {name: values.tolist() for name, values in errors.items()}
-        measured["clips"], measured["labels"] = len(references), label_count(references)
+        measured["accuracy"] = accuracies(artefact, geometry, tests)
+        measured["clips"], measured["labels"] = len(tests["inputs"]), label_count(tests["references"])
     artefact.reset()
     measured |= {
         "latency_us": latency(artefact, golden["inputs"][longest], geometry["due"]),

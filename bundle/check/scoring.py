@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
@@ -28,6 +30,26 @@ def label_errors(outputs: np.ndarray, references: np.ndarray) -> np.ndarray:
 def label_count(references: np.ndarray) -> int:
     """Number of labels, (N,) int, or of tokens, (N, longest) int padded with -1; at least 1."""
     return max(1, int((references >= 0).sum()))
+
+
+def predicted_labels(outputs: np.ndarray) -> np.ndarray:
+    """What a model predicts, in the form of references.
+
+    Args:
+        outputs: see :func:`label_errors`.
+
+    Returns:
+        (N,) int labels, or for CTC (N, longest) int tokens, padded with -1.
+    """
+    return outputs.argmax(axis=1) if outputs.ndim == 2 else padded(decoded(outputs))
+
+
+def padded(tokens: Sequence[Sequence[int]]) -> np.ndarray:
+    """Token sequences → (N, longest) int, padded with -1."""
+    rows = np.full((len(tokens), max(map(len, tokens), default=0) + 1), -1)
+    for row, utterance in zip(rows, tokens, strict=True):
+        row[: len(utterance)] = utterance
+    return rows
 
 
 def accuracy(errors: np.ndarray, references: np.ndarray) -> float:

@@ -77,12 +77,28 @@ def label_errors(
 
     Args:
         model: the model.
-        tests: ``inputs``, ``lengths`` and ``references`` (N, longest), padded with -1. For a converter also
-            ``candidates`` (syllables, K), the possible hanzi ids of each syllable, padded with 0.
+        tests: ``references`` (N, longest), padded with -1, and the inputs of :func:`predicted_tokens`.
         row_stride: input positions per row.
         batch_size: utterances per call.
     """
-    errors = np.zeros(len(tests["lengths"]), int)
+    references = [[token for token in row if token >= 0] for row in tests["references"].tolist()]
+    pairs = zip(references, predicted_tokens(model, tests, row_stride, batch_size), strict=True)
+    return np.array([Levenshtein.distance(reference, hypothesis) for reference, hypothesis in pairs], int)
+
+
+def predicted_tokens(
+    model: Model, tests: Mapping[str, np.ndarray], row_stride: int, batch_size: int = BATCH
+) -> list[list[int]]:
+    """Tokens that a model predicts for each utterance.
+
+    Args:
+        model: the model.
+        tests: ``inputs`` and ``lengths``. For a converter also ``candidates`` (syllables, K), the possible
+            hanzi ids of each syllable, padded with 0.
+        row_stride: input positions per row.
+        batch_size: utterances per call.
+    """
+    predicted: list[list[int]] = [[] for _ in tests["lengths"]]
     order = np.argsort(tests["lengths"], kind="stable")  # utterances of one batch have similar lengths
     for start in range(0, len(order), batch_size):
         batch = order[start : start + batch_size]
@@ -90,13 +106,12 @@ def label_errors(
         inputs = tests["inputs"][batch, : lengths.max()]
         outputs, rows = model(inputs, lengths), row_counts(lengths, row_stride)
         if "candidates" in tests:
-            hypotheses = best_candidates(outputs, inputs, rows, tests["candidates"])
+            tokens = best_candidates(outputs, inputs, rows, tests["candidates"])
         else:
-            hypotheses = [decoded(outputs[[i], :count])[0] for i, count in enumerate(rows)]
-        for row, hypothesis in zip(batch, hypotheses, strict=True):
-            reference = [token for token in tests["references"][row].tolist() if token >= 0]
-            errors[row] = Levenshtein.distance(reference, hypothesis)
-    return errors
+            tokens = [decoded(outputs[[i], :count])[0] for i, count in enumerate(rows)]
+        for row, utterance in zip(batch, tokens, strict=True):
+            predicted[row] = utterance
+    return predicted
 
 
 def best_candidates(

@@ -13,7 +13,7 @@ import numpy as np
 
 from bundle.check import utterances
 from bundle.check.clips import chunks_of, streamed
-from bundle.check.scoring import accuracy, final_outputs, label_errors
+from bundle.check.scoring import accuracy, final_outputs, label_errors, padded, predicted_labels
 from bundle.check.utterances import row_counts, without_padding
 from bundle.export.drawing import graph_svg
 from bundle.export.frozen_graphs import write_frozen_graph
@@ -59,7 +59,6 @@ class ArtefactWriter:
     _stages: dict[State, Stage] = field(default_factory=dict)
     _saved: dict[tuple[State, bool], Path] = field(default_factory=dict)
     _onnx: dict = field(default_factory=dict)
-    _development_errors: dict[bool, dict[str, np.ndarray]] = field(default_factory=dict)
 
     def __enter__(self) -> ArtefactWriter:
         return self
@@ -243,31 +242,40 @@ class ArtefactWriter:
         outputs = {name: self.outputs(clips.inputs, name) for name in names}
         return {**clips.arrays(), **outputs}
 
-    def development_errors(self, streams: bool) -> dict[str, np.ndarray]:
-        """The source model's errors on the clips to choose float layers on; see :meth:`label_errors`.
+    def development_arrays(self, streams: bool) -> dict[str, np.ndarray]:
+        """The clips to choose float layers on; their references are the source model's own predictions.
 
-        Empty if the clips have no references.
+        They are ``references_non_stream``, with ``streams`` also ``references_reset1`` and
+        ``references_reset0``; ``references`` are those of ``non_stream``.
         """
-        clips = self.source.development_clips
-        if streams not in self._development_errors:
-            self._development_errors[streams] = self.label_errors(clips, streams) if clips.labelled else {}
-        return self._development_errors[streams]
+        arrays = self.source.test_arrays(self.source.development_clips)
+        if stride := self.source.row_stride:
+            tokens = utterances.predicted_tokens(self.utterance_outputs, arrays, stride)
+            predicted = {"non_stream": padded(tokens)}
+        else:
+            clips = self.source.development_clips
+            predicted = {
+                name: predicted_labels(outputs) for name, outputs in self._outputs_by_mode(clips, streams)
+            }
+        references = {f"references_{name}": labels for name, labels in predicted.items()}
+        return {**arrays, **references, "references": predicted["non_stream"]}
 
     def accuracies(self, clips: Clips, streams: bool) -> dict[str, float]:
         """The source model's accuracy: ``non_stream``, with ``streams`` also ``reset1`` and ``reset0``."""
-        errors = self.label_errors(clips, streams)
-        return {name: accuracy(values, clips.references) for name, values in errors.items()}
-
-    def label_errors(self, clips: Clips, streams: bool) -> dict[str, np.ndarray]:
-        """The source model's errors of each clip, (N,) int, by the names of :meth:`accuracies`."""
         if stride := self.source.row_stride:
             tests = self.source.test_arrays(clips)
-            return {"non_stream": utterances.label_errors(self.utterance_outputs, tests, stride)}
-        errors = {"non_stream": label_errors(self.outputs(clips.inputs, "non_stream"), clips.references)}
+            errors = utterances.label_errors(self.utterance_outputs, tests, stride)
+            return {"non_stream": accuracy(errors, clips.references)}
+        return {
+            name: accuracy(label_errors(outputs, clips.references), clips.references)
+            for name, outputs in self._outputs_by_mode(clips, streams)
+        }
+
+    def _outputs_by_mode(self, clips: Clips, streams: bool) -> Iterator[tuple[str, np.ndarray]]:
+        """The source model's final outputs for clips, by the names of :meth:`accuracies`."""
+        yield "non_stream", self.outputs(clips.inputs, "non_stream")
         for name, kind in {"reset1": "reset", "reset0": "running"}.items() if streams else ():
-            outputs = self.outputs(clips.inputs, kind, self._quick_stream)
-            errors[name] = label_errors(final_outputs(outputs, self.delay), clips.references)
-        return errors
+            yield name, final_outputs(self.outputs(clips.inputs, kind, self._quick_stream), self.delay)
 
     @cached_property
     def _quick_stream(self) -> StreamedModel:

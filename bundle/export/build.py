@@ -77,7 +77,7 @@ def export_bundle(
         writer.describe(states, folder / "models")
         accuracy = writer.accuracies(source.tests, streams) if len(source.tests) else None
         with tempfile.TemporaryDirectory() as temporary:
-            clips = _write_clips(source, Path(temporary))
+            clips = _write_clips(writer, variants, Path(temporary))
             results, outputs = _write_all(writer, variants, folder, clips, accuracy)
         np.savez(folder / ANSWERS, **outputs)
         frames = source.golden.inputs.shape[1]
@@ -113,10 +113,13 @@ def _write_parts(writer: ArtefactWriter, folder: Path, streams: bool) -> None:
     write_json(folder / STREAM, {**geometry, "row_stride": source.row_stride})
 
 
-def _write_clips(source: ExportSource, folder: Path) -> _ClipFiles:
-    files = _ClipFiles(folder / "tests.npz", folder / "development.npz")
+def _write_clips(writer: ArtefactWriter, variants: Sequence[Variant], folder: Path) -> _ClipFiles:
+    source, files = writer.source, _ClipFiles(folder / "tests.npz", folder / "development.npz")
     np.savez(files.tests, **source.test_arrays(source.tests))
-    np.savez(files.development, **source.test_arrays(source.development_clips))
+    quantised = [variant for variant in variants if variant.precision is Precision.INT8]
+    if quantised and len(source.development_clips):
+        streams = any(variant.streams for variant in quantised)
+        np.savez(files.development, **writer.development_arrays(streams))
     return files
 
 
@@ -157,7 +160,6 @@ def _make(
     seconds = time.perf_counter() - start
     measured, outputs = measure(folder, variant, clips.tests if accuracy else None)
     problems = verdict(variant, measured, accuracy)
-    measured.pop("errors", None)  # of each test clip
     measured |= {"bytes": _size(folder / variant.path), "seconds_to_make": round(seconds, 2)}
     measured |= {"runtime": runtime_version(variant), "float_layers": list(float_layers)}
     return ArtefactResult(variant, measured, problems), outputs

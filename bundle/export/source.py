@@ -33,11 +33,6 @@ class Clips:
     def __len__(self) -> int:
         return len(self.inputs)
 
-    @property
-    def labelled(self) -> bool:
-        """Whether any clip has a reference; noise has none."""
-        return bool((self.references >= 0).any())
-
     def spread(self, count: int) -> Clips:
         """At most ``count`` clips, evenly spaced: the first clips of a split may all be of one speaker."""
         rows = evenly(len(self), count)
