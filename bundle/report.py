@@ -101,9 +101,9 @@ def _float_layers(results: Sequence[ArtefactResult]) -> list[str]:
     if not lines:
         return []
     text = (
-        f"With these layers in 8 bits the artefact lost more than {_POINT} of the labels on the dev clips "
-        "(on the calibration clips where there is no dev split beside the test split). Inputs, states and "
-        "outputs are then float as well."
+        f"With these layers in 8 bits more than {_POINT} of the labels differed from the source model's "
+        "on the dev clips (on the calibration clips if there is no dev split beside the test split). "
+        "Inputs, states and outputs are then float as well."
     )
     return ["", "## Layers of int8 artefacts that stay in float", "", text, "", *lines]
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from bundle.check.measuring import verdict
-from bundle.check.proof import errors_by_mode, prove
-from bundle.check.scoring import accuracy, label_count
+from bundle.check.proof import accuracies, prove
+from bundle.check.scoring import label_count
 from bundle.check.utterances import best_candidates, compare, label_errors, without_padding
 from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.build import can_stream, export_bundle
@@ -76,9 +76,8 @@ def proven(source: ExportSource, variant: Variant, folder: Path) -> dict:
         writer.write(variant, path)
         artefact, golden = open_artefact(path), writer.golden(streams=False)
         found = prove(artefact, facts, golden) | {"facts": artefact.info, "clips": len(source.tests)}
-        errors = errors_by_mode(artefact, facts, source.test_arrays(source.tests))["non_stream"]
         found["labels"] = label_count(source.tests.references)
-        found["accuracy"] = {"non_stream": accuracy(errors, source.tests.references)}
+        found["accuracy"] = accuracies(artefact, facts, source.test_arrays(source.tests))
         return found | {"problems": verdict(variant, found, writer.accuracies(source.tests, streams=False))}
 
 
