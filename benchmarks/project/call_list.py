@@ -27,6 +27,7 @@ from benchmarks.support.commands import ROOT
 from tests.project.test_layers import TIER_OF
 from tests.support.scripts import load_script
 from tests.support.tiny_corpus import write_tiny_corpus
+from utils.errors import run_command
 from utils.files import write_text
 
 BEGIN, END = "<!-- calls of benchmarks.project.call_list -->", "<!-- end of the calls -->"
@@ -74,11 +75,7 @@ class Trace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Trace both commands, print their calls, and write them into a page if asked."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="replace the lists in this page")
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         lists = _traced_commands(Path(folder))
     text = "\n\n".join(f"`{command}`:\n\n```\n{_listing(trace)}\n```" for command, trace in lists.items())
@@ -160,5 +157,13 @@ def _listing(trace: Trace) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="replace the lists in this page")
+    return parser
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command(main)
