@@ -207,10 +207,10 @@ def test_rows_are_small(results):
     assert len(rows) < 0.5 * len(json.dumps(whole, ensure_ascii=False, separators=(",", ":")))
 
 
-def test_a_heat_map_leaves_the_diagonal_and_the_quiet_out_of_its_scale():
+def test_a_heat_map_leaves_the_diagonal_and_unconfused_labels_out_of_its_scale():
     matrix = Matrix("tone", ("1", "2", "3", ""), ((900, 9, 0, 1), (4, 50, 0, 0), (0, 0, 7, 0), (0, 0, 0, 0)))
     drawn = heat_map(matrix)
-    assert drawn.labels == ("1", "2", "–") and drawn.quiet == ("3",)
+    assert drawn.labels == ("1", "2", "–") and drawn.never_confused == ("3",)
     label, total, cells = drawn.rows[0]
     assert (label, total) == ("1", 910)
     assert [(one.text, one.heat, one.diagonal) for one in cells] == [

@@ -188,7 +188,7 @@ def test_doctor_takes_the_rate_of_a_run(telephone, tmp_path, capsys, monkeypatch
 
 def test_doctor_names_single_recordings_of_a_low_rate(tmp_path, capsys):
     folder = write_lists(tmp_path / "mixed", {"train": [16_000, 8_000, 16_000]})
-    assert "leave them out" in doctors_view(capsys, str(folder))["low-rate"]
+    assert "remove them" in doctors_view(capsys, str(folder))["low-rate"]
 
 
 def test_training_names_upsampled_speech(telephone, tmp_path, caplog):
@@ -208,7 +208,7 @@ def test_keyword_training_names_upsampled_clips(telephone, caplog):
         _warn_of_low_rates(clips, TELEPHONE)
         assert not caplog.text
         _warn_of_low_rates(clips, 16_000)
-    assert "12 of 12 recordings" in caplog.text and "features.sample_rate=8000" in caplog.text
+    assert "12 of 12 checked recordings" in caplog.text and "features.sample_rate=8000" in caplog.text
 
 
 def test_rates_are_read_of_some_recordings_evenly(tmp_path):

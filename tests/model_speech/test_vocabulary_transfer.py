@@ -131,7 +131,7 @@ def test_the_printed_command_works_as_it_stands(small, speech_run, capsys):
     load_script(script).main(arguments)
     printed = capsys.readouterr().out
     new_run = small.with_name("small_transferred")
-    assert f"classes: 230 in the source run, {len(FULL)} in the new one" in printed
+    assert f"classes: 230 in the source run, {len(FULL)} in the new run" in printed
     assert "kept:    230\n" in printed and "dropped: 0 (none)" in printed
     assert f"new:     {len(FULL) - 230} (" in printed and f"written: {new_run}" in printed
     load_acoustic_model(speech_run, weights=str(RunFolder(new_run).best_weights))

@@ -604,7 +604,7 @@ def test_what_a_machine_lacks_is_a_finding(tiny_manifest, tmp_path, capsys, monk
 
     monkeypatch.setattr(machine, "no_gpu_messages", tuple)
     monkeypatch.setattr(machine, "unused_gpu_reason", lambda: "tensorflow uses none of this machine's GPUs")
-    monkeypatch.setattr(machine, "_xla_trial", fails)
+    monkeypatch.setattr(machine, "_compile_with_xla", fails)
     monkeypatch.setattr(machine, "forecast", fails)
     found = findings(capsys, *machine_recipe(tmp_path, tiny_manifest))
     of_machine = [(each["severity"], each["check"], each["detail"]) for each in found][-3:]
@@ -628,7 +628,7 @@ def test_equal_findings_are_one_line_with_a_count_and_three_examples(corpus, cap
     assert first.startswith(
         f"error    {corpus.folder / 'train.tsv'}  syllables and hanzi differ in number, 5 times"
     )
-    assert first.count("; ") == 3 and first.endswith("or take the line out  [unequal-length]")
+    assert first.count("; ") == 3 and first.endswith("or remove the line  [unequal-length]")
     assert total == "5 errors"
     assert doctor.main([str(corpus.folder), "--no-audio", "--all"]) == 1
     assert len(capsys.readouterr().out.splitlines()) == 6
