@@ -68,10 +68,12 @@ NOWHERE = {
 
 
 def run(arguments: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    # As a user's: JAX, which another test may have loaded, sets TensorFlow's log level for its process.
+    inherited = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env={**os.environ, **environment},
+        env={**inherited, **environment},
         capture_output=True,
         text=True,
         encoding="utf-8",
