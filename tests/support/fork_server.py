@@ -212,6 +212,10 @@ def _child(main: Callable[[Sequence[str]], int], job: dict, report: int) -> None
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
+        # As the end of Python does: Ctrl-C while a pool starts a thread leaves the pool not waiting for it.
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join()
         sys.stdout.flush()
         sys.stderr.flush()
         os.write(report, str(changes[0]).encode())
