@@ -1,7 +1,5 @@
 """A folder of runs in; a table of their differing hyper-parameters and their results out."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Convert pinyin to hanzi: lines of pinyin in any usual spelling in, from pipes or files; hanzi out."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -3,8 +3,6 @@
 Every stage is a command that you could type yourself; it is printed before it runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import importlib.metadata

@@ -1,7 +1,5 @@
 """Inspect and convert models: weights files or runs in; tables, pictures or a new run out."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ A LiteRT or ONNX model of a bundle needs neither TensorFlow nor Keras. Labels, f
 and refractory time come from the bundle. Memory use is constant.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

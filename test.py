@@ -1,7 +1,5 @@
 """Test a run on a whole test set: run folders and a manifest in; error rates, error types, hypotheses out."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Train a model: a config file in, a run folder out. The same command resumes an interrupted run."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Transcribe recordings: files, folders, a pipe and two run folders in; text, JSON, SRT or TextGrid out."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import sys

@@ -10,8 +10,6 @@
 A finished stage is not repeated, and an interrupted one continues: give the same command again.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

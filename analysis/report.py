@@ -3,8 +3,6 @@
 python -m analysis.report --reference ref.txt --hypothesis hyp.txt [--hypothesis other.txt]
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

@@ -11,8 +11,6 @@
 Only the runtime of the requested artefact is loaded.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

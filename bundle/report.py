@@ -1,7 +1,5 @@
 """Measurements of each artefact in; the table of an export, and an accuracy file per artefact, out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

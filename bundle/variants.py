@@ -4,8 +4,6 @@ A variant is a file format, a mode (whole clips, or a stream with internal or ex
 Some combinations don't work or have no benefit: these are refused with a reason and an alternative.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -10,8 +10,6 @@ pinyin and hanzi (``data/text``) are stored by the same rules:
 - Any number of processes may use a folder at the same time. Deleting the folder is always safe.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor

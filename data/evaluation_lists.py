@@ -1,7 +1,5 @@
 """A run's config and the lists given on the command line → the utterances or sentences of a test."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar

@@ -4,8 +4,6 @@ A manifest has the header ``id audio seconds speaker pinyin hanzi`` and may have
 ``audio`` is relative to the manifest's folder. A transcript list is ``id pinyin hanzi`` without a header.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

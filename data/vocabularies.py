@@ -1,7 +1,5 @@
 """Manifests or transcript lists of all splits → the acoustic vocabulary; prints sizes and overlap."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations

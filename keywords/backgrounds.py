@@ -4,8 +4,6 @@ A threshold has too few false alarms on the sound that it was chosen on. So it i
 false alarms are counted on the other. Long recordings are cut in the middle, short ones alternate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Recordings without the keyword are split in halves: the threshold is chosen on o
 Without recordings it is chosen on speech of synthetic voices, and evaluated on other synthetic voices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

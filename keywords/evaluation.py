@@ -1,7 +1,5 @@
 """A keyword run and a split, or manifests, in; probabilities of each clip, for ``test.py keyword``, out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

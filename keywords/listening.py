@@ -4,8 +4,6 @@ A LiteRT or ONNX model of a bundle needs neither TensorFlow nor Keras; labels, f
 and refractory time come from the bundle. Memory use is independent of the stream's length.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 The streamed model processes the recording once; all thresholds are then evaluated on its outputs.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

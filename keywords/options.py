@@ -1,7 +1,5 @@
 """Command-line options of a keyword test: definition, checks and defaults. Loads no model."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

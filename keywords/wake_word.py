@@ -10,8 +10,6 @@
 Finished stages are not repeated, and interrupted ones are resumed: give the same command again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

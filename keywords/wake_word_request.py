@@ -1,7 +1,5 @@
 """The request for a wake word: word, clips, recipe, calibration; identifies a finished result."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

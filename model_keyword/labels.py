@@ -1,7 +1,5 @@
 """The labels of a keyword model, in the order of its outputs: reads, writes and hashes ``labels.txt``."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path

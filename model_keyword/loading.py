@@ -1,7 +1,5 @@
 """The folder of a keyword run in; its model, with front end and labels, ready for clips, out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 ``build_keyword_model`` builds the whole model: input, front end (for ``raw`` features) and network.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Sentences of different lengths in; batches of similar length, padded arrays and overlapping windows out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

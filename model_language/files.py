@@ -1,7 +1,5 @@
 """Arrays of a model ⇄ an ``.npz`` file; a damaged file is an error that names the model and the file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar

@@ -6,8 +6,6 @@ convolutions of width 1) and a layer normalisation; the dense layer of the outpu
 arrays.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -11,8 +11,6 @@ most probable text is returned. Typed pinyin is assumed to be correct: each syll
 reading. For pinyin from a speech recogniser, recognition errors are corrected too.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections.abc import Iterator, Sequence

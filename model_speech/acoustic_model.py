@@ -1,7 +1,5 @@
 """A speech run folder in; its acoustic model with feature settings and vocabulary, ready to use, out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A speech run folder in; its model as a plain causal network for streams, or the reasons against, out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

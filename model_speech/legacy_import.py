@@ -5,8 +5,6 @@ The layers of the file are numbered in the order of the model: ``conv2d_1`` … 
 Its features are 200 bins of the log spectrogram.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

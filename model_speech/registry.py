@@ -1,7 +1,5 @@
 """The acoustic models by name: ``model.name`` of a config in, config class and build function out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

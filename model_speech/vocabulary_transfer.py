@@ -4,8 +4,6 @@ A class of the output layer belongs to a token: its weights move to the index th
 vocabulary.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Checks that need a model are in ``preflight/recipes.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

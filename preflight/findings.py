@@ -4,8 +4,6 @@ A check is a function from data to findings. ``doctor.py --list`` prints the nam
 first line of its docstring.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -4,8 +4,6 @@
 are kept, so that one run of the checks finds all faults.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

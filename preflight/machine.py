@@ -4,8 +4,6 @@ The training steps use random features with the sizes of the recipe's batches, s
 needed, for the lengths.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

@@ -4,8 +4,6 @@ A model that cannot learn ten utterances cannot learn ten thousand. A wrong lear
 or a fault in features, labels or loss shows within minutes.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import tempfile
 import time

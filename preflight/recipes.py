@@ -1,7 +1,5 @@
 """Runs the checks that need a model, and those of train.py: recipes and run folders in; findings out."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from pathlib import Path

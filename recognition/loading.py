@@ -1,7 +1,5 @@
 """Run folders and the options of a command line in; a recognizer that is ready to use out."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

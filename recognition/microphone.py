@@ -1,7 +1,5 @@
 """The default microphone in; blocks of samples out, until Ctrl-C."""
 
-from __future__ import annotations
-
 import importlib
 import queue
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Command-line options of a search in; a beam width and settings of a joint search out. Loads no model."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ A recording of any length is read block by block and cut at pauses. Pieces of ma
 together in batches of similar length; the results come out in the order of the recordings.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

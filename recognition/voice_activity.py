@@ -9,8 +9,6 @@ seconds at most. Speech without a pause does not become noise, because each band
 Doubtful frames count as speech: speech that is dropped here is lost, while noise only costs time.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Pieces of any length in, chunks of one size out; the interface of a streamed model. NumPy only."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np

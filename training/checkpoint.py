@@ -3,8 +3,6 @@
 The file is written under a temporary name and renamed, so a kill at any moment leaves a complete file.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Records the devices of a training in ``train.log`` and ``config.yaml``; warns if a GPU is not used."""
 
-from __future__ import annotations
-
 import logging
 
 from utils.backend.devices import describe_devices, unused_gpu_reason

@@ -1,7 +1,5 @@
 """Figures of each epoch in; ``history.csv`` and TensorBoard logs, with the hyperparameters, out."""
 
-from __future__ import annotations
-
 import csv
 import io
 import logging

@@ -5,8 +5,6 @@ copied token by token, so vocabularies may differ; all others are copied as they
 fit is an error unless the config excludes it by name.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Weights of the last epochs and of the best one, in files named by step and accuracy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import keras

@@ -6,8 +6,6 @@ distribution strategies and backends change the step only. With several processe
 shard of every batch.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator

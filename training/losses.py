@@ -4,8 +4,6 @@ They are registered with Keras, so that a compiled model can be saved and loaded
 array of targets to a loss, so lengths are packed with the labels (`pack_ctc_targets`, `pack_pairs`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

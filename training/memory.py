@@ -1,7 +1,5 @@
 """Turns running out of memory, on a GPU or a CPU, into an error that names the setting to lower."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

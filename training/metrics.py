@@ -4,8 +4,6 @@ They equal the figures of :mod:`utils.metrics`, but are computed on the device a
 registered with Keras, so that a compiled model can be saved and loaded with them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

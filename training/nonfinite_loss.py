@@ -4,8 +4,6 @@ Through batch normalisation, one such utterance affects all losses of its batch,
 weights. So the losses are computed again in inference mode, with earlier weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Optimiser settings in; a Keras optimiser with its learning-rate schedule out; averaged weights."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Training steps to profile, such as ``120-180``, in; a TensorBoard profile in the run's ``logs`` out."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import re

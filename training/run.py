@@ -1,7 +1,5 @@
 """A config file and overrides in; a checked config, a run folder and the training of the task out."""
 
-from __future__ import annotations
-
 import json
 import logging
 import shutil

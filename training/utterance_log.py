@@ -1,7 +1,5 @@
 """Writes the utterances of each optimiser step to ``utterances.tsv`` in the run folder."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType

@@ -1,7 +1,5 @@
 """Words of a command line in; checked values out (types for ``argparse``)."""
 
-from __future__ import annotations
-
 import argparse
 import os
 

@@ -6,8 +6,6 @@ data class. OmegaConf reads and merges files. The checks are here, because Omega
 data classes nor tuples.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import difflib

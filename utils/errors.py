@@ -3,8 +3,6 @@
 ``error:`` says what is wrong, ``where:`` names the file, line or setting, ``hint:`` says what to do.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

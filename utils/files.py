@@ -1,7 +1,5 @@
 """Texts, arrays and folders in; files that are complete or absent out, never half-written."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """A function and jobs in; results out, computed by worker processes or threads that end with this process."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

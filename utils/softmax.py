@@ -1,7 +1,5 @@
 """Logits in; probabilities or log-probabilities over the last axis out, in float64 (NumPy only)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

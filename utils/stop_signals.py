@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM in; a stop between two steps of the work out, reported by the name of the signal."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Iterator

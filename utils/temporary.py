@@ -1,7 +1,5 @@
 """Names of temporary files: a file or folder is written under such a name, then renamed."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -1,7 +1,5 @@
 """Headings and rows in; text with aligned columns, CSV or Markdown out."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A run's history in, its learning curves as SVG for an HTML page out."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Mapping, Sequence

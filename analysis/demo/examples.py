@@ -1,7 +1,5 @@
 """``hypotheses.tsv`` in; example sentences, with reference and output aligned by syllable, out."""
 
-from __future__ import annotations
-
 import csv
 import random
 from collections.abc import Sequence

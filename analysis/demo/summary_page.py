@@ -3,8 +3,6 @@
 The page needs no network and no other file: curves and recordings are embedded in it.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence

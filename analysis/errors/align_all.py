@@ -3,8 +3,6 @@
 All counts of a report are made from these alignments: kinds of errors, breakdowns, comparisons and pages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ Several alignments of two sequences may have the fewest edits. Of these, the one
 The sound of tokens therefore only decides between alignments that the scorer considers equally good.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

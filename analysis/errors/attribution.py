@@ -26,8 +26,6 @@ for the true syllables, log P(reference hanzi) is above that of the gold pass's 
 replaces ``language``, because an error that true syllables do not correct is an error of the gold pass too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """``hypotheses.tsv`` of ``test.py`` in; counts of confused syllables, as a table for converters, out."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ The names are given in addition to the kind of an error, and one error may have 
 zan4 is both zh–z and an–ang.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

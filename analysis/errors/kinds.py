@@ -6,8 +6,6 @@ An error has the first kind that applies, so that the counts of all kinds add up
 new record: files, tables and pages take names, signs and explanations from here.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

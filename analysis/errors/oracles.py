@@ -1,7 +1,5 @@
 """Aligned utterances in; the error rates of the pipeline if one of its parts were perfect out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Hanzi in; their readings, and the distance between the sounds of two hanzi, out."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from functools import cache, lru_cache
 

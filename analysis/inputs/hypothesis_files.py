@@ -1,7 +1,5 @@
 """A reference file and hypothesis files in; the systems' outputs, and problems of the files, out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

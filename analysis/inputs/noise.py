@@ -1,7 +1,5 @@
 """A recording's samples in, an estimate of its signal-to-noise ratio out."""
 
-from __future__ import annotations
-
 import numpy as np
 
 FRAME_SECONDS = 0.02

@@ -4,8 +4,6 @@ Two transcripts of the same words can differ in spelling. Each rule here removes
 chooses the rules, and the report shows how many lines each of them changes.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import unicodedata

@@ -5,8 +5,6 @@ or tabs, words or characters); CTM, TRN, SubRip, WebVTT and JSON (:mod:`analysis
 and those of this project: manifests, and the ``hypotheses.tsv`` of ``test.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath

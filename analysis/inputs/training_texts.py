@@ -1,7 +1,5 @@
 """The lists that a model was trained on in; its syllable counts and sentences out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ CTM and TRN are the formats of NIST's scoring toolkit SCTK (``infmts`` in its do
 WebVTT file has one text for each whole recording; TRN and JSON files contain ids.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

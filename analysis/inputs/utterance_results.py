@@ -1,7 +1,5 @@
 """The results of single utterances: made by recognisers and hypothesis files, read by all of the analysis."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

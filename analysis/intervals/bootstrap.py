@@ -7,8 +7,6 @@ those of repetitions of one sentence: resampling single utterances would give in
 The difference of two systems is computed from the same draws, as in that paper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ neighbouring words depend on each other. Utterances are therefore cut into segme
 two correct tokens in a row, and the numbers of errors in the segments are compared pair by pair.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

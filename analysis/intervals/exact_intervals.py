@@ -1,7 +1,5 @@
 """Counts in; exact 95 % confidence intervals of their rate or proportion out."""
 
-from __future__ import annotations
-
 from scipy.stats import beta, chi2
 
 CONFIDENCE = 0.95

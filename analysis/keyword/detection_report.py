@@ -1,7 +1,5 @@
 """Operating points and detections of a keyword spotter in; tables and a chart in a folder out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path

@@ -5,8 +5,6 @@ the literature (Martin et al., "The DET curve in assessment
 of detection task performance", Eurospeech 1997), here with a linear axis of alarms per hour.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Results of a keyword test in; text tables, or one self-contained HTML page, out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

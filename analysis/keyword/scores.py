@@ -1,7 +1,5 @@
 """The decisions of a keyword model on clips in; accuracy with its interval, by word and by speaker, out."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Measurements of a wake word's model in; a short report for its user, as Markdown, out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

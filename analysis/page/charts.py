@@ -1,7 +1,5 @@
 """Counts, matrices and breakdowns of a report in; the data of its bar charts and heat maps out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

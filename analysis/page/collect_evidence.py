@@ -1,7 +1,5 @@
 """The worst utterances of a test, and the posteriors of the model, in; :class:`Evidence` of each out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sounds and pictures in; data URLs, which embed them in a page, out."""
 
-from __future__ import annotations
-
 import base64
 import io
 from pathlib import Path

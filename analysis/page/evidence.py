@@ -3,8 +3,6 @@
 Made by ``analysis.page.collect_evidence``, which needs matplotlib and Pillow; a page does not.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 WORST_SHOWN = 40  # utterances, by default: about 4 MB of a page

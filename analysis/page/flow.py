@@ -5,8 +5,6 @@ between them, from the syllable error over the cause to the hanzi error. Correct
 are left out.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ drawn only around its own time, because elsewhere it belongs to other occurrence
 probability 1. Names are readable at a width of 350 pixels (a phone) and at 1200.
 """
 
-from __future__ import annotations
-
 import io
 import itertools
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Shared by all HTML pages: the template environment, and filters that write figures and data."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The page needs no network and no other file. Figures and charts are in it as HTM
 (``templates/report_utterances.js``) makes the table of utterances, one page of rows at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

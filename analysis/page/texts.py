@@ -1,7 +1,5 @@
 """Names of levels, causes and settings, and figures, in; the texts that the report page shows out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from analysis.errors.attribution import ACOUSTIC, BOTH, LABEL, LANGUAGE, REPAIRED, SEARCH

@@ -6,8 +6,6 @@ alternatives are differences from the output, and a correct token is the referen
 ``templates/report_alignment.js`` reads the rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

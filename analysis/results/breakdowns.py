@@ -6,8 +6,6 @@ utterance, the breakdown is left out. An insertion belongs to its utterance, to 
 token before it (the first token, if there is none), and to the frequency of the inserted syllable.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The output of one system or of several in; all results of their report (:class:`Results`) out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 

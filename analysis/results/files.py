@@ -1,7 +1,5 @@
 """Results in; files out: ``results.json`` and ``hypotheses.tsv`` of a test, JSON and CSV of a report."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

@@ -1,7 +1,5 @@
 """Results of utterances in; error rates with confidence intervals out. Defines which rates there are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

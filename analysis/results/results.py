@@ -5,8 +5,6 @@ and files are views of it; ``analysis.results.files`` writes the whole of it as 
 known is empty. A change of meaning raises :data:`VERSION`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

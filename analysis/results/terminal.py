@@ -1,7 +1,5 @@
 """Results in, text with tables for the terminal out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from analysis.errors.attribution import REPAIRED

@@ -1,7 +1,5 @@
 """``history.csv`` of a run in, its columns of numbers out."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Summaries of runs in; the columns of a sorted table of runs out."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A run is a folder with a ``config.yaml`` or another file of a run. A damaged run
 ``state`` says what is damaged, and its summary has everything that could be read.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ The page is one file without network access, in which single heads and positions
 from 0 to its largest weight.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Sequence

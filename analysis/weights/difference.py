@@ -1,7 +1,5 @@
 """Two weights files in; the differences of their arrays, as text or JSON, out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

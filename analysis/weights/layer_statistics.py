@@ -1,7 +1,5 @@
 """A weights file in; the statistics of its layers, as text or JSON, out."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Mapping

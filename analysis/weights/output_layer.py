@@ -1,7 +1,5 @@
 """A weights file and a vocabulary in; whether the output layer fits it, or what to do, out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -5,8 +5,6 @@ such mean in the layer: 1 for the strongest channel. A channel below :data:`THRE
 output of its layer (Li et al. 2017, "Pruning filters for efficient ConvNets", rank filters by the same sum).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

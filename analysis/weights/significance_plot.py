@@ -1,7 +1,5 @@
 """Significance of a model's channels in; a chart of its distribution and of pruning thresholds out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

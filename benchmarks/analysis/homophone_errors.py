@@ -19,8 +19,6 @@ Words and tags are those of jieba 0.42 (``pip install -r requirements/bench.txt`
 the dictionary lacks the word: a rare word is now and then taken for a name. ``--list`` shows every error.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 from collections import defaultdict

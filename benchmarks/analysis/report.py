@@ -9,8 +9,6 @@ The time to open the page is measured in a headless Chromium, if there is one; i
 the main thread of the page.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import random

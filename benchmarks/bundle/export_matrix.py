@@ -12,8 +12,6 @@ Columns: MB of the file; the largest difference of a logit, divided by the large
     sound (or per sentence of 40 syllables), on one thread; whether the artefact passed.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from collections.abc import Sequence

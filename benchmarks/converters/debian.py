@@ -9,8 +9,6 @@ All of them, on Debian 12:
         rime-essay rime-data-luna-pinyin rime-data-pinyin-simp rime-data-terra-pinyin
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The simplest possible converter: the readings of pypinyin are looked up in rever
 sentence are chosen by the product of their frequencies.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence

@@ -5,8 +5,6 @@ Each one runs in a process of its own, which reads lines of syllables and writes
 project.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The language models of this project: a run folder in, a converter of the comparison out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

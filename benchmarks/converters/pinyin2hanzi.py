@@ -4,8 +4,6 @@ A hidden Markov model of hanzi (``hmm``), and words of a dictionary weighted by 
 not use tones. Of the hidden Markov model only the best path is searched: six would take six times as long.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """The name of a Python package in; the command that serves its converter, version and size on disk out."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import sys

@@ -6,8 +6,6 @@ r"""Runs a Python converter as a process: lines of syllables in, lines of hanzi 
 Only the named module is imported, so that the requirements of other converters do not slow its start.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys

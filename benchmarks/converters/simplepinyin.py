@@ -5,8 +5,6 @@ AISHELL-1 dev with the right hanzi, and 26 % of those of THCHS-30: it has probab
 whose error rates are then not a fair test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from benchmarks.converters.entry import SAMPLE, Entry

@@ -9,8 +9,6 @@ commands that a user types, each in a process of its own; the peak is that proce
 0.3 GB of disk.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

@@ -10,8 +10,6 @@ markup, Latin words, planted evaluation sentences). Memory is the peak of all pr
 left of evaluation text is searched for plainly, without the fingerprints that the cleaning finds it by.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

@@ -11,8 +11,6 @@ false alarms at several thresholds for two refractory times: that of the bundle,
 bundles.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

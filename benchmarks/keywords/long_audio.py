@@ -9,8 +9,6 @@ between the first and the last tenth of the run, the time, and the syllable erro
 segmentation, the error rate is that of the single recordings.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

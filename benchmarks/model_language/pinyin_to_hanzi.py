@@ -14,8 +14,6 @@ needs a library that is in no registry. libpinyin accepts tones, but its data ha
 The JSON file contains all results. Several models can be compared; the first is called "ours".
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import json

@@ -8,8 +8,6 @@ each in several sentences. The cost is measured on text without them (--text, by
 transcripts beside the project), in character errors and time, with these words and with 10,000 random names.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import statistics

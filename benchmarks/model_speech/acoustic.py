@@ -9,8 +9,6 @@ voices and sentences are in no other split. Every third training sentence is spo
 voices and sentences differently. The collection must be beside the checkout. Times are for 2 cores.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

@@ -13,8 +13,6 @@ Columns: million multiply-accumulates per second of audio; seconds per step; spe
     minutes of training steps; hours of audio in training; tonal syllable error rate.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

@@ -7,8 +7,6 @@ The default is the demo's model and test set. With --syllables it also prints th
 grid of fusion weights and insertion bonuses: tune on a dev list, never on a test list.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ If model and loss are correct, the error on these utterances falls below 5 %. It
 speech.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import subprocess

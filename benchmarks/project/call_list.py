@@ -9,8 +9,6 @@ with the function of its first call, in the order of the calls, indented by dept
 higher tier has passed down: a layer of a model, a method of a config, an iterator. Such calls are marked.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import sys

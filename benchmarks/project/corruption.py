@@ -10,8 +10,6 @@ are recorded on intact folders; the others run once for each kind of damage, unl
 command runs on the first two damages of each kind.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import re

@@ -8,8 +8,6 @@ SIGKILL, and the same command must resume from the checkpoint; SIGTERM must end 
 takes about half a minute plus the delay.
 """
 
-from __future__ import annotations
-
 import argparse
 import signal
 import subprocess

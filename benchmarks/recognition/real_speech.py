@@ -10,8 +10,6 @@ people who were not heard, with the ordinary commands: greedily, and with the sy
 The last mixture goes on from the model of `python -m benchmarks.model_speech.acoustic`: run that first.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ reset before each clip, and never), size, and time of a call on one thread, of a
 a stream. Training is timed from the command's start to its end. Says so where the recordings are absent.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -11,8 +11,6 @@ then `listen.py` and examples/stream_keyword.py hear the same recording of test 
 given but where the data lies and the rate. Prints a line for each command: its time and what came of it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -10,8 +10,6 @@ per second of sound, for features, model and greedy decoding, one recording at a
 that can't stream.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Sequence

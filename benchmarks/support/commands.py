@@ -1,7 +1,5 @@
 """The ordinary commands, run for a benchmark: arguments in, what they print out."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A converter's process and sentences in; error rates with intervals, speed, memory out."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Iterable, Sequence

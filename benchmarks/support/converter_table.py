@@ -1,7 +1,5 @@
 """Figures of converters in; one table for the screen, Markdown for the docs out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tiny runs, bundles and caches, and the commands that read them, for ``benchmarks.project.corruption``."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

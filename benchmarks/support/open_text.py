@@ -1,7 +1,5 @@
 """News, questions and dialogues of the shared texts: lines of hanzi to be spoken, or learned from."""
 
-from __future__ import annotations
-
 import lzma
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Prints the table of a benchmark: a title, columns and rows of text in; a table in the terminal out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console

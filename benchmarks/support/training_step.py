@@ -1,7 +1,5 @@
 """What the timings of training steps share: a random batch, the loss on it, a process of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

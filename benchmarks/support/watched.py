@@ -1,7 +1,5 @@
 """A command run in a process of its own and watched from outside: its memory over time, its seconds."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Callable, Sequence

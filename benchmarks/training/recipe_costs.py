@@ -10,8 +10,6 @@ Batches are smaller than the recipe's, so that they fit into memory; computing
 features, evaluations and early stopping are not included.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

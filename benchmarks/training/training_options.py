@@ -9,8 +9,6 @@ float32. `loss` is that of the last step, to compare precisions. An option that 
 limit is named.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

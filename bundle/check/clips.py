@@ -1,7 +1,5 @@
 """Clips and a stream in; the chunks of the clips, and the outputs of the stream, out. NumPy only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

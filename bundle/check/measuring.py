@@ -1,7 +1,5 @@
 """An artefact in; its measurements, made in a separate process, and the verdict on them out."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import json

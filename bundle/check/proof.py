@@ -6,8 +6,6 @@ It runs in its own process with only the artefact's runtime, so that nothing in 
 influence the result. Golden clips and the source model's outputs for them come from the bundle.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import platform

@@ -1,7 +1,5 @@
 """Outputs of a model and references in; errors out. Needs no framework: for any runtime."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Acoustic models return rows of CTC logits, converters a row of logits per syllab
 are needed: the same code measures the source model and every runtime.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

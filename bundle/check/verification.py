@@ -1,7 +1,5 @@
 """A bundle in; the result of checking each artefact again on this machine out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """An export source and the requested variants in; a bundle folder with checked artefacts out."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import sys
 import tempfile

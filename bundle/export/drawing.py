@@ -1,7 +1,5 @@
 """A Keras model in; its graph as an SVG drawing, with a box per layer and an arrow per tensor, out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from html import escape

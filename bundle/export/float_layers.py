@@ -3,8 +3,6 @@
 The layers are chosen on development clips, so that the test clips measure the artefact independently.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

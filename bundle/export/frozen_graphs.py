@@ -1,7 +1,5 @@
 """A model in one mode in; a frozen graph file, as TensorFlow 1 tools and OpenCV read it, out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2

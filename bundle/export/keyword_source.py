@@ -1,7 +1,5 @@
 """A keyword run folder in; its model, labels and clips for an export out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path

@@ -5,8 +5,6 @@ the bundle (``lexicon.tsv``), not a part of the graph: with logits for "impossib
 be too wide for the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -5,8 +5,6 @@ and writes a file without the weights. External states are calibrated by name, b
 converter feeds them in the wrong order.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable

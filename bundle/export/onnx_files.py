@@ -1,7 +1,5 @@
 """A model in one mode in; a ``.onnx`` file in the requested precision out."""
 
-from __future__ import annotations
-
 import logging
 import tempfile
 import warnings

@@ -5,8 +5,6 @@ the steps are too coarse for the other channels. Such a tensor is kept in float 
 computes it and the layers that use it in float.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 

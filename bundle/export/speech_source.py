@@ -4,8 +4,6 @@ A model that can stream is exported as its causal network, for clips of any leng
 model is exported as it was trained, for whole utterances with their lengths.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial

@@ -4,8 +4,6 @@ All formats are written from the same function: tensors by name (``input``, ``st
 name (``output``, ``state_00_conv_next``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ One interface for four formats. A ``.tflite`` file needs only ai-edge-litert and
 onnxruntime and NumPy; TensorFlow is loaded for its own formats.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ An epoch can be entered at any step, as a resumed run does. Which copy of a reco
 its features are masked, depends on (seed, epoch, utterance), not on the batches before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 

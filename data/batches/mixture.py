@@ -6,8 +6,6 @@ to each epoch, and all of them in four; one of weight 3 is read three times per 
 the seed and the epoch only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """An iterable in; its items, computed ahead by a thread, out."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TypeVar

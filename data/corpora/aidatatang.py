@@ -7,8 +7,6 @@ transcripts ``T0055G0013S0001 今天 什么 日子``. Its owner has withdrawn it
 existing copies can be prepared, but it can't be downloaded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -7,8 +7,6 @@ into words: ``BAC009S0002W0122 而 对 楼市 成交``. It has no pinyin:
 不.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -9,8 +9,6 @@ traditional characters are rejected, each for its own reason. A speaker is a ``c
 characters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -7,8 +7,6 @@ recipes write paths relative to where they ran. A line of ``wav.scp`` that is a 
 rejected and never run. Segments are written to files in the output folder (``kaldi_segments``).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ the header ``UtteranceID SpeakerID Transcription``, separated by tabs: 755 hours
 mobile phones. The marks FIL and SPK (noises of the speaker) are removed from the texts, and counted.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ raw: punctuation and full-width letters are cleaned, an empty pinyin column is f
 unreadable texts are rejected with the reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

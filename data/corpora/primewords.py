@@ -7,8 +7,6 @@ spaces in the texts; about 500 of its 50,902 records repeat the recording of an 
 gives no splits: :func:`data.corpora.tools.splits.split_of_speaker` makes them from ``user_id``.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ version 1, six recordings of noise in ``_background_noise_``, and lists of the c
 as labels.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import Counter

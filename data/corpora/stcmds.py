@@ -7,8 +7,6 @@ series, ``P00001A``. The publisher gives no splits: :func:`data.corpora.tools.sp
 them from the number alone, because it is not known whether ``P00001A`` and ``P00001I`` are two people.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 What is generated, and how, is in ``data/synthesis/corpus.py``.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

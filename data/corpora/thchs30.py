@@ -5,8 +5,6 @@ The corpus (Wang and Zhang, 2015, https://www.openslr.org/18/) is ``data_thchs30
 text file that holds the path ``../data/A11_0.wav.trn``, or a link; in some copies the recordings are so too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

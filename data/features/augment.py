@@ -4,8 +4,6 @@ This happens before the features are computed and cached. Random choices come fr
 given: equal generators give equal copies.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path

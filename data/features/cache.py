@@ -6,8 +6,6 @@ are computed again. Shards are never changed. Deleting the folder is always safe
 may compute and read in it at the same time: none computes what another has finished.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import random

@@ -4,8 +4,6 @@ A key is a hash of everything that an utterance's features depend on: settings, 
 time of the recording; for altered copies also augmentation, seed, id and copy number.
 """
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import hashlib

@@ -6,8 +6,6 @@ float16, followed by one CRC-32 per utterance (uint32; shards of earlier version
 shard without an index does not exist. A name always stands for the same content.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import logging

@@ -1,7 +1,5 @@
 """Features in; features with a warped frequency axis and masks out: another variant in each epoch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 
 import numpy as np

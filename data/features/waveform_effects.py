@@ -3,8 +3,6 @@
 Random choices come from the generator that is given: equal generators give equal results.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.fft
 

@@ -5,8 +5,6 @@ Random choices come from the generator that is given. Each clip uses the same nu
 happens to it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ settings and of each recording's path, size and modification time. ``KEY.rejecte
 can't be used. The two files are an entry of the array store (``data/array_store.py``).
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys

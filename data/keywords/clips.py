@@ -4,8 +4,6 @@ Words other than the keywords become ``_unknown_``. ``_silence_`` is cut from re
 generated. The result depends on the recordings and the settings only, not on the order of files on a disk.
 """
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import sys

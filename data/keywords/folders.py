@@ -11,8 +11,6 @@ The speaker is known if the file is named ``SPEAKER_nohash_NUMBER.wav`` as in Sp
 folder of the speaker (``WORD/SPEAKER/….wav``).
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

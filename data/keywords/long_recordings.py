@@ -6,8 +6,6 @@ other words, recordings that the user names, pauses and noise. The times of the 
 sample.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 All randomness comes from the given generator: equal generators give equal samples.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

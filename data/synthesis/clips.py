@@ -4,8 +4,6 @@ Each clip is spoken, placed in a room with noise and written. Its samples depend
 and the seed alone: any number of workers gives the same bytes, and existing clips are not generated again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -5,8 +5,6 @@ room acoustics are added. Voices and sentences of train, dev and test are disjoi
 same bytes, whatever the number of workers; an interrupted run continues.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

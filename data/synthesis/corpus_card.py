@@ -1,7 +1,5 @@
 """``corpus.json`` of a generated corpus: what it was generated from, and whether it is complete."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

@@ -27,8 +27,6 @@ every syllable of the grammar):
   across a comma; before any other tone it is low ("half third", 21). The tones of 不 and 一 stay as written.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -3,8 +3,6 @@
 Voices and sentences of train, dev and test are disjoint, and so are voices that are alike.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from dataclasses import dataclass

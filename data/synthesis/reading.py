@@ -3,8 +3,6 @@
 Corpora have the citation tones; a synthesiser needs the spoken tones where it does not know the rule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache

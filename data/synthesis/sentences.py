@@ -5,8 +5,6 @@ it uses: each word occurs often enough to be learnt, but whole sentences are har
 there are tens of millions of them (``distinct_sentences``).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import dataclass

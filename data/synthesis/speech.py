@@ -1,7 +1,5 @@
 """Syllables and a voice → clean speech with random speed, pitch and head size; several voices → babble."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ other split: ``validation_list.txt`` and ``testing_list.txt`` list their clips, 
 words and speakers. The same settings give the same bytes; an interrupted run continues.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

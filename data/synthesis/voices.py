@@ -7,8 +7,6 @@ throats, registers and speeds, and the roughness and echo of the unusual ones. T
 variants of espeak-ng 1.52, without the values that destroy the tones.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

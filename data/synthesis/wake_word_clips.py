@@ -6,8 +6,6 @@ and test, whose voices are not in train. ``negatives.tsv`` lists, for each numbe
 bytes; an interrupted run continues.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache

@@ -4,8 +4,6 @@ Whatever sounds like the word is the word: homophones, and a third tone that ris
 hao3, pronounced ni2 hao3). No negative sounds like the word or contains it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

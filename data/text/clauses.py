@@ -5,8 +5,6 @@ in names are removed. Regular expressions work on the whole text, which is fast;
 processed one by one.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import unicodedata

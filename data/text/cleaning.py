@@ -12,8 +12,6 @@ depends on. The same command again leaves the output unchanged; if the texts, li
 is made again.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import lzma

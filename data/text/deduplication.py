@@ -10,8 +10,6 @@ Evaluation sentences are found by sequences of hanzi:
 Two different texts have the same fingerprint with a probability of 2⁻⁶⁴.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable

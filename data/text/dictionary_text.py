@@ -5,8 +5,6 @@ Every word of two hanzi or more occurs once, and frequent words again, as often 
 the more frequent of two homophones more probable.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ The pinyin of plain text is automatic (``utils.mandarin.pinyin.hanzi_to_pinyin``
 changes of 一 and 不; some 300,000 hanzi per second) and is kept in a cache folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import sys

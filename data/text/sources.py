@@ -4,8 +4,6 @@ Where a text is cut depends on its size only, so the pieces are the same for any
 processes that work on pieces are here too.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

@@ -4,8 +4,6 @@ Figures without a certain reading stay as they are (3-1, 1.2.3, 5G): the caller 
 several are common, one is used: 两 before measure words and 千, 幺 in telephone numbers, 公斤 for kg.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -7,8 +7,6 @@ which keeps the constants small: 0.12 MB for the default settings; one product w
 as the same model for ``mfcc``.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

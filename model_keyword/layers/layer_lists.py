@@ -3,8 +3,6 @@
 Settings are lists with one entry for each layer: ``filters: [64, 64]``, ``kernels: [[3, 3], [5, 3]]``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Chang et al., "SubSpectral Normalization for Neural Audio Data Processing" (2021, arXiv:2103.13620).
 """
 
-from __future__ import annotations
-
 import keras
 from keras import ops
 

@@ -13,8 +13,6 @@ layer has a name, and its padding, normalisation and activation are named after 
 ``conv_1``, ``conv_1_norm``, ``conv_1_act``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal

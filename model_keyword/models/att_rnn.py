@@ -8,8 +8,6 @@ is then the last frame of the clip, whose state depends on all others.
 200,455 parameters for 80 features and 12 labels; the paper counts 202 K with its front end and 35 labels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

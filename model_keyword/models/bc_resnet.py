@@ -9,8 +9,6 @@ The paper pads time on both sides; the default here pads before the clip only, s
 features and 12 labels, BC-ResNet-8 321,068 (321 K), not counting the moving statistics of the normalisation.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from keras import layers

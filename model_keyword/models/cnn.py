@@ -8,8 +8,6 @@ kernels the last layer covers all 49 frames of a second, and moves by one with e
 607,246 parameters for 49 frames of 20 features and 14 labels; 606,732 (the paper's 606 K) for its 12.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from keras import layers

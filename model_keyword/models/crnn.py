@@ -8,8 +8,6 @@ stream also the sound before it.
 467,772 parameters (the paper's 467 K) for 20 features and 12 labels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from keras import layers

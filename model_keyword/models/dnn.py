@@ -8,8 +8,6 @@ and layers for the clip.
 447,308 parameters (the paper's 447 K) for 49 frames of 20 features and 12 labels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from keras import layers

@@ -10,8 +10,6 @@ The paper counts bytes: one for each weight and each value of the two largest ne
 convolutions) and two activations of 25 x 5 x 64. Before folding, the weights are 24,908 parameters.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from keras import layers

@@ -10,8 +10,6 @@ default here pads before the clip only, so that the model can stream.
 normalisation.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from keras import layers

@@ -9,8 +9,6 @@ clip only, so that the model can stream.
 35,084 parameters for 40 features and 12 labels, not counting the moving statistics of the normalisation.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from keras import layers

@@ -11,8 +11,6 @@ end of the clip is classified. In a stream the state also depends on the sound b
   parameters for 10 features and 12 labels; the paper's 63.3 KB are one byte for each, and the activations.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from keras import layers

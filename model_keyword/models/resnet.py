@@ -12,8 +12,6 @@ res8-narrow has 19,893 parameters (the paper's 19.9 K) for 12 labels, res8 (45 c
 without normalisation and the bias of the logits.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from keras import layers

@@ -9,8 +9,6 @@ frames, one second.
 32,716 parameters for 40 features and 12 labels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from keras import layers

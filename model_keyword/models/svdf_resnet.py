@@ -8,8 +8,6 @@ with the paper.
 33,568 parameters for 40 features and 12 labels, not counting the moving statistics of the normalisation.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from keras import layers

@@ -9,8 +9,6 @@ pads on both sides ("same"); the default here pads before the clip only, so that
 65,836 parameters (the paper's 66 K) for 40 features and 12 labels, 136,940 (137 K) for TC-ResNet14.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from keras import layers

@@ -9,8 +9,6 @@ that the model can stream.
 31,740 parameters for 30 features and 12 labels, not counting the moving statistics of the normalisation.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from keras import layers

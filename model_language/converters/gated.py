@@ -1,7 +1,5 @@
 """Syllables in, hanzi out, by the gated convolutional network alone, in NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Syllables in, hanzi out, by a Keras network that rates each position by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import keras

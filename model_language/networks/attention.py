@@ -1,7 +1,5 @@
 """A transformer and syllable ids in; its attention weights by block and head out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import keras

@@ -7,8 +7,6 @@ no influence on a sentence. :mod:`model_language.networks.loss` restricts the ou
 reading.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import keras

@@ -7,8 +7,6 @@ quarter of a Transformer with the same error, and NumPy runs it
 (:mod:`model_language.networks.candidates`), not all hanzi.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 Matrices are integers from -127 to 127 with one scale for each row; other values have two bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path

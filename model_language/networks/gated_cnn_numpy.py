@@ -4,8 +4,6 @@ Runs what :mod:`model_language.networks.gated_cnn` builds and Keras trains, with
 takes longer than converting a thousand sentences.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ Training (:func:`sequence_loss`) and conversion (:func:`candidate_logits`) use t
 which a syllable can only become a hanzi with this reading.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from keras import ops
 

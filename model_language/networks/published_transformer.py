@@ -6,8 +6,6 @@ a ReLU; attention has no output projection; layer normalisation follows each res
 feed-forward network follows the last block.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import keras

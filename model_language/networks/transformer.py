@@ -6,8 +6,6 @@ bucketed), so that a sentence may have any length. :mod:`model_language.networks
 hanzi with the reading.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import keras

@@ -1,7 +1,5 @@
 """Kneser–Ney tables in, log-probabilities of words after their histories out; saved as one ``.npz`` file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

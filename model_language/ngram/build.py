@@ -1,7 +1,5 @@
 """Hanzi ids of a text in; its n-gram model, estimated, pruned and packed, out."""
 
-from __future__ import annotations
-
 import logging
 import time
 

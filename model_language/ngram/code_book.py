@@ -1,7 +1,5 @@
 """Numbers of a model in, small integers for its file out: codes of a code book, steps of ascending values."""
 
-from __future__ import annotations
-
 import numpy as np
 
 LEVELS = 64

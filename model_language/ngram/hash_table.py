@@ -7,8 +7,6 @@ empty slot, mostly in the first level. Everything is done by NumPy's gathers and
 A slot keeps 20 bits of the hash, so one look-up in a million finds a value for a hash that is not there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

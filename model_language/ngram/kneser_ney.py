@@ -9,8 +9,6 @@ An n-gram is one int64: its ids one after the other, ``bits`` each, the oldest f
 this key, so the n-grams with the same context are adjacent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -9,8 +9,6 @@ In memory n-grams are found by their hashes. Bigrams, which are used most, have 
 one byte for each pair of words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -14,8 +14,6 @@ its end, by which :mod:`model_language.ngram.packed` encodes it. The cost of an 
 that of any n-gram that needs it, and pruning compares all costs with one threshold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

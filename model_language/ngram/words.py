@@ -12,8 +12,6 @@ In the file the words are a tree with a small number for each node: the differen
 of its hanzi and of its sibling before it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

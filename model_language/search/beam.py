@@ -5,8 +5,6 @@ remain. Sentences therefore have different numbers of hypotheses. They are store
 arrays: N hypotheses of all sentences, E continuations of them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from model_language.search.grid import Grid, HistoryModel, PathBonus, PathModel

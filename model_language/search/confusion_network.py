@@ -1,7 +1,5 @@
 """A confusion network and the hanzi of each syllable in; the best paths through both out: a beam search."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

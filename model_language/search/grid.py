@@ -1,7 +1,5 @@
 """The candidates of each syllable with their scores: what a search reads, and what models add during it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol

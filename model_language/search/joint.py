@@ -12,8 +12,6 @@ a syllable n-gram if there is one, whose score is then part of the sum; otherwis
 model of hanzi; otherwise by the acoustic model alone.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

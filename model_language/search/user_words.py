@@ -5,8 +5,6 @@ comment. A word without pinyin has the reading of the phrase dictionary; a word 
 has all readings of its characters.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

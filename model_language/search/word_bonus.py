@@ -6,8 +6,6 @@ the path continues differently (the context graphs of Zhao et al., "Shallow-Fusi
 Biasing", Interspeech 2019, section 3.1). A whole path gains exactly the weights of the words in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ toneless syllable stands for the same syllable in any tone: what ``zhong`` may b
 ``zhong5`` may become, and P(zhong | hanzi) is the sum of P(zhong1 | hanzi) … P(zhong5 | hanzi).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 

@@ -1,7 +1,5 @@
 """Forced alignment: log-probabilities and token sequences in, the frame of each token out. NumPy only."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

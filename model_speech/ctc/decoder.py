@@ -1,7 +1,5 @@
 """Batches of logits in, hypotheses out: greedy or beam search, in this process or in worker processes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager

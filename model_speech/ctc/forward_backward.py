@@ -4,8 +4,6 @@ Graves et al., "Connectionist Temporal Classification" (ICML 2006), section 4.1,
 (The training loss has its own batched, differentiable recursion in ``loss``.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ The best path takes the most probable class of each frame; equal neighbours are 
 dropped.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@
 Equations are those of Graves et al., "Connectionist Temporal Classification" (ICML 2006).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ variables of the tokens before and the backward variables of those after the pos
 between them. Several changes at once are treated as independent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ makes up for the language model's preference for short sequences (Hannun et al.,
 Q(Y); Gulcehre et al., arXiv:1503.03535, section 4.1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -5,8 +5,6 @@ and in any batch: time is padded to a whole number of output frames (so that "sa
 is the same), and padding is set to zero before every layer that mixes frames.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

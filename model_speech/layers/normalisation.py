@@ -1,7 +1,5 @@
 """Batch normalisation of padded batches: frames and their mask in, normalised frames out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

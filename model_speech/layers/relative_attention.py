@@ -4,8 +4,6 @@ Dai et al., "Transformer-XL" (2019, arXiv:1901.02860), section 3.3: the attentio
 depends on their contents and on the distance i - k only, so that an utterance may have any length.
 """
 
-from __future__ import annotations
-
 import math
 
 import keras

@@ -9,8 +9,6 @@ arXiv:1709.01507; in speech ContextNet: Han et al., arXiv:2005.03191).
 ``compact_streaming`` is made of the same blocks in causal form.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ causal network (`causal_network`), some frames late, and its output equals that 
 rounding. The gates of `compact` average over the whole utterance; this model has none.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import keras

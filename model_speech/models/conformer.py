@@ -9,8 +9,6 @@ Sizes of the paper: S (the defaults), M: width 256, L: width 512, heads 8, block
 million.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import keras

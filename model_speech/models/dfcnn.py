@@ -4,8 +4,6 @@ Each cell has two 3x3 convolutions, each followed by ReLU and batch normalisatio
 2x2 max-pooling. Two dense layers per frame follow. The loss and the decoders compute the softmax.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import keras

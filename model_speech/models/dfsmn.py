@@ -5,8 +5,6 @@ network is not recurrent: context enters through memory blocks, weighted sums ov
 with one weight per channel. Skip connections between the memory blocks make deep networks trainable.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import keras

@@ -9,8 +9,6 @@ first frame is added to the last one. It also gives an output every 10 ms, of wh
 / 8. Here the frames match, and ``stack`` is the number of frames per output.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import keras

@@ -7,8 +7,6 @@ manifest's. The findings in these corpora are true: in dspspeech20 40 recordings
 and 36 of another speaker are duplicates.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """Audio files in; measurements of each for the audio checks, in parallel processes, out."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor

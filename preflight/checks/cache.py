@@ -1,7 +1,5 @@
 """Checks of a feature cache: damaged shards, outdated features, too little disk space."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks of a recipe's feature settings: mel filters that are always empty."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from preflight.findings import WARNING, Finding

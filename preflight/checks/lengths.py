@@ -1,7 +1,5 @@
 """Checks targets against the model's time stride: texts that are too long for CTC."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

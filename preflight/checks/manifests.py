@@ -5,8 +5,6 @@ utterances: 0.49 to 6.84 syllables per second, 0.5 to 9.1 seconds; never within 
 ``_PAUSE + _SLOWEST * syllables`` seconds.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator

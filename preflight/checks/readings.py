@@ -4,8 +4,6 @@ Of 10,273 pairs of AISHELL, 4,320 of dspspeech20 and 3,003 of HSK words none is 
 the THCHS-30 and AISHELL texts 0.012 %, which are true errors (谎 huang1, 捧 peng2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

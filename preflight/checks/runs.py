@@ -4,8 +4,6 @@ In twenty successful runs the dev error falls below 99 % within 3 epochs and 200
 never exceeds that of the first epoch.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -6,8 +6,6 @@ dev list shares all 535 (its test list none). Syllables that are not in train ar
 set, and 5 % of AISHELL's if the training set has only one speaker.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations

@@ -4,8 +4,6 @@ Nested models are unfolded. A wire is a tensor of one call: a layer (or a nested
 has different wires each time. Only this module uses private attributes of Keras.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The four modes in which a trained model can run; ``convert`` builds them."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

@@ -1,7 +1,5 @@
 """A model in; the plan of its stream (calls, states, inserted parts), or the obstacles, out."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass, field, replace

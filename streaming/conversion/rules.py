@@ -7,8 +7,6 @@ A custom layer declares how it streams by a class attribute or property:
   complete windows only ('valid'); it must accept inputs of any length.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

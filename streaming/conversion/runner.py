@@ -1,7 +1,5 @@
 """A streamed Keras model and its chunks in; outputs out: the `StreamedModel` of the Keras runtime."""
 
-from __future__ import annotations
-
 import keras
 import numpy as np
 

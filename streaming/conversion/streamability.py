@@ -1,7 +1,5 @@
 """A plain model in; whether it can stream, the obstacles, and the geometry of its stream out."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

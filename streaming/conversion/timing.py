@@ -41,8 +41,6 @@ An endless stream equals the plain model on an endless recording. It equals the 
 a reset, because each clip starts with padding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

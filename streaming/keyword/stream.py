@@ -1,7 +1,5 @@
 """Samples in pieces of any length in; label probabilities, one row per call of the model, out."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from streaming.chunks import ChunkBuffer, StreamedModel

@@ -4,8 +4,6 @@ The counterpart of `recognition.recognizer.Recognizer`: nothing is cut beforehan
 recording, and memory doesn't grow with its length.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -7,8 +7,6 @@ Rows and syllables equal those of the whole recording, for pieces of any length.
 pause, which the network marks with blanks.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from model_speech.causal import CausalModel

@@ -1,7 +1,5 @@
 """Rows of logits of a stream in; syllables immediately, and utterances when they end, out. NumPy only."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

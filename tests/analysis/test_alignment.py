@@ -1,7 +1,5 @@
 """analysis/errors/alignment.py: totals equal the scorer's; among equal alignments, sounds are paired."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Injected errors are found: at least 99 % by kind, in total and by breakdown."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 

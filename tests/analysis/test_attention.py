@@ -1,7 +1,5 @@
 """inspect_model.py attention: the weights are those of the model, recomputed in NumPy; page and picture."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """compare_runs.py: differing settings and results, sorted; unfinished and broken runs are listed too."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

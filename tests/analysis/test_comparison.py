@@ -1,7 +1,5 @@
 """analysis/intervals and errors/oracles.py: comparison of two systems, and rates with one perfect part."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

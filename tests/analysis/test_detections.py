@@ -1,7 +1,5 @@
 """Keywords in streams of probabilities, and the count of hits, misses and false alarms."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

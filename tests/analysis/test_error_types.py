@@ -1,7 +1,5 @@
 """analysis/errors: each error has one kind, its classic confusions and one cause."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """analysis/page: sound and picture of utterances; syllables are drawn at their times."""
 
-from __future__ import annotations
-
 import base64
 import io
 import itertools

@@ -1,7 +1,5 @@
 """inspect_model.py weights: files of Keras 2, 3 and others, damaged ones, the vocabulary; no TensorFlow."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -1,7 +1,5 @@
 """The folders of ``analysis`` import in one direction."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

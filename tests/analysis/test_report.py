@@ -1,7 +1,5 @@
 """python -m analysis.report: files of other systems in, results out; problems of the files are reported."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The report's page: complete, escaped, one file; in a real browser it sorts, filters, opens and plays."""
 
-from __future__ import annotations
-
 import html.parser
 import json
 import re

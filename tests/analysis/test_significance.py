@@ -1,7 +1,5 @@
 """inspect_model.py significance: values by hand, planted weak channels found, the picture."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The demo's one-page summary: examples aligned, curves drawn, one file that needs nothing else."""
 
-from __future__ import annotations
-
 import html.parser
 import json
 import re

@@ -1,7 +1,5 @@
 """Differences of the arrays of two weights files: by hand, both formats of Keras, runs, exit codes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """analysis/weights/weight_file.py against what Keras itself writes: names, order and values are the
 model's."""
 
-from __future__ import annotations
-
 import keras
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """benchmarks/analysis/homophone_errors.py: each class by hand, without the tagger."""
 
-from __future__ import annotations
-
 import pytest
 from rich.console import Console
 

@@ -4,8 +4,6 @@ tables.
 No other converter is needed: a fake one answers by a fixed table.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

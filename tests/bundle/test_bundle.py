@@ -1,7 +1,5 @@
 """What is offered, how artefacts are judged, clips in chunks, whole folders. No framework is loaded."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

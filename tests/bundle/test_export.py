@@ -1,7 +1,5 @@
 """Bundles made of tiny models: every format proven, parts that don't belong refused, the command line."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

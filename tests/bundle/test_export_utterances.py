@@ -1,7 +1,5 @@
 """Models of whole utterances in every format: outputs of the source model, error rates, bundles, example."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Every command: quick and quiet help with an example, and one line on a user's mistake, no stack trace."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """convert.py from the outside: lines in, lines out, whatever the lines are; windows for long sentences."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The demo: stages are plain commands, exit codes are passed on, finished work is told from new."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

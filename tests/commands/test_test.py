@@ -1,7 +1,5 @@
 """test.py with analysis/results: what is printed and written, and that it is correct."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

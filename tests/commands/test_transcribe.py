@@ -1,8 +1,6 @@
 """transcribe.py and utils/hypotheses/transcript_formats.py: any file goes through, and one bad file stops
 no other."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

@@ -1,7 +1,5 @@
 """data/array_store.py: an entry is complete or absent; damage, full disks and failures are reported."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from pathlib import Path

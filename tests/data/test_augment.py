@@ -1,7 +1,5 @@
 """Waveforms and features altered: same chance, same result; levels and lengths as asked."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Batches: every utterance once, within limits, the same wherever an epoch is entered."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Words as text: all there, common ones more often, the same for the same seed; a dictionary made up."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 

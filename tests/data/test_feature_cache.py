@@ -1,7 +1,5 @@
 """The cache: computed once, never stale, whatever is killed, changed or broken in between."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Clips for keyword spotting: layouts, splits, labels, silence; what is read from them; waveforms altered."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import re

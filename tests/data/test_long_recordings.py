@@ -1,7 +1,5 @@
 """Long recordings with keywords at known times, and samples that become a model's answers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """data/batches/mixture.py: every weight is kept to the utterance, in each epoch and over all of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pairs as flat arrays: what is kept, how it is read, any number of workers, a killed preparation."""
 
-from __future__ import annotations
-
 import json
 import lzma
 import os

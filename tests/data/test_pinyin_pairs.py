@@ -1,7 +1,5 @@
 """Reading of training text: kinds of sources, what is left out, limits, cache."""
 
-from __future__ import annotations
-
 import lzma
 from pathlib import Path
 

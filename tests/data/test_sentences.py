@@ -1,7 +1,5 @@
 """The grammar of the synthetic corpus: its size, its readings, what it teaches; text of the user's own."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from itertools import product
 

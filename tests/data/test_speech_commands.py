@@ -1,7 +1,5 @@
 """Speech Commands: fetched, checked, unpacked, counted; a made archive stands for the 2.4 GB."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Commands spoken by a synthesiser: the same bytes each time, voices apart, read back as labelled clips."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

@@ -1,7 +1,5 @@
 """The synthesiser in its child process, and the corpus made with it, read back by the THCHS-30 loader."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

@@ -1,7 +1,5 @@
 """Telephone speech: 8 kHz recordings prepared, examined, trained on; no mel filter without an FFT bin."""
 
-from __future__ import annotations
-
 import json
 import logging
 from dataclasses import asdict, replace

@@ -1,7 +1,5 @@
 """Cleaning of plain text: golden cases, what is kept out, properties, any number of workers."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """test.py keyword: figures by hand, the page, the command on a tiny run, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Listening: a model that knows two tones hears them in files, pipes and a microphone, at their times."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

@@ -1,7 +1,5 @@
 """A typed wake word: what is the word and what not, clips, training, a calibrated bundle; kills, mistakes."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from pathlib import Path

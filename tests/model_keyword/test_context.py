@@ -1,7 +1,5 @@
 """Sound before the clip: in training another clip's end, in tests silence, in a stream what was heard."""
 
-from __future__ import annotations
-
 import keras
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The front end inside a model: equal to the features outside, converted, streamed, on another backend."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """The beam search against all paths; batches against single sentences; narrow searches against wide ones."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

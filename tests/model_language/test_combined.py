@@ -1,7 +1,5 @@
 """The combined converter of a tiny language: its search against all paths, corrections, wrong parts."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil

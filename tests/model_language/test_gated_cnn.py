@@ -1,7 +1,5 @@
 """The gated CNN: NumPy against Keras, candidates and confusions, corrupted rows, a tiny language."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """The joint search against brute force: all paths of small networks with all hanzi, user words among them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """The published transformer's weights become a run with the logits computed by hand; what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

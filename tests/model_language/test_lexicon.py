@@ -1,7 +1,5 @@
 """The lexicon's sources and order of preference, the vocabularies built on it, their files."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

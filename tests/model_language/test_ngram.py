@@ -1,7 +1,5 @@
 """Kneser–Ney estimates against hand, a naive reference and the sum to 1; the search against brute force."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Text to packed n-grams in one call: equal to its single steps; impossible settings."""
 
-from __future__ import annotations
-
 import logging
 
 import numpy as np

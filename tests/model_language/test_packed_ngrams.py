@@ -1,7 +1,5 @@
 """Packed n-grams against the model that they were packed from; damaged files; the hash table alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The converter that comes with the project: present, small, correct on some sentences, and robust."""
 
-from __future__ import annotations
-
 import itertools
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Pruned n-gram models: still distributions, complete, little worse; their counts against naive ones."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Token ids of syllables with, without and with unknown tones; the memory for unknown tokens is limited."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import pytest

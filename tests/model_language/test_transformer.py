@@ -1,7 +1,5 @@
 """The transformer's shapes, masks and restriction, its loss by hand, and its conversion from a run folder."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """User words: the file and its errors, where words are found, the search with them against brute force."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from pathlib import Path

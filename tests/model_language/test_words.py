@@ -1,7 +1,5 @@
 """Words and their frequencies: packed and found again; the best division into words against all divisions."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

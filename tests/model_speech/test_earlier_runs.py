@@ -5,8 +5,6 @@ statistics, written before layers and modules were renamed. Its ``example.npz`` 
 ``short``), the ``logits`` (2, rows, classes) that the model gave for a batch of both, and their ``lengths``.
 """
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

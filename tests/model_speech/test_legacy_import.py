@@ -1,7 +1,5 @@
 """Published weights become a run with the logits of a network built by hand; wrong files are refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import keras

@@ -1,7 +1,5 @@
 """model_speech/ctc/forward_backward.py: scores sum over all alignments and equal those of the beam search."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Syllable n-grams and their fusion into the beam search, against enumeration and a plain reference."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

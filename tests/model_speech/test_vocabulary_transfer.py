@@ -1,8 +1,6 @@
 """model_speech/vocabulary_transfer.py, inspect_model.py: what a token has learnt follows it to another
 vocabulary."""
 
-from __future__ import annotations
-
 import random
 import shlex
 import shutil

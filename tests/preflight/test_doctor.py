@@ -1,7 +1,5 @@
 """doctor.py: each planted fault is found, and nothing but it; clean data and real speech raise no alarm."""
 
-from __future__ import annotations
-
 import csv
 import json
 import logging

@@ -14,8 +14,6 @@ workers that die            test_feature_cache, test_pipeline, test_synthetic, t
 mutated files of all kinds  test_fuzz
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

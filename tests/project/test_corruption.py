@@ -4,8 +4,6 @@
 command.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every command that a text shows is one that its program accepts; those that need no corpus are run."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """docs/extending.md: its diffs apply to the tree, and what they add works."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -5,8 +5,6 @@ own, [size of the target, case], so one that fails can be repeated alone. Every 
 its header. 680 cases by default, 27,200 with ``--nightly``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

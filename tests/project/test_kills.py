@@ -5,8 +5,6 @@ files (before a file is opened for writing, renamed, removed …), so that what 
 however short it is. After each kill no file is half-written. 7 kills by default, 90 with ``--nightly``.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

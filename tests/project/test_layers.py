@@ -1,7 +1,5 @@
 """The architecture, held on the syntax trees: who may import whom, and how a module looks."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

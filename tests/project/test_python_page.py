@@ -1,7 +1,5 @@
 """docs/python.md: every block of code runs, in the order of the page, each section by itself."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

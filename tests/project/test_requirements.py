@@ -1,7 +1,5 @@
 """requirements/run.txt is enough to convert pinyin and to run exported models, and loads no framework."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

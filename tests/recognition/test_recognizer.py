@@ -1,8 +1,6 @@
 """recognition/recognizer.py, model_speech/acoustic_model.py, decoder.py: the same words however they are
 cut and batched."""
 
-from __future__ import annotations
-
 import itertools
 import shutil
 from concurrent.futures import BrokenExecutor, Future

@@ -1,7 +1,5 @@
 """recognition/evaluation.py: the scores that explain errors; they reveal errors of the search."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Voice activity: speech is found and none of it lost, in blocks of any size, in noise, in flat memory."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

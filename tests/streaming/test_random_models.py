@@ -1,7 +1,5 @@
 """Random stacks of streamable layers: whatever kernels, strides and paddings, the stream equals the model."""
 
-from __future__ import annotations
-
 import keras
 import numpy as np
 from hypothesis import HealthCheck, given, settings

@@ -1,7 +1,5 @@
 """The acoustic model on a stream: features, logits and pinyin of chunks are those of the whole recording."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Archives for tests of downloading and unpacking."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 

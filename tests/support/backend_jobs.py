@@ -4,8 +4,6 @@ Several jobs share an interpreter, because loading a backend takes seconds. Comm
 calls them, so whatever they need is loaded through the product's own path.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import os

@@ -1,7 +1,5 @@
 """Files of miniature corpora, and what a preparation rejected of them."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

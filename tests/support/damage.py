@@ -1,7 +1,5 @@
 """Damage to a file as disks and people do it: a bit flipped, the end cut off, two lines or blocks swapped."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@ help texts of the code, the epilogs of all parsers, and what the targets of the 
 command is recognised between backticks; elsewhere at the beginning of a line or behind a pipe.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import importlib

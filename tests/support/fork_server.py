@@ -5,8 +5,6 @@ it forks a child, which can then do everything (a fork of a process that has com
 can be killed after some time, or when it is about to change the file system for the nth time.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

@@ -4,8 +4,6 @@ Errors keep two right syllables between them: closer together, two errors may lo
 analysis could tell which were meant.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """HDF5 files as Keras 2.3 wrote them, attribute by attribute, without Keras."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

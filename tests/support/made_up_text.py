@@ -1,7 +1,5 @@
 """A text of ids with grammar in it, made up: what n-gram models of every order can learn something from."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

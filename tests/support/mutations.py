@@ -1,7 +1,5 @@
 """A sound file or text and a random generator in; a damaged one out: what transfers, disks and people do."""
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Converters are trained and tested with it. The errors follow counts of an acoust
 :class:`utils.mandarin.confusion_statistics.ConfusionStatistics`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

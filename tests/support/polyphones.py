@@ -1,7 +1,5 @@
 """Sentences with the readings of their polyphones (polyphones.tsv) in, how many a reading gets right out."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Results of small imagined tests, with every kind of error, for what shows them; no model, no recording."""
 
-from __future__ import annotations
-
 import base64
 import io
 import random

@@ -1,7 +1,5 @@
 """A script in the project folder as a module, by its path: the standard library has a package `test` too."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

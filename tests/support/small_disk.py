@@ -1,7 +1,5 @@
 """A file system of some kilobytes, which can grow or become read-only: for what happens on a full disk."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager

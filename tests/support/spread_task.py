@@ -1,7 +1,5 @@
 """A task with padding and batch normalisation; run as a program it trains over virtual devices."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs a plain model on a clip and its stream on the same clip, chunk by chunk, and compares them."""
 
-from __future__ import annotations
-
 import math
 
 import keras

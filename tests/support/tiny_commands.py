@@ -1,7 +1,5 @@
 """What the commands are given in a blink: a corpus of chirps, arguments of train.py, what a run must hold."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A corpus of a few chirps that stand for syllables: learnable in seconds, written in a blink."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

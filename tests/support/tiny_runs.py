@@ -1,7 +1,5 @@
 """Run folders with tiny models, for whatever needs a finished run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

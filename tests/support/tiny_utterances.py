@@ -1,7 +1,5 @@
 """Run folders of every acoustic model and of the converters that are networks, all tiny, for exports."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Two words that are tones of 0.2 s, by seven speakers; settings that train a model on them in a blink."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import keras

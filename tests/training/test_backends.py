@@ -4,8 +4,6 @@ JAX and PyTorch have an interpreter each, in which TensorFlow is out of reach. A
 checkpoint that TensorFlow wrote: the same weights, whatever generator drew them.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """Several devices and processes: they compute what one would; one that is lost or missing is named."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """training/initialise.py: a run's weights by layer and token name; frozen layers stay bit for bit."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """train.py keyword: from words in folders to a run; batches, losses, kills, and what loading refuses."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The training loop: resumed runs equal undisturbed ones, broken losses stop it, patience ends it."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

@@ -1,7 +1,5 @@
 """training/{losses,metrics}.py: the figures of the plain functions; compiled models survive their files."""
 
-from __future__ import annotations
-
 import keras
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """training/profiling.py: a window of steps leaves a TensorBoard profile; the training itself is the same."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """train.py's two tasks from config to run folder, and that the folder is all that using it needs."""
 
-from __future__ import annotations
-
 import csv
 import os
 import re

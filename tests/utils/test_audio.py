@@ -1,7 +1,5 @@
 """Reading: every container, rate and channel count; every kind of damage is named."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Checksums of a run folder: every change is named, no kill makes a whole run look damaged."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Config files and overrides: checked by name and type, the nearest right key suggested."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Slots against enumeration: every one-token change of a sequence, and every way through a network."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """GPUs: memory growth is asked for on each; one that is not used is explained; what is written of them."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """A user's mistake ends in labelled lines and exit code 2; a programmer's keeps its stack trace."""
 
-from __future__ import annotations
-
 import errno
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Features against python_speech_features and the original's loop; normalisation; settings."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 from pathlib import Path

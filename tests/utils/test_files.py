@@ -1,7 +1,5 @@
 """Files are the old or the new, never half-written."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

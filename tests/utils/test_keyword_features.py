@@ -1,7 +1,5 @@
 """Keyword features: MFCC against the definition, the microcontrollers' against their C code; streams."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from pathlib import Path

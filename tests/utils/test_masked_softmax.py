@@ -1,7 +1,5 @@
 """Softmax with padding: no weight for what isn't there, and scores in a range that 8 bits can hold."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -1,8 +1,6 @@
 """utils/metrics.py and analysis/intervals/bootstrap.py: expectations by hand, as fractions; totals against
 jiwer."""
 
-from __future__ import annotations
-
 import difflib
 
 import jiwer

@@ -1,7 +1,5 @@
 """What is in a pipe is told by its first bytes: raw samples, audio files, text."""
 
-from __future__ import annotations
-
 import io
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """utils/backend/quiet.py: native start-up notes are held back, everything else gets through."""
 
-from __future__ import annotations
-
 import os
 import sys
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Run folders: made once, found again, refused with the reason."""
 
-from __future__ import annotations
-
 import pytest
 
 from utils.errors import RunError

@@ -1,7 +1,5 @@
 """One training at a time writes a run folder; the lock of a killed one is free."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

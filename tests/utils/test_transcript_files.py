@@ -1,8 +1,6 @@
 """analysis/inputs/transcript_files.py: CTM, TRN, subtitles, JSON as references and hypotheses; what is
 refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

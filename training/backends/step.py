@@ -3,8 +3,6 @@
 The steps are in ``training/backends/step_*.py``.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 from collections.abc import Callable

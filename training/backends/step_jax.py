@@ -5,8 +5,6 @@ JAX compiles once for each shape, so batches are padded to a few shapes
 the loss here, and from statistics by the models.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

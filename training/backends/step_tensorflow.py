@@ -1,7 +1,5 @@
 """The training step on TensorFlow: forward pass, gradient and update as one graph for all batch shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

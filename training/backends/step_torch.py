@@ -1,7 +1,5 @@
 """The training step on PyTorch: forward pass, gradient and update, on the device that Keras uses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

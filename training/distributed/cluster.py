@@ -4,8 +4,6 @@ TensorFlow waits for a missing process forever, without a message, and ignores C
 :func:`wait_for_workers` prevents that.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import re

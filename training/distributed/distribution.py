@@ -5,8 +5,6 @@ the step; the first process, the chief, evaluates and writes the run folder. Ten
 ``training/distributed/replicas.py``, the reading of ``TF_CONFIG`` in ``training/distributed/cluster.py``.
 """
 
-from __future__ import annotations
-
 import importlib
 import io
 import json

@@ -5,8 +5,6 @@ Each replica computes the losses and gradients of its shard of a batch. Their su
 those of one device; the first device of each process updates the weights with them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

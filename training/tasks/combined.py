@@ -1,7 +1,5 @@
 """A trained network and its texts in; the converter that comes with this project out."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Training of the gated CNN: texts → pairs on disk → rows → the task that the training loop runs."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Sequence
 from typing import Any

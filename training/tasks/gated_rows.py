@@ -1,7 +1,5 @@
 """Rows of text in; training batches, corrupted like recognised speech, out: each a function of its number."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

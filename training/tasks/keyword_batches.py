@@ -4,8 +4,6 @@ Random numbers depend only on (seed, step, shard), so a training that is resumed
 that was not interrupted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

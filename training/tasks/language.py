@@ -1,7 +1,5 @@
 """Training of a pinyin → hanzi model: texts or manifests → pairs → the task that the training loop runs."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

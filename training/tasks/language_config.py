@@ -1,7 +1,5 @@
 """The recipe of a pinyin → hanzi model: YAML and overrides in, checked settings of its training out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A converter and dev sentences in; error rates, and the result files of models without epochs, out."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 

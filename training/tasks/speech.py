@@ -1,7 +1,5 @@
 """Training of an acoustic model: manifests and a config in; features, labels and a task for the loop out."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

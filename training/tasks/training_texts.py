@@ -1,7 +1,5 @@
 """Records checksums of the training texts in config.yaml; detects texts that have changed since."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

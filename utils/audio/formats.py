@@ -1,7 +1,5 @@
 """File names in; whether libsndfile can read their audio format out."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ without a length, which live recorders write. Any other audio file is first copi
 needs to seek. Text is refused.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 import shutil

@@ -4,8 +4,6 @@ All recordings are read here, so that damaged ones are found before they become 
 cut off, text named ``.wav``, NaN samples, floats that are not scaled to ±1.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

@@ -1,7 +1,5 @@
 """The Keras backend in; the devices that it computes on out, and the reason if it uses no GPU."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import logging
 import os

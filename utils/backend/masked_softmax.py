@@ -1,7 +1,5 @@
 """Scores of an attention, some of them of padding, in; weights that leave padding out, in 8 bits too, out."""
 
-from __future__ import annotations
-
 from keras import ops
 
 _MARGIN = 20.0

@@ -1,7 +1,5 @@
 """A Keras model and a number of feature frames in; its multiply-accumulate operations out."""
 
-from __future__ import annotations
-
 import math
 
 import keras

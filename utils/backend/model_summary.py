@@ -1,7 +1,5 @@
 """A Keras model in; the text of ``model_summary.txt`` out."""
 
-from __future__ import annotations
-
 import keras
 
 

@@ -1,7 +1,5 @@
 """The machine in; its NVIDIA GPUs out, whether or not a framework can use them."""
 
-from __future__ import annotations
-
 import csv
 import os
 import re

@@ -4,8 +4,6 @@ JAX compiles a function again for each shape of its arguments, which takes secon
 therefore padded to one of a few shapes; with other backends they are unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

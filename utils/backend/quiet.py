@@ -5,8 +5,6 @@ Keras right after that. This is the only exception to imports at the top of a fi
 settings while it loads, and ``--help`` answers without the seconds that loading takes.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

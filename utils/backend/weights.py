@@ -1,7 +1,5 @@
 """The weights of a model in, a file in Keras's format out, and back; explanations if a file doesn't fit."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections import Counter

@@ -3,8 +3,6 @@
 Used for the log mel features of utils/features/micro.py. Frames are columns, computed together in NumPy.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -5,8 +5,6 @@ utterance, so a stream has the same frames as the whole clip. ``raw`` keeps the 
 the model (``model_keyword/layers/front_end.py``) compute the same MFCC.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Settings of a keyword model's front end in; the same, checked and complete, out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -8,8 +8,6 @@ The package pymicro-features computes the same, but only with 30 ms windows ever
 16 kHz; the tests compare with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 

@@ -4,8 +4,6 @@ A frame depends only on earlier frames. The recursions below keep their last val
 so a stream in pieces of any size has the same result as the whole recording.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.signal import lfilter
 

@@ -4,8 +4,6 @@ Like the reference systems, all three work on samples at 16-bit scale (±32768).
 precision, because in single precision a bin far below the peak of its frame would be rounding error.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -3,8 +3,6 @@
 The frames are those of `extract_features` for the whole recording.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from utils.audio.reading import INT16_SCALE

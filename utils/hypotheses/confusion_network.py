@@ -1,7 +1,5 @@
 """Slots of alternative syllables with posteriors in; the most probable syllable sequences out."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Created by the recognizers; read by the transcript writers and the evaluation, which need no model.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

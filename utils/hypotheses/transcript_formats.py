@@ -4,8 +4,6 @@ Formats: plain text, JSON, SubRip subtitles, Praat TextGrid. For JSON only the t
 TextGrid, which begins with counts, text and times; for the other two formats nothing.
 """
 
-from __future__ import annotations
-
 import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator

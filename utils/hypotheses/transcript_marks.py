@@ -4,8 +4,6 @@ A call that continues an earlier one finds here which transcripts are finished. 
 each finished transcript, so that a killed process loses none: ``[transcript, recording, size, …]``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

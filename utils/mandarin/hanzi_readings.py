@@ -4,8 +4,6 @@ The result is that of ``pypinyin.lazy_pinyin``, ten times as fast: ``lazy_pinyin
 entry and converts every syllable by regular expressions in each call.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Text with numbers in digits in; the same text with the numbers in hanzi, as they are spoken, out."""
 
-from __future__ import annotations
-
 import re
 
 DIGITS = "零一二三四五六七八九"

@@ -4,8 +4,6 @@ The canonical form is used everywhere inside the product: lower case, ``v`` for 
 ``ju``, ``yu`` as pinyin spells them), one tone digit 1-5 at the end, 5 for the neutral tone.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata

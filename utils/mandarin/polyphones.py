@@ -6,8 +6,6 @@ boundary (维护|发展 is read as 维 护发 展), and a character outside all 
 after.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

@@ -3,8 +3,6 @@
 Loading takes a third of a second and 60 MB, and the conversion of pinyin to hanzi never needs them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version as version_of

@@ -11,8 +11,6 @@ lose their tone (neutral):
 - 地 得 了 的 are neutral as particles; in slow speech or a dictionary they may have the full reading.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 

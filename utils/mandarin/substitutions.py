@@ -10,8 +10,6 @@ The probabilities of a part are its counts plus half of the counts of the opposi
 the frequencies of the parts. The constants maximise the likelihood of the errors of other acoustic models.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

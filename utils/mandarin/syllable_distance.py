@@ -3,8 +3,6 @@
 A token that is not a syllable (Latin letters, digits) has the largest distance from all other tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 

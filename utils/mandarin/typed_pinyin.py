@@ -17,8 +17,6 @@ The next best segmentations are alternatives, except for words with tones and fo
 separate all syllables. Erhua becomes the syllable and ``er``, as in hanzi (花儿).
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import unicodedata

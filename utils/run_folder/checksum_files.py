@@ -4,8 +4,6 @@ A cache has one beside each of its entries (:func:`record`, :func:`check`). For 
 which are replaced one by one, see :mod:`utils.run_folder.checksums`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ The checksum of a file is recorded when the file is renamed to its final name (:
 its old and its new checksum are listed, since the process may be killed at any moment.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """A run folder in; a lock out that only one training holds, and that ends with its process."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """A path in; a run folder out: the paths of its files, its config, and clear errors for missing files."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import platform

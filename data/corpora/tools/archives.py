@@ -4,8 +4,6 @@ AISHELL-1 and aidatatang_200zh are distributed like this: ``S0002.tar.gz`` … a
 ``{train,dev,test}/S0002/*.wav``, each speaker completely or not at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 

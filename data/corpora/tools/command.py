@@ -1,7 +1,5 @@
 """The command line of every corpus: ``prepare ROOT`` and, where there is a source, ``download ROOT``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

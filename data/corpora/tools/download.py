@@ -1,7 +1,5 @@
 """A URL → an unpacked corpus folder: interrupted downloads are resumed, checked, complete or not at all."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import http.client

@@ -5,8 +5,6 @@ mono, 16 bit, at the rate of the recording. An existing file that is not older t
 that an interrupted run continues; other times in ``segments`` give another file name.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Every candidate is written to a manifest or, with the reason, to ``rejected.tsv`
 corpus alone: preparing it again writes the same bytes.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

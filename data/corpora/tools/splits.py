@@ -1,7 +1,5 @@
 """A speaker of a corpus without official splits → ``train``, ``dev`` or ``test``, always the same."""
 
-from __future__ import annotations
-
 import hashlib
 
 _DEV, _TEST = 0.05, 0.05  # fractions of the speakers

@@ -1,7 +1,5 @@
 """Checked utterances of a corpus → statistics: size, overlap of splits, syllable coverage, rejections."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations

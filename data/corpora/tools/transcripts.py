@@ -1,7 +1,5 @@
 """Transcripts as written in corpora → candidates with hanzi and pinyin, or with what is wrong with them."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Our use of pypinyin's dictionaries reads as pypinyin does."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Statistics of an acoustic model's mistakes: counted by hand, and drawn as counted."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """Readings of polyphones: how many are right, the rules, and what is said otherwise than cited."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Typed lines against readings by hand: spellings, cutting without spaces, tones, other text, columns."""
 
-from __future__ import annotations
-
 import itertools
 import random
 
