@@ -78,9 +78,11 @@ class CacheEntry:
             check(checksums, self._files())
             yield
         except (OSError, ValueError, KeyError, TypeError) as error:
-            what = f"the cached {self.content} are damaged ({error})"
-            hint = f"delete {checksums} and run the command again: they are computed again"
-            raise CacheError(what, where=self.path(self.endings[0]), hint=hint) from error
+            raise CacheError(
+                f"the cached {self.content} are damaged ({error})",
+                where=self.path(self.endings[0]),
+                hint=f"delete {checksums} and run the command again: they are computed again",
+            ) from error
 
     def _files(self) -> list[Path]:
         return [self.path(ending) for ending in self.endings]
@@ -92,8 +94,9 @@ def write_errors(folder: Path, content: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = f"the {content} can't be written ({error.strerror})"
-        raise CacheError(what, where=folder, hint=_MORE_SPACE) from error
+        raise CacheError(
+            f"the {content} can't be written ({error.strerror})", where=folder, hint=_MORE_SPACE
+        ) from error
 
 
 def write_array_header(file: BinaryIO, shape: tuple[int, ...], dtype: np.dtype) -> None:
@@ -116,8 +119,9 @@ def require_space(folder: Path, size: float, content: str, hint: str = _MORE_SPA
     """
     free = free_bytes(folder)
     if size > free:
-        what = f"the {content} need {size / 1e9:.1f} GB, {free / 1e9:.1f} GB are free"
-        raise CacheError(what, where=folder, hint=hint)
+        raise CacheError(
+            f"the {content} need {size / 1e9:.1f} GB, {free / 1e9:.1f} GB are free", where=folder, hint=hint
+        )
 
 
 def compute(
@@ -149,11 +153,12 @@ def compute(
                 failures += failed
                 progress.update(done)
     except BrokenExecutor as error:
-        hint = (
-            "out of memory, or a recording that crashes the decoder: run the command again with "
-            "data.workers=1 to see which; finished work is kept"
-        )
-        raise CacheError(f"a process that computes {content} died", where=folder, hint=hint) from error
+        raise CacheError(
+            f"a process that computes {content} died",
+            where=folder,
+            hint="out of memory, or a recording that crashes the decoder: run the command again with "
+            "data.workers=1 to see which; finished work is kept",
+        ) from error
     return failures
 
 

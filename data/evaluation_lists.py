@@ -27,8 +27,9 @@ def lists_of_split(run: RunFolder, split: str, given: Sequence[Path] | None = No
         raise RunError(f"the run's config has no {split} set", where=run.config_file, hint=hint)
     missing = [str(path) for path in recorded if not path.is_file()]
     if missing:
-        what = f"the {split} set no longer exists: {', '.join(missing)}"
-        raise RunError(what, where=run.config_file, hint=hint)
+        raise RunError(
+            f"the {split} set no longer exists: {', '.join(missing)}", where=run.config_file, hint=hint
+        )
     return recorded
 
 
@@ -42,8 +43,11 @@ def read_test_utterances(manifests: Sequence[Path], limit: int | None = None) ->
     utterances = _take(found, manifests, limit)
     missing = [utterance.audio for utterance in utterances if not is_file(utterance.audio)]
     if missing:
-        what = f"{len(missing)} of {len(utterances)} recordings do not exist, e.g. {missing[0]}"
-        raise CorpusError(what, where=manifests[0], hint="prepare the corpus again, or pass --manifest FILE")
+        raise CorpusError(
+            f"{len(missing)} of {len(utterances)} recordings do not exist, e.g. {missing[0]}",
+            where=manifests[0],
+            hint="prepare the corpus again, or pass --manifest FILE",
+        )
     return utterances
 
 

@@ -119,8 +119,9 @@ def write_manifest(path: str | Path, utterances: Sequence[Utterance]) -> None:
                 " ".join(utterance.spoken_pinyin),
             ][: len(columns)]
             if any(set(field) & set("\t\n\r") for field in fields):
-                what = "a field contains a tab or a line break"
-                raise CorpusError(what, where=f"utterance {utterance.id!r}")
+                raise CorpusError(
+                    "a field contains a tab or a line break", where=f"utterance {utterance.id!r}"
+                )
             file.write("\t".join(fields) + "\n")
 
 
@@ -145,8 +146,9 @@ def _iterate_rows(path: str | Path) -> Iterator[Row]:
     except OSError as error:
         raise CorpusError("can't read the list of utterances", where=path, hint=error.strerror) from error
     except UnicodeDecodeError as error:
-        hint = "convert it, e.g. iconv -f GB18030 -t UTF-8"
-        raise CorpusError("not UTF-8 text", where=f"{path}:{number}", hint=hint) from error
+        raise CorpusError(
+            "not UTF-8 text", where=f"{path}:{number}", hint="convert it, e.g. iconv -f GB18030 -t UTF-8"
+        ) from error
 
 
 def check_header(path: str | Path, rows: Sequence[Row]) -> int:
@@ -157,8 +159,11 @@ def check_header(path: str | Path, rows: Sequence[Row]) -> int:
     """
     header = rows[0][1] if rows else []
     if tuple(header) not in (COLUMNS, (*COLUMNS, SPOKEN)):
-        hint = f"the first line is {' '.join(COLUMNS)} [{SPOKEN}], separated by tabs"
-        raise CorpusError("not a manifest's header", where=f"{path}:1", hint=hint)
+        raise CorpusError(
+            "not a manifest's header",
+            where=f"{path}:1",
+            hint=f"the first line is {' '.join(COLUMNS)} [{SPOKEN}], separated by tabs",
+        )
     return len(header)
 
 
@@ -205,11 +210,15 @@ def _parse_rows(path: Path, rows: Iterable[Row], parse: Callable[[list[str]], It
                 item = parse(fields)
                 first = lines.setdefault(item.id, line)
                 if first != line:
-                    what = f"duplicate id '{item.id}', first in line {first}"
-                    raise CorpusError(what, hint="give each line its own id")
+                    raise CorpusError(
+                        f"duplicate id '{item.id}', first in line {first}", hint="give each line its own id"
+                    )
             except CorpusError as error:
-                where = f"{path}:{line}" + (f" ({error.where})" if error.where else "")
-                raise CorpusError(error.what, where=where, hint=error.hint) from error
+                raise CorpusError(
+                    error.what,
+                    where=f"{path}:{line}" + (f" ({error.where})" if error.where else ""),
+                    hint=error.hint,
+                ) from error
             items.append(item)
     return items
 
@@ -228,8 +237,7 @@ def _without_garbage_collection() -> Iterator[None]:
 
 def _parse_transcript(fields: list[str]) -> Transcript:
     if len(fields) != 3:
-        what = f"{len(fields)} fields instead of 3"
-        raise CorpusError(what, hint="id, pinyin, hanzi, separated by tabs")
+        raise CorpusError(f"{len(fields)} fields instead of 3", hint="id, pinyin, hanzi, separated by tabs")
     name, pinyin, hanzi = fields
     return Transcript(name, _parse_pinyin(name, pinyin, hanzi), hanzi)
 
@@ -254,6 +262,9 @@ def _parse_utterance(fields: list[str], columns: int, folder: str) -> Utterance:
 def _parse_pinyin(name: str, pinyin: str, hanzi: str) -> tuple[str, ...]:
     syllables = tuple(map(normalise_syllable, pinyin.split()))
     if len(syllables) != len(hanzi):
-        what = f"{len(syllables)} syllables for {len(hanzi)} hanzi"
-        raise CorpusError(what, where=f"utterance {name}", hint="write one syllable for each hanzi")
+        raise CorpusError(
+            f"{len(syllables)} syllables for {len(hanzi)} hanzi",
+            where=f"utterance {name}",
+            hint="write one syllable for each hanzi",
+        )
     return syllables

@@ -134,8 +134,10 @@ def check_before_training(config: Any) -> None:
     for line in format_findings(findings):
         log.warning("%s", line)
     if errors:
-        hint = "correct the data (doctor.py --config has more checks), or train anyway with --no-checks"
-        raise TrainingError(f"{count_line(errors)} in the data would waste this training", hint=hint)
+        raise TrainingError(
+            f"{count_line(errors)} in the data would waste this training",
+            hint="correct the data (doctor.py --config has more checks), or train anyway with --no-checks",
+        )
 
 
 def _examine_rates(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:

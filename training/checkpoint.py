@@ -65,8 +65,11 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
     for name, variable in variables.items():
         if tuple(variable.shape) != arrays[name].shape:
             shapes = f"{arrays[name].shape} saved, {tuple(variable.shape)} here"
-            what = f"the checkpoint belongs to another model ('{variable.path}': {shapes})"
-            raise RunError(what, where=path, hint=hint)
+            raise RunError(
+                f"the checkpoint belongs to another model ('{variable.path}': {shapes})",
+                where=path,
+                hint=hint,
+            )
     for name, variable in variables.items():
         variable.assign(arrays[name])
     return state

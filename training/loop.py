@@ -71,8 +71,9 @@ class TrainingConfig:
         check_at_least(self, "training", epochs=1, patience=0, checkpoint_steps=1, kept_weights=0)
         parse_window(self.profile)
         if self.precision not in PRECISIONS:
-            hint = f"one of: {', '.join(PRECISIONS)}"
-            raise ConfigError(f"unknown training.precision '{self.precision}'", hint=hint)
+            raise ConfigError(
+                f"unknown training.precision '{self.precision}'", hint=f"one of: {', '.join(PRECISIONS)}"
+            )
 
 
 class Task(Protocol):

@@ -43,9 +43,9 @@ def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
             raise
         section, name = BATCH_SIZES[task].split(".")
         value = getattr(getattr(config, section), name)
-        hint = (
-            f"lower {section}.{name} (now {value:,}), e.g. {section}.{name}={value // 2}, in a new run "
-            "(another --run); doctor.py --machine --config RECIPE tests a step"
-        )
         reason = shorten(" ".join(str(error).split()), _LONGEST_REASON) or type(error).__name__
-        raise TrainingError(f"memory has run out ({reason})", hint=hint) from error
+        raise TrainingError(
+            f"memory has run out ({reason})",
+            hint=f"lower {section}.{name} (now {value:,}), e.g. {section}.{name}={value // 2}, in a new run "
+            "(another --run); doctor.py --machine --config RECIPE tests a step",
+        ) from error

@@ -66,8 +66,9 @@ class OptimiserConfig:
         check_fraction(self, "optimiser", "momentum", "average")
         for name, known in (("algorithm", ALGORITHMS), ("schedule", SCHEDULES)):
             if getattr(self, name) not in known:
-                what = f"unknown optimiser.{name} '{getattr(self, name)}'"
-                raise ConfigError(what, hint=f"one of: {', '.join(known)}")
+                raise ConfigError(
+                    f"unknown optimiser.{name} '{getattr(self, name)}'", hint=f"one of: {', '.join(known)}"
+                )
         self._check_stages()
 
     def _check_stages(self) -> None:
@@ -75,8 +76,10 @@ class OptimiserConfig:
         if self.schedule == "stages" and not self.stages:
             raise ConfigError("optimiser.schedule is 'stages', and optimiser.stages is empty", hint=hint)
         if self.stages and self.schedule not in STAGED:
-            what = f"optimiser.stages with optimiser.schedule '{self.schedule}'"
-            raise ConfigError(what, hint=f"schedule: {' or '.join(STAGED)}")
+            raise ConfigError(
+                f"optimiser.stages with optimiser.schedule '{self.schedule}'",
+                hint=f"schedule: {' or '.join(STAGED)}",
+            )
         if self.schedule == "exponential" and min(self.first_and_last) <= 0:
             raise ConfigError(
                 f"an exponential decay from {self.first_and_last[0]:g} to {self.first_and_last[1]:g}",

@@ -38,8 +38,9 @@ def parse_window(text: str) -> StepWindow | None:
     match = re.fullmatch(r"(\d+)-(\d+)", text)
     window = StepWindow(int(match[1]), int(match[2])) if match else None
     if window is None or not 1 <= window.first <= window.last:
-        hint = "the first and the last step to profile, such as 120-180"
-        raise ConfigError(f"training.profile is '{text}'", hint=hint)
+        raise ConfigError(
+            f"training.profile is '{text}'", hint="the first and the last step to profile, such as 120-180"
+        )
     return window
 
 
@@ -51,8 +52,10 @@ def check_profile(text: str) -> None:
     """
     backend = keras.backend.backend()
     if text and backend != "tensorflow":
-        hint = "leave it out, or set KERAS_BACKEND=tensorflow"
-        raise ConfigError(f"training.profile works on TensorFlow only, not on '{backend}'", hint=hint)
+        raise ConfigError(
+            f"training.profile works on TensorFlow only, not on '{backend}'",
+            hint="leave it out, or set KERAS_BACKEND=tensorflow",
+        )
 
 
 class StepProfiler:
@@ -71,8 +74,10 @@ class StepProfiler:
 
     def __init__(self, window: StepWindow | None, total_steps: int, logs: Path):
         if window and window.first > total_steps:
-            steps = f"training.profile={window.first}-{window.last}, but the training has {total_steps} steps"
-            raise ConfigError(steps, hint="choose steps within it")
+            raise ConfigError(
+                f"training.profile={window.first}-{window.last}, but the training has {total_steps} steps",
+                hint="choose steps within it",
+            )
         self._window, self._logs = window, logs
         self._profiler: Any = None
 

@@ -102,5 +102,8 @@ def _best_figures(run: RunFolder) -> dict[str, float]:
     try:
         return dict(json.loads(verified(run.metrics).read_text(encoding="utf-8"))["best"])
     except (ValueError, KeyError, TypeError) as error:
-        hint = "delete it: the same command then writes it again"
-        raise RunError("the figures of the run are damaged", where=run.metrics, hint=hint) from error
+        raise RunError(
+            "the figures of the run are damaged",
+            where=run.metrics,
+            hint="delete it: the same command then writes it again",
+        ) from error

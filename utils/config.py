@@ -258,8 +258,10 @@ class _Builder:
             raise self._error(f"'{key}' is a section, not {values!r}", f"write {key}.name={values}")
         name = (values or {}).get("name", getattr(default, "name", None))
         if str(name) not in choices:
-            what = f"unknown {key}.name '{name}'" if name else f"'{key}.name' is missing"
-            raise self._error(what, _suggestion(name, list(choices)))
+            raise self._error(
+                f"unknown {key}.name '{name}'" if name else f"'{key}.name' is missing",
+                _suggestion(name, list(choices)),
+            )
         base = default if type(default) is choices[name] else None
         return self.section(choices[name], values, f"{key}.", base)
 

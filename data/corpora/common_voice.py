@@ -70,8 +70,11 @@ def _corpus_folder(root: Path) -> Path:
     folders = [root, root / "zh-CN", *sorted(root.glob("cv-corpus-*/zh-CN"))]
     found = [folder for folder in folders if all((folder / f"{split}.tsv").is_file() for split in SPLITS)]
     if not found:
-        what = "no Common Voice zh-CN here: cv-corpus-*/zh-CN/{clips,train.tsv,dev.tsv,test.tsv} expected"
-        raise CorpusError(what, where=root, hint=SOURCE.steps)
+        raise CorpusError(
+            "no Common Voice zh-CN here: cv-corpus-*/zh-CN/{clips,train.tsv,dev.tsv,test.tsv} expected",
+            where=root,
+            hint=SOURCE.steps,
+        )
     if len(found) > 1:
         names = ", ".join(str(folder.relative_to(root)) for folder in found)
         raise CorpusError(f"several releases here: {names}", where=root, hint="give the folder of one")
@@ -83,8 +86,11 @@ def _read_list(path: Path) -> Iterator[Clip]:
     lines = utf8_lines(path)
     header = next(lines, (1, "", True))[1].split("\t")
     if not set(_COLUMNS) <= set(header):
-        what = f"one of the columns {', '.join(_COLUMNS)} is missing"
-        raise CorpusError(what, where=f"{path}:1", hint="take the list from the original archive")
+        raise CorpusError(
+            f"one of the columns {', '.join(_COLUMNS)} is missing",
+            where=f"{path}:1",
+            hint="take the list from the original archive",
+        )
     speaker, file, sentence = map(header.index, _COLUMNS)
     for number, line, readable in lines:
         fields = line.split("\t")

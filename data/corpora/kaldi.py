@@ -41,8 +41,11 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
     single = (root / "wav.scp").is_file()
     folders = [root] if single else sorted(path.parent for path in root.glob("[!.]*/wav.scp"))
     if not folders:
-        what = "no data folder here: wav.scp and text expected, in this folder or in those below"
-        raise CorpusError(what, where=root, hint="give e.g. data/train, or data for all its splits")
+        raise CorpusError(
+            "no data folder here: wav.scp and text expected, in this folder or in those below",
+            where=root,
+            hint="give e.g. data/train, or data for all its splits",
+        )
     for folder in folders:
         recordings = read_recordings(folder / "wav.scp")
         texts = read_transcript_list(folder / "text")
@@ -81,9 +84,11 @@ def read_recordings(path: Path) -> dict[str, Path | Problem]:
             found = (base / audio for base in bases if is_file(base / audio))
             recordings[name] = next(found, folder / audio)
     if commands and len(commands) == len(recordings):
-        what = f"all {len(commands)} recordings are commands (… |), and no command of a list is run"
-        hint = "write the recordings to files first, e.g. with Kaldi's wav-copy, and list those"
-        raise CorpusError(what, where=commands[0], hint=hint)
+        raise CorpusError(
+            f"all {len(commands)} recordings are commands (… |), and no command of a list is run",
+            where=commands[0],
+            hint="write the recordings to files first, e.g. with Kaldi's wav-copy, and list those",
+        )
     return recordings
 
 

@@ -55,9 +55,11 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
     """
     splits = [split for split in SPLITS if (root / split / _TRANSCRIPT).is_file()]
     if not splits:
-        hint = f"python -m data.corpora.{NAME} download {root}"
-        what = f"no MAGICDATA here: {{train,dev,test}}/{_TRANSCRIPT} expected"
-        raise CorpusError(what, where=root, hint=hint)
+        raise CorpusError(
+            f"no MAGICDATA here: {{train,dev,test}}/{_TRANSCRIPT} expected",
+            where=root,
+            hint=f"python -m data.corpora.{NAME} download {root}",
+        )
     for split in splits:
         yield from _find_in_split(root / split)
 

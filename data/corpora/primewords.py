@@ -62,8 +62,11 @@ def _read_records(path: Path) -> list[Any]:
     except UnicodeDecodeError as error:
         raise CorpusError(f"not UTF-8 text (byte {error.start})", where=path, hint=hint) from error
     except json.JSONDecodeError as error:
-        where = f"{path}:{error.lineno}, column {error.colno}"
-        raise CorpusError(f"not JSON ({error.msg}), perhaps cut off", where=where, hint=hint) from error
+        raise CorpusError(
+            f"not JSON ({error.msg}), perhaps cut off",
+            where=f"{path}:{error.lineno}, column {error.colno}",
+            hint=hint,
+        ) from error
     if not isinstance(records, list):
         raise CorpusError("not a list of records", where=path, hint=hint)
     return records

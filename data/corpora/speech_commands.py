@@ -62,8 +62,11 @@ def read_speech_commands(folder: Path) -> list[Recording]:
     """
     missing = [name for name in (DEV_LIST, TEST_LIST, NOISE_FOLDER) if not (folder / name).exists()]
     if missing:
-        hint = "remove the folder and download again, or choose another one"
-        raise CorpusError(f"not Speech Commands: no {', '.join(missing)}", where=folder, hint=hint)
+        raise CorpusError(
+            f"not Speech Commands: no {', '.join(missing)}",
+            where=folder,
+            hint="remove the folder and download again, or choose another one",
+        )
     return read_recordings(folder, 10, 10)
 
 

@@ -152,8 +152,11 @@ def _write_clips(
         write_text(rejected_list, "row\tid\treason\n" + "".join(rows))
         if len(rejected) > _MAX_REJECTED * len(clips):
             shown = first_failures([(clips[row].id, reason) for row, reason in rejected.items()])
-            what = f"{len(rejected)} of {len(clips)} clips can't be used ({shown})"
-            raise CorpusError(what, where=rejected_list, hint="correct the recordings, or remove them")
+            raise CorpusError(
+                f"{len(rejected)} of {len(clips)} clips can't be used ({shown})",
+                where=rejected_list,
+                hint="correct the recordings, or remove them",
+            )
         _remove_rows(temporary, rejected.keys(), len(clips), clip_samples)
     if rejected:
         print(f"note: {len(rejected)} of {len(clips)} clips can't be used: {rejected_list}", file=sys.stderr)

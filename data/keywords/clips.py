@@ -96,14 +96,18 @@ class KeywordDataConfig:
         check_at_least(self, "data", dev_percentage=0, test_percentage=0)
         if self.dev_percentage + self.test_percentage >= 100:
             total = self.dev_percentage + self.test_percentage
-            what = f"data.dev_percentage + data.test_percentage is {total}"
-            raise ConfigError(what, hint="below 100: some recordings are needed for training")
+            raise ConfigError(
+                f"data.dev_percentage + data.test_percentage is {total}",
+                hint="below 100: some recordings are needed for training",
+            )
         for word, count in Counter(self.words).items():
             if count > 1:
                 raise ConfigError(f"data.words holds '{word}' {count} times", hint="each word once")
             if word in (SILENCE, UNKNOWN):
-                hint = "it is added automatically: see data.silence_share and data.unknown_share"
-                raise ConfigError(f"data.words holds '{word}'", hint=hint)
+                raise ConfigError(
+                    f"data.words holds '{word}'",
+                    hint="it is added automatically: see data.silence_share and data.unknown_share",
+                )
 
 
 def read_keyword_clips(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:
@@ -118,9 +122,9 @@ def read_keyword_clips(config: KeywordDataConfig) -> dict[str, list[KeywordClip]
         AudioError: a recording of noise can't be read.
     """
     if bool(config.folder) == bool(config.train):
-        what = "data.folder and data.train are both given" if config.folder else "no recordings are given"
         raise ConfigError(
-            what, hint="set data.folder=FOLDER, or data.train, data.dev and data.test=[MANIFEST]"
+            "data.folder and data.train are both given" if config.folder else "no recordings are given",
+            hint="set data.folder=FOLDER, or data.train, data.dev and data.test=[MANIFEST]",
         )
     found = _from_folder(config) if config.folder else _from_manifests(config)
     _check_words(config, found)
@@ -189,9 +193,11 @@ def _check_split_by_name(config: KeywordDataConfig, found: Mapping[str, Sequence
         recordings = [counts[split][word] for split in asked]
         total = sum(recordings)
         if 0 < total < len(asked) or (total and not recordings[0]):
-            what = f"{total} recordings of '{word}' can't be split into {', '.join(asked)}"
-            hint = f"record more, or define the splits with {DEV_LIST} and {TEST_LIST}, or with manifests"
-            raise CorpusError(what, where=Path(config.folder, word), hint=hint)
+            raise CorpusError(
+                f"{total} recordings of '{word}' can't be split into {', '.join(asked)}",
+                where=Path(config.folder, word),
+                hint=f"record more, or define the splits with {DEV_LIST} and {TEST_LIST}, or with manifests",
+            )
     for split in asked:
         missing = sorted(word for word in wanted if not counts[split][word])
         if missing:
@@ -208,17 +214,22 @@ def _from_manifests(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:
     for split, other in combinations(SPLITS, 2):
         shared = sorted({str(c.audio) for c in found[split]} & {str(c.audio) for c in found[other]})
         if shared:
-            what = f"{len(shared)} recordings are in both {split} and {other}"
-            raise CorpusError(what, where=shared[0], hint="remove them from one of the manifests")
+            raise CorpusError(
+                f"{len(shared)} recordings are in both {split} and {other}",
+                where=shared[0],
+                hint="remove them from one of the manifests",
+            )
     return found
 
 
 def _check_ids(clips: Sequence[KeywordClip], manifests: Sequence[str | Path]) -> None:
     name, count = (Counter(clip.id for clip in clips).most_common(1) or [("", 0)])[0]
     if count > 1:
-        what = f"{count} recordings have the id '{name}'"
-        hint = "ids must be unique over all manifests of a split"
-        raise CorpusError(what, where=", ".join(map(str, manifests)), hint=hint)
+        raise CorpusError(
+            f"{count} recordings have the id '{name}'",
+            where=", ".join(map(str, manifests)),
+            hint="ids must be unique over all manifests of a split",
+        )
 
 
 def _check_words(config: KeywordDataConfig, found: Mapping[str, Sequence[KeywordClip]]) -> None:
@@ -228,14 +239,20 @@ def _check_words(config: KeywordDataConfig, found: Mapping[str, Sequence[Keyword
         if word not in trained:
             nearest = difflib.get_close_matches(word, sorted(trained), n=3, cutoff=0.5)
             known = f"there are: {_list_names(sorted(trained))}"
-            hint = f"did you mean {' or '.join(nearest)}?" if nearest else known
-            raise CorpusError(f"no recordings of the word '{word}' to train on", where=where, hint=hint)
+            raise CorpusError(
+                f"no recordings of the word '{word}' to train on",
+                where=where,
+                hint=f"did you mean {' or '.join(nearest)}?" if nearest else known,
+            )
     if not trained:
         raise CorpusError("there are no words to train on, only noise", where=where, hint="add recordings")
     untrained = {c.label for s in ("dev", "test") for c in found[s]} - trained - {SILENCE, UNKNOWN}
     if untrained and not config.words:
-        what = f"dev or test contain words that train does not: {_list_names(sorted(untrained))}"
-        raise CorpusError(what, where=where, hint="add recordings of them to train, or choose data.words")
+        raise CorpusError(
+            f"dev or test contain words that train does not: {_list_names(sorted(untrained))}",
+            where=where,
+            hint="add recordings of them to train, or choose data.words",
+        )
 
 
 def _report_speakers_in_two_splits(found: Mapping[str, Sequence[KeywordClip]]) -> None:

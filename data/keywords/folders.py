@@ -99,8 +99,11 @@ def read_recordings(folder: str | Path, dev_percentage: float, test_percentage: 
             Recording(name, folder / name, word, speaker, splits[name]) for name, word, speaker in files
         ]
     if not recordings:
-        hint = f"it holds a folder for each word, with recordings ({', '.join(sorted(AUDIO_SUFFIXES))})"
-        raise CorpusError("no recordings in this folder", where=folder, hint=hint)
+        raise CorpusError(
+            "no recordings in this folder",
+            where=folder,
+            hint=f"it holds a folder for each word, with recordings ({', '.join(sorted(AUDIO_SUFFIXES))})",
+        )
     return recordings
 
 
@@ -128,8 +131,11 @@ def _files(folder: Path) -> Iterator[tuple[str, str, str]]:
             continue
         names = sorted(_audio_names(word_folder))
         if not names:
-            hint = "put recordings into it, or remove it"
-            raise CorpusError("a word's folder holds no recordings", where=word_folder, hint=hint)
+            raise CorpusError(
+                "a word's folder holds no recordings",
+                where=word_folder,
+                hint="put recordings into it, or remove it",
+            )
         for name in names:
             inner, _, base = name.rpartition("/")
             speaker = inner.partition("/")[0] or (_SPEAKER_END.sub("", base) if "_nohash_" in base else "")
@@ -175,9 +181,12 @@ def _splits(
         # Words that were removed from the corpus may still be in the lists.
         missing = sorted(name for name in listed - splits.keys() if name.partition("/")[0] in words)
         if missing:
-            what = f"{len(missing)} recordings of the list don't exist, for example '{missing[0]}'"
             hint = "copy or unpack the corpus again, or remove the lines from the list"
-            raise CorpusError(what, where=path, hint=hint)
+            raise CorpusError(
+                f"{len(missing)} recordings of the list don't exist, for example '{missing[0]}'",
+                where=path,
+                hint=hint,
+            )
         for name in listed & splits.keys():
             if splits[name] != "train":
                 hint = "a recording belongs to one split: remove the line from one of the lists"

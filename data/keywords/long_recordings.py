@@ -99,8 +99,11 @@ def write_long_recording(
         AudioError: a recording can't be read.
     """
     if not material.keywords or not (material.others or material.backgrounds):
-        hint = "a folder with _unknown_ words, or --background RECORDINGS"
-        raise CorpusError("no keywords, or nothing that isn't one", where=output, hint=hint)
+        raise CorpusError(
+            "no keywords, or nothing that isn't one",
+            where=output,
+            hint="a folder with _unknown_ words, or --background RECORDINGS",
+        )
     output.mkdir(parents=True, exist_ok=True)
     lines, written = ["start\tend\tkeyword"], 0
     segments = _segments(material, keyword_share, np.random.default_rng(seed))
@@ -222,8 +225,11 @@ def _listed(options: argparse.Namespace) -> list[KeywordClip]:
     clips = read_listed_clips(options.manifest)
     words = set(options.words or (clip.label for clip in clips))
     if missing := sorted(words - {clip.label for clip in clips}):
-        where = ", ".join(map(str, options.manifest))
-        raise CorpusError(f"no recordings of the word '{missing[0]}'", where=where, hint="check --words")
+        raise CorpusError(
+            f"no recordings of the word '{missing[0]}'",
+            where=", ".join(map(str, options.manifest)),
+            hint="check --words",
+        )
     return [clip if clip.label in words else replace(clip, label=UNKNOWN) for clip in clips]
 
 

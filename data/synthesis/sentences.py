@@ -161,8 +161,9 @@ def read_sentences(path: str | Path) -> tuple[list[Sentence], list[tuple[int, st
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        what = f"can't read the text: {error}"
-        raise CorpusError(what, where=path, hint="give a UTF-8 text file") from error
+        raise CorpusError(
+            f"can't read the text: {error}", where=path, hint="give a UTF-8 text file"
+        ) from error
     sentences: dict[str, Sentence] = {}
     rejected: list[tuple[int, str]] = []
     for number, line in enumerate(lines, 1):
@@ -174,8 +175,11 @@ def read_sentences(path: str | Path) -> tuple[list[Sentence], list[tuple[int, st
         else:
             sentences[sentence.hanzi] = sentence
     if not sentences:
-        hint = "write one sentence per line, as pinyin<TAB>hanzi or hanzi"
-        raise CorpusError("no line can be spoken", where=path, hint=hint)
+        raise CorpusError(
+            "no line can be spoken",
+            where=path,
+            hint="write one sentence per line, as pinyin<TAB>hanzi or hanzi",
+        )
     return list(sentences.values()), rejected
 
 

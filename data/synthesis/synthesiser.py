@@ -180,8 +180,10 @@ class Synthesiser:
 def check_installed() -> None:
     """Raise a ``CorpusError`` when the synthesiser's wheel is missing."""
     if importlib.util.find_spec("espeakng_loader") is None:
-        hint = "pip install -r requirements/demo.txt"
-        raise CorpusError("the speech synthesiser (espeakng-loader) is not installed", hint=hint)
+        raise CorpusError(
+            "the speech synthesiser (espeakng-loader) is not installed",
+            hint="pip install -r requirements/demo.txt",
+        )
 
 
 def speak_all(
@@ -218,8 +220,9 @@ def speak_all(
             continue
         unspoken.append(result)
         if len(unspoken) > max(_MAX_FAILURES, done // 4):
-            what = f"the synthesiser fails: {result.reason}"
-            raise CorpusError(what, where=where, hint="see requirements/demo.txt")
+            raise CorpusError(
+                f"the synthesiser fails: {result.reason}", where=where, hint="see requirements/demo.txt"
+            )
     return results, unspoken
 
 

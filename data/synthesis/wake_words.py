@@ -82,8 +82,10 @@ def read_wake_word(hanzi: str, pinyin: str = "") -> WakeWord:
         shown = ", ".join(f"'{character}'" for character in dict.fromkeys(others))
         raise CorpusError(f"the wake word '{hanzi}' has characters that are not hanzi: {shown}", hint=hint)
     if len(hanzi) > MAX_SYLLABLES:
-        what = f"the wake word '{hanzi}' has {len(hanzi)} syllables, more than {MAX_SYLLABLES}"
-        raise CorpusError(what, hint="choose a shorter one: three or four syllables are usual")
+        raise CorpusError(
+            f"the wake word '{hanzi}' has {len(hanzi)} syllables, more than {MAX_SYLLABLES}",
+            hint="choose a shorter one: three or four syllables are usual",
+        )
     syllables = _read_pinyin(hanzi, pinyin) if pinyin else word_reading(hanzi)
     forms = islice(product(*spoken_variants(hanzi, syllables)), _MAX_FORMS)
     return WakeWord(hanzi, syllables, tuple(forms))

@@ -74,8 +74,9 @@ def clean_text(
     """
     output = Path(output)
     if not output.name.endswith(ENDINGS):
-        hint = f"name it {', '.join(ENDINGS)}"
-        raise CorpusError("the output has an unknown ending", where=output, hint=hint)
+        raise CorpusError(
+            "the output has an unknown ending", where=output, hint=f"name it {', '.join(ENDINGS)}"
+        )
     began = time.perf_counter()
     limits = limits or Limits()
     made_of = dependencies(sources, exclude, limits)
@@ -88,8 +89,11 @@ def clean_text(
                 _write_new(cleaned, seen, total, file)
                 bar.update(cleaned.tally.characters)
         if not total.clauses:
-            where = ", ".join(map(str, sources)) or "no sources"
-            raise CorpusError("no usable clause", where=where, hint="see python -m data.text.cleaning --help")
+            raise CorpusError(
+                "no usable clause",
+                where=", ".join(map(str, sources)) or "no sources",
+                hint="see python -m data.text.cleaning --help",
+            )
     report = _report(total, sources, exclude, limits, time.perf_counter() - began)
     report["made_of"] = {**made_of, "output": file_hash(output)}
     write_json(f"{output}.report.json", report)
@@ -158,8 +162,9 @@ def evaluation_sentences(lists: Iterable[str | Path]) -> Iterator[str]:
             sentences = list(read_lines(path))
         found = [hanzi_of(sentence) for sentence in sentences]
         if not any(found):
-            hint = "one sentence per line, or a .tsv list"
-            raise CorpusError("no sentence to exclude", where=path, hint=hint)
+            raise CorpusError(
+                "no sentence to exclude", where=path, hint="one sentence per line, or a .tsv list"
+            )
         yield from found
 
 
@@ -219,8 +224,9 @@ def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.text.cleaning``."""
     options = _parser().parse_args(argv)
     if options.shortest > options.longest:
-        what = f"--shortest {options.shortest} is above --longest {options.longest}"
-        raise CorpusError(what, hint="swap them")
+        raise CorpusError(
+            f"--shortest {options.shortest} is above --longest {options.longest}", hint="swap them"
+        )
     limits = Limits(options.shortest, options.longest)
     if is_made_of(options.output, dependencies(options.sources, options.exclude, limits)):
         print(f"unchanged: {options.output} was made of these texts and lists")

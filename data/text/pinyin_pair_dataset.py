@@ -154,8 +154,9 @@ class PairDataset:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorpusError("no prepared pairs here", where=path, hint="call prepare_pairs") from error
         if inventory != inventory_hash():
-            hint = "prepare them again"
-            raise CorpusError("these pairs have another inventory of syllables", where=path, hint=hint)
+            raise CorpusError(
+                "these pairs have another inventory of syllables", where=path, hint="prepare them again"
+            )
         return cls(tuple(PairShard.load(shard_entry(Path(folder) / stem)) for stem in stems))
 
 

@@ -81,8 +81,11 @@ class PairPiece:
             rejected = Counter(dict(zip(REASONS, map(int, saved["rejected"]), strict=True)))
             return cls(saved["syllables"], saved["hanzi"], rejected)
         except (KeyError, ValueError) as error:
-            hint = "delete this file and run the command again"
-            raise CacheError("a piece of a preparation is damaged", where=path, hint=hint) from error
+            raise CacheError(
+                "a piece of a preparation is damaged",
+                where=path,
+                hint="delete this file and run the command again",
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -220,8 +223,11 @@ def _join(source: Path, entry: CacheEntry, reader: PairReader, pieces: Sequence[
         rejected += piece.rejected  # drops zeros
     if not lines:
         counts = ", ".join(f"{count} lines: {reason}" for reason, count in rejected.items())
-        hint = f"{counts or 'it is empty'}; see python -m data.text.cleaning"
-        raise CorpusError("no usable line", where=source, hint=hint)
+        raise CorpusError(
+            "no usable line",
+            where=source,
+            hint=f"{counts or 'it is empty'}; see python -m data.text.cleaning",
+        )
     with entry.writing():
         for name in ("syllables", "hanzi"):
             with replacing(entry.path(f"{name}.npy")) as temporary, temporary.open("wb") as file:

@@ -74,9 +74,11 @@ def read_pairs(sources: Sequence[str | Path], limit: int = 0, cache: str | Path 
         pairs += found.pairs
         rejected += found.rejected
     if not pairs:
-        where = ", ".join(map(str, sources)) or "no sources"
-        hint = "only lines that consist of hanzi are used"
-        raise CorpusError("no sentences to train on", where=where, hint=hint)
+        raise CorpusError(
+            "no sentences to train on",
+            where=", ".join(map(str, sources)) or "no sources",
+            hint="only lines that consist of hanzi are used",
+        )
     return PairSet(pairs, rejected)
 
 

@@ -90,8 +90,11 @@ def piece_pool(
             try:
                 yield from pool.in_order(work, jobs, _PENDING_PIECES * workers)
             except BrokenExecutor as error:
-                hint = "perhaps out of memory: run it again with fewer workers"
-                raise CorpusError("a worker process died", where=source, hint=hint) from error
+                raise CorpusError(
+                    "a worker process died",
+                    where=source,
+                    hint="perhaps out of memory: run it again with fewer workers",
+                ) from error
 
         yield run
 
@@ -109,8 +112,9 @@ def decode(piece: bytes) -> tuple[str, int]:
 
 def not_utf8(source: str | Path) -> CorpusError:
     """The error for a text of another encoding."""
-    hint = "convert it, e.g. iconv -f GB18030 -t UTF-8"
-    return CorpusError("this is not UTF-8 text", where=source, hint=hint)
+    return CorpusError(
+        "this is not UTF-8 text", where=source, hint="convert it, e.g. iconv -f GB18030 -t UTF-8"
+    )
 
 
 def _open(source: str | Path) -> AbstractContextManager[BinaryIO]:

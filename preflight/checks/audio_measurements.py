@@ -67,8 +67,9 @@ def measure_recordings(paths: Sequence[str], workers: int) -> dict[str, AudioMea
                 measurements |= {item.path: item for item in measured}
                 progress.update(len(measured))
     except BrokenExecutor as error:
-        hint = "--workers 1 shows which file"
-        raise AudioError("a process that reads recordings died", hint=hint) from error
+        raise AudioError(
+            "a process that reads recordings died", hint="--workers 1 shows which file"
+        ) from error
     return measurements
 
 

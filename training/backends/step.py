@@ -31,8 +31,10 @@ def make_train_step(
     """
     backend = keras.backend.backend()
     if backend not in BACKENDS:
-        hint = f"set KERAS_BACKEND to one of: {', '.join(BACKENDS)}"
-        raise ConfigError(f"there is no training on the Keras backend '{backend}'", hint=hint)
+        raise ConfigError(
+            f"there is no training on the Keras backend '{backend}'",
+            hint=f"set KERAS_BACKEND to one of: {', '.join(BACKENDS)}",
+        )
     # By name: the other backends must not be loaded, and may not be installed.
     return importlib.import_module(f"training.backends.step_{backend}").make_step(
         model, optimizer, losses, xla

@@ -23,8 +23,10 @@ def make_step(
         ConfigError: XLA is requested, which PyTorch does not support.
     """
     if xla:
-        hint = "set training.xla=false, or KERAS_BACKEND=tensorflow; jax always compiles with XLA"
-        raise ConfigError("training.xla=true needs another Keras backend than 'torch'", hint=hint)
+        raise ConfigError(
+            "training.xla=true needs another Keras backend than 'torch'",
+            hint="set training.xla=false, or KERAS_BACKEND=tensorflow; jax always compiles with XLA",
+        )
 
     def call(arrays: dict[str, np.ndarray]) -> np.ndarray:
         # The batch must be on the device of the weights.

@@ -87,8 +87,10 @@ def wait_for_workers(cluster: Cluster, wait_seconds: float = WAIT_SECONDS) -> No
             named = ", ".join(map(cluster.describe, missing))
             now = time.monotonic()
             if now - start > wait_seconds:
-                hint = "start the same command there, with its own task in TF_CONFIG; check the firewall"
-                raise TrainingError(f"no answer from {named} in {wait_seconds:.0f} s", hint=hint)
+                raise TrainingError(
+                    f"no answer from {named} in {wait_seconds:.0f} s",
+                    hint="start the same command there, with its own task in TF_CONFIG; check the firewall",
+                )
             if now - reported > _REPORT_SECONDS:
                 log.warning("waiting for %s", named)  # a warning is printed: the run has no log yet
                 reported = now
@@ -125,9 +127,11 @@ def _listen(cluster: Cluster) -> socket.socket:
     try:
         return socket.create_server(("", port), backlog=128)
     except (OSError, OverflowError) as error:
-        what = f"port {port} of {cluster.describe(cluster.index)} can't be opened here ({error})"
-        hint = f"stop the job if it is already running on this machine, or choose another port in {VARIABLE}"
-        raise ConfigError(what, hint=hint) from error
+        raise ConfigError(
+            f"port {port} of {cluster.describe(cluster.index)} can't be opened here ({error})",
+            hint="stop the job if it is already running on this machine, or choose another port in "
+            f"{VARIABLE}",
+        ) from error
 
 
 def _error(what: str) -> ConfigError:

@@ -207,8 +207,10 @@ def _check(kind: str | None, virtual_devices: int) -> None:
         raise ConfigError(f"--distribute {kind}", hint=f"one of: {', '.join(KINDS)}")
     backend = keras.backend.backend()
     if backend != "tensorflow":
-        what = f"--distribute works on TensorFlow only, not on '{backend}'"
-        raise ConfigError(what, hint="leave it out, or set KERAS_BACKEND=tensorflow")
+        raise ConfigError(
+            f"--distribute works on TensorFlow only, not on '{backend}'",
+            hint="leave it out, or set KERAS_BACKEND=tensorflow",
+        )
 
 
 def _replicas() -> ModuleType:

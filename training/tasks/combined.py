@@ -48,13 +48,17 @@ def make_combined(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
     """
     model, data = config.model, config.data
     if not model.network_run:
-        hint = "train a network first: configs/language/pinyin_to_hanzi_network.yaml"
-        raise ConfigError("model.network_run is empty", hint=hint)
+        raise ConfigError(
+            "model.network_run is empty",
+            hint="train a network first: configs/language/pinyin_to_hanzi_network.yaml",
+        )
     source = open_run(model.network_run, task="language")
     trained = read_model_config(source)
     if not isinstance(trained, GatedCnnConfig):
-        what = f"'{source.path}' is a run of model.name={trained.name}, not of gated_cnn"
-        raise ConfigError(what, hint="train one: configs/language/pinyin_to_hanzi_network.yaml")
+        raise ConfigError(
+            f"'{source.path}' is a run of model.name={trained.name}, not of gated_cnn",
+            hint="train one: configs/language/pinyin_to_hanzi_network.yaml",
+        )
     rows = trained.rows
     network, symbols = load_network(source.path)
     symbols.save(run.path)

@@ -105,11 +105,11 @@ class KeywordConfig:
         steps = sum(stage.steps for stage in self.optimiser.stages)
         needed = -(-steps // self.training.evaluation_steps)
         if steps and needed != self.training.epochs:
-            what = (
+            raise ConfigError(
                 f"optimiser.stages have {steps} steps, training.epochs={self.training.epochs} evaluations "
-                f"after {self.training.evaluation_steps} steps each"
+                f"after {self.training.evaluation_steps} steps each",
+                hint=f"training.epochs={needed}",
             )
-            raise ConfigError(what, hint=f"training.epochs={needed}")
 
     @property
     def total_steps(self) -> int:
@@ -323,8 +323,11 @@ def _write_labels(run: RunFolder, labels: Sequence[str]) -> None:
     if run.labels.is_file():
         before = read_labels(run.labels)
         if before != tuple(labels):
-            what = f"the recordings have other labels than this run ({describe_difference(before, labels)})"
-            raise RunError(what, where=run.labels, hint="choose another --run, or put the recordings back")
+            raise RunError(
+                f"the recordings have other labels than this run ({describe_difference(before, labels)})",
+                where=run.labels,
+                hint="choose another --run, or put the recordings back",
+            )
     write_labels(run.labels, labels)
     run.record(LABELS_HASH, labels_hash(labels))
 

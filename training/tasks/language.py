@@ -155,8 +155,10 @@ def train_language(
     if not data.train or not data.dev:
         raise ConfigError("data.train or data.dev is empty", hint="both need a text, see configs/language")
     if distribution is not ALONE and model_entry(config.model.name).build is None:
-        what = f"model.name={config.model.name} is estimated by counting, in one process"
-        raise ConfigError(what, hint="leave --distribute out")
+        raise ConfigError(
+            f"model.name={config.model.name} is estimated by counting, in one process",
+            hint="leave --distribute out",
+        )
     if isinstance(config.model, GatedCnnConfig):
         return train_gated_cnn(config, run, distribution)
     if isinstance(config.model, CombinedConfig):

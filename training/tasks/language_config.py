@@ -64,8 +64,10 @@ class LanguageConfig:
         check_initialise(self.initialise_from, self.initialise_except)
         counted = self.model is not None and model_entry(self.model.name).build is None
         if counted and (self.initialise_from or self.freeze):
-            what = f"model.name={self.model.name} is estimated by counting"
-            raise ConfigError(what, hint="initialise_from and freeze are for networks: leave them out")
+            raise ConfigError(
+                f"model.name={self.model.name} is estimated by counting",
+                hint="initialise_from and freeze are for networks: leave them out",
+            )
 
 
 VARIANTS = {"model": {name: model_entry(name).config for name in (*MODELS, *OLD_NAMES)}}

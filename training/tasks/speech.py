@@ -71,11 +71,15 @@ class SpeechDataConfig:
     def __post_init__(self):
         check_at_least(self, "data", workers=1, batch_frames=1, batch_utterances=1, limit=0)
         if self.weights and len(self.weights) != len(self.train):
-            what = f"data.weights has {len(self.weights)} entries for {len(self.train)} manifests"
-            raise ConfigError(what, hint="one for each entry of data.train, or none at all")
+            raise ConfigError(
+                f"data.weights has {len(self.weights)} entries for {len(self.train)} manifests",
+                hint="one for each entry of data.train, or none at all",
+            )
         if any(weight <= 0 for weight in self.weights):
-            hint = "passes an epoch, above 0; to leave a manifest out, take it from data.train"
-            raise ConfigError(f"data.weights is {self.weights}", hint=hint)
+            raise ConfigError(
+                f"data.weights is {self.weights}",
+                hint="passes an epoch, above 0; to leave a manifest out, take it from data.train",
+            )
 
 
 @dataclass(frozen=True)

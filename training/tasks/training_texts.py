@@ -42,9 +42,11 @@ def check_training_texts(run: RunFolder, texts: Sequence[str | Path]) -> None:
         return
     changed = [str(path) for path in paths if str(path) in noted and _changed(path, noted[str(path)])]
     if changed:
-        what = f"the run was trained on another content of {', '.join(changed)}"
-        hint = "choose another --run, or delete the folder to start anew"
-        raise RunError(what, where=run.path, hint=hint)
+        raise RunError(
+            f"the run was trained on another content of {', '.join(changed)}",
+            where=run.path,
+            hint="choose another --run, or delete the folder to start anew",
+        )
 
 
 def _noted(path: Path) -> _Text:

@@ -76,8 +76,9 @@ def audio_blocks(path: str | Path, sample_rate: int = SAMPLE_RATE) -> Iterator[n
             empty = False
             yield np.clip(block, -1.0, 1.0)
         if empty:
-            what = f"too short for a sample at {sample_rate} Hz"
-            raise AudioError(what, where=path, hint="remove it from the list")
+            raise AudioError(
+                f"too short for a sample at {sample_rate} Hz", where=path, hint="remove it from the list"
+            )
 
 
 def pcm_blocks(
@@ -261,8 +262,11 @@ def _pcm_samples(stream: BinaryIO, size: int) -> Iterator[np.ndarray]:
     while data := stream.read(2 * size):
         count += len(data)
         if len(data) % 2:
-            hint = "it must be 16-bit mono sound"
-            raise AudioError(f"half a sample at the end, of {count} bytes", where="standard input", hint=hint)
+            raise AudioError(
+                f"half a sample at the end, of {count} bytes",
+                where="standard input",
+                hint="it must be 16-bit mono sound",
+            )
         yield np.frombuffer(data, "<i2").astype(np.float32) / np.float32(INT16_SCALE)
     if not count:
         raise AudioError("there are no samples", where="standard input", hint="pipe sound into it")
@@ -289,8 +293,11 @@ def _check_samples(samples: np.ndarray, path: str | Path) -> None:
         count = int(np.size(samples) - np.isfinite(samples).sum())
         raise AudioError(f"{count} samples are NaN or infinite", where=path, hint="make the file again")
     if peak > _UNSCALED_PEAK:
-        hint = "divide by 32768, or save as 16-bit integers"
-        raise AudioError(f"float samples up to {peak:.0f}, expected -1 to 1", where=path, hint=hint)
+        raise AudioError(
+            f"float samples up to {peak:.0f}, expected -1 to 1",
+            where=path,
+            hint="divide by 32768, or save as 16-bit integers",
+        )
 
 
 def _cut_off(path: str | Path, why: str) -> AudioError:

@@ -53,9 +53,10 @@ def _import_keras() -> ModuleType:
     try:
         import keras
     except (ImportError, ValueError) as error:  # ValueError: Keras has no backend of this name
-        what = f"Keras can't load its backend '{os.environ.get('KERAS_BACKEND', 'tensorflow')}' ({error})"
-        hint = "set KERAS_BACKEND to an installed one; requirements/backends.txt says how to install them"
-        raise ConfigError(what, hint=hint) from error
+        raise ConfigError(
+            f"Keras can't load its backend '{os.environ.get('KERAS_BACKEND', 'tensorflow')}' ({error})",
+            hint="set KERAS_BACKEND to an installed one; requirements/backends.txt says how to install them",
+        ) from error
     return keras
 
 

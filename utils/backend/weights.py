@@ -55,9 +55,11 @@ def load_weights(
         if classes is not None and explain_classes:
             raise explain_classes(classes) from error
         shown = ", ".join(map(str, unmatched[:4])) or "fewer arrays"
-        what = f"the weights belong to another model than config.yaml says ({shown})"
-        hint = "config.yaml and vocabulary/ must be those of the training"
-        raise RunError(what, where=path, hint=hint) from error
+        raise RunError(
+            f"the weights belong to another model than config.yaml says ({shown})",
+            where=path,
+            hint="config.yaml and vocabulary/ must be those of the training",
+        ) from error
     except OSError as error:
         raise RunError(f"the weights file is damaged ({error})", where=path, hint="copy it again") from error
 

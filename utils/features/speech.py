@@ -82,8 +82,10 @@ class FeatureConfig:
             hint = f"one of: {', '.join(NORMALISATIONS)}"
             raise ConfigError(f"unknown features.normalise '{self.normalise}'", hint=hint)
         if self.normalise == "running" and self.kind != "filter_bank":
-            what = f"features.normalise 'running' is for log mel energies, features.kind is '{self.kind}'"
-            raise ConfigError(what, hint="use features.kind=filter_bank")
+            raise ConfigError(
+                f"features.normalise 'running' is for log mel energies, features.kind is '{self.kind}'",
+                hint="use features.kind=filter_bank",
+            )
         if self.window not in (None, *WINDOWS):
             hint = f"one of: {', '.join(WINDOWS)}"
             raise ConfigError(f"unknown features.window '{self.window}'", hint=hint)

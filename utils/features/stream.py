@@ -78,8 +78,10 @@ def _check(config: FeatureConfig) -> None:
     """Refuse features that a stream can't compute, with a hint what to use instead."""
     if config.normalise == "utterance":
         what = "features.normalise is 'utterance', which needs the whole utterance before its first frame"
-        hint = "train a model on features.normalise=running: see configs/speech/compact_streaming.yaml"
-        raise ConfigError(what, hint=hint)
+        raise ConfigError(
+            what,
+            hint="train a model on features.normalise=running: see configs/speech/compact_streaming.yaml",
+        )
     if config.kind == "mfcc":
         what = "features.kind is 'mfcc': its deltas need later frames"
         raise ConfigError(what, hint="train a model on features.kind=filter_bank")

@@ -59,8 +59,10 @@ class TranscriptMarks:
             return False
         now = self._mark(recording)
         if mark.recording != now.recording and not _is_moved(mark, now):
-            what = f"{transcript} is the transcript of {mark.recording}, not of {recording}"
-            raise UserError(what, hint="choose another --output, or move the transcript away")
+            raise UserError(
+                f"{transcript} is the transcript of {mark.recording}, not of {recording}",
+                hint="choose another --output, or move the transcript away",
+            )
         return (mark.size, mark.modified, mark.settings) == (now.size, now.modified, now.settings)
 
     def add(self, transcript: Path, recording: Path) -> None:

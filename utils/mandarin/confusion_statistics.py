@@ -91,8 +91,10 @@ class ConfusionStatistics:
             frequencies=dict(frequencies),
         )
         if not counted.syllables or not counted.errors:
-            what = f"{counted.errors} errors among {counted.syllables} syllables: nothing to count"
-            raise CorpusError(what, hint="give recognised texts with some errors, and their references")
+            raise CorpusError(
+                f"{counted.errors} errors among {counted.syllables} syllables: nothing to count",
+                hint="give recognised texts with some errors, and their references",
+            )
         return counted
 
     @property
@@ -184,5 +186,8 @@ def is_canonical(token: str) -> bool:
 
 
 def _damaged(path: str | Path, number: int, line: str) -> CorpusError:
-    hint = f"lines are {' '.join(COLUMNS)}, separated by tabs; copy the file from the repository again"
-    return CorpusError(f"'{line}' is not a line of counts", where=f"{path}:{number}", hint=hint)
+    return CorpusError(
+        f"'{line}' is not a line of counts",
+        where=f"{path}:{number}",
+        hint=f"lines are {' '.join(COLUMNS)}, separated by tabs; copy the file from the repository again",
+    )

@@ -176,8 +176,10 @@ def normalise_syllable(text: str) -> str:
     name = _respell(name.replace("ê", "ei" if name == "ê" else "e"))
     tone = "".join(digits) or "5"
     if tone not in ("0", "1", "2", "3", "4", "5") or name not in _parts():
-        hint = "write syllables like zhong1 lv4 de5, separated by single spaces"
-        raise CorpusError(f"'{text}' is not a Mandarin syllable", hint=hint)
+        raise CorpusError(
+            f"'{text}' is not a Mandarin syllable",
+            hint="write syllables like zhong1 lv4 de5, separated by single spaces",
+        )
     return f"{name}{'5' if tone == '0' else tone}"
 
 

@@ -135,9 +135,10 @@ def read_syllables(text: str) -> tuple[str, ...]:
     syllables: list[str] = []
     for piece in read_line(text):
         if not piece.readings:
-            hint = "write syllables like zhong1 or zhōng, or zhong for any tone"
             raise CorpusError(
-                f"'{piece.text.strip()}' is not pinyin", where=f"column {piece.column}", hint=hint
+                f"'{piece.text.strip()}' is not pinyin",
+                where=f"column {piece.column}",
+                hint="write syllables like zhong1 or zhōng, or zhong for any tone",
             )
         syllables += piece.readings[0]
     return tuple(syllables)

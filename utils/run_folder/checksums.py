@@ -152,8 +152,9 @@ def _read(folder: Path) -> dict[str, frozenset[str]]:
     try:
         return read_checksums(path)
     except ValueError as error:
-        hint = _HINT.format(folder=folder)
-        raise RunError(f"the list of checksums is damaged ({error})", where=path, hint=hint) from error
+        raise RunError(
+            f"the list of checksums is damaged ({error})", where=path, hint=_HINT.format(folder=folder)
+        ) from error
 
 
 def _write(folder: Path, checksums: Checksums) -> None:

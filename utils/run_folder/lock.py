@@ -108,5 +108,8 @@ def _locked_error(run: RunFolder) -> RunError:
             break
         except (OSError, ValueError, KeyError, TypeError):  # not written yet
             time.sleep(_POLL_SECONDS)
-    hint = "wait until it has finished, stop it, or use another --run"
-    return RunError(f"another training writes this run ({holder})", where=run.path, hint=hint)
+    return RunError(
+        f"another training writes this run ({holder})",
+        where=run.path,
+        hint="wait until it has finished, stop it, or use another --run",
+    )

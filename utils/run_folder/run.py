@@ -77,9 +77,11 @@ class RunFolder:
             RunError: the file is missing or has changed.
         """
         if not path.is_file():
-            missing = f"the run folder has no {path.relative_to(self.path)}"
-            hint = f"{_WHOLE}, or let the training finish an epoch"
-            raise RunError(missing, where=self.path, hint=hint)
+            raise RunError(
+                f"the run folder has no {path.relative_to(self.path)}",
+                where=self.path,
+                hint=f"{_WHOLE}, or let the training finish an epoch",
+            )
         return verified(path)
 
     def weights(self, which: str) -> Path:
@@ -127,8 +129,9 @@ class RunFolder:
             raise RunError("config.yaml is empty or not a mapping", where=self.path, hint=_AGAIN)
         for name in SECTIONS:
             if not isinstance(values.get(name) or {}, dict):
-                what = f"config.yaml is damaged ('{name}' is not a section)"
-                raise RunError(what, where=self.path, hint=_AGAIN)
+                raise RunError(
+                    f"config.yaml is damaged ('{name}' is not a section)", where=self.path, hint=_AGAIN
+                )
         return values
 
     def manifests(self, split: str) -> list[Path]:
@@ -139,8 +142,9 @@ class RunFolder:
         """
         paths = (self.config().get("data") or {}).get(split) or []
         if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-            what = f"config.yaml is damaged (data.{split} is not a list of files)"
-            raise RunError(what, where=self.path, hint=_AGAIN)
+            raise RunError(
+                f"config.yaml is damaged (data.{split} is not a list of files)", where=self.path, hint=_AGAIN
+            )
         return [Path(path) for path in paths]
 
 
@@ -180,9 +184,11 @@ def start_run(
             *(_with_present_names(each, old_names or {}) for each in (run.config(), config))
         )
         if differing:
-            what = f"the run was made with another config ({describe_differences(differing)})"
-            hint = "choose another --run, or delete the folder to start again"
-            raise RunError(what, where=run.path, hint=hint)
+            raise RunError(
+                f"the run was made with another config ({describe_differences(differing)})",
+                where=run.path,
+                hint="choose another --run, or delete the folder to start again",
+            )
         _note_missing_checksums(run)
         return run
     return create_run(path, {**config, ENVIRONMENT: environment()})

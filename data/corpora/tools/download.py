@@ -126,13 +126,17 @@ def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0, size:
             reason = "the connection ended early"
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, urllib.error.HTTPError) and error.code < 500:
-                what = f"the server answers {error.code} {error.reason}"
-                raise CorpusError(what, where=url, hint="use a mirror: --url") from error
+                raise CorpusError(
+                    f"the server answers {error.code} {error.reason}", where=url, hint="use a mirror: --url"
+                ) from error
             reason = str(error)
         failures = 0 if _size(part) > before else failures + 1
         if failures >= ATTEMPTS:
-            hint = f"run the command again: it continues after {_size(part):,} bytes"
-            raise CorpusError(f"the download makes no progress ({reason})", where=url, hint=hint)
+            raise CorpusError(
+                f"the download makes no progress ({reason})",
+                where=url,
+                hint=f"run the command again: it continues after {_size(part):,} bytes",
+            )
         time.sleep(min(pause * 2**failures, 60))
 
 
@@ -186,15 +190,20 @@ def _write(file: FileIO, chunk: bytes) -> None:
 
 
 def _disk_error(path: Path, error: OSError) -> CorpusError:
-    what = f"can't write to the disk of '{path.parent}' ({error.strerror or error})"
-    return CorpusError(what, where=path, hint=OS_ERROR_HINTS.get(error.errno, "check the disk"))
+    return CorpusError(
+        f"can't write to the disk of '{path.parent}' ({error.strerror or error})",
+        where=path,
+        hint=OS_ERROR_HINTS.get(error.errno, "check the disk"),
+    )
 
 
 def _check_size(url: str, total: int, size: int) -> None:
     if size and total != size:
-        what = f"the file has {total:,} bytes, {size:,} expected"
-        hint = "use another mirror (--url), or check the file yourself and give its checksum (--sha256)"
-        raise CorpusError(what, where=url, hint=hint)
+        raise CorpusError(
+            f"the file has {total:,} bytes, {size:,} expected",
+            where=url,
+            hint="use another mirror (--url), or check the file yourself and give its checksum (--sha256)",
+        )
 
 
 def verify(path: Path, algorithm: str, expected: str) -> None:
@@ -210,9 +219,11 @@ def verify(path: Path, algorithm: str, expected: str) -> None:
             digest.update(chunk)
     if digest.hexdigest() != expected.lower():
         path.unlink()
-        what = f"{algorithm} is {digest.hexdigest()}, {expected.lower()} expected"
-        hint = "the file was removed: download again, perhaps from a mirror (--url)"
-        raise CorpusError(what, where=path, hint=hint)
+        raise CorpusError(
+            f"{algorithm} is {digest.hexdigest()}, {expected.lower()} expected",
+            where=path,
+            hint="the file was removed: download again, perhaps from a mirror (--url)",
+        )
 
 
 def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> None:
@@ -274,8 +285,11 @@ def check_space(folder: Path, needed: int) -> None:
     """
     free = shutil.disk_usage(folder).free
     if free < needed:
-        what = f"{needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free"
-        raise CorpusError(what, where=folder, hint="free some space, or choose another folder")
+        raise CorpusError(
+            f"{needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free",
+            where=folder,
+            hint="free some space, or choose another folder",
+        )
 
 
 def _size(path: Path) -> int:

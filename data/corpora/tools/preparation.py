@@ -116,8 +116,9 @@ def prepare(
     usable = [item for item in checked if isinstance(item.result, Utterance)]
     rejected = [item for item in checked if isinstance(item.result, Problem)]
     if not usable:
-        hint = _why_none(rejected, sample_rate)
-        raise CorpusError("no utterance of the corpus can be used", where=root, hint=hint)
+        raise CorpusError(
+            "no utterance of the corpus can be used", where=root, hint=_why_none(rejected, sample_rate)
+        )
     found_splits = {candidate.split for candidate in candidates if candidate.split}
     # The training split comes first: the summary compares the others with it.
     names = corpus.splits or sorted(found_splits, key=lambda name: (not name.startswith("train"), name))
@@ -150,8 +151,11 @@ def find_corpus_folder(root: Path, folder: str, contents: Sequence[str], name: s
         if all(any(candidate.glob(pattern)) for pattern in contents):
             return candidate
     expected = " and ".join(f"{folder}/{pattern}" for pattern in contents)
-    hint = f"python -m data.corpora.{name} download {root}"
-    raise CorpusError(f"no {title} here: {expected} expected", where=root, hint=hint)
+    raise CorpusError(
+        f"no {title} here: {expected} expected",
+        where=root,
+        hint=f"python -m data.corpora.{name} download {root}",
+    )
 
 
 def clean_text(text: str) -> str:
