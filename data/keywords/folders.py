@@ -175,22 +175,27 @@ def _splits(
     for list_name, split in ((DEV_LIST, "dev"), (TEST_LIST, "test")):
         path = folder / list_name
         if list_name not in present:
-            hint = f"{present[0]} exists: write both (an empty file for no recordings), or remove both"
-            raise CorpusError("one of the two lists of splits is missing", where=path, hint=hint)
+            raise CorpusError(
+                "one of the two lists of splits is missing",
+                where=path,
+                hint=f"{present[0]} exists: write both (an empty file for no recordings), or remove both",
+            )
         listed = _read_list(path)
         # Words that were removed from the corpus may still be in the lists.
         missing = sorted(name for name in listed - splits.keys() if name.partition("/")[0] in words)
         if missing:
-            hint = "copy or unpack the corpus again, or remove the lines from the list"
             raise CorpusError(
                 f"{len(missing)} recordings of the list don't exist, for example '{missing[0]}'",
                 where=path,
-                hint=hint,
+                hint="copy or unpack the corpus again, or remove the lines from the list",
             )
         for name in listed & splits.keys():
             if splits[name] != "train":
-                hint = "a recording belongs to one split: remove the line from one of the lists"
-                raise CorpusError(f"'{name}' is in both lists", where=path, hint=hint)
+                raise CorpusError(
+                    f"'{name}' is in both lists",
+                    where=path,
+                    hint="a recording belongs to one split: remove the line from one of the lists",
+                )
             splits[name] = split
     return splits
 

@@ -34,8 +34,11 @@ class CorpusCard:
         path = self._path
         if not path.exists():
             if self.root.is_dir() and any(self.root.iterdir()):
-                what = "the folder is not empty and holds no synthetic corpus"
-                raise CorpusError(what, where=self.root, hint="choose another folder")
+                raise CorpusError(
+                    "the folder is not empty and holds no synthetic corpus",
+                    where=self.root,
+                    hint="choose another folder",
+                )
             return False
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -43,8 +46,11 @@ class CorpusCard:
         except (ValueError, KeyError, TypeError) as error:
             raise CorpusError(f"not readable: {error}", where=path, hint="delete the folder") from error
         if not same:
-            what = "the folder holds a corpus of other settings or of another version"
-            raise CorpusError(what, where=self.root, hint="choose another folder, or delete this one")
+            raise CorpusError(
+                "the folder holds a corpus of other settings or of another version",
+                where=self.root,
+                hint="choose another folder, or delete this one",
+            )
         return complete
 
     def start(self, command: Sequence[str]) -> None:

@@ -202,12 +202,17 @@ def _check(config: LanguageConfig) -> None:
     if config.initialise_from:
         raise ConfigError(f"initialise_from cannot be used with model.name={name}", hint="leave it out")
     if data.limit:
-        what = f"data.limit cannot be used with model.name={name}"
-        raise ConfigError(what, hint="leave it out and set training.epochs")
+        raise ConfigError(
+            f"data.limit cannot be used with model.name={name}", hint="leave it out and set training.epochs"
+        )
     lists = [source for source in data.train if source.endswith(MANIFEST_ENDINGS)]
     if lists:
-        what = f"model.name={name} is trained on texts, not on lists: {', '.join(lists)}"
-        raise ConfigError(what, hint="give .txt or .txt.xz files with one clause a line")
+        raise ConfigError(
+            f"model.name={name} is trained on texts, not on lists: {', '.join(lists)}",
+            hint="give .txt or .txt.xz files with one clause a line",
+        )
     if data.batch_syllables < data.batch_sentences:
-        what = f"data.batch_syllables={data.batch_syllables} is too small for {data.batch_sentences} rows"
-        raise ConfigError(what, hint="a row has data.batch_syllables / data.batch_sentences syllables")
+        raise ConfigError(
+            f"data.batch_syllables={data.batch_syllables} is too small for {data.batch_sentences} rows",
+            hint="a row has data.batch_syllables / data.batch_sentences syllables",
+        )

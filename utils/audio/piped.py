@@ -89,11 +89,17 @@ def _raw_blocks(
     head: bytes, whole: _Unread, rate: int | None, sample_rate: int, seconds: float
 ) -> Iterator[np.ndarray]:
     if (text := _text(head)) is not None:
-        what = f"this is text, not sound: it begins with '{text[:_SHOWN_CHARACTERS]}'"
-        raise AudioError(what, where=_NAME, hint="pipe raw samples or an audio file")
+        raise AudioError(
+            f"this is text, not sound: it begins with '{text[:_SHOWN_CHARACTERS]}'",
+            where=_NAME,
+            hint="pipe raw samples or an audio file",
+        )
     if rate is None:
-        what = "this is not an audio file of a known format" if head else "there are no samples"
-        raise AudioError(what, where=_NAME, hint="for raw mono 16-bit sound, give --rate HZ")
+        raise AudioError(
+            "this is not an audio file of a known format" if head else "there are no samples",
+            where=_NAME,
+            hint="for raw mono 16-bit sound, give --rate HZ",
+        )
     yield from pcm_blocks(whole, rate, sample_rate, seconds)
 
 

@@ -89,30 +89,41 @@ def _check_times(config: KeywordFeatureConfig) -> None:
     if config.sample_rate < 1:
         raise ConfigError(f"features.sample_rate is {config.sample_rate}", hint="above 0 Hz")
     if config.stride_samples < 1:
-        hint = f"at least one sample, {1000 / config.sample_rate:g} ms"
-        raise ConfigError(f"features.stride_ms is {config.stride_ms:g}", hint=hint)
+        raise ConfigError(
+            f"features.stride_ms is {config.stride_ms:g}",
+            hint=f"at least one sample, {1000 / config.sample_rate:g} ms",
+        )
     if not config.window_ms >= config.stride_ms:
-        hint = f"at least features.stride_ms, {config.stride_ms:g}: no sample may be skipped"
-        raise ConfigError(f"features.window_ms is {config.window_ms:g}", hint=hint)
+        raise ConfigError(
+            f"features.window_ms is {config.window_ms:g}",
+            hint=f"at least features.stride_ms, {config.stride_ms:g}: no sample may be skipped",
+        )
 
 
 def _check_filters(config: KeywordFeatureConfig) -> None:
     if config.mel_bins < 1:
         raise ConfigError(f"features.mel_bins is {config.mel_bins}", hint="at least 1")
     if config.kind == "micro" and config.coefficients:
-        what = f"features.coefficients is {config.coefficients}"
-        raise ConfigError(what, hint="0 for the kind micro: it has no DCT")
+        raise ConfigError(
+            f"features.coefficients is {config.coefficients}", hint="0 for the kind micro: it has no DCT"
+        )
     if not 0 <= config.coefficients <= config.mel_bins:
-        hint = f"0 (the log mel values) to features.mel_bins, {config.mel_bins}"
-        raise ConfigError(f"features.coefficients is {config.coefficients}", hint=hint)
+        raise ConfigError(
+            f"features.coefficients is {config.coefficients}",
+            hint=f"0 (the log mel values) to features.mel_bins, {config.mel_bins}",
+        )
     half = config.sample_rate / 2
     if not 0 <= config.lowest_hz < half:
-        what = f"features.lowest_hz is {config.lowest_hz:g}"
-        raise ConfigError(what, hint=f"at least 0 and below half the sample rate, {half:g}")
+        raise ConfigError(
+            f"features.lowest_hz is {config.lowest_hz:g}",
+            hint=f"at least 0 and below half the sample rate, {half:g}",
+        )
     if not config.lowest_hz < config.highest_hz <= half:
-        what = f"features.highest_hz is {config.highest_hz:g}"
-        hint = f"above features.lowest_hz, {config.lowest_hz:g}, and at most half the sample rate, {half:g}"
-        raise ConfigError(what, hint=hint)
+        raise ConfigError(
+            f"features.highest_hz is {config.highest_hz:g}",
+            hint=f"above features.lowest_hz, {config.lowest_hz:g}, and at most half the sample rate, "
+            f"{half:g}",
+        )
     empty = _empty_filters(config.mel_bins, config)
     if empty:
         largest = next((n for n in range(config.mel_bins - 1, 0, -1) if not _empty_filters(n, config)), None)

@@ -79,16 +79,18 @@ class FeatureConfig:
                 f"unknown features.kind '{self.kind}'", hint=f"one of: {', '.join(DEFAULT_BINS)}"
             )
         if self.normalise not in NORMALISATIONS:
-            hint = f"one of: {', '.join(NORMALISATIONS)}"
-            raise ConfigError(f"unknown features.normalise '{self.normalise}'", hint=hint)
+            raise ConfigError(
+                f"unknown features.normalise '{self.normalise}'", hint=f"one of: {', '.join(NORMALISATIONS)}"
+            )
         if self.normalise == "running" and self.kind != "filter_bank":
             raise ConfigError(
                 f"features.normalise 'running' is for log mel energies, features.kind is '{self.kind}'",
                 hint="use features.kind=filter_bank",
             )
         if self.window not in (None, *WINDOWS):
-            hint = f"one of: {', '.join(WINDOWS)}"
-            raise ConfigError(f"unknown features.window '{self.window}'", hint=hint)
+            raise ConfigError(
+                f"unknown features.window '{self.window}'", hint=f"one of: {', '.join(WINDOWS)}"
+            )
         if min(self.sample_rate, self.frame_ms, self.hop_ms, self.hop_samples) <= 0:
             raise ConfigError("features.sample_rate, frame_ms and hop_ms must be above 0")
         usual = default_bins(self.kind, self.frame_samples, self.fft_size, self.sample_rate)

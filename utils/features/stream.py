@@ -77,14 +77,17 @@ class FeatureStream:
 def _check(config: FeatureConfig) -> None:
     """Refuse features that a stream can't compute, with a hint what to use instead."""
     if config.normalise == "utterance":
-        what = "features.normalise is 'utterance', which needs the whole utterance before its first frame"
         raise ConfigError(
-            what,
+            "features.normalise is 'utterance', which needs the whole utterance before its first frame",
             hint="train a model on features.normalise=running: see configs/speech/compact_streaming.yaml",
         )
     if config.kind == "mfcc":
-        what = "features.kind is 'mfcc': its deltas need later frames"
-        raise ConfigError(what, hint="train a model on features.kind=filter_bank")
+        raise ConfigError(
+            "features.kind is 'mfcc': its deltas need later frames",
+            hint="train a model on features.kind=filter_bank",
+        )
     if config.hop_samples > config.frame_samples:
-        what = "features.hop_ms is longer than frame_ms: a stream can't skip samples"
-        raise ConfigError(what, hint="train a model with a shorter hop")
+        raise ConfigError(
+            "features.hop_ms is longer than frame_ms: a stream can't skip samples",
+            hint="train a model with a shorter hop",
+        )

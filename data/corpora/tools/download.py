@@ -245,16 +245,18 @@ def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> N
         extract(file, temporary, progress)
         inside = [name for name in folders if (temporary / name).is_dir()]
         if not inside:
-            what = f"no folder {' or '.join(folders)} inside"
-            raise DamagedArchiveError(what, where=file, hint="this is another archive")
+            raise DamagedArchiveError(
+                f"no folder {' or '.join(folders)} inside", where=file, hint="this is another archive"
+            )
         for name in inside:
             folders[name].parent.mkdir(exist_ok=True)
             (temporary / name).replace(folders[name])
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         if getattr(error, "errno", None) in _DISK_ERRORS:
             raise _disk_error(file, error) from error
-        what = f"damaged or unsafe archive ({error})"
-        raise DamagedArchiveError(what, where=file, hint="remove it and download again") from error
+        raise DamagedArchiveError(
+            f"damaged or unsafe archive ({error})", where=file, hint="remove it and download again"
+        ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
