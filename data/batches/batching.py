@@ -28,6 +28,7 @@ class Batch:
     Attributes:
         ids: of all utterances of the batch, even if the arrays hold only one shard of them.
         features: (batch, frames, bins) float32.
+        second_view: the same utterances with other masks, of the shape of ``features``; None for one view.
         feature_lengths: (batch,) int32, valid frames.
         labels: (batch, labels) int32.
         label_lengths: (batch,) int32, valid labels.
@@ -38,6 +39,7 @@ class Batch:
     feature_lengths: np.ndarray
     labels: np.ndarray
     label_lengths: np.ndarray
+    second_view: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ def make_batch(
     labels: Sequence[np.ndarray],
     frame_multiple: int = FRAME_MULTIPLE,
     size: BatchSize | None = None,
+    second_view: Sequence[np.ndarray] | None = None,
 ) -> Batch:
     """Pad utterances to one batch.
 
@@ -109,17 +112,19 @@ def make_batch(
         labels: (labels,) integers each.
         frame_multiple: the number of frames is rounded up to a multiple of this.
         size: of the whole batch; None if ``features`` are all of it.
+        second_view: other features of the same utterances, with the shapes of ``features``.
     """
     lengths = np.array([len(item) for item in features], np.int32)
     label_lengths = np.array([len(item) for item in labels], np.int32)
     size = size or BatchSize(lengths.max(), features[0].shape[1], label_lengths.max())
     frames = -(-int(size.frames) // frame_multiple) * frame_multiple
-    padded = np.zeros((len(features), frames, size.bins), np.float32)
     padded_labels = np.zeros((len(features), max(1, int(size.labels))), np.int32)
-    for row, (item, target) in enumerate(zip(features, labels, strict=True)):
-        padded[row, : len(item)] = item
+    for row, target in enumerate(labels):
         padded_labels[row, : len(target)] = target
-    return Batch(list(ids), padded, lengths, padded_labels, label_lengths)
+    first, second = (
+        None if view is None else _pad(view, frames, size.bins) for view in (features, second_view)
+    )
+    return Batch(list(ids), first, lengths, padded_labels, label_lengths, second)
 
 
 @dataclass(frozen=True)
@@ -154,6 +159,7 @@ class BatchSource:
         shuffle: True for training.
         spec_augment: masks over the features; None for none.
         frame_multiple: padded lengths are multiples of this.
+        two_views: whether a batch has a second view, with other masks on the same copies.
         mixture: the corpora of which ``utterances`` consists, in their order; an epoch reads each as often
             as its weight says. Empty: every utterance once.
     """
@@ -167,6 +173,7 @@ class BatchSource:
     shuffle: bool = False
     spec_augment: SpecAugmentConfig | None = None
     frame_multiple: int = FRAME_MULTIPLE
+    two_views: bool = False
     mixture: Sequence[WeightedCorpus] = ()
     _frames: np.ndarray = field(init=False, repr=False)  # (utterances, 1 + copies) int32
 
@@ -227,18 +234,29 @@ class BatchSource:
                 labels=max(len(self.labels[i]) for i in plan.utterances[entries]),
             )
             ids = [self.utterances[i].id for i in plan.utterances[entries]]
-            features = [self._features(plan, int(entry), epoch) for entry in entries[shard]]
+            views = [
+                [self._features(plan, int(entry), epoch, view) for entry in entries[shard]]
+                for view in range(2 if self.two_views else 1)
+            ]
             labels = [self.labels[i] for i in plan.utterances[entries[shard]]]
-            yield make_batch(ids, features, labels, self.frame_multiple, size)
+            yield make_batch(ids, views[0], labels, self.frame_multiple, size, *views[1:])
 
-    def _features(self, plan: _EpochPlan, entry: int, epoch: int) -> np.ndarray:
-        """(frames, bins), masked if so configured."""
+    def _features(self, plan: _EpochPlan, entry: int, epoch: int, view: int) -> np.ndarray:
+        """(frames, bins), masked if so configured; each view (0 or 1) has other masks."""
         utterance = self.utterances[plan.utterances[entry]]
         features = self.cache.features(utterance.id, int(plan.copies[entry]))
         if self.spec_augment is None:
             return features
-        rng = np.random.default_rng([self.seed, epoch, _MASK, entry])
+        rng = np.random.default_rng([self.seed, epoch, _MASK, entry, *[view] * view])
         return spec_augment(features.astype(np.float32), rng, self.spec_augment)
+
+
+def _pad(items: Sequence[np.ndarray], frames: int, bins: int) -> np.ndarray:
+    """(items, frames, bins) float32; zeros after the frames of each item."""
+    padded = np.zeros((len(items), frames, bins), np.float32)
+    for row, item in enumerate(items):
+        padded[row, : len(item)] = item
+    return padded
 
 
 def _divide(order: np.ndarray, padded: np.ndarray, batch_frames: int, max_batch: int) -> list[np.ndarray]:

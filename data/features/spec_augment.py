@@ -20,6 +20,8 @@ class SpecAugmentConfig:
         time_masks: number of masked segments.
         time_width: largest length of a segment, in frames.
         time_width_ratio: largest length as a fraction of the utterance; the smaller limit holds.
+        consistency: weight of the loss that makes the outputs for two differently masked views of an
+            utterance agree (CR-CTC, :mod:`model_speech.ctc.consistency`); 0: one view, half the time a step.
     """
 
     frequency_warp: float = 0.0
@@ -28,6 +30,7 @@ class SpecAugmentConfig:
     time_masks: int = 2
     time_width: int = 40
     time_width_ratio: float = 0.1
+    consistency: float = 0.0
 
     def __post_init__(self):
         if self.frequency_warp >= 0.5:

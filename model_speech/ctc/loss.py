@@ -18,6 +18,11 @@ def output_lengths(lengths, time_stride: int):
     return (lengths + time_stride - 1) // time_stride
 
 
+def valid_frames(logit_lengths, frames: int):
+    """Mask of the frames within ``logit_lengths`` (B,): (B, frames) bool."""
+    return ops.arange(frames)[None, :] < logit_lengths[:, None]
+
+
 def frames_needed(labels: Sequence[int] | np.ndarray) -> int:
     """Minimum number of output frames for ``labels`` (L,): one each, and a blank between equal neighbours."""
     labels = np.asarray(labels)
@@ -51,7 +56,7 @@ def ctc_loss(labels, logits, label_lengths, logit_lengths, blank: int):
     emitted = ops.take_along_axis(logits, states[:, None, :], axis=2)  # (B, T, S)
 
     feasible = ops.cast(_frames_needed(labels, label_lengths) <= logit_lengths, "float32")  # (B,)
-    valid = ops.arange(ops.shape(logits)[1])[None, :] < logit_lengths[:, None]  # (B, T)
+    valid = valid_frames(logit_lengths, ops.shape(logits)[1])
     log_probabilities = ops.stop_gradient(emitted - log_total[:, :, None])
     likelihood, posterior = _align(log_probabilities, states, label_lengths, valid)
     posterior = ops.stop_gradient(posterior * feasible[:, None, None])

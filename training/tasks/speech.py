@@ -16,6 +16,7 @@ from data.features.cache import FeatureCache, prepare_features
 from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
+from model_speech.ctc.consistency import consistency_loss
 from model_speech.ctc.loss import frames_needed, output_lengths
 from model_speech.registry import MODELS
 from model_speech.vocabulary_transfer import OUTPUT_LAYER
@@ -124,6 +125,7 @@ class SpeechTask:
         train: source of training batches.
         dev: source of dev batches (not shuffled, not augmented).
         shard: (index, count): the part of each training batch to read, see ``BatchSource.batches``.
+        consistency: weight of the consistency loss; above 0 the training batches have two views.
     """
 
     metric = "dev_syllable_error_rate"
@@ -136,8 +138,9 @@ class SpeechTask:
         train: BatchSource,
         dev: BatchSource,
         shard: tuple[int, int] = (0, 1),
+        consistency: float = 0.0,
     ):
-        self.model = model
+        self.model, self._consistency = model, consistency
         prepare_prediction(model)
         self._loss = CtcLoss(vocabulary.blank_index)
         self._error_rate = SyllableErrorRate(vocabulary.blank_index)
@@ -155,17 +158,32 @@ class SpeechTask:
 
     def arrays(self, batch: Batch) -> dict[str, np.ndarray]:
         """Features (batch, frames, bins) float32, labels (batch, labels) int32 and both lengths."""
-        return {
+        arrays = {
             "features": batch.features,
             "lengths": batch.feature_lengths,
             "labels": batch.labels,
             "label_lengths": batch.label_lengths,
         }
+        return arrays if batch.second_view is None else {**arrays, "second_view": batch.second_view}
 
     def losses(self, arrays: dict[str, Any], training: bool) -> Any:
-        """CTC loss of each utterance, in nats, (batch,) float32."""
-        inputs = {"features": arrays["features"], "lengths": arrays["lengths"]}
-        return self._loss.call(self._targets(arrays), self.model(inputs, training=training))
+        """CTC loss of each utterance, in nats, (batch,) float32.
+
+        With two views it is the mean of both, plus the weighted consistency loss.
+        """
+        targets = self._targets(arrays)
+        views = [arrays[name] for name in ("features", "second_view") if name in arrays]
+        # Both views in one call: batch normalisation sees them together.
+        inputs = {
+            "features": ops.concatenate(views),
+            "lengths": ops.concatenate([arrays["lengths"]] * len(views)),
+        }
+        logits = ops.split(self.model(inputs, training=training), len(views))
+        losses = sum(self._loss.call(targets, each) for each in logits) / len(views)
+        if len(views) == 1:
+            return losses
+        frames = output_lengths(arrays["lengths"], self._time_stride)
+        return losses + self._consistency * consistency_loss(*logits, frames)
 
     def evaluate(self) -> dict[str, float]:
         """Mean CTC loss of an utterance and tonal syllable error rate of the dev set."""
@@ -222,8 +240,8 @@ def train_speech(
         len(dev_utterances),
         len(vocabulary),
     )
-    stride = config.model.time_stride
-    task = SpeechTask(model, vocabulary, stride, train_source, dev_source, distribution.shard)
+    stride, weight = config.model.time_stride, config.spec_augment.consistency
+    task = SpeechTask(model, vocabulary, stride, train_source, dev_source, distribution.shard, weight)
     return train(task, run, config.training, config.optimiser, distribution)
 
 
@@ -286,6 +304,7 @@ def _train_source(
         seed=config.seed,
         shuffle=True,
         spec_augment=config.spec_augment,
+        two_views=config.spec_augment.consistency > 0,
         mixture=mixture,
     )
 
