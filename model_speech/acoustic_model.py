@@ -7,6 +7,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from model_speech.byte_weights import assign_weights, byte_weights, is_packed, read_byte_weights
 from model_speech.ctc.loss import output_lengths
 from model_speech.registry import MODELS
 from utils.backend.prediction import predict, prepare_prediction
@@ -53,7 +54,7 @@ class AcousticModel:
 
 def acoustic_parts(run: RunFolder) -> list[Path]:
     """The files that :func:`load_acoustic_model` reads, besides config.yaml."""
-    return [run.vocabulary("acoustic.txt"), run.best_weights]
+    return [run.vocabulary("acoustic.txt"), byte_weights(run) if is_packed(run) else run.best_weights]
 
 
 def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel:
@@ -68,6 +69,11 @@ def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel
     """
     folder = open_run(run, "speech")
     vocabulary = Vocabulary.load(folder.part(folder.vocabulary("acoustic.txt")))
+    if is_packed(folder) and weights == "best":
+        path = folder.part(byte_weights(folder))
+        acoustic = build_acoustic_model(folder, vocabulary)
+        assign_weights(acoustic.model, read_byte_weights(path), path)
+        return acoustic
     path = folder.weights(weights)
     _check_vocabulary(vocabulary, folder, path)
     acoustic = build_acoustic_model(folder, vocabulary)

@@ -1,15 +1,19 @@
 """Run folders and the options of a command line in; a recognizer that is ready to use out."""
 
 import argparse
+import importlib
 from pathlib import Path
 
 from model_language.converters.base import Converter
 from model_language.ngram.syllables import load_syllable_ngram
 from model_language.search.joint import load_joint_search
-from model_speech.acoustic_model import load_acoustic_model
+from model_speech.byte_weights import is_packed
+from model_speech.compact_numpy import load_numpy_compact
 from model_speech.ctc.shallow_fusion import Fusion
 from recognition.options import beam_width, joint_settings
-from recognition.recognizer import WINDOW_SECONDS, Recognizer
+from recognition.recognizer import WINDOW_SECONDS, AcousticLogits, Recognizer
+from utils.backend.quiet import silence_tensorflow
+from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 
@@ -35,7 +39,7 @@ def load_recognizer(
     joint = None
     if converter and options.joint:
         joint = load_joint_search(converter, **joint_settings(options))
-    acoustic = load_acoustic_model(run)
+    acoustic = load_acoustic_logits(run)
     return Recognizer(
         acoustic,
         converter,
@@ -46,6 +50,18 @@ def load_recognizer(
         workers=options.workers,
         window_seconds=window_seconds,
     )
+
+
+def load_acoustic_logits(run: Path) -> AcousticLogits:
+    """Load the acoustic model of a speech run; Keras is loaded only for one that was not packed.
+
+    Raises:
+        RunError: a file is missing or damaged.
+    """
+    if is_packed(RunFolder(run)):
+        return load_numpy_compact(run)
+    silence_tensorflow()
+    return importlib.import_module("model_speech.acoustic_model").load_acoustic_model(run)
 
 
 def load_optional_fusion(options: argparse.Namespace, vocabulary: Vocabulary) -> Fusion | None:

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from model_language.converters.base import Converter
 from model_language.search.joint import JointReading, JointSearch
-from model_speech.acoustic_model import AcousticModel
 from model_speech.ctc.decoder import Decoder, Submit, decoding
 from model_speech.ctc.forward_backward import sequence_score
 from model_speech.ctc.greedy import Hypothesis
@@ -25,11 +24,11 @@ from model_speech.ctc.shallow_fusion import Fusion
 from recognition.voice_activity import whole_or_stretches
 from utils.audio.reading import audio_blocks
 from utils.errors import AudioError, ConfigError, RunError
-from utils.features.speech import extract_features
+from utils.features.speech import FeatureConfig, extract_features
 from utils.hypotheses.confusion_network import ConfusionNetwork
 from utils.hypotheses.recognition import Alternative, Ending, Inspection, Recognition, Segment, syllable_times
 from utils.softmax import softmax
-from utils.vocabulary import SPACE
+from utils.vocabulary import SPACE, Vocabulary
 
 LONGEST_PIECE = 20.0  # seconds
 WINDOW_SECONDS = 600.0  # audio whose features are in memory at the same time
@@ -38,6 +37,20 @@ BATCH_FRAMES = 6_000  # feature frames in a batch, padding included
 # Name; file, mono samples in [-1, 1] at the model's sample rate, or blocks of such samples.
 Source = tuple[str, str | Path | np.ndarray | Iterator[np.ndarray]]
 OnError = Callable[[str, AudioError], None]
+
+
+class AcousticLogits(Protocol):
+    """An acoustic model, with Keras (:class:`~model_speech.acoustic_model.AcousticModel`) or without."""
+
+    features: FeatureConfig
+    vocabulary: Vocabulary
+
+    @property
+    def frame_seconds(self) -> float:
+        """Seconds between two logit frames."""
+
+    def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +85,7 @@ class Recognizer:
 
     def __init__(
         self,
-        acoustic: AcousticModel,
+        acoustic: AcousticLogits,
         converter: Converter | None = None,
         beam: int = 1,
         n_best: int = 1,

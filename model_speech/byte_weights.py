@@ -1,0 +1,104 @@
+"""Weights by name ⇄ ``network.npz``, one byte for each weight of a matrix: the file that a shipped model has.
+
+Matrices are integers from -127 to 127 with a scale for each output channel; scales, biases and statistics
+stay float32. The names are those of the layers and variables of the Keras model (``block_1_mix/kernel``), so
+that the file serves the Keras model, for adaptation and export, and the NumPy one, which needs no framework.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from utils.errors import RunError
+from utils.files import read_arrays, replacing
+from utils.run_folder.checksums import verified
+from utils.run_folder.run import RunFolder
+
+_SCALES = ":scales"
+_HIGHEST = 127
+_SMALLEST_MATRIX = 4096  # values; smaller arrays are not worth a loss of precision
+_HINT = "copy the folder again"
+
+
+def byte_weights(run: RunFolder) -> Path:
+    """The file of a speech run that was packed; an ordinary run has ``best.weights.h5`` instead."""
+    return run.path / "network.npz"
+
+
+def is_packed(run: RunFolder) -> bool:
+    """Whether a speech run was written by :mod:`model_speech.pack`."""
+    return byte_weights(run).is_file() and not run.best_weights.is_file()
+
+
+def save_byte_weights(path: str | Path, weights: Mapping[str, np.ndarray]) -> None:
+    """Write weights by name, the whole file or nothing; matrices lose precision.
+
+    Args:
+        path: the file.
+        weights: float arrays; the last axis of a matrix or convolution kernel is its output channels.
+    """
+    arrays = {}
+    for name, values in weights.items():
+        values = np.asarray(values, np.float32)
+        if values.ndim < 2 or values.size < _SMALLEST_MATRIX:
+            arrays[name] = values
+            continue
+        highest = np.abs(values).max(axis=tuple(range(values.ndim - 1)))  # (channels,)
+        scales = np.maximum(highest / np.float32(_HIGHEST), np.finfo(np.float32).tiny)
+        arrays[name] = np.round(values / scales).astype(np.int8)
+        arrays[name + _SCALES] = scales
+    with replacing(path) as temporary:
+        np.savez_compressed(temporary, **{name.replace("/", "|"): array for name, array in arrays.items()})
+
+
+def read_byte_weights(path: str | Path) -> dict[str, np.ndarray]:
+    """Read what :func:`save_byte_weights` wrote, as float32 arrays by name.
+
+    Raises:
+        RunError: the file is missing, damaged or changed.
+    """
+    try:
+        arrays = read_arrays(verified(path))
+    except (OSError, ValueError) as error:
+        raise RunError(f"cannot read the network ({error})", where=path, hint=_HINT) from error
+    named = {name.replace("|", "/"): array for name, array in arrays.items()}
+    scales = {name: named.pop(name) for name in [*named] if name.endswith(_SCALES)}
+    try:
+        return {
+            name: values * scales[name + _SCALES] if values.dtype == np.int8 else values
+            for name, values in named.items()
+        }
+    except (KeyError, ValueError) as error:
+        raise RunError(f"cannot read the network ({error})", where=path, hint=_HINT) from error
+
+
+def weights_by_name(model: Any) -> dict[str, np.ndarray]:
+    """The weights of a Keras model by the names of their layers, without the states of random generators."""
+    return {
+        variable.path: np.asarray(variable)
+        for variable in model.variables
+        if not re.search(r"seed_generator", variable.path)
+    }
+
+
+def assign_weights(model: Any, weights: Mapping[str, np.ndarray], path: str | Path) -> None:
+    """Give a Keras model the weights of a file.
+
+    Raises:
+        RunError: the file belongs to another model; ``path`` is named.
+    """
+    own = {v.path: v for v in model.variables if "seed_generator" not in v.path}
+    wrong = sorted(own.keys() ^ weights.keys()) or [
+        name for name, variable in own.items() if tuple(variable.shape) != weights[name].shape
+    ]
+    if wrong:
+        shown = ", ".join(wrong[:4])
+        hint = "config.yaml and vocabulary/ must be those of the training"
+        raise RunError(
+            f"the weights belong to another model than config.yaml says ({shown})", where=path, hint=hint
+        )
+    for name, variable in own.items():
+        variable.assign(weights[name])

@@ -1,0 +1,156 @@
+"""Features in, CTC logits out: the `compact` network in NumPy.
+
+Computes what :mod:`model_speech.models.compact` builds and Keras trains, without a framework: loading one
+takes longer than transcribing a minute of speech. Utterances are computed one by one, without padding.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from model_speech.byte_weights import byte_weights, read_byte_weights
+from utils.errors import RunError
+from utils.features.speech import FeatureConfig, feature_bins
+from utils.run_folder.run import open_run
+from utils.vocabulary import Vocabulary
+
+NAME = "compact"
+_NORM_EPSILON = 1e-3  # of MaskedBatchNormalization
+_STRIDE, _TAPS = 2, 3  # of the convolutions in front
+
+
+class NumpyCompact:
+    """A trained `compact` model.
+
+    Args:
+        weights: by the names of the Keras model's variables.
+        features: settings of the features that it was trained on.
+        vocabulary: its classes.
+
+    Raises:
+        KeyError, ValueError: the weights are not those of such a model.
+    """
+
+    def __init__(self, weights: Mapping[str, np.ndarray], features: FeatureConfig, vocabulary: Vocabulary):
+        self.features, self.vocabulary = features, vocabulary
+        fronts = _count(weights, "front")
+        self.time_stride = _STRIDE ** (fronts + 1)
+        self._fronts = [_normalised_kernel(weights, f"front_{n}", "conv") for n in range(1, fronts + 1)]
+        self._projection = _matrix(weights["front/kernel"])
+        self._blocks = [_Block(weights, f"block_{n}") for n in range(1, _count(weights, "block") + 1)]
+        self._output, self._bias = _matrix(weights["logits/kernel"]), weights["logits/bias"]
+        if self._output.shape[1] != len(vocabulary):
+            raise ValueError(f"{self._output.shape[1]} classes for {len(vocabulary)} tokens")
+
+    @property
+    def frame_seconds(self) -> float:
+        """Seconds between two logit frames."""
+        return self.time_stride * self.features.hop_seconds
+
+    def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """One batch: B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
+        rows = [self._utterance(np.asarray(frames, np.float32)) for frames in features]
+        lengths = np.array([len(row) for row in rows], np.int32)
+        logits = np.zeros((len(rows), lengths.max(), len(self.vocabulary)), np.float32)
+        for target, row in zip(logits, rows, strict=True):
+            target[: len(row)] = row
+        return logits, lengths
+
+    def _utterance(self, features: np.ndarray) -> np.ndarray:
+        """(T, F) → (ceil(T / time_stride), classes)."""
+        frames = -(-len(features) // self.time_stride)
+        x = np.zeros((frames * self.time_stride, features.shape[1], 1), np.float32)
+        x[: len(features), :, 0] = features
+        valid = len(features)
+        for kernel, offset in self._fronts:
+            valid = -(-valid // _STRIDE)
+            x = _strided_convolution(x, kernel)
+            x += offset
+            np.maximum(x, 0.0, out=x)
+            x[valid:] = 0.0  # the offset reaches the padding
+        x = x.reshape(frames, -1) @ self._projection  # (T', width)
+        for block in self._blocks:
+            x += block(x)
+        return x @ self._output + self._bias
+
+
+class _Block:
+    """A residual block: (T', width) → what it adds."""
+
+    def __init__(self, weights: Mapping[str, np.ndarray], name: str):
+        self._time = np.ascontiguousarray(
+            weights[f"{name}_time/kernel"].reshape(-1, weights[f"{name}_mix/kernel"].shape[0])
+        )
+        self._mix, self._offset = _normalised_kernel(weights, name, "mix")
+        self._gate = None
+        if f"{name}_gate_squeeze/kernel" in weights:
+            layers = (f"{name}_gate_squeeze", f"{name}_gate_excite")
+            self._gate = [(weights[f"{layer}/kernel"], weights[f"{layer}/bias"]) for layer in layers]
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        taps = len(self._time)
+        padded = np.pad(x, (((taps - 1) // 2, taps // 2), (0, 0)))
+        y = sum(padded[tap : tap + len(x)] * kernel for tap, kernel in enumerate(self._time))
+        y = y @ self._mix
+        y += self._offset
+        np.maximum(y, 0.0, out=y)
+        if self._gate:
+            (squeeze, squeeze_bias), (excite, excite_bias) = self._gate
+            hidden = np.maximum(y.mean(axis=0) @ squeeze + squeeze_bias, 0.0)
+            y *= 1.0 / (1.0 + np.exp(-(hidden @ excite + excite_bias)))
+        return y
+
+
+def load_numpy_compact(path: str | Path) -> NumpyCompact:
+    """Open a packed speech run (see :mod:`model_speech.pack`); Keras is not loaded.
+
+    Raises:
+        RunError: a file is missing or damaged, or the weights don't match the vocabulary.
+    """
+    run = open_run(path, "speech")
+    vocabulary = Vocabulary.load(run.part(run.vocabulary("acoustic.txt")))
+    features = run.section("features", FeatureConfig)
+    weights = read_byte_weights(run.part(byte_weights(run)))
+    try:
+        model = NumpyCompact(weights, features, vocabulary)
+        model.logits([np.zeros((model.time_stride, feature_bins(features)), np.float32)])
+    except (KeyError, ValueError) as error:
+        what = f"the weights don't match config.yaml and the vocabulary ({error})"
+        raise RunError(what, where=run.path, hint="copy the folder again") from error
+    return model
+
+
+def _count(weights: Mapping[str, np.ndarray], prefix: str) -> int:
+    """The highest number in the names of layers ``PREFIX_NUMBER_…``."""
+    return max(
+        (int(found[1]) for name in weights if (found := re.match(rf"{prefix}_(\d+)_", name))), default=0
+    )
+
+
+def _matrix(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(values, np.float32)
+
+
+def _normalised_kernel(
+    weights: Mapping[str, np.ndarray], name: str, layer: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """The kernel of a layer with the scale of its batch normalisation, and the offset (channels,)."""
+    gamma, beta, mean, variance = (
+        weights[f"{name}_norm/{part}"] for part in ("gamma", "beta", "moving_mean", "moving_variance")
+    )
+    scale = gamma / np.sqrt(variance + _NORM_EPSILON)
+    return _matrix(weights[f"{name}_{layer}/kernel"] * scale), beta - mean * scale
+
+
+def _strided_convolution(x: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+    """3 x 3 convolution of stride 2 with "same" padding: (T, F, C), T even → (T / 2, ceil(F / 2), D)."""
+    frames, bins = x.shape[:2]
+    out_frames, out_bins = frames // _STRIDE, -(-bins // _STRIDE)
+    missing = max((out_bins - 1) * _STRIDE + _TAPS - bins, 0)
+    padded = np.pad(x, ((0, 1), (missing // 2, missing - missing // 2), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (_TAPS, _TAPS), axis=(0, 1))
+    windows = windows[::_STRIDE, ::_STRIDE][:out_frames, :out_bins]  # (T / 2, F / 2, C, 3, 3)
+    columns = windows.transpose(0, 1, 3, 4, 2).reshape(out_frames * out_bins, -1)  # rows of (3, 3, C)
+    return (columns @ kernel.reshape(-1, kernel.shape[-1])).reshape(out_frames, out_bins, -1)

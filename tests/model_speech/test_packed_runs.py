@@ -1,0 +1,150 @@
+"""Packed speech runs: NumPy computes what Keras computes, and a file that does not fit is named."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model_speech.acoustic_model import AcousticModel, load_acoustic_model
+from model_speech.byte_weights import assign_weights, read_byte_weights, save_byte_weights, weights_by_name
+from model_speech.compact_numpy import NumpyCompact, load_numpy_compact
+from model_speech.models.compact import CompactConfig, build_compact
+from model_speech.pack import main
+from recognition.loading import load_acoustic_logits
+from utils.backend.weights import save_weights
+from utils.config import save_yaml
+from utils.errors import RunError
+from utils.features.speech import FeatureConfig, feature_bins
+from utils.run_folder.run import RunFolder
+from utils.vocabulary import acoustic_vocabulary
+
+LENGTHS = (1, 7, 8, 9, 63, 64, 131)
+
+
+def keras_model(bins: int, **changes) -> AcousticModel:
+    """With random weights everywhere: in a new model the statistics and offsets are trivial."""
+    config = CompactConfig(**{"front_filters": (4, 6), "width": 24, "blocks": 2, "gate": 5, **changes})
+    features, vocabulary = FeatureConfig(bins=bins), acoustic_vocabulary({"ma1", "ma2", "hao3"})
+    model = build_compact(config, feature_bins(features), len(vocabulary))
+    rng = np.random.default_rng(3)
+    for variable in model.variables:
+        if "seed_generator" not in variable.path:
+            values = rng.normal(0.0, 0.3, variable.shape)
+            variable.assign(np.abs(values) + 0.5 if "variance" in variable.path else values)
+    return AcousticModel(model, features, vocabulary, config.time_stride)
+
+
+def clips(bins: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(7)
+    return [rng.normal(size=(length, bins)).astype(np.float32) for length in LENGTHS]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> RunFolder:
+    """A finished run of a model large enough that its matrices are packed."""
+    folder = RunFolder(tmp_path_factory.mktemp("runs") / "trained")
+    acoustic = keras_model(20, width=80)
+    folder.path.mkdir()
+    model = {"name": "compact", "front_filters": [4, 6], "width": 80, "blocks": 2, "gate": 5}
+    save_yaml(folder.config_file, {"task": "speech", "features": {"bins": 20}, "model": model})
+    acoustic.vocabulary.save(folder.vocabulary("acoustic.txt"))
+    save_weights(acoustic.model, folder.best_weights)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("bins", "changes"),
+    [
+        (20, {}),
+        (19, {}),
+        (20, {"gate": 0}),
+        (20, {"kernel": 4}),
+        (20, {"front_filters": (4,)}),
+        (16, {"blocks": 0}),
+    ],
+)
+def test_numpy_computes_what_keras_computes(bins, changes):
+    model = keras_model(bins, **changes)
+    numpy = NumpyCompact(weights_by_name(model.model), model.features, model.vocabulary)
+    (expected, frames), (logits, lengths) = model.logits(clips(bins)), numpy.logits(clips(bins))
+    np.testing.assert_array_equal(lengths, frames)
+    assert numpy.frame_seconds == model.frame_seconds
+    for row, ours, length in zip(expected, logits, lengths, strict=True):
+        np.testing.assert_allclose(ours[:length], row[:length], atol=2e-4)
+
+
+def test_a_matrix_takes_a_byte_per_weight_and_half_a_step_of_error(tmp_path):
+    rng = np.random.default_rng(1)
+    weights = {
+        "a/kernel": rng.normal(size=(3, 3, 64, 64)),
+        "b/kernel": rng.normal(size=(7, 32)),
+        "b/bias": np.ones(9),
+    }
+    weights["a/kernel"][..., 5] = 0.0  # a channel without weights has no scale
+    save_byte_weights(tmp_path / "network.npz", weights)
+    read = read_byte_weights(tmp_path / "network.npz")
+    step = np.abs(weights["a/kernel"]).max(axis=(0, 1, 2)) / 127
+    assert (np.abs(read["a/kernel"] - weights["a/kernel"]) <= step * 0.5001).all()
+    for name in ("b/kernel", "b/bias"):
+        np.testing.assert_array_equal(read[name], weights[name].astype(np.float32))
+    assert (tmp_path / "network.npz").stat().st_size < 1.15 * weights["a/kernel"].size
+
+
+def test_a_packed_run_serves_keras_and_numpy_alike(run, tmp_path, capsys):
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    (packed / "README.md").write_text("card")
+    assert main([str(run.path), str(packed)]) == 0
+    assert "MB" in capsys.readouterr().out and (packed / "README.md").read_text() == "card"
+    assert not (packed / "best.weights.h5").exists()
+    keras, numpy = load_acoustic_model(packed), load_acoustic_logits(packed)
+    assert isinstance(numpy, NumpyCompact) and isinstance(load_acoustic_logits(run.path), AcousticModel)
+    ours, lengths = numpy.logits(clips(20))
+    expected, original = keras.logits(clips(20))[0], load_acoustic_model(run.path).logits(clips(20))[0]
+    for index, length in enumerate(lengths):
+        np.testing.assert_allclose(ours[index, :length], expected[index, :length], atol=1e-3)
+        assert np.abs(ours[index, :length] - original[index, :length]).max() < 0.05 * np.abs(original).max()
+
+
+def test_packed_runs_need_no_framework(run, tmp_path):
+    main([str(run.path), str(tmp_path / "packed")])
+    code = (
+        "import json, sys; import numpy as np; from recognition.loading import load_acoustic_logits;"
+        "model = load_acoustic_logits(__import__('pathlib').Path(sys.argv[1]));"
+        "shape = model.logits([np.zeros((80, 20), np.float32)])[0].shape;"
+        "print(json.dumps([shape, sorted({'keras', 'tensorflow', 'h5py'} & set(sys.modules))]))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "packed")]
+    result = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
+    )
+    assert json.loads(result.stdout) == [[1, 10, 2165], []]
+
+
+def test_what_does_not_fit_is_named(run, tmp_path):
+    packed = tmp_path / "packed"
+    main([str(run.path), str(packed)])
+    weights = read_byte_weights(packed / "network.npz")
+    with pytest.raises(RunError, match=r"another model.*logits"):
+        assign_weights(keras_model(20, width=80).model, {**weights, "logits/bias": np.ones(2)}, "x")
+    other = dict(weights)
+    other.pop("block_1_mix/kernel")
+    save_byte_weights(packed / "network.npz", {**other, "block_1_mix": np.ones(1)})
+    for load in (load_numpy_compact, load_acoustic_model):
+        with pytest.raises(RunError, match="weights"):
+            load(packed)
+    (packed / "network.npz").write_bytes((packed / "network.npz").read_bytes()[:-9] + b"123456789")
+    for load in (load_numpy_compact, load_acoustic_model):
+        with pytest.raises(RunError, match="SHA-256"):
+            load(packed)
+
+
+def test_only_compact_is_packed(run, tmp_path):
+    other = RunFolder(tmp_path / "other")
+    other.path.mkdir()
+    save_yaml(other.config_file, {"task": "speech", "features": {}, "model": {"name": "dfcnn"}})
+    with pytest.raises(RunError, match="'dfcnn'"):
+        main([str(other.path), str(tmp_path / "packed")])
