@@ -16,11 +16,19 @@ help:  ## Show this list
 demo: $(READY)  ## Make a corpus, train both models, test on unseen voices and sentences, write a summary page
 	@$(BIN)/python demo.py
 
-test: $(READY)  ## Run the tests, a process a core, with the line coverage of the packages (85 % at least)
-	@$(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term --cov-fail-under=85
+# In the order of the folders, so that the processes end together: utils/ has many quick files.
+BY_FILE := --dist loadfile --no-loadscope-reorder
+# One test process a core: the libraries in it need no threads of their own.
+test nightly: export OMP_NUM_THREADS := 1
+test nightly: export OPENBLAS_NUM_THREADS := 1
+test nightly: export TF_NUM_INTRAOP_THREADS := 1
+test nightly: export TF_NUM_INTEROP_THREADS := 1
 
-nightly: $(READY)  ## Mutated files, kills and Ctrl-C in their full number: 10 minutes and more
-	@$(BIN)/python -m pytest --nightly tests/project/test_fuzz.py tests/project/test_kills.py tests/project/test_bad_days.py
+test: $(READY)  ## Run the tests, a process a core, with the line coverage of the packages (95 % at least)
+	@$(BIN)/python -m pytest -n auto $(BY_FILE) -p tests.support.line_coverage
+
+nightly: $(READY)  ## Mutated files and kills in their full number, whole matrices of exports: an hour or so
+	@$(BIN)/python -m pytest --nightly -n auto $(BY_FILE)
 
 lint: $(READY)  ## Check style and formatting
 	@$(BIN)/ruff check .

@@ -5,6 +5,7 @@ Keras is imported only when a test asks for a run.
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 from collections.abc import Iterator
@@ -22,7 +23,26 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--nightly", action="store_true", help="mutations, kills: the full size, an hour or so")
+    message = "run only what is too long for every change, in full size: mutations, kills, whole matrices"
+    parser.addoption("--nightly", action="store_true", help=message)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without --nightly deselect what is marked ``nightly``; with it all but that and what has two sizes."""
+    nightly = config.getoption("--nightly")
+
+    def is_chosen(item: pytest.Item) -> bool:
+        marked = item.get_closest_marker("nightly") is not None
+        return marked or "nightly" in item.fixturenames if nightly else not marked
+
+    config.hook.pytest_deselected(items=[item for item in items if not is_chosen(item)])
+    items[:] = filter(is_chosen, items)
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported stays: the garbage collector need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before the fixtures are made

@@ -182,11 +182,21 @@ def wide_range_model(frames: int = 12, values: int = 6) -> keras.Model:
     return model
 
 
-@pytest.mark.parametrize("kind", ["keyword", "speech"])
-def test_int8_that_loses_accuracy_keeps_layers_in_float_and_names_them(tmp_path, kind):
+WIDE_RANGE = (INT8, Variant(Format.LITERT, State.NON_STREAM, Precision.INT8), MADE[-1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "variants"),
+    [
+        ("keyword", (INT8, MADE[-1])),
+        ("speech", (INT8,)),
+        *(pytest.param(kind, WIDE_RANGE, marks=pytest.mark.nightly) for kind in ("keyword", "speech")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{len(value)} variants",
+)
+def test_int8_that_loses_accuracy_keeps_layers_in_float_and_names_them(tmp_path, kind, variants):
     source = source_of(wide_range_model(), kind=kind)
     assert layers_by_noise(source.model, source.calibration.inputs)[0] == ("wide", "narrow")
-    variants = [INT8, Variant(Format.LITERT, State.NON_STREAM, Precision.INT8), MADE[-1]]
     for made in export_bundle(source, variants, tmp_path / "bundle"):
         assert not made.problems and made.measured["float_layers"] == ["wide", "narrow"]
     report = (tmp_path / "bundle" / "export.md").read_text(encoding="utf-8")

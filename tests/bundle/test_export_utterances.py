@@ -82,14 +82,17 @@ def proven(source: ExportSource, variant: Variant, folder: Path) -> dict:
 # --- artefacts ---
 
 
-# compact: by the command below; dfsmn: int8 below; all artefacts of all models:
-# benchmarks/bundle/export_matrix.py.
+# Each model and each format once. compact: by the command below; dfsmn: int8 below; all artefacts of all
+# models: benchmarks/bundle/export_matrix.py.
 @pytest.mark.parametrize(
     ("name", "variant"),
     [
-        *(("gru_ctc", one) for one in (ONNX, LITERT)),
-        *(("conformer", one) for one in (ONNX, LITERT)),
-        *(("transformer", one) for one in (LITERT, non_stream(Format.SAVED_MODEL))),
+        pytest.param("gru_ctc", ONNX, marks=pytest.mark.nightly),
+        ("gru_ctc", LITERT),
+        ("conformer", ONNX),
+        pytest.param("conformer", LITERT, marks=pytest.mark.nightly),
+        pytest.param("transformer", LITERT, marks=pytest.mark.nightly),
+        ("transformer", non_stream(Format.SAVED_MODEL)),
         ("cbhg", LITERT),
         ("dfcnn", non_stream(Format.FROZEN_GRAPH)),
     ],
@@ -110,7 +113,13 @@ def test_int8_of_an_acoustic_model_takes_any_length(sources, tmp_path):
     assert found["agreement"] > 0.8 and found["difference"]["alone"] < 0.1 * found["largest"]
 
 
-@pytest.mark.parametrize(("name", "format_"), [("dfsmn", Format.LITERT), ("transformer", Format.ONNX)])
+@pytest.mark.parametrize(
+    ("name", "format_"),
+    [
+        pytest.param("dfsmn", Format.LITERT, marks=pytest.mark.nightly),
+        ("transformer", Format.ONNX),
+    ],
+)
 def test_int8_may_leave_layers_of_any_model_in_float(name, format_, sources, tmp_path):
     """With all layers with weights in float, the outputs are closer to the source model's than in 8 bits."""
     source, variant = sources(name), non_stream(format_, Precision.INT8)

@@ -513,6 +513,7 @@ def test_unsuitable_settings_are_refused_before_training(text, tmp_path, overrid
         )
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="pip install -r requirements/backends.txt")
 def test_jax_trains_it_and_tensorflow_converts_with_it(text, tmp_path):
     (tmp_path / "recipe.yaml").write_text("task: language\n", encoding="utf-8")

@@ -351,11 +351,10 @@ def test_ctrl_c_in_test_and_transcribe(commands, tiny_runs):
     assert len(bytes_of(texts)) == 14
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
-def test_ctrl_c_while_tensorflow_is_loaded(tmp_path, nightly):
-    """The whole script from a shell, at its slowest part."""
-    if not nightly:
-        pytest.skip("loads TensorFlow eight times: --nightly")
+def test_ctrl_c_while_tensorflow_is_loaded(tmp_path):
+    """The whole script from a shell, at its slowest part; TensorFlow is loaded eight times."""
     arguments = ["language", "--config", str(tmp_path / "none.yaml"), "--run", str(tmp_path / "run")]
     for share in np.random.default_rng(0).uniform(0.2, 0.95, 8):
         began = time.monotonic()

@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from keras import layers
@@ -102,9 +103,6 @@ def ended(x, ending: str):
     return layers.GRU(2)(layers.Reshape((x.shape[1], -1))(x))
 
 
-@settings(
-    max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
 @given(
     stack=stacks,
     ending=endings,
@@ -113,7 +111,7 @@ def ended(x, ending: str):
     hops=st.integers(1, 3),
     seed=st.integers(0, 9),
 )
-def test_random_stacks(stack, ending, two, mode, hops, seed):
+def check_random_stack(stack, ending, two, mode, hops, seed):
     # Long enough for the largest windows behind the largest strides.
     inputs = keras.Input((90, 4, 2) if two else (90, CHANNELS))
     x = inputs
@@ -125,3 +123,11 @@ def test_random_stacks(stack, ending, two, mode, hops, seed):
     step = facts.frames_per_call
     assert_streams(model, (mode, hops * step))
     assert all(np.prod(state.shape) > 0 for state in facts.states)
+
+
+@pytest.mark.timeout(3600)
+def test_random_stacks(nightly):
+    """The same ten each time; 200 others with ``--nightly``."""
+    common = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
+    examples = settings(max_examples=200 if nightly else 10, derandomize=not nightly, **common)
+    examples(check_random_stack)()
