@@ -2,7 +2,7 @@
 
 Moments are of two kinds: a share of the time that the command takes, and the nth change that it makes to its
 files (before a file is opened for writing, renamed, removed …), so that what lies between two changes is met
-however short it is. After each kill no file is half-written. 7 kills by default, 90 with ``--nightly``.
+however short it is. After each kill no file is half-written. 21 kills by default, 92 with ``--nightly``.
 """
 
 import json
@@ -120,7 +120,7 @@ def test_prepare(commands, data_folder, nightly):
         bytes_of,
         part_of(folder / "whole"),
     )
-    killed_and_resumed(commands, command, folder, (10, 40) if nightly else (1, 2))
+    killed_and_resumed(commands, command, folder, (10, 40) if nightly else (3, 12))
 
 
 @pytest.mark.timeout(3600)

@@ -168,6 +168,7 @@ def _serve() -> None:
         "test": load_script("test.py").main,
         "transcribe": transcribe.main,
     }
+    gc.freeze()  # what is imported: not to be looked through, and copied, in each child
     _say(ready=len(list(Path("/proc/self/task").iterdir())))
     for line in sys.stdin:
         job = json.loads(line)

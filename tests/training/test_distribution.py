@@ -70,7 +70,7 @@ OVERRIDES = (
     "model.blocks=1",
     "model.dropout=0",
     "optimiser.learning_rate=0.003",
-    "training.epochs=20",
+    "training.epochs=10",
     "training.checkpoint_steps=5",
     "training.log_utterances=true",
     "data.batch_utterances=5",
@@ -92,7 +92,7 @@ def test_two_processes_train_as_one_and_one_goes_on_when_the_other_is_killed(tmp
     train.main(arguments(alone))
     chief, other = _start_workers([*arguments(spread), "--distribute", "multi_worker"], tmp_path)
     try:
-        _wait_for(lambda: _steps_logged(spread) > 50, chief, other)
+        _wait_for(lambda: _steps_logged(spread) > 12, chief, other)
         assert other.poll() is None, "training was over before it could be killed"
         other.kill()
         assert chief.wait(timeout=WAIT) == 2, _printed(tmp_path)
@@ -105,13 +105,13 @@ def test_two_processes_train_as_one_and_one_goes_on_when_the_other_is_killed(tmp
     train.main(arguments(spread))
     assert "resumed at epoch" in spread.log.read_text(encoding="utf-8")
     expected = loss_curve(alone)
-    assert len(expected) == 4 * 20
+    assert len(expected) == 4 * 10
     np.testing.assert_allclose(loss_curve(spread), expected, rtol=1e-4)
     seen = Counter()
     for line in (spread.path / "utterances.tsv").read_text(encoding="utf-8").splitlines():
         epoch, _, ids = line.split("\t")
         seen.update((int(epoch), name) for name in ids.split())
-    assert len(seen) == 16 * 20 and set(seen.values()) == {1}
+    assert len(seen) == 16 * 10 and set(seen.values()) == {1}
 
 
 def _start_workers(arguments: list[str], folder: Path) -> list[subprocess.Popen]:
