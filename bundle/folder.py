@@ -95,7 +95,10 @@ class Bundle:
             if name == artefact or name.startswith(artefact + "/"):
                 self._check_file(name)
         opened = open_artefact(self.path / artefact, threads)
-        self._check_shape(opened, artefact)
+        expected = tuple(self.artefacts[artefact]["input_shape"])
+        if opened.info.input_shape != expected:
+            what = f"{artefact} takes {opened.info.input_shape}, the bundle says {expected}"
+            raise BundleError(what, where=self.path, hint=_COPY_AGAIN)
         return opened
 
     def golden(self) -> dict[str, np.ndarray]:
@@ -129,12 +132,6 @@ class Bundle:
             raise BundleError(f"the bundle lacks {name}", where=self.path, hint=_COPY_AGAIN)
         if file_hash(path) != self.metadata["files"].get(name):
             what = f"{name} doesn't belong to this bundle: it is not the file that was exported"
-            raise BundleError(what, where=self.path, hint=_COPY_AGAIN)
-
-    def _check_shape(self, opened: Artefact, name: str) -> None:
-        expected = tuple(self.artefacts[name]["input_shape"])
-        if opened.info.input_shape != expected:
-            what = f"{name} takes {opened.info.input_shape}, the bundle says {expected}"
             raise BundleError(what, where=self.path, hint=_COPY_AGAIN)
 
 

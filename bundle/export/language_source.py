@@ -11,14 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from bundle.check.clips import evenly
-from bundle.export.source import (
-    ClipCounts,
-    Clips,
-    ExportSource,
-    data_section,
-    pad_tokens,
-    read_splits,
-)
+from bundle.export.source import Clips, ExportSource, data_section, pad_tokens, read_splits
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.registry import MODELS, load_network
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
@@ -63,7 +56,7 @@ def language_source(
     splits = read_splits(
         lambda: {split: read_pairs(data[split], n).pairs for split, n in limits.items() if data.get(split)},
         lambda pairs, count: _padded(symbols, _short(pairs, count)),
-        ClipCounts(max_tests, max_tests, CALIBRATION_SENTENCES),
+        {"test": max_tests, "dev": max_tests, "train": CALIBRATION_SENTENCES},
         empty=_padded(symbols, []),
     )
     return ExportSource(

@@ -59,19 +59,10 @@ class Splits:
     calibration: Clips
 
 
-@dataclass(frozen=True)
-class ClipCounts:
-    """Maximum number of clips for each purpose, see `Splits`."""
-
-    tests: int
-    development: int
-    calibration: int
-
-
 def read_splits(
     find: Callable[[], Mapping[str, Sequence[Any]]],
     read: Callable[[Sequence[Any], int], Clips],
-    counts: ClipCounts,
+    counts: Mapping[str, int],
     empty: Clips,
 ) -> Splits:
     """Read the clips of an export. If the data can't be read, there are none, and a note says so.
@@ -80,7 +71,7 @@ def read_splits(
         find: lists the items of the splits ``train``, ``dev`` and ``test``. Without a test split the dev
             split is the test.
         read: items of a split and a maximum number → that many clips, evenly spaced.
-        counts: the maximum numbers.
+        counts: the maximum number of items of each split.
         empty: no clips.
     """
 
@@ -91,9 +82,9 @@ def read_splits(
         splits = find()
         test, dev, train = (splits.get(name) or () for name in ("test", "dev", "train"))
         return Splits(
-            tests=take(test or dev, counts.tests),
-            development=take(dev if test else (), counts.development),
-            calibration=take(train, counts.calibration),
+            tests=take(test or dev, counts["test"]),
+            development=take(dev if test else (), counts["dev"]),
+            calibration=take(train, counts["train"]),
         )
     except (UserError, OSError) as error:
         print(f"note: no accuracy and no int8, the run's data can't be read: {error}", file=sys.stderr)

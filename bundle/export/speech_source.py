@@ -13,14 +13,7 @@ import numpy as np
 
 from bundle.check.clips import evenly
 from bundle.export.keyword_source import CALIBRATION_CLIPS, GOLDEN_CLIPS
-from bundle.export.source import (
-    ClipCounts,
-    Clips,
-    ExportSource,
-    data_section,
-    pad_tokens,
-    read_splits,
-)
+from bundle.export.source import Clips, ExportSource, data_section, pad_tokens, read_splits
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.causal import CausalModel, causal_model, streaming_obstacles
@@ -61,22 +54,23 @@ def speech_source(
     acoustic = load_acoustic_model(folder.path, weights)
     features, vocabulary = acoustic.features, acoustic.vocabulary
     obstacles = tuple(streaming_obstacles(acoustic))
+    longest = MAX_SECONDS * features.sample_rate  # samples
     if obstacles:
         model, row_stride, look_ahead = acoustic.model, acoustic.time_stride, 0
         collect: Collect = partial(_padded, features, vocabulary)
-        noise = _noise_utterances(features)
+        noise_lengths = np.linspace(0.1, 1.0, GOLDEN_UTTERANCES) * longest
         calibration_count, golden_count = CALIBRATION_UTTERANCES, GOLDEN_UTTERANCES
     else:
         causal = causal_model(acoustic, folder)
         model, row_stride, look_ahead = causal.network, 0, causal.look_ahead
         collect = partial(_batch, causal)
-        noise = _noise(features)
+        noise_lengths = [longest - features.frame_samples] * 4
         calibration_count, golden_count = CALIBRATION_CLIPS, GOLDEN_CLIPS
     data = data_section(folder, overrides)
     splits = read_splits(
         lambda: {split: _utterances(data.get(split) or [], vocabulary) for split in ("test", "dev", "train")},
         lambda utterances, count: collect(*_read(utterances, count, features)),
-        ClipCounts(min(max_tests, MAX_TESTS), DEVELOPMENT_UTTERANCES, calibration_count),
+        {"test": min(max_tests, MAX_TESTS), "dev": DEVELOPMENT_UTTERANCES, "train": calibration_count},
         empty=collect([], []),
     )
     return ExportSource(
@@ -90,7 +84,7 @@ def speech_source(
         frame_seconds=features.hop_seconds,
         calibration=splits.calibration,
         tests=splits.tests,
-        golden=splits.tests.spread(golden_count) or collect(noise, _without_reference(len(noise))),
+        golden=splits.tests.spread(golden_count) or collect(*_noise(noise_lengths)),
         development=splits.development,
         row_stride=row_stride,
         obstacles=obstacles,
@@ -145,19 +139,8 @@ def _references(vocabulary: Vocabulary, utterances: Sequence[Utterance]) -> np.n
     return pad_tokens([vocabulary.encode(utterance.pinyin) for utterance in utterances], -1)
 
 
-def _noise(features: FeatureConfig) -> list[np.ndarray]:
-    """Four clips of noise of the maximum length."""
+def _noise(sample_counts: Sequence[float]) -> tuple[list[np.ndarray], list[Utterance]]:
+    """Clips of noise of these lengths, and their empty transcripts."""
     rng = np.random.default_rng(0)
-    samples = int(MAX_SECONDS * features.sample_rate) - features.frame_samples
-    return [rng.normal(0, _LOUDNESS, samples) for _ in range(4)]
-
-
-def _noise_utterances(features: FeatureConfig) -> list[np.ndarray]:
-    """Noise of different lengths, up to the maximum."""
-    rng = np.random.default_rng(0)
-    samples = np.linspace(0.1, 1.0, GOLDEN_UTTERANCES) * MAX_SECONDS * features.sample_rate
-    return [rng.normal(0, _LOUDNESS, int(count)) for count in samples]
-
-
-def _without_reference(count: int) -> list[Utterance]:
-    return [Utterance(str(number), Path(), 0.0, "", (), "") for number in range(count)]
+    sounds = [rng.normal(0, _LOUDNESS, int(count)) for count in sample_counts]
+    return sounds, [Utterance(str(number), Path(), 0.0, "", (), "") for number in range(len(sounds))]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo
+from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo, Backend
 from bundle.variants import State
 from utils.errors import BundleError
 
@@ -54,7 +54,7 @@ def _frozen_graph(path: Path) -> TensorFlowBackend:
     return TensorFlowBackend(state, call, None, pruned, pruned)
 
 
-class TensorFlowBackend:
+class TensorFlowBackend(Backend):
     """A function from tensors by name to tensors by name.
 
     Args:
@@ -86,10 +86,6 @@ class TensorFlowBackend:
         tensors = {name: tf.constant(value) for name, value in {**inputs, **states}.items()}
         outputs = self._function(**tensors)
         return outputs[OUTPUT].numpy(), {name: outputs[name + NEXT_SUFFIX].numpy() for name in states}
-
-    def initial_states(self) -> dict[str, np.ndarray]:
-        """Zeros."""
-        return {name: np.zeros(shape, np.float32) for name, shape in self.info.states.items()}
 
     def reset(self) -> None:
         """Reset the internal state."""

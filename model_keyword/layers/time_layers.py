@@ -15,16 +15,12 @@ layer has a name, and its padding, normalisation and activation are named after 
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import keras
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_kernel_fits, check_stride
+from model_keyword.layers.layer_settings import Padding, check_kernel_fits, check_stride
 
-Padding = Literal["causal", "same", "valid"]
-# Residual connections need a constant number of frames.
-KeptLength = Literal["causal", "same"]
 OUTPUT_LAYER = "logits"  # name of the last layer of every keyword model; one unit a label
 # Trainings have a few thousand steps: with Keras's default of 0.99 the first epochs would still count.
 _MOMENTUM = 0.97
@@ -215,6 +211,18 @@ def last_state(x, cell: type[keras.Layer], units: Sequence[int], name: str):
     for number, size in enumerate(units, 1):
         x = cell(size, return_sequences=number < len(units), name=f"{name}_{number}")(x)
     return x
+
+
+def dense_head(x, config, labels: int):
+    """Dropout, the dense layers that a config lists, and logits: (B, C) → (B, labels).
+
+    Args:
+        x: one vector for each clip.
+        config: has ``dropout``, and the lists ``units`` and ``unit_activations``.
+        labels: number of labels.
+    """
+    x = layers.Dropout(config.dropout, name="dropout")(x)
+    return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)
 
 
 def label_logits(x, labels: int):

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_layers, check_value
+from model_keyword.layers.layer_settings import Count, Fraction, LayerSettings, Padding, Pair
 from model_keyword.layers.time_layers import (
-    Padding,
     as_image,
     clip_mean,
     convolution,
@@ -27,7 +26,7 @@ from model_keyword.layers.time_layers import (
 
 
 @dataclass(frozen=True)
-class DsCnnConfig:
+class DsCnnConfig(LayerSettings):
     """Settings of `build_ds_cnn`; the lists have one entry for each depthwise separable layer.
 
     Attributes:
@@ -44,21 +43,16 @@ class DsCnnConfig:
     """
 
     name: str = "ds_cnn"
-    first_filters: int = 64
-    first_kernel: tuple[int, int] = (10, 4)
-    first_stride: tuple[int, int] = (2, 2)
-    first_dilation: tuple[int, int] = (1, 1)
-    filters: tuple[int, ...] = (64,) * 4
-    kernels: tuple[tuple[int, int], ...] = ((3, 3),) * 4
-    strides: tuple[tuple[int, int], ...] = ((1, 1),) * 4
-    dilations: tuple[tuple[int, int], ...] = ((1, 1),) * 4
+    first_filters: Count = 64
+    first_kernel: Pair = (10, 4)
+    first_stride: Pair = (2, 2)
+    first_dilation: Pair = (1, 1)
+    filters: tuple[Count, ...] = (64,) * 4
+    kernels: tuple[Pair, ...] = ((3, 3),) * 4
+    strides: tuple[Pair, ...] = ((1, 1),) * 4
+    dilations: tuple[Pair, ...] = ((1, 1),) * 4
     padding: Padding = "causal"
-    dropout: float = 0.2
-
-    def __post_init__(self):
-        check_value(self, first_filters="count", first_kernel="pair", first_stride="pair")
-        check_value(self, first_dilation="pair", padding="padding", dropout="fraction")
-        check_layers(self, filters="count", kernels="pair", strides="pair", dilations="pair")
+    dropout: Fraction = 0.2
 
 
 def build_ds_cnn(config: DsCnnConfig, x, labels: int, clip_fraction: float = 1.0):

@@ -16,9 +16,15 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_kernel_fits, check_layers, check_value
-from model_keyword.layers.time_layers import (
+from model_keyword.layers.layer_settings import (
+    Count,
+    Fraction,
     KeptLength,
+    LayerSettings,
+    Pair,
+    check_kernel_fits,
+)
+from model_keyword.layers.time_layers import (
     as_image,
     clip_mean,
     label_logits,
@@ -28,7 +34,7 @@ from model_keyword.layers.time_layers import (
 
 
 @dataclass(frozen=True)
-class ResnetConfig:
+class ResnetConfig(LayerSettings):
     """Settings of `build_resnet`; the lists have one entry for each block.
 
     Attributes:
@@ -44,20 +50,15 @@ class ResnetConfig:
     """
 
     name: str = "resnet"
-    first_filters: int = 19
-    first_kernel: tuple[int, int] = (3, 3)
-    first_stride: tuple[int, int] = (1, 1)
-    pooling: tuple[int, int] = (4, 3)
-    channels: tuple[int, ...] = (19,) * 3
-    strides: tuple[tuple[int, int], ...] = ((1, 1),) * 3
-    kernel: tuple[int, int] = (3, 3)
+    first_filters: Count = 19
+    first_kernel: Pair = (3, 3)
+    first_stride: Pair = (1, 1)
+    pooling: Pair = (4, 3)
+    channels: tuple[Count, ...] = (19,) * 3
+    strides: tuple[Pair, ...] = ((1, 1),) * 3
+    kernel: Pair = (3, 3)
     padding: KeptLength = "causal"
-    dropout: float = 0.0
-
-    def __post_init__(self):
-        check_value(self, first_filters="count", first_kernel="pair", first_stride="pair", pooling="pair")
-        check_value(self, kernel="pair", padding="kept_length", dropout="fraction")
-        check_layers(self, channels="count", strides="pair")
+    dropout: Fraction = 0.0
 
 
 def build_resnet(config: ResnetConfig, x, labels: int, clip_fraction: float = 1.0):

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_equal_lengths, check_layers, check_value
+from model_keyword.layers.layer_settings import Activation, Count, Counts, Fraction, KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
-    KeptLength,
     clip_mean,
-    hidden_layers,
-    label_logits,
+    dense_head,
     max_pooling,
     normalised,
     normalised_dense,
@@ -26,7 +24,7 @@ from model_keyword.models.svdf import svdf_layer
 
 
 @dataclass(frozen=True)
-class SvdfResnetConfig:
+class SvdfResnetConfig(LayerSettings):
     """Settings of `build_svdf_resnet`; `filters`, `memory` and `pools` have one entry for each block.
 
     Attributes:
@@ -40,19 +38,13 @@ class SvdfResnetConfig:
     """
 
     name: str = "svdf_resnet"
-    filters: tuple[tuple[int, ...], ...] = ((32,), (50,), (50, 128))
-    memory: tuple[tuple[int, ...], ...] = ((7,), (7,), (11, 11))
-    pools: tuple[int, ...] = (2, 2, 1)
+    filters: tuple[Counts, ...] = ((32,), (50,), (50, 128))
+    memory: tuple[Counts, ...] = ((7,), (7,), (11, 11))
+    pools: tuple[Count, ...] = (2, 2, 1)
     padding: KeptLength = "causal"
-    dropout: float = 0.0
-    units: tuple[int, ...] = (64,)
-    unit_activations: tuple[str, ...] = ("relu",)
-
-    def __post_init__(self):
-        check_layers(self, filters="counts", memory="counts", pools="count")
-        check_equal_lengths(self, "filters", "memory")
-        check_layers(self, units="count", unit_activations="activation")
-        check_value(self, padding="kept_length", dropout="fraction")
+    dropout: Fraction = 0.0
+    units: tuple[Count, ...] = (64,)
+    unit_activations: tuple[Activation, ...] = ("relu",)
 
 
 def build_svdf_resnet(config: SvdfResnetConfig, x, labels: int, clip_fraction: float = 1.0):
@@ -75,8 +67,7 @@ def build_svdf_resnet(config: SvdfResnetConfig, x, labels: int, clip_fraction: f
         x = _block(x, filters, memory, config.padding, f"block_{number}")
         x = max_pooling(x, pool, pool, padding="valid", name=f"pool_{number}")
     x = clip_mean(x, clip_fraction)  # (B, filters)
-    x = layers.Dropout(config.dropout, name="dropout")(x)
-    return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)
+    return dense_head(x, config, labels)
 
 
 def _block(x, filters: tuple[int, ...], memory: tuple[int, ...], padding: KeptLength, name: str):

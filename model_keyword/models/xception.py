@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_equal_lengths, check_layers, check_value
+from model_keyword.layers.layer_settings import Count, Counts, Fraction, KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
-    KeptLength,
     clip_mean,
     depthwise,
     label_logits,
@@ -28,7 +27,7 @@ _POOL = 3  # frames of a max pooling, as in the papers
 
 
 @dataclass(frozen=True)
-class XceptionConfig:
+class XceptionConfig(LayerSettings):
     """Settings of `build_xception`.
 
     Attributes:
@@ -44,22 +43,15 @@ class XceptionConfig:
     """
 
     name: str = "xception"
-    first_filters: tuple[int, ...] = (16,)
-    first_kernels: tuple[int, ...] = (5,)
-    first_stride: int = 2
-    filters: tuple[tuple[int, ...], ...] = ((32, 40), (64,), (100,))
-    kernels: tuple[tuple[int, ...], ...] = ((5, 7), (7,), (11,))
-    strides: tuple[int, ...] = (2, 1, 1)
+    first_filters: tuple[Count, ...] = (16,)
+    first_kernels: tuple[Count, ...] = (5,)
+    first_stride: Count = 2
+    filters: tuple[Counts, ...] = ((32, 40), (64,), (100,))
+    kernels: tuple[Counts, ...] = ((5, 7), (7,), (11,))
+    strides: tuple[Count, ...] = (2, 1, 1)
     padding: KeptLength = "causal"
-    dropout: float = 0.0
-    units: tuple[int, ...] = (64,)
-
-    def __post_init__(self):
-        check_layers(self, first_filters="count", first_kernels="count")
-        check_layers(self, filters="counts", kernels="counts", strides="count")
-        check_equal_lengths(self, "filters", "kernels")
-        check_layers(self, units="count")
-        check_value(self, first_stride="count", padding="kept_length", dropout="fraction")
+    dropout: Fraction = 0.0
+    units: tuple[Count, ...] = (64,)
 
 
 def build_xception(config: XceptionConfig, x, labels: int, clip_fraction: float = 1.0):
