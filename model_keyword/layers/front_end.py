@@ -87,10 +87,6 @@ class Frames(keras.layers.Layer):
             raise ValueError(f"'{self.name}' needs {self.window} samples, and the input has {samples}")
         return batch, 1 + (samples - self.window) // self.hop, self.window
 
-    def get_config(self) -> dict[str, Any]:
-        """Window and hop."""
-        return {**super().get_config(), "window": self.window, "hop": self.hop}
-
 
 @keras.saving.register_keras_serializable(package="model_keyword")
 class MelCepstrum(keras.layers.Layer):

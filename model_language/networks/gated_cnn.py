@@ -206,10 +206,6 @@ class GatedNeighbours(layers.Layer):
         """(B, L, width) → the same."""
         return x_shape
 
-    def get_config(self):
-        """The constructor's arguments."""
-        return {**super().get_config(), "dilation": self.dilation}
-
 
 @_serializable
 class CandidateLogits(layers.Layer):

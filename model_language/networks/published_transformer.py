@@ -97,7 +97,3 @@ class LearnedPositions(layers.Layer):
     def compute_output_shape(self, x_shape):
         """(B, L, width) → the same."""
         return x_shape
-
-    def get_config(self):
-        """The constructor's arguments."""
-        return {**super().get_config(), "positions": self.positions}

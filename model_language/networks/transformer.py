@@ -147,11 +147,6 @@ class AttentionWeights(layers.Layer):
         """(B, L, width) → (B, heads, L, L)."""
         return (x_shape[0], self.heads, x_shape[1], x_shape[1])
 
-    def get_config(self):
-        """The constructor's arguments."""
-        own = {"heads": self.heads, "reach": self.reach, "activation": self.activation}
-        return {**super().get_config(), **own}
-
     def _bias(self, length):
         positions = ops.arange(length, dtype="int32")
         distance = positions[None, :] - positions[:, None]  # (L, L): key - query
@@ -194,11 +189,6 @@ class AttentionMix(layers.Layer):
     def compute_output_shape(self, x_shape, weights_shape=None):
         """(B, L, width) → the same."""
         return x_shape
-
-    def get_config(self):
-        """The constructor's arguments."""
-        own = {"heads": self.heads, "activation": self.activation, "projected": self.projected}
-        return {**super().get_config(), **own}
 
 
 def _projection(layer: AttentionWeights | AttentionMix, x_shape, name: str) -> layers.Dense:

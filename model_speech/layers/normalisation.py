@@ -84,7 +84,3 @@ class MaskedBatchNormalization(keras.layers.Layer):
     def compute_output_shape(self, frames_shape, valid_shape):
         """Return the shape of ``frames``."""
         return frames_shape
-
-    def get_config(self):
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "momentum": self.momentum, "epsilon": self.epsilon}

@@ -141,7 +141,3 @@ class PaddedLengths(keras.layers.Layer):
     def compute_output_spec(self, lengths):
         """Integers for any dtype policy of the layer."""
         return keras.KerasTensor(lengths.shape, dtype="int32")
-
-    def get_config(self):
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "time_stride": self.time_stride, "look_ahead": self.look_ahead}
