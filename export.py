@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING
 from bundle.variants import (
     Format,
     Precision,
-    Refusal,
     State,
     Variant,
     matrix_text,
     offered,
-    refusal,
-    whole_utterances,
 )
 from utils.backend.quiet import silence_tensorflow
 from utils.cli import not_negative, positive
@@ -57,7 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line; export or verify."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["verify"]:
-        return _verify(_verify_parser().parse_args(words[1:]).bundle)
+        description = "Check all artefacts of a bundle again."
+        parser = argparse.ArgumentParser(prog="export.py verify", description=description)
+        parser.add_argument("bundle", type=Path)
+        return _verify(parser.parse_args(words[1:]).bundle)
     options, overrides = _parser().parse_known_args(words)
     for word in overrides:
         if "=" not in word or word.startswith("-"):
@@ -111,19 +111,17 @@ def _requested(options: argparse.Namespace, source: ExportSource) -> list[Varian
         Variant(Format(format_), State(state), Precision(precision))
         for format_, state, precision in product(formats, states, precisions)
     ]
-    refused = {variant: reason for variant in requested if (reason := _refusal(variant, source))}
+    whole = whole_utterances(source.obstacles, source.kind) if source.row_stride else None
+    reasons = {
+        variant: whole if whole and variant.streams else refusal(variant, source.raw) for variant in requested
+    }
+    refused = {variant: reason for variant, reason in reasons.items() if reason}
     if len(refused) == len(requested):
         variant, refusal_ = next(iter(refused.items()))
         raise ConfigError(f"{variant} isn't offered: {refusal_.reason}", hint=f"use {refusal_.instead}")
     for variant, refusal_ in refused.items():
         print(f"note: {variant} isn't offered: {refusal_.reason}; use {refusal_.instead}", file=sys.stderr)
     return [variant for variant in requested if variant not in refused]
-
-
-def _refusal(variant: Variant, source: ExportSource) -> Refusal | None:
-    if variant.streams and source.row_stride:
-        return whole_utterances(source.obstacles, source.kind)
-    return refusal(variant, source.raw)
 
 
 def _report(results: Sequence[ArtefactResult], output: Path) -> int:
@@ -178,14 +176,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--allow-flex", action="store_true", help="allow TensorFlow operations in LiteRT files"
     )
-    return parser
-
-
-def _verify_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="export.py verify", description="Check all artefacts of a bundle again."
-    )
-    parser.add_argument("bundle", type=Path)
     return parser
 
 
