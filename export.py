@@ -9,14 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bundle.variants import (
-    Format,
-    Precision,
-    State,
-    Variant,
-    matrix_text,
-    offered,
-)
+from bundle.variants import Format, Precision, State, Variant, matrix_text, offered, refusal, whole_utterances
 from utils.backend.quiet import silence_tensorflow
 from utils.cli import not_negative, positive
 from utils.errors import ConfigError, run_command
