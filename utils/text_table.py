@@ -1,8 +1,8 @@
-"""Headings and rows in; text with aligned columns, CSV or Markdown out."""
+"""Headings and rows in; text with aligned columns, CSV, TSV or Markdown out."""
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len  # the width in a terminal: a hanzi takes two columns
 
@@ -33,11 +33,16 @@ def text_table(headings: Sequence[str], rows: Rows, left: int = 1) -> str:
     return "\n".join(lines) + "\n"
 
 
-def csv_table(headings: Sequence[str], rows: Rows) -> str:
+def csv_table(headings: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     """CSV with a header line; a cell with a comma, a quote or a line break is quoted."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([headings, *rows])
     return text.getvalue()
+
+
+def tsv_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Lines of cells separated by tabs, the headings first; no cell may contain a tab or a line break."""
+    return "".join("\t".join(map(str, row)) + "\n" for row in (headings, *rows))
 
 
 def markdown_table(headings: Sequence[str], rows: Rows, left: int = 1) -> str:

@@ -153,19 +153,16 @@ def _row(weight: Weight, figures: Mapping[str, Statistics]) -> list[str]:
     shape = "×".join(map(str, weight.array.shape)) or "scalar"
     not_finite = f"{found.nan}/{found.infinite}" if found.nan or found.infinite else ""
     size = f"{weight.array.size:,}"
+    zeros = f"{100 * found.zeros:.1f} %" if found.zeros else "0"
     return [
         f"  {weight.name}",
         shape,
         str(weight.array.dtype),
         size,
         *numbers,
-        _share(found.zeros),
+        zeros,
         not_finite,
     ]
-
-
-def _share(zeros: float) -> str:
-    return f"{100 * zeros:.1f} %" if zeros else "0"
 
 
 def _closing(file: WeightFile, output: Output | None) -> list[str]:
