@@ -155,8 +155,9 @@ def _decode(line: bytes, number: int, where: str) -> str:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
-        hint = "save the text as UTF-8"
-        raise CorpusError("not UTF-8", where=f"{where}, line {number}", hint=hint) from error
+        raise CorpusError(
+            "not UTF-8", where=f"{where}, line {number}", hint="save the text as UTF-8"
+        ) from error
     return text.removesuffix("\r").removeprefix("\ufeff" if number == 1 else "")
 
 

@@ -127,8 +127,11 @@ def _sort_folder(path: Path, subjects: Subjects) -> None:
     elif any(is_audio(file) or is_unreadable_audio(file) for file in path.rglob("*")):
         subjects.recordings.append(recordings_as_listing(str(path), find_recordings(path)))
     else:
-        hint = "give a folder with manifests (*.tsv), recordings, or a run's config.yaml"
-        raise CorpusError("there is nothing to check in this folder", where=path, hint=hint)
+        raise CorpusError(
+            "there is nothing to check in this folder",
+            where=path,
+            hint="give a folder with manifests (*.tsv), recordings, or a run's config.yaml",
+        )
 
 
 def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequence[str]) -> list[Finding]:

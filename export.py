@@ -61,8 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
     task = open_run(options.run).config().get("task")
     if task not in TASKS:
-        what = f"a run of task '{task}' can't be exported"
-        raise ConfigError(what, hint=f"use a run of one of: {', '.join(TASKS)}", where=options.run)
+        raise ConfigError(
+            f"a run of task '{task}' can't be exported",
+            hint=f"use a run of one of: {', '.join(TASKS)}",
+            where=options.run,
+        )
     silence_tensorflow()
     from bundle.export.build import can_stream, export_bundle  # loads TensorFlow
 

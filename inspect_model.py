@@ -108,9 +108,10 @@ def _read_weights(source: Path) -> tuple[WeightFile, RunFolder | None]:
     run = open_run(source)
     path = next((path for path in (run.best_weights, run.last_weights) if path.is_file()), None)
     if path is None:
-        what = "the run has no weights of a neural network"
         raise RunError(
-            what, where=source, hint="train it, or give another run; an n-gram model has no such weights"
+            "the run has no weights of a neural network",
+            where=source,
+            hint="train it, or give another run; an n-gram model has no such weights",
         )
     return read_weight_file(path).in_order_of(summary_order(run)), run
 

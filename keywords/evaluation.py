@@ -71,8 +71,10 @@ def recognise_split(
     folder = open_run(run, "keyword")
     for override in overrides:
         if override.partition(".")[0] not in _SECTIONS:
-            hint = "only data.* can be changed (and features.*, to the values of the training)"
-            raise ConfigError(f"'{override}' can't be changed after the training", hint=hint)
+            raise ConfigError(
+                f"'{override}' can't be changed after the training",
+                hint="only data.* can be changed (and features.*, to the values of the training)",
+            )
     model = load_keyword_model(folder.path, weights, _features(folder, overrides))
     data, rate = _data(folder, overrides), model.features.sample_rate
     clips = _clips(data, split, manifests, model.labels)
@@ -119,6 +121,9 @@ def _clips(
         raise CorpusError("there are no clips", where=where, hint=hint)
     unlabelled = sorted({clip.label for clip in found} - set(labels))
     if unlabelled and UNKNOWN not in labels:
-        what = f"the model has no label for {', '.join(unlabelled[:5])}{' …' * (len(unlabelled) > 5)}"
-        raise CorpusError(what, where=where, hint=f"it knows {', '.join(labels)}")
+        raise CorpusError(
+            f"the model has no label for {', '.join(unlabelled[:5])}{' …' * (len(unlabelled) > 5)}",
+            where=where,
+            hint=f"it knows {', '.join(labels)}",
+        )
     return [replace(clip, label=UNKNOWN) if clip.label in unlabelled else clip for clip in found]

@@ -63,12 +63,18 @@ def open_listener(model: str | Path, **detection: float | None) -> Listener:
     else:
         bundle, name = find_bundle(path)
     if bundle.metadata["kind"] != "keyword":
-        hint = "for speech: `python transcribe.py - --stream --speech RUN`"
-        raise BundleError("this bundle holds no keyword model", where=bundle.path, hint=hint)
+        raise BundleError(
+            "this bundle holds no keyword model",
+            where=bundle.path,
+            hint="for speech: `python transcribe.py - --stream --speech RUN`",
+        )
     artefact = bundle.open(name)
     if artefact.mode is State.NON_STREAM:
-        hint = "take a stream_internal or stream_external one"
-        raise BundleError("this artefact takes whole clips", where=path, hint=hint)
+        raise BundleError(
+            "this artefact takes whole clips",
+            where=path,
+            hint="take a stream_internal or stream_external one",
+        )
     asked = {key: value for key, value in detection.items() if value is not None}
     config = build_config(DetectionConfig, {**bundle.decoding, **asked}, where=str(bundle.path))
     features, geometry = bundle.features, bundle.stream
@@ -105,6 +111,9 @@ def _stream_name(artefacts: Mapping[str, Mapping[str, Any]], path: Path) -> str:
     wanted = (Format.LITERT, State.EXTERNAL)
     streams = [name for name, facts in artefacts.items() if (facts["format"], facts["state"]) == wanted]
     if not streams:
-        hint = "export.py RUN --format litert --mode stream_external"
-        raise BundleError("the bundle holds no streamed LiteRT model", where=path, hint=hint)
+        raise BundleError(
+            "the bundle holds no streamed LiteRT model",
+            where=path,
+            hint="export.py RUN --format litert --mode stream_external",
+        )
     return min(streams, key=lambda name: artefacts[name]["precision"] != Precision.FLOAT)

@@ -135,9 +135,11 @@ def _train(request: Request, clips: Mapping[str, Sequence[SpokenClip]]) -> None:
 def _refuse_another_recipe(run: RunFolder, config: Mapping[str, Any]) -> None:
     """Raise RunError, with the differences, if the run was trained with another config."""
     if differing := config_differences(run.config(), config):
-        what = f"the model was trained with another recipe ({describe_differences(differing)})"
-        hint = "choose another --output, or delete this folder to train a new model on the same clips"
-        raise RunError(what, where=run.path, hint=hint)
+        raise RunError(
+            f"the model was trained with another recipe ({describe_differences(differing)})",
+            where=run.path,
+            hint="choose another --output, or delete this folder to train a new model on the same clips",
+        )
 
 
 def clip_ms(seconds: Sequence[float]) -> int:

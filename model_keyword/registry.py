@@ -112,8 +112,10 @@ def build_keyword_model(
         )
     if context_samples and not entry.context:
         able = ", ".join(name for name, entry in MODELS.items() if entry.context)
-        what = f"model.name {model_config.name} takes the clip only, but data.context_ms is not 0"
-        raise ConfigError(what, hint=f"data.context_ms=0, or one of: {able}")
+        raise ConfigError(
+            f"model.name {model_config.name} takes the clip only, but data.context_ms is not 0",
+            hint=f"data.context_ms=0, or one of: {able}",
+        )
     if features.kind != "raw":
         inputs = keras.Input((frames, feature_values(features)), name="features")
         x = inputs

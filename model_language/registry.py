@@ -149,13 +149,19 @@ def load_converter(run_folder: str | Path, words: str | Path | None = None) -> C
         user_words = read_user_words(words)  # first: reports a wrong line before a model is loaded
         return UserWordConverter(load_converter(run_folder), user_words)
     if Path(run_folder) == PRETRAINED and not PRETRAINED.is_dir():
-        hint = "give another model: --model RUN, e.g. runs/demo/language, which `make demo` creates"
-        raise RunError("the converter that comes with this project is missing", where=run_folder, hint=hint)
+        raise RunError(
+            "the converter that comes with this project is missing",
+            where=run_folder,
+            hint="give another model: --model RUN, e.g. runs/demo/language, which `make demo` creates",
+        )
     run = open_run(run_folder, task="language")
     config = read_model_config(run)
     if config.name == SYLLABLE_NGRAM:
-        hint = "use it for the beam search (--syllables RUN); to write hanzi, give another language run"
-        raise RunError("an n-gram model of syllables writes no hanzi", where=run.path, hint=hint)
+        raise RunError(
+            "an n-gram model of syllables writes no hanzi",
+            where=run.path,
+            hint="use it for the beam search (--syllables RUN); to write hanzi, give another language run",
+        )
     return model_entry(config.name).load(run, config)
 
 
@@ -195,8 +201,11 @@ def load_network(run_folder: str | Path, weights: str = "best") -> tuple[keras.M
     config = read_model_config(run)
     build = model_entry(config.name).build
     if build is None:
-        what = f"the run's model '{config.name}' is estimated by counting: it has no weights to load"
-        raise RunError(what, where=run.path, hint="give a run of a network, such as a transformer")
+        raise RunError(
+            f"the run's model '{config.name}' is estimated by counting: it has no weights to load",
+            where=run.path,
+            hint="give a run of a network, such as a transformer",
+        )
     symbols = Symbols.load(run.path)
     path = run.weights(weights)
     model = build(config, symbols, run)
@@ -214,8 +223,9 @@ def read_model_config(run: RunFolder) -> Any:
     try:
         entry = model_entry(str(values.get("name")))
     except KeyError as error:
-        hint = f"known models: {', '.join(MODELS)}"
         raise ConfigError(
-            f"unknown model.name '{values.get('name')}'", where=run.config_file, hint=hint
+            f"unknown model.name '{values.get('name')}'",
+            where=run.config_file,
+            hint=f"known models: {', '.join(MODELS)}",
         ) from error
     return build_config(entry.config, values, where=str(run.config_file))

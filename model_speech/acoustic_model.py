@@ -116,12 +116,12 @@ def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) 
     source = find_run(weights)
     theirs = source.vocabulary("acoustic.txt") if source else None
     if theirs and theirs.is_file() and Vocabulary.load(theirs) != vocabulary:
-        what = explain_mismatch(vocabulary, Vocabulary.load(theirs))
-        hint = (
-            "weights trained on another corpus, or on a part of it, have other classes; to move those of the "
-            f"shared tokens over:\n  {_transfer_command(source.path, folder)}"
+        raise RunError(
+            explain_mismatch(vocabulary, Vocabulary.load(theirs)),
+            where=weights,
+            hint="weights trained on another corpus, or on a part of it, have other classes; to move those "
+            f"of the shared tokens over:\n  {_transfer_command(source.path, folder)}",
         )
-        raise RunError(what, where=weights, hint=hint)
 
 
 def _transfer_command(weights_run: Path, folder: RunFolder) -> str:
@@ -134,14 +134,12 @@ def _transfer_command(weights_run: Path, folder: RunFolder) -> str:
 
 def _explain_classes(classes: int, weights: Path, vocabulary: Vocabulary, folder: RunFolder) -> RunError:
     """The error for weights of a model with another number of classes."""
-    what = (
+    return RunError(
         f"the weights have {classes} classes, the model has {len(vocabulary)}, the tokens of "
         "vocabulary/acoustic.txt: they come from a training with another vocabulary (of a part of the "
-        "corpus, or of another corpus)"
+        "corpus, or of another corpus)",
+        where=weights,
+        hint="the run folder of that training says which token each class stands for: to move the shared "
+        "tokens over, put it in place of WEIGHTS_RUN:\n  "
+        f"{_transfer_command(Path('WEIGHTS_RUN'), folder)}",
     )
-    hint = (
-        "the run folder of that training says which token each class stands for: to move the shared tokens "
-        "over, put it in place of WEIGHTS_RUN:\n  "
-        f"{_transfer_command(Path('WEIGHTS_RUN'), folder)}"
-    )
-    return RunError(what, where=weights, hint=hint)

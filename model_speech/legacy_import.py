@@ -89,20 +89,26 @@ def read_tokens(path: Path, classes: int) -> Vocabulary:
     if len(tokens) != classes:
         what = f"the weights have {classes} classes, the list has {len(tokens)} tokens"
         ends = f"it begins with {first_few(tokens, 3)} and ends with {first_few(tokens[-3:])}"
-        hint = f"{ends}; use the list of that training, including '{SPACE}' and '{BLANK}'"
-        raise VocabularyError(what, where=path, hint=hint)
+        raise VocabularyError(
+            what, where=path, hint=f"{ends}; use the list of that training, including '{SPACE}' and '{BLANK}'"
+        )
     if tokens[-2:] == [BLANK, SPACE]:
         tokens[-2:] = [SPACE, BLANK]
     if tokens[-1] != BLANK:
-        what = f"the last token is {tokens[-1]!r}, not the blank '{BLANK}'"
-        raise VocabularyError(what, where=path, hint="the last class is the blank of CTC")
+        raise VocabularyError(
+            f"the last token is {tokens[-1]!r}, not the blank '{BLANK}'",
+            where=path,
+            hint="the last class is the blank of CTC",
+        )
     canonical = [normalise_syllable(token) if is_syllable(token) else token for token in tokens]
     first_line: dict[str, int] = {}
     for line, token in enumerate(canonical, start=1):
         if first_line.setdefault(token, line) != line:
-            what = f"'{tokens[line - 1]}' and '{tokens[first_line[token] - 1]}' are both '{token}'"
-            where = f"{path}, lines {first_line[token]} and {line}"
-            raise VocabularyError(what, where=where, hint="spell one of the two differently")
+            raise VocabularyError(
+                f"'{tokens[line - 1]}' and '{tokens[first_line[token] - 1]}' are both '{token}'",
+                where=f"{path}, lines {first_line[token]} and {line}",
+                hint="spell one of the two differently",
+            )
     return Vocabulary(tuple(canonical))
 
 

@@ -117,11 +117,17 @@ def move_tokens(
 
 def _check(match: TokenMatch, vocabulary: Vocabulary, file: str | Path) -> None:
     if BLANK not in vocabulary:
-        hint = "use an acoustic one: a run's vocabulary/acoustic.txt, or the output of data.vocabularies"
-        raise VocabularyError(f"the vocabulary has no blank '{BLANK}'", where=file, hint=hint)
+        raise VocabularyError(
+            f"the vocabulary has no blank '{BLANK}'",
+            where=file,
+            hint="use an acoustic one: a run's vocabulary/acoustic.txt, or the output of data.vocabularies",
+        )
     if set(match.kept) <= {BLANK}:
-        hint = "there are no weights to move: train a new model with this vocabulary"
-        raise VocabularyError("the vocabulary shares no token with the source run's", where=file, hint=hint)
+        raise VocabularyError(
+            "the vocabulary shares no token with the source run's",
+            where=file,
+            hint="there are no weights to move: train a new model with this vocabulary",
+        )
 
 
 def _make_folder(path: Path) -> None:

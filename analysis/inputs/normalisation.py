@@ -50,11 +50,14 @@ def rules_of(text: str) -> tuple[str, ...]:
     asked = [rule.strip() for rule in text.split(",")]
     unknown = [rule for rule in asked if rule not in RULES]
     if unknown:
-        hint = f"known: {', '.join(RULES)}; {ALL}, {NONE}"
-        raise ConfigError(f"unknown normalisation '{unknown[0]}'", hint=hint)
+        raise ConfigError(
+            f"unknown normalisation '{unknown[0]}'", hint=f"known: {', '.join(RULES)}; {ALL}, {NONE}"
+        )
     if TRADITIONAL in asked and not can_convert_traditional():
-        what = "traditional characters cannot be converted: OpenCC is not installed"
-        raise ConfigError(what, hint="pip install opencc, or leave out this rule")
+        raise ConfigError(
+            "traditional characters cannot be converted: OpenCC is not installed",
+            hint="pip install opencc, or leave out this rule",
+        )
     return tuple(rule for rule in RULES if rule in asked)
 
 

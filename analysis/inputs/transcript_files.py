@@ -175,9 +175,12 @@ def _from_json(path: Path, objects: Sequence[Any]) -> TranscriptFile:
         found = item if isinstance(item, dict) else {}
         name = _first(found, _IDS) or (path.stem if len(objects) == 1 else "")
         if not name or not any(key in found for key in (*_TEXTS, "pinyin")):
-            what = f"object {number} of this JSON has no {'text' if name else 'id'}"
-            hint = "each object needs an 'id', and 'hanzi', 'text' or 'pinyin', as transcribe.py writes them"
-            raise CorpusError(what, where=path, hint=hint)
+            raise CorpusError(
+                f"object {number} of this JSON has no {'text' if name else 'id'}",
+                where=path,
+                hint="each object needs an 'id', and 'hanzi', 'text' or 'pinyin', "
+                "as transcribe.py writes them",
+            )
         transcripts.append(Transcript(name, _first(found, _TEXTS), _first(found, ("pinyin",))))
     return TranscriptFile(JSON, tuple(transcripts))
 
@@ -189,8 +192,10 @@ def _first(found: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 def _reject_figures(path: Path, found: Mapping[str, Any]) -> None:
     if "task" in found and "split" in found:
-        what = "the results.json of test.py (figures, not hypotheses)"
-        raise _unreadable(path, what, "give the hypotheses.tsv beside it")
+        raise _unreadable(
+            path, "the results.json of test.py (figures, not hypotheses)", "give the hypotheses.tsv beside it"
+        )
     if "systems" in found and "version" in found:
-        what = "the JSON of a report (figures, not hypotheses)"
-        raise _unreadable(path, what, "give the hypothesis files of that report")
+        raise _unreadable(
+            path, "the JSON of a report (figures, not hypotheses)", "give the hypothesis files of that report"
+        )

@@ -73,8 +73,11 @@ def find_layer(file: WeightFile, name: str) -> Layer:
             return layer
     names = [layer.name for layer in file.layers]
     near = difflib.get_close_matches(name, names, n=3) or names[:5]
-    hint = f"there are: {', '.join(near)}{', …' if len(names) > len(near) else ''}"
-    raise RunError(f"no layer '{name}' with weights", where=file.path, hint=hint)
+    raise RunError(
+        f"no layer '{name}' with weights",
+        where=file.path,
+        hint=f"there are: {', '.join(near)}{', …' if len(names) > len(near) else ''}",
+    )
 
 
 def weights_text(file: WeightFile) -> str:

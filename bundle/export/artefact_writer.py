@@ -189,8 +189,10 @@ class ArtefactWriter:
         """
         clips = self.source.calibration
         if not len(clips):
-            hint = "int8 needs recordings of the training split: put them where the run's config.yaml says"
-            raise BundleError("no clips to calibrate int8 with", hint=hint)
+            raise BundleError(
+                "no clips to calibrate int8 with",
+                hint="int8 needs recordings of the training split: put them where the run's config.yaml says",
+            )
         if clips.lengths is not None:
             takes_lengths = LENGTHS in self.stage(state).signature(1)
             for number, (clip, length) in enumerate(zip(clips.inputs, clips.lengths, strict=True)):

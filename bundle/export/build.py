@@ -63,8 +63,11 @@ def export_bundle(
         BundleError: the folder exists, or the only variant can't be written.
     """
     if output.exists() and not force:
-        hint = "--force replaces it, --output chooses another folder"
-        raise BundleError("the folder exists already", where=output, hint=hint)
+        raise BundleError(
+            "the folder exists already",
+            where=output,
+            hint="--force replaces it, --output chooses another folder",
+        )
     states = list(dict.fromkeys(variant.state for variant in variants))
     streams = any(variant.streams for variant in variants)
     with ArtefactWriter(source, frames_per_call, allow_flex) as writer, replacing_folder(output) as folder:

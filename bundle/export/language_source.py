@@ -47,9 +47,11 @@ def language_source(
     name = (folder.config().get("model") or {}).get("name")
     if name not in MODELS or not MODELS[name].exported:
         exported = ", ".join(name for name, entry in MODELS.items() if entry.exported)
-        what = f"a language model '{name}' can't be exported"
-        hint = f"use it with convert.py, which needs only NumPy; models that can be exported: {exported}"
-        raise ConfigError(what, where=folder.path, hint=hint)
+        raise ConfigError(
+            f"a language model '{name}' can't be exported",
+            where=folder.path,
+            hint=f"use it with convert.py, which needs only NumPy; models that can be exported: {exported}",
+        )
     model, symbols = load_network(folder.path, weights)
     data = data_section(folder, overrides)
     limits = {"test": 0, "dev": 0, "train": _TRAINING_SENTENCES}

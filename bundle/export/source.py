@@ -167,6 +167,8 @@ def data_section(run: RunFolder, overrides: Sequence[str]) -> dict[str, Any]:
     """
     for override in overrides:
         if not override.startswith("data."):
-            hint = "only data.* can be given: the new place of recordings or texts"
-            raise ConfigError(f"'{override}' can't be changed after the training", hint=hint)
+            raise ConfigError(
+                f"'{override}' can't be changed after the training",
+                hint="only data.* can be given: the new place of recordings or texts",
+            )
     return with_overrides({"data": run.config().get("data") or {}}, overrides)["data"]

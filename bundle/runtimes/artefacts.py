@@ -141,8 +141,11 @@ class Artefact:
             size in (None, given) for size, given in zip(expected, shape, strict=True)
         ):
             return
-        what = f"the model takes {_text(expected)} per {'call' if streams else 'clip'}, not {_text(shape)}"
-        raise BundleError(what, where=self.path, hint="feed the features of the bundle's settings")
+        raise BundleError(
+            f"the model takes {_text(expected)} per {'call' if streams else 'clip'}, not {_text(shape)}",
+            where=self.path,
+            hint="feed the features of the bundle's settings",
+        )
 
 
 def _text(shape: tuple[int | None, ...]) -> str:
@@ -161,8 +164,11 @@ def format_of(path: Path) -> Format:
     if path.is_dir() and (path / "saved_model.pb").is_file():
         return Format.SAVED_MODEL
     if path.suffix not in suffixes or path.is_dir():
-        hint = "a .tflite, .onnx or .pb file, or a SavedModel folder"
-        raise BundleError("not an artefact of a known format", where=path, hint=hint)
+        raise BundleError(
+            "not an artefact of a known format",
+            where=path,
+            hint="a .tflite, .onnx or .pb file, or a SavedModel folder",
+        )
     return suffixes[path.suffix]
 
 
@@ -181,6 +187,9 @@ def open_artefact(path: str | Path, threads: int = 1) -> Artefact:
     try:
         backend = importlib.import_module(module)
     except ImportError as error:
-        hint = f"pip install {(error.name or 'the runtime').partition('.')[0].replace('_', '-')}"
-        raise BundleError(f"its runtime isn't installed ({error})", where=path, hint=hint) from error
+        raise BundleError(
+            f"its runtime isn't installed ({error})",
+            where=path,
+            hint=f"pip install {(error.name or 'the runtime').partition('.')[0].replace('_', '-')}",
+        ) from error
     return Artefact(backend.open_backend(path, threads), path)

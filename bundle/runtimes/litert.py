@@ -32,8 +32,11 @@ def open_backend(path: Path, threads: int) -> LiteRTBackend:
         what = (
             f"needs TensorFlow's operations {', '.join(flex)}" if flex else "is damaged or of another version"
         )
-        hint = "export it without --allow-flex" if flex else "export it again, or copy it again"
-        raise BundleError(f"the .tflite file {what} ({error})", where=path, hint=hint) from error
+        raise BundleError(
+            f"the .tflite file {what} ({error})",
+            where=path,
+            hint="export it without --allow-flex" if flex else "export it again, or copy it again",
+        ) from error
 
 
 class LiteRTBackend(Backend):

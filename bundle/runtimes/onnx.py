@@ -25,8 +25,9 @@ def open_backend(path: Path, threads: int) -> OnnxBackend:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         return OnnxBackend(session)
     except Exception as error:  # onnxruntime's exceptions have no other common class
-        hint = "export it again, or copy it again"
-        raise BundleError(f"the .onnx file can't be used ({error})", where=path, hint=hint) from error
+        raise BundleError(
+            f"the .onnx file can't be used ({error})", where=path, hint="export it again, or copy it again"
+        ) from error
 
 
 class OnnxBackend(Backend):

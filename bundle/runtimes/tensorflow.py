@@ -25,8 +25,9 @@ def open_backend(path: Path, threads: int) -> TensorFlowBackend:
     try:
         return _saved_model(path) if path.is_dir() else _frozen_graph(path)
     except Exception as error:  # of TensorFlow, protobuf or the file system: no common class
-        hint = "export it again, or copy it again"
-        raise BundleError(f"TensorFlow can't read it ({error})", where=path, hint=hint) from error
+        raise BundleError(
+            f"TensorFlow can't read it ({error})", where=path, hint="export it again, or copy it again"
+        ) from error
 
 
 def _saved_model(path: Path) -> TensorFlowBackend:

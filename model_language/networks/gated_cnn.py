@@ -56,9 +56,10 @@ class RowsConfig:
         check_at_least(self, "model.rows", steps=1)
         check_fraction(self, "model.rows", "joined", "particles", "spoken", "toneless", "mixed", "confused")
         if self.toneless + self.mixed + self.confused > 1:
-            what = f"model.rows: {self.toneless} + {self.mixed} + {self.confused} is more than 1"
-            hint = "toneless, mixed and confused are fractions of the rows that exclude each other"
-            raise ConfigError(what, hint=hint)
+            raise ConfigError(
+                f"model.rows: {self.toneless} + {self.mixed} + {self.confused} is more than 1",
+                hint="toneless, mixed and confused are fractions of the rows that exclude each other",
+            )
 
 
 @dataclass(frozen=True)

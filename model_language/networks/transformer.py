@@ -44,8 +44,10 @@ class EncoderConfig:
         check_at_least(self, "model", width=1, blocks=0, heads=1, feed_forward=1)
         check_fraction(self, "model", "dropout", "label_smoothing")
         if self.width % self.heads:
-            what = f"model.width {self.width} is not a multiple of model.heads {self.heads}"
-            raise ConfigError(what, hint="each head gets an equal part of the width")
+            raise ConfigError(
+                f"model.width {self.width} is not a multiple of model.heads {self.heads}",
+                hint="each head gets an equal part of the width",
+            )
 
 
 @dataclass(frozen=True)

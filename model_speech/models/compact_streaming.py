@@ -45,8 +45,11 @@ class CompactStreamingConfig(CompactSettings):
         check_at_least(self, "model", look_ahead=0)
         if self.look_ahead % self.time_stride:
             lower = self.look_ahead // self.time_stride * self.time_stride
-            hint = f"a multiple of the time stride {self.time_stride}: {lower} or {lower + self.time_stride}"
-            raise ConfigError(f"model.look_ahead is {self.look_ahead}", hint=hint)
+            raise ConfigError(
+                f"model.look_ahead is {self.look_ahead}",
+                hint=f"a multiple of the time stride {self.time_stride}: {lower} or "
+                f"{lower + self.time_stride}",
+            )
 
     @property
     def delay(self) -> int:

@@ -46,8 +46,10 @@ class ConformerConfig:
         check_at_least(self, "model", blocks=0, width=1, heads=1, feed_forward=1, kernel=1)
         check_fraction(self, "model", "dropout")
         if self.width % self.heads:
-            what = f"model.width {self.width} is not a multiple of model.heads {self.heads}"
-            raise ConfigError(what, hint="each head gets an equal part of the width")
+            raise ConfigError(
+                f"model.width {self.width} is not a multiple of model.heads {self.heads}",
+                hint="each head gets an equal part of the width",
+            )
 
     @property
     def time_stride(self) -> int:

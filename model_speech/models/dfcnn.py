@@ -29,8 +29,10 @@ class DfcnnConfig:
         check_at_least(self, "model", filters=1, pooled=0, dense=1)
         check_fraction(self, "model", "dropout")
         if self.pooled > len(self.filters):
-            hint = f"at most {len(self.filters)}, the number of cells in model.filters"
-            raise ConfigError(f"model.pooled is {self.pooled}", hint=hint)
+            raise ConfigError(
+                f"model.pooled is {self.pooled}",
+                hint=f"at most {len(self.filters)}, the number of cells in model.filters",
+            )
 
     @property
     def time_stride(self) -> int:
@@ -55,8 +57,10 @@ def build_dfcnn(config: DfcnnConfig, feature_bins: int, classes: int) -> keras.M
         ConfigError: there are too few bins for the poolings.
     """
     if feature_bins < config.time_stride:  # each pooling halves time and bins alike
-        what = f"{feature_bins} feature bins can't be halved model.pooled = {config.pooled} times"
-        raise ConfigError(what, hint="more features.bins, or a smaller model.pooled")
+        raise ConfigError(
+            f"{feature_bins} feature bins can't be halved model.pooled = {config.pooled} times",
+            hint="more features.bins, or a smaller model.pooled",
+        )
     inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
     for cell, filters in enumerate(config.filters):
         x = _cell(x, f"cell_{cell + 1}", valid_at(2 ** min(cell, config.pooled)), filters)

@@ -130,5 +130,6 @@ def keras_stream(model: CausalModel, frames_per_call: int) -> KerasStream:
 def _check_chunk(model: CausalModel, frames: int) -> None:
     if frames < 1 or frames % model.time_stride:
         stride = f"{model.time_stride} frames, {1000 * model.frame_seconds:.0f} ms"
-        hint = f"a multiple of the model's time stride: {stride}"
-        raise ConfigError(f"a chunk of {frames} feature frames", hint=hint)
+        raise ConfigError(
+            f"a chunk of {frames} feature frames", hint=f"a multiple of the model's time stride: {stride}"
+        )
