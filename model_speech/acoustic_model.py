@@ -14,6 +14,7 @@ from utils.backend.prediction import predict, prepare_prediction
 from utils.backend.weights import load_weights
 from utils.errors import RunError
 from utils.features.speech import DEFAULT_BINS, FeatureConfig, feature_bins
+from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder, find_run, open_run
 from utils.vocabulary import Vocabulary, explain_mismatch, transfer_command
 
@@ -39,10 +40,8 @@ class AcousticModel:
     def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """One batch: B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
         lengths = np.array([len(frames) for frames in features], dtype=np.int32)
-        longest = -(-lengths.max() // PAD_MULTIPLE) * PAD_MULTIPLE
-        batch = np.zeros((len(features), longest, features[0].shape[1]), np.float32)  # (B, T, bins)
-        for row, frames in zip(batch, features, strict=True):
-            row[: len(frames)] = frames
+        inner = features[0].shape[1:]
+        batch = pad_rows(features, multiple=PAD_MULTIPLE, dtype=np.float32, inner=inner)  # (B, T, bins)
         logits = predict(self.model, {"features": batch, "lengths": lengths})
         return logits, output_lengths(lengths, self.time_stride)
 

@@ -1,9 +1,9 @@
 """Outputs of a model and references in; errors out. Needs no framework: for any runtime."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from rapidfuzz.distance import Levenshtein
+
+from utils.padding import pad_rows
 
 
 def label_errors(outputs: np.ndarray, references: np.ndarray) -> np.ndarray:
@@ -39,15 +39,7 @@ def predicted_labels(outputs: np.ndarray) -> np.ndarray:
     Returns:
         (N,) int labels, or for CTC (N, longest) int tokens, padded with -1.
     """
-    return outputs.argmax(axis=1) if outputs.ndim == 2 else padded(decoded(outputs))
-
-
-def padded(tokens: Sequence[Sequence[int]]) -> np.ndarray:
-    """Token sequences → (N, longest) int, padded with -1."""
-    rows = np.full((len(tokens), max(map(len, tokens), default=0) + 1), -1)
-    for row, utterance in zip(rows, tokens, strict=True):
-        row[: len(utterance)] = utterance
-    return rows
+    return outputs.argmax(axis=1) if outputs.ndim == 2 else pad_rows(decoded(outputs), fill=-1)
 
 
 def accuracy(errors: np.ndarray, references: np.ndarray) -> float:

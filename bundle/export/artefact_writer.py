@@ -13,7 +13,7 @@ import numpy as np
 
 from bundle.check import utterances
 from bundle.check.clips import chunks_of, streamed
-from bundle.check.scoring import accuracy, final_outputs, label_errors, padded, predicted_labels
+from bundle.check.scoring import accuracy, final_outputs, label_errors, predicted_labels
 from bundle.check.utterances import row_counts, without_padding
 from bundle.export.drawing import graph_svg
 from bundle.export.litert_files import litert_file
@@ -36,6 +36,7 @@ from streaming.conversion.streamability import StreamGeometry, stream_geometry
 from utils.backend.model_summary import summary_text
 from utils.errors import BundleError
 from utils.files import write_text
+from utils.padding import pad_rows
 
 CALIBRATION_CALLS = 5000
 """Calls for the int8 calibration of a stream; the converter keeps them all in memory."""
@@ -259,7 +260,7 @@ class ArtefactWriter:
         arrays = self.source.test_arrays(self.source.development_clips)
         if stride := self.source.row_stride:
             tokens = utterances.predicted_tokens(self.utterance_outputs, arrays, stride)
-            predicted = {"non_stream": padded(tokens)}
+            predicted = {"non_stream": pad_rows(tokens, fill=-1)}
         else:
             clips = self.source.development_clips
             predicted = {

@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from bundle.check.clips import evenly
-from bundle.export.source import Clips, ExportSource, data_section, pad_tokens, read_splits
+from bundle.export.source import Clips, ExportSource, data_section, read_splits
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.registry import MODELS, load_network
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from utils.errors import ConfigError
+from utils.padding import pad_rows
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import open_run
 
@@ -103,7 +104,7 @@ def _padded(symbols: Symbols, pairs: Sequence[Pair]) -> Clips:
     references = [np.where(hanzi == UNKNOWN_ID, len(symbols.hanzi), hanzi) for _, hanzi in encoded]
     syllables = [ids for ids, _ in encoded]
     lengths = np.array([len(ids) for ids in syllables], np.int32)
-    return Clips(pad_tokens(syllables, PAD_ID), pad_tokens(references, -1), lengths)
+    return Clips(pad_rows(syllables, fill=PAD_ID), pad_rows(references, fill=-1), lengths)
 
 
 def _random_sentences(symbols: Symbols) -> Clips:

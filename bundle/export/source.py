@@ -91,14 +91,6 @@ def read_splits(
         return Splits(empty, empty, empty)
 
 
-def pad_tokens(sequences: Sequence[Sequence[int]], fill: int) -> np.ndarray:
-    """Sequences of ids → (N, longest) int32, padded with ``fill``."""
-    padded = np.full((len(sequences), max(map(len, sequences), default=1)), fill, np.int32)
-    for row, ids in zip(padded, sequences, strict=True):
-        row[: len(ids)] = ids
-    return padded
-
-
 @dataclass(frozen=True)
 class ExportSource:
     """A trained model with everything that its bundle needs.

@@ -13,12 +13,13 @@ import numpy as np
 
 from bundle.check.clips import evenly
 from bundle.export.keyword_source import CALIBRATION_CLIPS, GOLDEN_CLIPS
-from bundle.export.source import Clips, ExportSource, data_section, pad_tokens, read_splits
+from bundle.export.source import Clips, ExportSource, data_section, read_splits
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.causal import CausalModel, causal_model, streaming_obstacles
 from utils.audio.reading import read_audio
 from utils.features.speech import FeatureConfig, extract_features, feature_bins, settings_hash
+from utils.padding import pad_rows
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary
@@ -112,10 +113,8 @@ def _batch(causal: CausalModel, sounds: Sequence[np.ndarray], utterances: Sequen
     config, stride = causal.features, causal.time_stride
     frames = int(MAX_SECONDS / config.hop_seconds) + causal.look_ahead
     frames += -frames % stride
-    inputs = np.zeros((len(sounds), frames, feature_bins(config)), np.float32)
-    for row, sound in enumerate(sounds):
-        features = extract_features(sound, config)
-        inputs[row, : len(features)] = features[: frames - causal.look_ahead]
+    features = [extract_features(sound, config)[: frames - causal.look_ahead] for sound in sounds]
+    inputs = pad_rows(features, frames, dtype=np.float32, inner=(feature_bins(config),))
     return Clips(inputs, _references(causal.vocabulary, utterances))
 
 
@@ -128,15 +127,13 @@ def _padded(
     """Features of whole utterances, padded with zeros to the longest one, with their lengths."""
     features = [extract_features(sound, config) for sound in sounds]
     lengths = np.array([len(frames) for frames in features], np.int32)
-    inputs = np.zeros((len(sounds), lengths.max(initial=1), feature_bins(config)), np.float32)
-    for row, frames in zip(inputs, features, strict=True):
-        row[: len(frames)] = frames
+    inputs = pad_rows(features, dtype=np.float32, inner=(feature_bins(config),))
     return Clips(inputs, _references(vocabulary, utterances), lengths)
 
 
 def _references(vocabulary: Vocabulary, utterances: Sequence[Utterance]) -> np.ndarray:
     """Classes of the syllables, (N, longest) int32, padded with -1."""
-    return pad_tokens([vocabulary.encode(utterance.pinyin) for utterance in utterances], -1)
+    return pad_rows([vocabulary.encode(utterance.pinyin) for utterance in utterances], fill=-1)
 
 
 def _noise(sample_counts: Sequence[float]) -> tuple[list[np.ndarray], list[Utterance]]:

@@ -14,6 +14,7 @@ from data.batches.prefetch import prefetch
 from data.features.cache import FeatureCache
 from data.features.spec_augment import SpecAugmentConfig, spec_augment
 from data.manifest import Utterance
+from utils.padding import pad_rows
 
 FRAME_MULTIPLE = 16  # of padded lengths: fewer shapes to compile, at most 15 frames of extra padding
 _BATCHES_PER_CHUNK = 50  # a chunk of the shuffled utterances is sorted by length
@@ -118,11 +119,10 @@ def make_batch(
     label_lengths = np.array([len(item) for item in labels], np.int32)
     size = size or BatchSize(lengths.max(), features[0].shape[1], label_lengths.max())
     frames = -(-int(size.frames) // frame_multiple) * frame_multiple
-    padded_labels = np.zeros((len(features), max(1, int(size.labels))), np.int32)
-    for row, target in enumerate(labels):
-        padded_labels[row, : len(target)] = target
+    padded_labels = pad_rows(labels, max(1, int(size.labels)))
     first, second = (
-        None if view is None else _pad(view, frames, size.bins) for view in (features, second_view)
+        None if view is None else pad_rows(view, frames, dtype=np.float32, inner=(size.bins,))
+        for view in (features, second_view)
     )
     return Batch(list(ids), first, lengths, padded_labels, label_lengths, second)
 
@@ -249,14 +249,6 @@ class BatchSource:
             return features
         rng = np.random.default_rng([self.seed, epoch, _MASK, entry, *[view] * view])
         return spec_augment(features.astype(np.float32), rng, self.spec_augment)
-
-
-def _pad(items: Sequence[np.ndarray], frames: int, bins: int) -> np.ndarray:
-    """(items, frames, bins) float32; zeros after the frames of each item."""
-    padded = np.zeros((len(items), frames, bins), np.float32)
-    for row, item in enumerate(items):
-        padded[row, : len(item)] = item
-    return padded
 
 
 def _divide(order: np.ndarray, padded: np.ndarray, batch_frames: int, max_batch: int) -> list[np.ndarray]:

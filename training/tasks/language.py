@@ -11,7 +11,6 @@ from keras import ops
 
 from data.batches.batching import plan_batches
 from data.text.pinyin_pairs import Pair, read_pairs
-from model_language.batching import pad_rows
 from model_language.converters.combined import CombinedConfig
 from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
 from model_language.networks.gated_cnn import GatedCnnConfig
@@ -33,6 +32,7 @@ from utils.backend.model_summary import summary_text
 from utils.backend.prediction import pad_to_few_shapes, predict, prepare_prediction
 from utils.errors import ConfigError
 from utils.files import write_text
+from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder
 
 log = logging.getLogger("train")
