@@ -83,8 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise ConfigError(f"'{overrides[0]}' overrides a recipe", hint="give --config RECIPE too")
     if not paths and not options.config and not options.machine:
         parser.error("name a manifest, a folder, a run, a recording, --config RECIPE or --machine")
-    subjects = sort_subjects(paths)
-    findings = _examine(subjects, options, overrides)
+    findings = _examine(sort_subjects(paths), options, overrides)
     machine = _machine(options, overrides) if options.machine else None
     if machine:
         findings += machine.findings()

@@ -126,8 +126,7 @@ class Bundle:
         for name in self.metadata["files"]:
             self._check_file(name)
         known = {self.path / name for name in self.metadata["files"]} | {self.path / METADATA}
-        folders = {name.partition("/")[0] for name in self.artefacts} | {"golden"}
-        for folder in sorted(folders):
+        for folder in sorted({name.partition("/")[0] for name in self.artefacts} | {"golden"}):
             for path in sorted((self.path / folder).rglob("*")):
                 if path.is_file() and path not in known:
                     raise BundleError(

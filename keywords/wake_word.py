@@ -231,8 +231,7 @@ def _finish(request: Request, results: WakeWordResults, bundle: Path) -> list[st
     write_text(request.output / "report.md", report_text(results, command))
     if bundle != final:
         bundle.rename(final)
-    report = {"key": request.key, "told": lines, **asdict(results)}
-    write_json(request.output / "report.json", report)
+    write_json(request.output / "report.json", {"key": request.key, "told": lines, **asdict(results)})
     return lines
 
 

@@ -104,8 +104,7 @@ def _trained_features(folder: RunFolder) -> FeatureConfig:
     Early runs have no number of bins in their config: it was that of 16 kHz for every sample rate.
     """
     features = folder.section("features", FeatureConfig)
-    recorded = (folder.config()["features"] or {}).get("bins")
-    if recorded is None and features.bins is not None:
+    if (folder.config()["features"] or {}).get("bins") is None and features.bins is not None:
         return replace(features, bins=DEFAULT_BINS[features.kind])
     return features
 

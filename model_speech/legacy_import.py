@@ -150,8 +150,7 @@ def _check_shapes(by_kind: Mapping[str, Sequence[Arrays]], config: DfcnnConfig, 
     Raises:
         ValueError: an array has another shape.
     """
-    model = build_dfcnn(config, feature_bins(_FEATURES), classes)
-    for layer, arrays in _pairs(model, by_kind):
+    for layer, arrays in _pairs(build_dfcnn(config, feature_bins(_FEATURES), classes), by_kind):
         for variable in layer.weights:
             if arrays[variable.name].shape != tuple(variable.shape):
                 found, expected = arrays[variable.name].shape, tuple(variable.shape)

@@ -76,8 +76,7 @@ def read_transcript_file(path: Path, lines: Sequence[str]) -> TranscriptFile | N
     if lines[0].lstrip()[:1] in ("{", "[") and (objects := _json_objects(path, lines)) is not None:
         return _from_json(path, objects)
     if any(map(_CUE_TIME.fullmatch, lines[:_LINES_BEFORE_A_CUE])):
-        text = " ".join(_cue_texts(lines))
-        return TranscriptFile(SUBTITLES, (Transcript(path.stem, text),))
+        return TranscriptFile(SUBTITLES, (Transcript(path.stem, " ".join(_cue_texts(lines))),))
     records = [line.strip() for line in lines if line.strip() and not line.startswith(_COMMENT)]
     if _all_match(_CTM_LINE, records) and _has_times(records, 2):
         return _from_ctm(records)
@@ -135,8 +134,7 @@ def _from_trn(records: Sequence[str]) -> TranscriptFile:
             left_out.append(name)
         while _ALTERNATION.search(text):  # alternations may be nested
             text = _ALTERNATION.sub(lambda found: found[1].split("/")[0], text)
-        words = [word for word in text.split() if word != _NULL]
-        transcripts.append(Transcript(name, " ".join(words)))
+        transcripts.append(Transcript(name, " ".join(word for word in text.split() if word != _NULL)))
     return TranscriptFile(TRN, tuple(transcripts), {ALTERNATIVES: left_out})
 
 

@@ -87,8 +87,7 @@ def weights_text(file: WeightFile) -> str:
     if file.state_values:
         lines.append(f"also {file.state_values:,} values of an optimiser or of random generators")
     lines += [f"attribute {name}: {_shortened(value)}" for name, value in file.attributes.items()]
-    output = find_output(file)
-    return "\n".join([*lines, "", _table(file.layers), *_closing(file, output)]) + "\n"
+    return "\n".join([*lines, "", _table(file.layers), *_closing(file, find_output(file))]) + "\n"
 
 
 def layer_values(layer: Layer) -> str:

@@ -51,8 +51,7 @@ def _frozen_graph(path: Path) -> TensorFlowBackend:
     def call(**values: tf.Tensor) -> dict[str, tf.Tensor]:
         return pruned(*(values[name] for name in given))
 
-    state = State.EXTERNAL if states else State.NON_STREAM
-    return TensorFlowBackend(state, call, None, pruned, pruned)
+    return TensorFlowBackend(State.EXTERNAL if states else State.NON_STREAM, call, None, pruned, pruned)
 
 
 class TensorFlowBackend(Backend):

@@ -142,8 +142,7 @@ def load_ngram_converter(run: RunFolder, config: NgramConfig) -> NgramConverter:
     Raises:
         RunError: a part is missing or damaged.
     """
-    model = NgramModel.load(run.path / NGRAM_FILE)
-    return NgramConverter(model, Symbols.load(run.path), config.beam)
+    return NgramConverter(NgramModel.load(run.path / NGRAM_FILE), Symbols.load(run.path), config.beam)
 
 
 def _text_ids(sentences: Iterable[str], symbols: Symbols) -> np.ndarray:

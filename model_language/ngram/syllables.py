@@ -64,8 +64,7 @@ class SyllableNgram(BackoffModel):
         sentences = [sentence for sentence in sentences if sentence]
         if not sentences:
             raise TrainingError("no training text for the n-gram model", hint="see data.train of the config")
-        known = set(full_inventory()).union(*sentences)
-        vocabulary = language_vocabulary(known)
+        vocabulary = language_vocabulary(set(full_inventory()).union(*sentences))
         check_order(config.order, len(vocabulary))
         return cls(estimate(_ids(sentences, vocabulary), config.order, len(vocabulary)), vocabulary)
 

@@ -137,8 +137,7 @@ def _extend(
         states = np.stack([path.state for path in kept])  # (N, S)
         gained = model.path_gains(past, states, ids)
         rated = rated + model.weight * gained
-    before = np.array([path.score - path.paid for path in kept])
-    score = before[:, None] + own + model.bonus + rated
+    score = np.array([path.score - path.paid for path in kept])[:, None] + own + model.bonus + rated
     advanced: dict[tuple[int, int], tuple[Progress, float]] = {}
     entries = [(slot, syllable, hanzi) for syllable, hanzi in zip(syllables, ids.tolist(), strict=True)]
     for column in [column for column, entry in enumerate(entries) if words and entry in words]:

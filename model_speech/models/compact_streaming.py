@@ -72,8 +72,7 @@ def build_compact_streaming(config: CompactStreamingConfig, feature_bins: int, c
     """
     features = keras.Input((None, feature_bins), name="features")
     lengths = keras.Input((), dtype="int32", name="lengths")
-    valid = FrameMask(1, name="valid")(features, lengths)
-    unpadded = MaskFrames(name="spoken")(features, valid)
+    unpadded = MaskFrames(name="spoken")(features, FrameMask(1, name="valid")(features, lengths))
     padded = PadTime(config.time_stride, config.look_ahead, name="end")(unpadded)  # (B, T' + look_ahead, F)
     padded_lengths = PaddedLengths(config.time_stride, config.look_ahead, name="padded_lengths")(lengths)
 

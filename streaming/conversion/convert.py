@@ -76,8 +76,7 @@ def _plain_copy(model: keras.Model, batch: int | None) -> keras.Model:
         if not isinstance(call.layer, TRAINING_ONLY):
             given = call.repeat(copies.of(call.layer), given)
         tensors.update(zip(call.outputs, given, strict=True))
-    outputs = [tensors[wire] for wire in graph.outputs]
-    return _finish(_single(inputs), _single(outputs), model.name, copies)
+    return _finish(_single(inputs), _single([tensors[wire] for wire in graph.outputs]), model.name, copies)
 
 
 def _single(tensors: list[Any]) -> Any:
@@ -152,8 +151,7 @@ class _StreamBuilder:
         output = self.tensors[self.plan.output]
         if not self.external:
             return _finish(self.inputs["input"], output, self.name, self.copies)
-        outputs = {"output": output} | self.outputs
-        return _finish(self.inputs, outputs, self.name, self.copies)
+        return _finish(self.inputs, {"output": output} | self.outputs, self.name, self.copies)
 
     def _stateful(
         self,

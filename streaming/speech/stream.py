@@ -109,8 +109,7 @@ class SpeechStream:
 
     def flush(self) -> list[Syllable | Segment]:
         """Return the events that the end of the sound completes; then `reset`."""
-        events = self._utterances.feed(self._logits.flush())
-        return events + self._utterances.flush()
+        return self._utterances.feed(self._logits.flush()) + self._utterances.flush()
 
 
 def keras_stream(model: CausalModel, frames_per_call: int) -> KerasStream:
