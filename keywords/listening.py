@@ -13,6 +13,7 @@ import numpy as np
 
 from bundle.folder import find_bundle, open_bundle
 from bundle.variants import Format, Precision, State
+from streaming.chunks import cut_blocks
 from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector
 from streaming.keyword.stream import KeywordStream
 from utils.config import build_config
@@ -98,12 +99,10 @@ def detect_keywords(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterato
 
 def probabilities_of(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
     """Yield probabilities (calls, labels), each time that new sound completes a call of the model."""
-    size = max(1, round(BLOCK_SECONDS * listener.sample_rate))
-    for block in blocks:
-        for start in range(0, len(block), size):
-            probabilities = listener.stream.feed(block[start : start + size])
-            if len(probabilities):
-                yield probabilities
+    for piece in cut_blocks(blocks, max(1, round(BLOCK_SECONDS * listener.sample_rate))):
+        probabilities = listener.stream.feed(piece)
+        if len(probabilities):
+            yield probabilities
 
 
 def _stream_name(artefacts: Mapping[str, Mapping[str, Any]], path: Path) -> str:

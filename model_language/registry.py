@@ -154,15 +154,14 @@ def load_converter(run_folder: str | Path, words: str | Path | None = None) -> C
             where=run_folder,
             hint="give another model: --model RUN, e.g. runs/demo/language, which `make demo` creates",
         )
-    run = open_run(run_folder, task="language")
-    config = read_model_config(run)
+    run, config, entry = _open(run_folder)
     if config.name == SYLLABLE_NGRAM:
         raise RunError(
             "an n-gram model of syllables writes no hanzi",
             where=run.path,
             hint="use it for the beam search (--syllables RUN); to write hanzi, give another language run",
         )
-    return model_entry(config.name).load(run, config)
+    return entry.load(run, config)
 
 
 def load_language_model(run_folder: str | Path) -> Any:
@@ -171,9 +170,8 @@ def load_language_model(run_folder: str | Path) -> Any:
     Raises:
         RunError: as :func:`load_converter`.
     """
-    run = open_run(run_folder, task="language")
-    config = read_model_config(run)
-    return model_entry(config.name).load(run, config)
+    run, config, entry = _open(run_folder)
+    return entry.load(run, config)
 
 
 def language_parts(run: RunFolder) -> list[Path]:
@@ -197,10 +195,8 @@ def load_network(run_folder: str | Path, weights: str = "best") -> tuple[keras.M
         RunError: not a language run, a model without a network, a part is missing, or the weights do not fit
             the vocabularies.
     """
-    run = open_run(run_folder, task="language")
-    config = read_model_config(run)
-    build = model_entry(config.name).build
-    if build is None:
+    run, config, entry = _open(run_folder)
+    if entry.build is None:
         raise RunError(
             f"the run's model '{config.name}' is estimated by counting: it has no weights to load",
             where=run.path,
@@ -208,9 +204,16 @@ def load_network(run_folder: str | Path, weights: str = "best") -> tuple[keras.M
         )
     symbols = Symbols.load(run.path)
     path = run.weights(weights)
-    model = build(config, symbols, run)
+    model = entry.build(config, symbols, run)
     _imported("utils.backend.weights", "load_weights")(model, path)
     return model, symbols
+
+
+def _open(run_folder: str | Path) -> tuple[RunFolder, Any, ModelEntry]:
+    """A language run, the config of its model, and the model's entry."""
+    run = open_run(run_folder, task="language")
+    config = read_model_config(run)
+    return run, config, model_entry(config.name)
 
 
 def read_model_config(run: RunFolder) -> Any:
