@@ -217,7 +217,7 @@ def _calibrate(
         matched,
         calibration.stream_hours * 3600,
     )
-    results = _results(request, clips, bundle, listener, calibration)
+    results = _results(request, clips, bundle, listener, calibration, len(matched.false_alarms))
     write_decoding(bundle, replace(listener.detection, threshold=calibration.chosen.threshold))
     return _finish(request, results, bundle)
 
@@ -241,11 +241,11 @@ def _results(
     bundle: Path,
     listener: Listener,
     calibration: Calibration,
+    alarms: int,
 ) -> WakeWordResults:
     word = request.word
     exported = json.loads((bundle / "export.json").read_text(encoding="utf-8"))
     (artefact,) = exported["artefacts"].values()
-    matched = match(calibration.detections, of_keyword(calibration.spoken, word.hanzi))
     return WakeWordResults(
         word=word.hanzi,
         pinyin=" ".join(word.syllables),
@@ -259,7 +259,7 @@ def _results(
         chosen=calibration.judged,
         hours=calibration.hours,
         stream=calibration.stream_hours,
-        stream_alarms=len(matched.false_alarms),
+        stream_alarms=alarms,
         by_kind=detections_by_kind(calibration.detections, calibration.spoken, word.hanzi),
         parameters=exported["parameters"],
         artefact={

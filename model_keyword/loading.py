@@ -79,7 +79,7 @@ def load_keyword_model(
     refuse_other_features(trained, features, folder.path)
     labels = read_labels(folder.part(folder.labels))
     config = folder.config()
-    if labels_hash(labels) != _recorded_hash(config):
+    if labels_hash(labels) != str((config.get(ENVIRONMENT) or {}).get(LABELS_HASH)):
         raise RunError(
             "labels.txt is not the one of the training",
             where=folder.labels,
@@ -161,10 +161,6 @@ def accuracies_by_shift(
 def samples_of(clip_ms: float, sample_rate: int) -> int:
     """Number of samples in a clip of ``clip_ms`` milliseconds."""
     return round(clip_ms * sample_rate / 1000)
-
-
-def _recorded_hash(config: Mapping[str, Any]) -> str:
-    return str((config.get(ENVIRONMENT) or {}).get(LABELS_HASH))
 
 
 def _lengths(folder: RunFolder, config: Mapping[str, Any], sample_rate: int) -> tuple[int, int]:

@@ -15,12 +15,14 @@ layer has a name, and its padding, normalisation and activation are named after 
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import layers
 
 from model_keyword.layers.layer_settings import Padding, check_kernel_fits, check_stride
 
+POOL = 3  # frames of a max pooling, as in the papers of inception and xception
 OUTPUT_LAYER = "logits"  # name of the last layer of every keyword model; one unit a label
 # Trainings have a few thousand steps: with Keras's default of 0.99 the first epochs would still count.
 _MOMENTUM = 0.97
@@ -223,6 +225,35 @@ def dense_head(x, config, labels: int):
     """
     x = layers.Dropout(config.dropout, name="dropout")(x)
     return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)
+
+
+def mean_head(x, config, labels: int, clip_fraction: float):
+    """Mean over the clip, dropout and logits: (B, T, C) or (B, T, F, C) → (B, labels).
+
+    Args:
+        x: frames of the context, then of the clip.
+        config: has ``dropout``.
+        labels: number of labels.
+        clip_fraction: see `clip_mean`.
+    """
+    x = layers.Dropout(config.dropout, name="dropout")(clip_mean(x, clip_fraction))
+    return label_logits(x, labels)
+
+
+def pooled_convolutions(x, config, settings: dict[str, Any]):
+    """The convolutions before the blocks, each with a max pooling after it: (B, T, C) → (B, T', C').
+
+    Args:
+        x: frames.
+        config: has ``padding`` and the lists ``first_filters``, ``first_kernels`` and ``first_strides`` (of the
+            pooling), with one entry for each convolution.
+        settings: further arguments of `normalised_convolution`.
+    """
+    lists = (config.first_filters, config.first_kernels, config.first_strides)
+    for number, (filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
+        x = normalised_convolution(x, filters, kernel, name=f"conv_{number}", **settings)
+        x = max_pooling(x, POOL, stride, padding=config.padding, name=f"conv_{number}_pool")
+    return x
 
 
 def label_logits(x, labels: int):

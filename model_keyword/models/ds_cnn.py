@@ -12,15 +12,12 @@ convolutions) and two activations of 25 x 5 x 64. Before folding, the weights ar
 
 from dataclasses import dataclass
 
-from keras import layers
-
 from model_keyword.layers.layer_settings import Count, Fraction, LayerSettings, Padding, Pair
 from model_keyword.layers.time_layers import (
     as_image,
-    clip_mean,
     convolution,
     depthwise,
-    label_logits,
+    mean_head,
     normalised,
 )
 
@@ -87,5 +84,4 @@ def build_ds_cnn(config: DsCnnConfig, x, labels: int, clip_fraction: float = 1.0
         x = normalised(x, name)
         x = convolution(x, filters, 1, name=f"pointwise_{number}")
         x = normalised(x, f"pointwise_{number}")
-    x = clip_mean(x, clip_fraction)  # (B, filters)
-    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+    return mean_head(x, config, labels, clip_fraction)

@@ -16,13 +16,12 @@ from keras import layers
 
 from model_keyword.layers.layer_settings import Count, Fraction, KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
-    clip_mean,
-    label_logits,
+    POOL,
     max_pooling,
+    mean_head,
     normalised_convolution,
+    pooled_convolutions,
 )
-
-_POOL = 3  # frames of a max pooling, as in the papers
 
 
 @dataclass(frozen=True)
@@ -66,16 +65,12 @@ def build_inception(config: InceptionConfig, x, labels: int, clip_fraction: floa
         logits (B, L) float32.
     """
     settings = {"padding": config.padding, "scale": False}
-    lists = (config.first_filters, config.first_kernels, config.first_strides)
-    for number, (filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
-        x = normalised_convolution(x, filters, kernel, name=f"conv_{number}", **settings)
-        x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"conv_{number}_pool")
+    x = pooled_convolutions(x, config, settings)
     lists = (config.branch_filters, config.filters, config.kernels, config.strides)
     for number, (branch, filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
         x = _block(x, branch, filters, kernel, f"block_{number}", settings)
-        x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"block_{number}_pool")
-    x = clip_mean(x, clip_fraction)  # (B, filters)
-    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+        x = max_pooling(x, POOL, stride, padding=config.padding, name=f"block_{number}_pool")
+    return mean_head(x, config, labels, clip_fraction)
 
 
 def _block(x, branch: int, filters: int, kernel: int, name: str, settings: dict[str, Any]):

@@ -15,14 +15,13 @@ from keras import layers
 
 from model_keyword.layers.layer_settings import Count, Factor, Fraction, KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
-    clip_mean,
-    label_logits,
+    POOL,
     max_pooling,
+    mean_head,
     normalised,
     normalised_convolution,
+    pooled_convolutions,
 )
-
-_POOL = 3  # frames of a max pooling, as in the papers
 
 
 @dataclass(frozen=True)
@@ -70,16 +69,12 @@ def build_inception_resnet(config: InceptionResnetConfig, x, labels: int, clip_f
         logits (B, L) float32.
     """
     settings = {"padding": config.padding}
-    lists = (config.first_filters, config.first_kernels, config.first_strides)
-    for number, (filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
-        x = normalised_convolution(x, filters, kernel, name=f"conv_{number}", **settings)
-        x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"conv_{number}_pool")
+    x = pooled_convolutions(x, config, settings)
     for index, (filters, stride) in enumerate(zip(config.filters, config.strides, strict=True)):
         name = f"block_{index + 1}"
         x = normalised_convolution(_block(x, config, index), filters, 1, name=f"{name}_out", **settings)
-        x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"{name}_pool")
-    x = clip_mean(x, clip_fraction)  # (B, filters)
-    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+        x = max_pooling(x, POOL, stride, padding=config.padding, name=f"{name}_pool")
+    return mean_head(x, config, labels, clip_fraction)
 
 
 def _block(x, config: InceptionResnetConfig, index: int):

@@ -11,12 +11,9 @@ clip only, so that the model can stream.
 
 from dataclasses import dataclass
 
-from keras import layers
-
 from model_keyword.layers.layer_settings import Count, Fraction, LayerSettings, Padding
 from model_keyword.layers.time_layers import (
-    clip_mean,
-    label_logits,
+    mean_head,
     normalised_convolution,
     normalised_dense,
     normalised_depthwise,
@@ -72,5 +69,4 @@ def build_mobilenet(config: MobilenetConfig, x, labels: int, clip_fraction: floa
     for number, (filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
         x = normalised_depthwise(x, kernel, stride=stride, name=f"block_{number}_depthwise", **settings)
         x = normalised_dense(x, filters, name=f"block_{number}_mix", activation="relu6")
-    x = clip_mean(x, clip_fraction)  # (B, filters)
-    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+    return mean_head(x, config, labels, clip_fraction)

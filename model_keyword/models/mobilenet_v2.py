@@ -15,8 +15,7 @@ from keras import layers
 
 from model_keyword.layers.layer_settings import Count, Factor, Fraction, KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
-    clip_mean,
-    label_logits,
+    mean_head,
     normalised_convolution,
     normalised_dense,
     normalised_depthwise,
@@ -75,8 +74,7 @@ def build_mobilenet_v2(config: MobilenetV2Config, x, labels: int, clip_fraction:
     )  # (B, T', first_filters)
     for index in range(len(config.filters)):
         x = _block(x, config, index)
-    x = clip_mean(x, clip_fraction)  # (B, filters)
-    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+    return mean_head(x, config, labels, clip_fraction)
 
 
 def _block(x, config: MobilenetV2Config, index: int):

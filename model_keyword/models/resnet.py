@@ -26,8 +26,7 @@ from model_keyword.layers.layer_settings import (
 )
 from model_keyword.layers.time_layers import (
     as_image,
-    clip_mean,
-    label_logits,
+    mean_head,
     normalised_convolution,
     residual_block,
 )
@@ -90,5 +89,4 @@ def build_resnet(config: ResnetConfig, x, labels: int, clip_fraction: float = 1.
         x = layers.AveragePooling2D(config.pooling, name="pooling")(x)
     for number, (channels, stride) in enumerate(zip(config.channels, config.strides, strict=True), 1):
         x = residual_block(x, channels, config.kernel, stride, name=f"block_{number}", **settings)
-    x = clip_mean(x, clip_fraction)  # (B, channels)
-    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+    return mean_head(x, config, labels, clip_fraction)

@@ -11,12 +11,9 @@ pads on both sides ("same"); the default here pads before the clip only, so that
 
 from dataclasses import dataclass
 
-from keras import layers
-
 from model_keyword.layers.layer_settings import Count, Counts, Fraction, KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
-    clip_mean,
-    label_logits,
+    mean_head,
     normalised_convolution,
     residual_block,
 )
@@ -63,5 +60,4 @@ def build_tc_resnet(config: TcResnetConfig, x, labels: int, clip_fraction: float
         x = residual_block(
             x, channels, config.kernel, stride, name=name, shortcut_activation="relu", **settings
         )
-    x = clip_mean(x, clip_fraction)  # (B, channels)
-    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+    return mean_head(x, config, labels, clip_fraction)

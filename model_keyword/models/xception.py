@@ -15,6 +15,7 @@ from keras import layers
 
 from model_keyword.layers.layer_settings import Count, Counts, Fraction, KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
+    POOL,
     clip_mean,
     depthwise,
     label_logits,
@@ -22,8 +23,6 @@ from model_keyword.layers.time_layers import (
     normalised_convolution,
     normalised_dense,
 )
-
-_POOL = 3  # frames of a max pooling, as in the papers
 
 
 @dataclass(frozen=True)
@@ -70,11 +69,11 @@ def build_xception(config: XceptionConfig, x, labels: int, clip_fraction: float 
     for number, (filters, kernel) in enumerate(zip(*lists, strict=True), 1):
         settings = {"padding": config.padding, "scale": False}
         x = normalised_convolution(x, filters, kernel, name=f"conv_{number}", **settings)
-    x = max_pooling(x, _POOL, config.first_stride, padding=config.padding, name="conv_pool")
+    x = max_pooling(x, POOL, config.first_stride, padding=config.padding, name="conv_pool")
     lists = (config.filters, config.kernels, config.strides)
     for number, (filters, kernels, stride) in enumerate(zip(*lists, strict=True), 1):
         x = _block(x, filters, kernels, config, f"block_{number}")
-        x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"block_{number}_pool")
+        x = max_pooling(x, POOL, stride, padding=config.padding, name=f"block_{number}_pool")
     x = clip_mean(x, clip_fraction)  # (B, filters)
     x = layers.Dropout(config.dropout, name="dropout")(x)
     for number, units in enumerate(config.units, 1):

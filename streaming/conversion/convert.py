@@ -216,11 +216,11 @@ class _StreamBuilder:
 
     def _recur(self, item: Run, layer: Any, tensor: Any) -> list[Any]:
         warm_up = item.layer_plan.warm_up
-        settings = {"recurrent": layer, "warm_up": warm_up, "stride": self._stride(tensor)}
+        settings = {
+            "recurrent": layer,
+            "warm_up": warm_up,
+            "stride": self.inputs["input"].shape[1] // tensor.shape[1],
+        }
         given = {"index": self.index} if warm_up else {}
         name = f"{item.call.layer.name}_stream"
         return [self._stateful(RecurrentStream, name, item.states, tensor, settings, **given)]
-
-    def _stride(self, tensor: Any) -> int:
-        """Input frames per frame of this tensor."""
-        return self.inputs["input"].shape[1] // tensor.shape[1]
