@@ -245,8 +245,8 @@ def pooled_convolutions(x, config, settings: dict[str, Any]):
 
     Args:
         x: frames.
-        config: has ``padding`` and the lists ``first_filters``, ``first_kernels`` and ``first_strides`` (of the
-            pooling), with one entry for each convolution.
+        config: has ``padding`` and the lists ``first_filters``, ``first_kernels`` and ``first_strides``
+            (of the pooling), with one entry for each convolution.
         settings: further arguments of `normalised_convolution`.
     """
     lists = (config.first_filters, config.first_kernels, config.first_strides)
