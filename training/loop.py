@@ -29,9 +29,9 @@ from training.profiling import StepProfiler, check_profile, parse_window
 from training.utterance_log import UtteranceLog
 from utils.backend.devices import grow_gpu_memory
 from utils.backend.weights import save_weights
-from utils.config import check_at_least
 from utils.errors import ConfigError, TrainingError
 from utils.files import write_json
+from utils.limits import Count, Limited, Size
 from utils.run_folder.run import RunFolder
 from utils.stop_signals import Stopped, note_stop_signals, signal_name
 
@@ -41,7 +41,7 @@ PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(Limited, section="training"):
     """How long and how to train.
 
     Attributes:
@@ -57,10 +57,10 @@ class TrainingConfig:
         log_utterances: write the utterances of each step to ``utterances.tsv`` in the run folder.
     """
 
-    epochs: int = 10
-    patience: int = 0
-    checkpoint_steps: int = 200
-    kept_weights: int = 0
+    epochs: Count = 10
+    patience: Size = 0
+    checkpoint_steps: Count = 200
+    kept_weights: Size = 0
     precision: str = "float32"
     xla: bool = False
     deterministic: bool = False
@@ -68,7 +68,7 @@ class TrainingConfig:
     log_utterances: bool = False
 
     def __post_init__(self):
-        check_at_least(self, "training", epochs=1, patience=0, checkpoint_steps=1, kept_weights=0)
+        super().__post_init__()
         parse_window(self.profile)
         if self.precision not in PRECISIONS:
             raise ConfigError(

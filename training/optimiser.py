@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import keras
 from keras.optimizers import schedules
 
-from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
+from utils.limits import Count, Fraction, Limited, NotNegative
 
 ALGORITHMS = ("adam", "momentum")
 SCHEDULES = ("cosine", "constant", "exponential", "stages")
@@ -16,18 +16,15 @@ STAGED = ("exponential", "stages")
 
 
 @dataclass(frozen=True)
-class Stage:
+class Stage(Limited, section="optimiser.stages"):
     """A number of steps at one learning rate."""
 
-    steps: int = 1000
-    learning_rate: float = 1e-3
-
-    def __post_init__(self):
-        check_at_least(self, "optimiser.stages", steps=1, learning_rate=0)
+    steps: Count = 1000
+    learning_rate: NotNegative = 1e-3
 
 
 @dataclass(frozen=True)
-class OptimiserConfig:
+class OptimiserConfig(Limited, section="optimiser"):
     """Algorithm and learning-rate schedule.
 
     Attributes:
@@ -48,22 +45,21 @@ class OptimiserConfig:
     """
 
     algorithm: str = "adam"
-    learning_rate: float = 1e-3
+    learning_rate: NotNegative = 1e-3
     schedule: str = "cosine"
     stages: tuple[Stage, ...] = ()
-    warmup_fraction: float = 0.05
+    warmup_fraction: NotNegative = 0.05
     final_fraction: float = 0.01
-    weight_decay: float = 0.01
+    weight_decay: NotNegative = 0.01
     beta_1: float = 0.9
     beta_2: float = 0.98
     epsilon: float = 1e-7
-    momentum: float = 0.9
-    clip_norm: float = 5.0
-    average: float = 0.0
+    momentum: Fraction = 0.9
+    clip_norm: NotNegative = 5.0
+    average: Fraction = 0.0
 
     def __post_init__(self):
-        check_at_least(self, "optimiser", learning_rate=0, warmup_fraction=0, weight_decay=0, clip_norm=0)
-        check_fraction(self, "optimiser", "momentum", "average")
+        super().__post_init__()
         for name, known in (("algorithm", ALGORITHMS), ("schedule", SCHEDULES)):
             if getattr(self, name) not in known:
                 raise ConfigError(

@@ -116,30 +116,6 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def check_at_least(config: Any, section: str, **lowest: float) -> None:
-    """Check lower limits of values, or of each entry of a tuple; for a ``__post_init__``.
-
-    Raises:
-        ConfigError: a value is lower; it is named as ``section.name``.
-    """
-    for name, low in lowest.items():
-        value = getattr(config, name)
-        if any(entry < low for entry in (value if isinstance(value, tuple) else [value])):
-            raise ConfigError(f"{section}.{name} is {value}", hint=f"at least {low}")
-
-
-def check_fraction(config: Any, section: str, *names: str) -> None:
-    """Check that values are at least 0 and below 1; for a ``__post_init__``.
-
-    Raises:
-        ConfigError: a value is not; it is named as ``section.name``.
-    """
-    for name in names:
-        value = getattr(config, name)
-        if not 0 <= value < 1:
-            raise ConfigError(f"{section}.{name} is {value}", hint="at least 0 and below 1")
-
-
 def _with_row_of_model(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Values of a recipe, merged with the row of its table ``by_model_name`` for the selected model."""
     table = values.pop(BY_MODEL_NAME, None) or {}

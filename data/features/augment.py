@@ -19,8 +19,8 @@ from data.features.waveform_effects import (
     random_coloured_noise,
 )
 from utils.audio.reading import SAMPLE_RATE, find_recordings, read_audio, resample
-from utils.config import check_at_least
 from utils.errors import ConfigError
+from utils.limits import Limited, Size
 
 _ROOM_SECONDS = (0.15, 0.6)  # reverberation time (RT60) of generated rooms
 _DIRECT_TO_REVERBERANT_DB = (0.0, 12.0)
@@ -28,7 +28,7 @@ _RECORDINGS_IN_MEMORY = 16  # of noise and rooms, in each process
 
 
 @dataclass(frozen=True)
-class AugmentConfig:
+class AugmentConfig(Limited, section="augment"):
     """How the altered copies of each training recording are made.
 
     Attributes:
@@ -42,7 +42,7 @@ class AugmentConfig:
         gain_db: range of the change of level in decibels.
     """
 
-    copies: int = 0
+    copies: Size = 0
     speeds: tuple[float, ...] = (0.9, 1.0, 1.1)
     noise_probability: float = 0.5
     noise_folder: str | None = None
@@ -52,7 +52,7 @@ class AugmentConfig:
     gain_db: tuple[float, float] = (-10.0, 5.0)
 
     def __post_init__(self):
-        check_at_least(self, "augment", copies=0)
+        super().__post_init__()
         if not self.speeds or not all(0.5 <= speed <= 2.0 for speed in self.speeds):
             raise ConfigError(f"augment.speeds is {list(self.speeds)}", hint="factors from 0.5 to 2")
         check_ranges(self, "snr_db", "gain_db")

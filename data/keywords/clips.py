@@ -18,8 +18,8 @@ import numpy as np
 from data.keywords.folders import DEV_LIST, NOISE_FOLDER, SPLITS, TEST_LIST, is_split_by_name, read_recordings
 from data.manifest import read_manifest
 from utils.audio.reading import find_recordings, seconds_and_rate
-from utils.config import check_at_least
 from utils.errors import ConfigError, CorpusError
+from utils.limits import Count, Limited, NotNegative, Size
 
 SILENCE, UNKNOWN = "_silence_", "_unknown_"
 
@@ -51,7 +51,7 @@ class KeywordClip:
 
 
 @dataclass(frozen=True)
-class KeywordDataConfig:
+class KeywordDataConfig(Limited, section="data"):
     """The recordings, and how clips are made of them.
 
     Attributes:
@@ -78,22 +78,19 @@ class KeywordDataConfig:
     dev: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
-    silence_share: float = 0.1
-    unknown_share: float = 0.1
+    silence_share: NotNegative = 0.1
+    unknown_share: NotNegative = 0.1
     noise_folder: str = ""
-    clip_ms: int = 1000
-    context_ms: int = 0
-    dev_percentage: float = 10.0
-    test_percentage: float = 10.0
-    seed: int = 0
+    clip_ms: Count = 1000
+    context_ms: Size = 0
+    dev_percentage: NotNegative = 10.0
+    test_percentage: NotNegative = 10.0
+    seed: Size = 0
     cache: str = "datasets/clips"
-    workers: int = 2
+    workers: Count = 2
 
     def __post_init__(self):
-        check_at_least(
-            self, "data", silence_share=0, unknown_share=0, clip_ms=1, context_ms=0, seed=0, workers=1
-        )
-        check_at_least(self, "data", dev_percentage=0, test_percentage=0)
+        super().__post_init__()
         if self.dev_percentage + self.test_percentage >= 100:
             total = self.dev_percentage + self.test_percentage
             raise ConfigError(

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
@@ -32,8 +33,8 @@ from data.synthesis.wake_words import (
     sounds_like,
 )
 from utils.audio.reading import audio_seconds
-from utils.config import check_at_least
 from utils.files import write_text
+from utils.limits import Count, Limited, Size, at_least
 from utils.mandarin.syllable_distance import phrase_distance
 
 RECIPE = 2  # raise it when the sound of a corpus with the same settings changes
@@ -53,7 +54,7 @@ _SECONDS_PER_CLIP = 4.0  # with the pause after it
 
 
 @dataclass(frozen=True)
-class WakeWordSettings:
+class WakeWordSettings(Limited, section="settings"):
     """Everything that determines the bytes of the clips, beside the word and this code.
 
     Attributes:
@@ -66,16 +67,13 @@ class WakeWordSettings:
         seed: of voices, choice, prosody and acoustics.
     """
 
-    voices: int = 120
-    takes: int = 8
-    near: int = 10
-    parts: int = 6
-    words: int = 4
-    sentences: int = 20
-    seed: int = 0
-
-    def __post_init__(self):
-        check_at_least(self, "settings", voices=6, takes=1, near=0, parts=0, words=0, sentences=1, seed=0)
+    voices: Annotated[int, at_least(6)] = 120
+    takes: Count = 8
+    near: Size = 10
+    parts: Size = 6
+    words: Size = 4
+    sentences: Count = 20
+    seed: Size = 0
 
 
 SMALL = WakeWordSettings(voices=24, takes=4, near=8, parts=4, words=2, sentences=6)

@@ -3,12 +3,12 @@
 Settings are lists with one entry for each layer: ``filters: [64, 64]``, ``kernels: [[3, 3], [5, 3]]``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from utils.errors import ConfigError
+from utils.limits import Limit
 
 ACTIVATIONS = ("linear", "relu", "relu6", "silu", "swish", "gelu", "elu", "selu", "tanh", "sigmoid")
 
@@ -25,31 +25,23 @@ def _is_list_of_counts(value: Any) -> bool:
     return isinstance(value, tuple | list) and len(value) > 0 and all(_is_whole(entry, 1) for entry in value)
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What a setting may be: a description for the hint of an error, and the test."""
-
-    wanted: str
-    fits: Callable[[Any], bool]
-
-
-Count = Annotated[int, Kind("a whole number of at least 1", lambda value: _is_whole(value, 1))]
-Size = Annotated[int, Kind("a whole number of at least 0", lambda value: _is_whole(value, 0))]
-Counts = Annotated[tuple[Count, ...], Kind("a list of whole numbers of at least 1", _is_list_of_counts)]
+Count = Annotated[int, Limit("a whole number of at least 1", lambda value: _is_whole(value, 1))]
+Size = Annotated[int, Limit("a whole number of at least 0", lambda value: _is_whole(value, 0))]
+Counts = Annotated[tuple[Count, ...], Limit("a list of whole numbers of at least 1", _is_list_of_counts)]
 Pair = Annotated[
     tuple[int, int],
-    Kind(
+    Limit(
         "[frames, features], two whole numbers of at least 1",
         lambda value: _is_list_of_counts(value) and len(value) == 2,
     ),
 ]
 Fraction = Annotated[
-    float, Kind("at least 0 and below 1", lambda value: _is_number(value) and 0 <= value < 1)
+    float, Limit("at least 0 and below 1", lambda value: _is_number(value) and 0 <= value < 1)
 ]
 Factor = Annotated[
-    float, Kind("a number above 0", lambda value: _is_number(value) and 0 < value < float("inf"))
+    float, Limit("a number above 0", lambda value: _is_number(value) and 0 < value < float("inf"))
 ]
-Activation = Annotated[str, Kind(f"one of {', '.join(ACTIVATIONS)}", lambda value: value in ACTIVATIONS)]
+Activation = Annotated[str, Limit(f"one of {', '.join(ACTIVATIONS)}", lambda value: value in ACTIVATIONS)]
 # What is added around a clip in time, see `model_keyword.layers.time_layers`. Residual connections need a
 # constant number of frames.
 Padding = Literal["causal", "same", "valid"]
@@ -89,16 +81,16 @@ def _entry_type(hint: Any) -> Any:
 
 def _check(name: str, value: Any, hint: Any) -> None:
     """Check a value by the kind in its type, by its choices, or as a flag."""
-    kind = None
+    limit = None
     if get_origin(hint) is Annotated:
-        kind = hint.__metadata__[0]
+        limit = hint.__metadata__[0]
     elif get_origin(hint) is Literal:
         *first, last = get_args(hint)
-        kind = Kind(f"{', '.join(first)} or {last}", get_args(hint).__contains__)
+        limit = Limit(f"{', '.join(first)} or {last}", get_args(hint).__contains__)
     elif hint is bool:
-        kind = Kind("true or false", lambda value: isinstance(value, bool))
-    if kind and not kind.fits(value):
-        raise ConfigError(f"{name} is {value!r}", hint=kind.wanted)
+        limit = Limit("true or false", lambda value: isinstance(value, bool))
+    if limit and not limit.fits(value):
+        raise ConfigError(f"{name} is {value!r}", hint=limit.wanted)
 
 
 def _check_list(name: str, values: Any, hint: Any) -> None:

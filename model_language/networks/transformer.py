@@ -13,14 +13,14 @@ from keras import layers, ops
 
 from model_language.vocabulary.symbols import PAD_ID
 from utils.backend.masked_softmax import masked_softmax
-from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
+from utils.limits import Count, Fraction, Limited, Size
 
 _serializable = keras.saving.register_keras_serializable(package="model_language")
 
 
 @dataclass(frozen=True)
-class EncoderConfig:
+class EncoderConfig(Limited, section="model"):
     """Geometry of a transformer encoder; the defaults are the reference recipe's.
 
     Attributes:
@@ -33,16 +33,15 @@ class EncoderConfig:
     """
 
     name: str = ""
-    width: int = 512
-    blocks: int = 6
-    heads: int = 8
-    feed_forward: int = 4
-    dropout: float = 0.2
-    label_smoothing: float = 0.1
+    width: Count = 512
+    blocks: Size = 6
+    heads: Count = 8
+    feed_forward: Count = 4
+    dropout: Fraction = 0.2
+    label_smoothing: Fraction = 0.1
 
     def __post_init__(self):
-        check_at_least(self, "model", width=1, blocks=0, heads=1, feed_forward=1)
-        check_fraction(self, "model", "dropout", "label_smoothing")
+        super().__post_init__()
         if self.width % self.heads:
             raise ConfigError(
                 f"model.width {self.width} is not a multiple of model.heads {self.heads}",
@@ -59,11 +58,7 @@ class TransformerConfig(EncoderConfig):
     """
 
     name: str = "transformer"
-    reach: int = 32
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_at_least(self, "model", reach=0)
+    reach: Size = 32
 
 
 def build_transformer(config: TransformerConfig, pinyin_size: int, hanzi_size: int) -> keras.Model:

@@ -22,8 +22,8 @@ from model_speech.models.compact import (
     output_layer,
     residual_block,
 )
-from utils.config import check_at_least
 from utils.errors import ConfigError
+from utils.limits import Size
 
 _EPSILON = 1e-3
 
@@ -38,11 +38,10 @@ class CompactStreamingConfig(CompactSettings):
     """
 
     name: str = "compact_streaming"
-    look_ahead: int = 32
+    look_ahead: Size = 32
 
     def __post_init__(self):
         super().__post_init__()
-        check_at_least(self, "model", look_ahead=0)
         if self.look_ahead % self.time_stride:
             lower = self.look_ahead // self.time_stride * self.time_stride
             raise ConfigError(

@@ -11,23 +11,22 @@ from keras import layers
 
 from model_speech.layers.masking import masked_inputs
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
+from utils.limits import Count, Fraction, Limited, Size
 
 
 @dataclass(frozen=True)
-class DfcnnConfig:
+class DfcnnConfig(Limited, section="model"):
     """Configuration of `build_dfcnn`; the defaults are those of the published model."""
 
     name: str = "dfcnn"
-    filters: tuple[int, ...] = (32, 64, 128, 128, 128)  # of each cell's two convolutions
-    pooled: int = 3  # number of cells, from the first, that end with pooling
-    dense: int = 256
-    dropout: float = 0.2
+    filters: tuple[Count, ...] = (32, 64, 128, 128, 128)  # of each cell's two convolutions
+    pooled: Size = 3  # number of cells, from the first, that end with pooling
+    dense: Count = 256
+    dropout: Fraction = 0.2
 
     def __post_init__(self):
-        check_at_least(self, "model", filters=1, pooled=0, dense=1)
-        check_fraction(self, "model", "dropout")
+        super().__post_init__()
         if self.pooled > len(self.filters):
             raise ConfigError(
                 f"model.pooled is {self.pooled}",

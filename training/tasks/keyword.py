@@ -32,7 +32,7 @@ from training.tasks.keyword_batches import KeywordBatch, KeywordBatches, feature
 from utils.audio.reading import sample_rates_of
 from utils.backend.model_summary import summary_text
 from utils.backend.prediction import prepare_prediction
-from utils.config import check_at_least, check_fraction, flatten, to_plain
+from utils.config import flatten, to_plain
 from utils.errors import ConfigError, CorpusError, RunError
 from utils.features.keyword import (
     KeywordFeatureConfig,
@@ -41,6 +41,7 @@ from utils.features.keyword import (
     feature_values,
 )
 from utils.files import write_json, write_text
+from utils.limits import Count, Fraction, Size
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 
@@ -63,15 +64,10 @@ class KeywordTrainingConfig(TrainingConfig):
             arXiv:1512.00567, section 7).
     """
 
-    evaluation_steps: int = 400
-    kept_weights: int = 5
-    batch_clips: int = 100
-    label_smoothing: float = 0.0
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_at_least(self, "training", evaluation_steps=1, batch_clips=1)
-        check_fraction(self, "training", "label_smoothing")
+    evaluation_steps: Count = 400
+    kept_weights: Size = 5
+    batch_clips: Count = 100
+    label_smoothing: Fraction = 0.0
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from model_language.registry import MODELS, OLD_NAMES, model_entry
 from training.initialise import check_initialise
 from training.loop import TrainingConfig
 from training.optimiser import OptimiserConfig
-from utils.config import check_at_least
 from utils.errors import ConfigError
+from utils.limits import Count, Limited, Size
 
 
 @dataclass(frozen=True)
-class LanguageDataConfig:
+class LanguageDataConfig(Limited, section="data"):
     """The pairs of pinyin and hanzi, and their batches.
 
     Attributes:
@@ -30,12 +30,9 @@ class LanguageDataConfig:
     dev: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
     cache: str = "datasets/text"
-    batch_syllables: int = 4_000
-    batch_sentences: int = 256
-    limit: int = 0
-
-    def __post_init__(self):
-        check_at_least(self, "data", batch_syllables=1, batch_sentences=1, limit=0)
+    batch_syllables: Count = 4_000
+    batch_sentences: Count = 256
+    limit: Size = 0
 
 
 @dataclass(frozen=True)

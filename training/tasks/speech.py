@@ -29,10 +29,10 @@ from training.metrics import SyllableErrorRate
 from training.optimiser import OptimiserConfig
 from utils.backend.model_summary import summary_text
 from utils.backend.prediction import pad_to_few_shapes, predict, prepare_prediction
-from utils.config import check_at_least
 from utils.errors import ConfigError, TrainingError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.files import write_text
+from utils.limits import Count, Limited, Size
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
@@ -42,7 +42,7 @@ MAX_SKIPPED_FRACTION = 0.05
 
 
 @dataclass(frozen=True)
-class SpeechDataConfig:
+class SpeechDataConfig(Limited, section="data"):
     """Manifests and batch sizes.
 
     Attributes:
@@ -64,13 +64,13 @@ class SpeechDataConfig:
     dev: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
     cache: str = "datasets/features"
-    workers: int = 2
-    batch_frames: int = 12_000
-    batch_utterances: int = 32
-    limit: int = 0
+    workers: Count = 2
+    batch_frames: Count = 12_000
+    batch_utterances: Count = 32
+    limit: Size = 0
 
     def __post_init__(self):
-        check_at_least(self, "data", workers=1, batch_frames=1, batch_utterances=1, limit=0)
+        super().__post_init__()
         if self.weights and len(self.weights) != len(self.train):
             raise ConfigError(
                 f"data.weights has {len(self.weights)} entries for {len(self.train)} manifests",
