@@ -3,7 +3,7 @@
 Settings are lists with one entry for each layer: ``filters: [64, 64]``, ``kernels: [[3, 3], [5, 3]]``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -114,6 +114,12 @@ def _check_lengths(lists: Mapping[str, Sequence[Any]], nested: Mapping[str, Sequ
                     f"model.{second}[{index}] {len(list_2)}",
                     hint=hint,
                 )
+
+
+def each_layer(*lists: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """The number of each layer, from 1, and its entry in each of the lists."""
+    for number, entries in enumerate(zip(*lists, strict=True), 1):
+        yield number, *entries
 
 
 def check_kernel_fits(

@@ -20,7 +20,7 @@ from typing import Any
 import keras
 from keras import layers
 
-from model_keyword.layers.layer_settings import Padding, check_kernel_fits, check_stride
+from model_keyword.layers.layer_settings import Padding, check_kernel_fits, check_stride, each_layer
 
 POOL = 3  # frames of a max pooling, as in the papers of inception and xception
 OUTPUT_LAYER = "logits"  # name of the last layer of every keyword model; one unit a label
@@ -185,8 +185,9 @@ def image_convolutions(config, x, *, normalise: bool = False):
     Raises:
         ConfigError: a kernel is too large for its input.
     """
-    lists = (config.filters, config.kernels, config.strides, config.dilations, config.activations)
-    for number, (filters, kernel, stride, dilation, activation) in enumerate(zip(*lists, strict=True), 1):
+    for number, filters, kernel, stride, dilation, activation in each_layer(
+        config.filters, config.kernels, config.strides, config.dilations, config.activations
+    ):
         x = convolution(
             x,
             filters,
@@ -203,7 +204,7 @@ def image_convolutions(config, x, *, normalise: bool = False):
 
 def hidden_layers(x, units: Sequence[int], activations: Sequence[str], name: str = "dense"):
     """A stack of dense layers: (…, C) → (…, units[-1])."""
-    for number, (size, activation) in enumerate(zip(units, activations, strict=True), 1):
+    for number, size, activation in each_layer(units, activations):
         x = layers.Dense(size, activation=activation, name=f"{name}_{number}")(x)
     return x
 
@@ -249,8 +250,9 @@ def pooled_convolutions(x, config, settings: dict[str, Any]):
             (of the pooling), with one entry for each convolution.
         settings: further arguments of `normalised_convolution`.
     """
-    lists = (config.first_filters, config.first_kernels, config.first_strides)
-    for number, (filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
+    for number, filters, kernel, stride in each_layer(
+        config.first_filters, config.first_kernels, config.first_strides
+    ):
         x = normalised_convolution(x, filters, kernel, name=f"conv_{number}", **settings)
         x = max_pooling(x, POOL, stride, padding=config.padding, name=f"conv_{number}_pool")
     return x

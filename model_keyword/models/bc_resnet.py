@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import Count, Factor, Fraction, KeptLength, LayerSettings
+from model_keyword.layers.layer_settings import Count, Factor, Fraction, KeptLength, LayerSettings, each_layer
 from model_keyword.layers.sub_spectral_norm import SubSpectralNorm
 from model_keyword.layers.time_layers import (
     as_image,
@@ -79,8 +79,9 @@ def build_bc_resnet(config: BcResnetConfig, x, labels: int, clip_fraction: float
     x = normalised_convolution(
         as_image(x), first_filters, (5, 5), name="conv", **settings
     )  # (B, T, F / 2, C)
-    lists = (config.channels, config.blocks, config.strides, config.dilations)
-    for stage, (channels, blocks, stride, dilation) in enumerate(zip(*lists, strict=True), 1):
+    for stage, channels, blocks, stride, dilation in each_layer(
+        config.channels, config.blocks, config.strides, config.dilations
+    ):
         for block in range(1, blocks + 1):
             name = f"stage_{stage}_block_{block}"
             x = _block(x, config.scaled(channels), stride if block == 1 else 1, dilation, config, name)

@@ -12,7 +12,7 @@ convolutions) and two activations of 25 x 5 x 64. Before folding, the weights ar
 
 from dataclasses import dataclass
 
-from model_keyword.layers.layer_settings import Count, Fraction, LayerSettings, Padding, Pair
+from model_keyword.layers.layer_settings import Count, Fraction, LayerSettings, Padding, Pair, each_layer
 from model_keyword.layers.time_layers import (
     as_image,
     convolution,
@@ -77,8 +77,9 @@ def build_ds_cnn(config: DsCnnConfig, x, labels: int, clip_fraction: float = 1.0
         name="conv",
     )
     x = normalised(x, "conv")  # (B, T', F', first_filters)
-    lists = (config.filters, config.kernels, config.strides, config.dilations)
-    for number, (filters, kernel, stride, dilation) in enumerate(zip(*lists, strict=True), 1):
+    for number, filters, kernel, stride, dilation in each_layer(
+        config.filters, config.kernels, config.strides, config.dilations
+    ):
         name = f"depthwise_{number}"
         x = depthwise(x, kernel, stride=stride, dilation=dilation, padding=config.padding, name=name)
         x = normalised(x, name)

@@ -14,7 +14,7 @@ from typing import Any
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import Count, Fraction, KeptLength, LayerSettings
+from model_keyword.layers.layer_settings import Count, Fraction, KeptLength, LayerSettings, each_layer
 from model_keyword.layers.time_layers import (
     POOL,
     max_pooling,
@@ -66,8 +66,9 @@ def build_inception(config: InceptionConfig, x, labels: int, clip_fraction: floa
     """
     settings = {"padding": config.padding, "scale": False}
     x = pooled_convolutions(x, config, settings)
-    lists = (config.branch_filters, config.filters, config.kernels, config.strides)
-    for number, (branch, filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
+    for number, branch, filters, kernel, stride in each_layer(
+        config.branch_filters, config.filters, config.kernels, config.strides
+    ):
         x = _block(x, branch, filters, kernel, f"block_{number}", settings)
         x = max_pooling(x, POOL, stride, padding=config.padding, name=f"block_{number}_pool")
     return mean_head(x, config, labels, clip_fraction)

@@ -11,7 +11,7 @@ clip only, so that the model can stream.
 
 from dataclasses import dataclass
 
-from model_keyword.layers.layer_settings import Count, Fraction, LayerSettings, Padding
+from model_keyword.layers.layer_settings import Count, Fraction, LayerSettings, Padding, each_layer
 from model_keyword.layers.time_layers import (
     mean_head,
     normalised_convolution,
@@ -65,8 +65,7 @@ def build_mobilenet(config: MobilenetConfig, x, labels: int, clip_fraction: floa
     x = normalised_convolution(
         x, config.first_filters, config.first_kernel, stride=config.first_stride, name="conv", **settings
     )  # (B, T', first_filters)
-    lists = (config.filters, config.kernels, config.strides)
-    for number, (filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
+    for number, filters, kernel, stride in each_layer(config.filters, config.kernels, config.strides):
         x = normalised_depthwise(x, kernel, stride=stride, name=f"block_{number}_depthwise", **settings)
         x = normalised_dense(x, filters, name=f"block_{number}_mix", activation="relu6")
     return mean_head(x, config, labels, clip_fraction)

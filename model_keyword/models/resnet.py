@@ -23,6 +23,7 @@ from model_keyword.layers.layer_settings import (
     LayerSettings,
     Pair,
     check_kernel_fits,
+    each_layer,
 )
 from model_keyword.layers.time_layers import (
     as_image,
@@ -87,6 +88,6 @@ def build_resnet(config: ResnetConfig, x, labels: int, clip_fraction: float = 1.
     if max(config.pooling) > 1:
         check_kernel_fits("pooling", x.shape[1:3], config.pooling)
         x = layers.AveragePooling2D(config.pooling, name="pooling")(x)
-    for number, (channels, stride) in enumerate(zip(config.channels, config.strides, strict=True), 1):
+    for number, channels, stride in each_layer(config.channels, config.strides):
         x = residual_block(x, channels, config.kernel, stride, name=f"block_{number}", **settings)
     return mean_head(x, config, labels, clip_fraction)

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import Activation, Count, Fraction, LayerSettings, Padding, Size
+from model_keyword.layers.layer_settings import (
+    Activation,
+    Count,
+    Fraction,
+    LayerSettings,
+    Padding,
+    Size,
+    each_layer,
+)
 from model_keyword.layers.time_layers import dense_head, depthwise
 
 
@@ -58,8 +66,9 @@ def build_svdf(config: SvdfConfig, x, labels: int):
     Raises:
         ConfigError: the memory of a layer is longer than its input.
     """
-    lists = (config.filters, config.memory, config.projections, config.activations)
-    for number, (filters, memory, projection, activation) in enumerate(zip(*lists, strict=True), 1):
+    for number, filters, memory, projection, activation in each_layer(
+        config.filters, config.memory, config.projections, config.activations
+    ):
         name = f"svdf_{number}"
         x = svdf_layer(x, filters, memory, name=name, padding=config.padding)
         x = layers.Activation(activation, name=f"{name}_act")(x)

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import Activation, Count, Counts, Fraction, KeptLength, LayerSettings
+from model_keyword.layers.layer_settings import (
+    Activation,
+    Count,
+    Counts,
+    Fraction,
+    KeptLength,
+    LayerSettings,
+    each_layer,
+)
 from model_keyword.layers.time_layers import (
     clip_mean,
     dense_head,
@@ -62,8 +70,7 @@ def build_svdf_resnet(config: SvdfResnetConfig, x, labels: int, clip_fraction: f
     Raises:
         ConfigError: the pooling is larger than its input.
     """
-    lists = (config.filters, config.memory, config.pools)
-    for number, (filters, memory, pool) in enumerate(zip(*lists, strict=True), 1):
+    for number, filters, memory, pool in each_layer(config.filters, config.memory, config.pools):
         x = _block(x, filters, memory, config.padding, f"block_{number}")
         x = max_pooling(x, pool, pool, padding="valid", name=f"pool_{number}")
     x = clip_mean(x, clip_fraction)  # (B, filters)
@@ -73,7 +80,7 @@ def build_svdf_resnet(config: SvdfResnetConfig, x, labels: int, clip_fraction: f
 def _block(x, filters: tuple[int, ...], memory: tuple[int, ...], padding: KeptLength, name: str):
     """SVDF layers with a residual connection: (B, T, C) → (B, T, filters[-1])."""
     shortcut = normalised_dense(x, filters[-1], name=f"{name}_shortcut", activation=None)
-    for number, (size, frames) in enumerate(zip(filters, memory, strict=True), 1):
+    for number, size, frames in each_layer(filters, memory):
         layer = f"{name}_svdf_{number}"
         x = svdf_layer(x, size, frames, padding=padding, use_bias=False, name=layer)
         x = normalised(x, layer, "relu" if number < len(filters) else None)

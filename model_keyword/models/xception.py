@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import Count, Counts, Fraction, KeptLength, LayerSettings
+from model_keyword.layers.layer_settings import Count, Counts, Fraction, KeptLength, LayerSettings, each_layer
 from model_keyword.layers.time_layers import (
     POOL,
     clip_mean,
@@ -65,13 +65,11 @@ def build_xception(config: XceptionConfig, x, labels: int, clip_fraction: float 
     Returns:
         logits (B, L) float32.
     """
-    lists = (config.first_filters, config.first_kernels)
-    for number, (filters, kernel) in enumerate(zip(*lists, strict=True), 1):
+    for number, filters, kernel in each_layer(config.first_filters, config.first_kernels):
         settings = {"padding": config.padding, "scale": False}
         x = normalised_convolution(x, filters, kernel, name=f"conv_{number}", **settings)
     x = max_pooling(x, POOL, config.first_stride, padding=config.padding, name="conv_pool")
-    lists = (config.filters, config.kernels, config.strides)
-    for number, (filters, kernels, stride) in enumerate(zip(*lists, strict=True), 1):
+    for number, filters, kernels, stride in each_layer(config.filters, config.kernels, config.strides):
         x = _block(x, filters, kernels, config, f"block_{number}")
         x = max_pooling(x, POOL, stride, padding=config.padding, name=f"block_{number}_pool")
     x = clip_mean(x, clip_fraction)  # (B, filters)
@@ -84,7 +82,7 @@ def build_xception(config: XceptionConfig, x, labels: int, clip_fraction: float 
 def _block(x, filters: tuple[int, ...], kernels: tuple[int, ...], config: XceptionConfig, name: str):
     """Separable convolutions with a residual connection: (B, T, C) → (B, T, filters[-1])."""
     shortcut = normalised_dense(x, filters[-1], name=f"{name}_shortcut", activation=None, scale=False)
-    for number, (size, kernel) in enumerate(zip(filters, kernels, strict=True), 1):
+    for number, size, kernel in each_layer(filters, kernels):
         layer = f"{name}_depthwise_{number}"
         x = depthwise(x, kernel, padding=config.padding, use_bias=False, name=layer)
         last = number == len(filters)
