@@ -20,9 +20,13 @@ def label_errors(outputs: np.ndarray, references: np.ndarray) -> np.ndarray:
     """
     if outputs.ndim == 2:
         return (outputs.argmax(axis=1) != references).astype(int)
+    return token_errors(references, decoded(outputs))
+
+
+def token_errors(references: np.ndarray, hypotheses: Sequence[Sequence[int]]) -> np.ndarray:
+    """Edits of each utterance: references (N, longest), padded with -1, and N token sequences → (N,) int."""
     spoken = [row[row >= 0].tolist() for row in references]
-    pairs = zip(spoken, decoded(outputs), strict=True)
-    return np.array([Levenshtein.distance(reference, hypothesis) for reference, hypothesis in pairs], int)
+    return np.array([*map(Levenshtein.distance, spoken, hypotheses)], int)
 
 
 def label_count(references: np.ndarray) -> int:
