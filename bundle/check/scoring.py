@@ -1,5 +1,7 @@
 """Outputs of a model and references in; errors out. Needs no framework: for any runtime."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
