@@ -61,7 +61,7 @@ def keyword_source(
     empty = Clips(np.zeros((0, *keyword.model.inputs[0].shape[1:]), np.float32), np.zeros(0, np.int32))
     counts = {"test": max_tests, "dev": max_tests, "train": CALIBRATION_CLIPS}
     splits = read_splits(lambda: read_keyword_clips(data), read, counts, empty)
-    by_shift = accuracies_by_shift(keyword, *loaded[0], SHIFTS_MS) if splits.tests else {}
+    by_shift = accuracies_by_shift(keyword, *loaded[0], SHIFTS_MS) if splits["tests"] else {}
     features = keyword.features
     clip_ms = 1000 * keyword.clip_samples / features.sample_rate
     return ExportSource(
@@ -73,10 +73,8 @@ def keyword_source(
         decoding=asdict(DetectionConfig.for_clip(clip_ms, smoothing_ms)),
         config_hash=file_hash(folder.config_file),
         frame_seconds=features.stride_samples / features.sample_rate,
-        calibration=splits.calibration,
-        tests=splits.tests,
-        golden=splits.tests.spread(GOLDEN_CLIPS) or _noise(keyword),
-        development=splits.development,
+        **splits,
+        golden=splits["tests"].spread(GOLDEN_CLIPS) or _noise(keyword),
         accuracy_by_shift=by_shift,
     )
 

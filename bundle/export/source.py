@@ -44,27 +44,12 @@ class Clips:
         return {name: values for name, values in arrays.items() if values is not None}
 
 
-@dataclass(frozen=True)
-class Splits:
-    """Clips of a run's data for the three purposes of an export.
-
-    Attributes:
-        tests: clips to measure accuracies on.
-        development: clips to choose int8's float layers on; empty if there is no dev split beside the tests.
-        calibration: clips of the training split, for int8.
-    """
-
-    tests: Clips
-    development: Clips
-    calibration: Clips
-
-
 def read_splits(
     find: Callable[[], Mapping[str, Sequence[Any]]],
     read: Callable[[Sequence[Any], int], Clips],
     counts: Mapping[str, int],
     empty: Clips,
-) -> Splits:
+) -> dict[str, Clips]:
     """Read the clips of an export. If the data can't be read, there are none, and a note says so.
 
     Args:
@@ -73,6 +58,10 @@ def read_splits(
         read: items of a split and a maximum number → that many clips, evenly spaced.
         counts: the maximum number of items of each split.
         empty: no clips.
+
+    Returns:
+        ``tests``: clips to measure accuracies on; ``development``: clips to choose int8's float layers on,
+        empty if there is no dev split beside the tests; ``calibration``: clips of the training split.
     """
 
     def take(items: Sequence[Any], count: int) -> Clips:
@@ -81,14 +70,14 @@ def read_splits(
     try:
         splits = find()
         test, dev, train = (splits.get(name) or () for name in ("test", "dev", "train"))
-        return Splits(
-            tests=take(test or dev, counts["test"]),
-            development=take(dev if test else (), counts["dev"]),
-            calibration=take(train, counts["train"]),
-        )
+        return {
+            "tests": take(test or dev, counts["test"]),
+            "development": take(dev if test else (), counts["dev"]),
+            "calibration": take(train, counts["train"]),
+        }
     except (UserError, OSError) as error:
         print(f"note: no accuracy and no int8, the run's data can't be read: {error}", file=sys.stderr)
-        return Splits(empty, empty, empty)
+        return dict.fromkeys(("tests", "development", "calibration"), empty)
 
 
 @dataclass(frozen=True)

@@ -83,10 +83,8 @@ def speech_source(
         decoding={"search": "greedy", "time_stride": acoustic.time_stride, "look_ahead": look_ahead},
         config_hash=file_hash(folder.config_file),
         frame_seconds=features.hop_seconds,
-        calibration=splits.calibration,
-        tests=splits.tests,
-        golden=splits.tests.spread(golden_count) or collect(*_noise(noise_lengths)),
-        development=splits.development,
+        **splits,
+        golden=splits["tests"].spread(golden_count) or collect(*_noise(noise_lengths)),
         row_stride=row_stride,
         obstacles=obstacles,
     )
