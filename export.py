@@ -47,10 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line; export or verify."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["verify"]:
-        description = "Check all artefacts of a bundle again."
-        parser = argparse.ArgumentParser(prog="export.py verify", description=description)
-        parser.add_argument("bundle", type=Path)
-        return _verify(parser.parse_args(words[1:]).bundle)
+        return _verify(_verify_parser().parse_args(words[1:]).bundle)
     options, overrides = _parser().parse_known_args(words)
     for word in overrides:
         if "=" not in word or word.startswith("-"):
@@ -172,6 +169,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--allow-flex", action="store_true", help="allow TensorFlow operations in LiteRT files"
     )
+    return parser
+
+
+def _verify_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="export.py verify", description="Check all artefacts of a bundle again."
+    )
+    parser.add_argument("bundle", type=Path)
     return parser
 
 
