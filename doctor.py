@@ -29,7 +29,7 @@ from preflight.findings import (
     format_findings,
     has_errors,
 )
-from preflight.listings import Listing, find_manifests, read_listing
+from preflight.listings import Listing, find_manifests, lines_of, of_role, read_listing
 from utils.audio.formats import is_audio, is_unreadable_audio
 from utils.audio.reading import SAMPLE_RATE, find_recordings
 from utils.backend.quiet import silence_tensorflow
@@ -181,7 +181,8 @@ def _overfit(
 
     if recipe is None:
         raise ConfigError("--overfit needs a recipe", hint="give --config RECIPE, or a whole speech run")
-    lines = recipes.training_lines(listings or recipes.recipe_listings(recipe))
+    listings = listings or recipes.recipe_listings(recipe)
+    lines = lines_of(of_role(listings, "train") or listings)
     utterances = overfit.choose_utterances(lines, recipe)
     result = overfit.overfit(recipe, utterances, 60 * minutes)
     print(f"overfit: {len(utterances)} utterances, {result}", file=sys.stderr)

@@ -18,20 +18,17 @@ import numpy as np
 from tqdm import tqdm
 
 from training.backends.step import make_deterministic
-from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
-from training.device_record import record_devices
+from training.checkpoint import TrainingState, keep_weights, load_checkpoint, save_checkpoint
 from training.distributed.distribution import ALONE, Distribution
-from training.history import HistoryWriter
-from training.kept_weights import keep_weights
-from training.nonfinite_loss import broken_rows
+from training.failures import broken_rows
+from training.history import HistoryWriter, UtteranceLog, record_devices
 from training.optimiser import OptimiserConfig, averaged_weights, make_optimizer
 from training.profiling import StepProfiler, check_profile, parse_window
-from training.utterance_log import UtteranceLog
 from utils.backend.devices import grow_gpu_memory
 from utils.backend.weights import save_weights
-from utils.errors import ConfigError, TrainingError
+from utils.errors import TrainingError
 from utils.files import write_json
-from utils.limits import Count, Limited, Size
+from utils.limits import Count, Limited, Size, check_choice
 from utils.run_folder.run import RunFolder
 from utils.stop_signals import Stopped, note_stop_signals, signal_name
 
@@ -70,10 +67,7 @@ class TrainingConfig(Limited, section="training"):
     def __post_init__(self):
         super().__post_init__()
         parse_window(self.profile)
-        if self.precision not in PRECISIONS:
-            raise ConfigError(
-                f"unknown training.precision '{self.precision}'", hint=f"one of: {', '.join(PRECISIONS)}"
-            )
+        check_choice(self, "training", precision=PRECISIONS)
 
 
 class Task(Protocol):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import keras
 from keras.optimizers import schedules
 
-from utils.errors import ConfigError
-from utils.limits import Count, Fraction, Limited, NotNegative
+from utils.errors import require
+from utils.limits import Count, Fraction, Limited, NotNegative, check_choice
 
 ALGORITHMS = ("adam", "momentum")
 SCHEDULES = ("cosine", "constant", "exponential", "stages")
@@ -60,27 +60,26 @@ class OptimiserConfig(Limited, section="optimiser"):
 
     def __post_init__(self):
         super().__post_init__()
-        for name, known in (("algorithm", ALGORITHMS), ("schedule", SCHEDULES)):
-            if getattr(self, name) not in known:
-                raise ConfigError(
-                    f"unknown optimiser.{name} '{getattr(self, name)}'", hint=f"one of: {', '.join(known)}"
-                )
+        check_choice(self, "optimiser", algorithm=ALGORITHMS, schedule=SCHEDULES)
         self._check_stages()
 
     def _check_stages(self) -> None:
         hint = "stages: [{steps: 10000, learning_rate: 0.0005}, {steps: 5000, learning_rate: 0.0001}]"
-        if self.schedule == "stages" and not self.stages:
-            raise ConfigError("optimiser.schedule is 'stages', and optimiser.stages is empty", hint=hint)
-        if self.stages and self.schedule not in STAGED:
-            raise ConfigError(
-                f"optimiser.stages with optimiser.schedule '{self.schedule}'",
-                hint=f"schedule: {' or '.join(STAGED)}",
-            )
-        if self.schedule == "exponential" and min(self.first_and_last) <= 0:
-            raise ConfigError(
-                f"an exponential decay from {self.first_and_last[0]:g} to {self.first_and_last[1]:g}",
-                hint="both rates must be above 0",
-            )
+        require(
+            self.stages or self.schedule != "stages",
+            "optimiser.schedule is 'stages', and optimiser.stages is empty",
+            hint=hint,
+        )
+        require(
+            not self.stages or self.schedule in STAGED,
+            f"optimiser.stages with optimiser.schedule '{self.schedule}'",
+            hint=f"schedule: {' or '.join(STAGED)}",
+        )
+        require(
+            self.schedule != "exponential" or min(self.first_and_last) > 0,
+            f"an exponential decay from {self.first_and_last[0]:g} to {self.first_and_last[1]:g}",
+            hint="both rates must be above 0",
+        )
 
     @property
     def first_and_last(self) -> tuple[float, float]:

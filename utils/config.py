@@ -50,8 +50,12 @@ def load_config(
             key), or a value has the wrong type.
     """
     given = with_overrides(_with_row_of_model(read_yaml(path), overrides) if path else {}, overrides)
-    where = " with ".join(filter(None, [str(path or "defaults"), " ".join(overrides)]))
-    return build_config(schema, given, variants, where)
+    return build_config(
+        schema,
+        given,
+        variants,
+        where=" with ".join(filter(None, [str(path or "defaults"), " ".join(overrides)])),
+    )
 
 
 def with_overrides(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:

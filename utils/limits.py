@@ -4,11 +4,11 @@ A field of type `Count` is a whole number of at least 1; ``Annotated[int, at_lea
 In a tuple, ``tuple[Count, ...]``, the limit is that of each entry.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from utils.errors import ConfigError
+from utils.errors import require
 
 
 @dataclass(frozen=True)
@@ -48,5 +48,16 @@ class Limited:
             value, is_tuple = getattr(self, name), get_origin(hint) is tuple
             entry_hint = get_args(hint)[0] if is_tuple else hint
             for limit in getattr(entry_hint, "__metadata__", ()):
-                if not all(map(limit.fits, value if is_tuple else (value,))):
-                    raise ConfigError(f"{self._section}.{name} is {value}", hint=limit.wanted)
+                fits = all(map(limit.fits, value if is_tuple else (value,)))
+                require(fits, f"{self._section}.{name} is {value}", hint=limit.wanted)
+
+
+def check_choice(config: Any, section: str, **known: Iterable[str]) -> None:
+    """Check that values are among the known ones; for a ``__post_init__``.
+
+    Raises:
+        ConfigError: a value is not; it is named as ``section.name``.
+    """
+    for name, choices in known.items():
+        value = getattr(config, name)
+        require(value in choices, f"unknown {section}.{name} '{value}'", hint=f"one of: {', '.join(choices)}")

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from data.batches.mixture import WeightedCorpus, epoch_indices
-from data.batches.prefetch import prefetch
 from data.features.cache import FeatureCache
 from data.features.spec_augment import SpecAugmentConfig, spec_augment
 from data.manifest import Utterance
 from utils.padding import pad_rows
+from utils.processes import prefetch
 
 FRAME_MULTIPLE = 16  # of padded lengths: fewer shapes to compile, at most 15 frames of extra padding
 _BATCHES_PER_CHUNK = 50  # a chunk of the shuffled utterances is sorted by length
@@ -214,16 +214,20 @@ class BatchSource:
             rng = np.random.default_rng([self.seed, epoch, _COPY])
             copies = rng.integers(self.cache.copies + 1, size=len(utterances))
         frames = self._frames[utterances, copies]
-        batches = plan_batches(
+        return _EpochPlan(
+            utterances,
+            copies,
             frames,
-            batch_frames=self.batch_frames,
-            max_batch=self.max_batch,
-            seed=self.seed,
-            epoch=epoch,
-            shuffle=self.shuffle,
-            frame_multiple=self.frame_multiple,
+            batches=plan_batches(
+                frames,
+                batch_frames=self.batch_frames,
+                max_batch=self.max_batch,
+                seed=self.seed,
+                epoch=epoch,
+                shuffle=self.shuffle,
+                frame_multiple=self.frame_multiple,
+            ),
         )
-        return _EpochPlan(utterances, copies, frames, batches)
 
     def _batches(self, epoch: int, first_step: int, shard: slice) -> Iterator[Batch]:
         plan = self._plan(epoch)

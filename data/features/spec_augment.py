@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.errors import ConfigError
+from utils.errors import require
 from utils.limits import Limited, NotNegative, Size
 
 
@@ -33,8 +33,11 @@ class SpecAugmentConfig(Limited, section="spec_augment"):
     consistency: NotNegative = 0.0
 
     def __post_init__(self):
-        if self.frequency_warp >= 0.5:
-            raise ConfigError(f"spec_augment.frequency_warp is {self.frequency_warp}", hint="below 0.5")
+        require(
+            self.frequency_warp < 0.5,
+            f"spec_augment.frequency_warp is {self.frequency_warp}",
+            hint="below 0.5",
+        )
         super().__post_init__()
 
 
@@ -43,8 +46,9 @@ def spec_augment(features: np.ndarray, rng: np.random.Generator, config: SpecAug
     frames, bins = features.shape
     longest = min(config.time_width, int(config.time_width_ratio * frames))
     if config.frequency_warp:
-        factor = 1.0 + rng.uniform(-config.frequency_warp, config.frequency_warp)
-        masked = warp_frequencies(features, factor)
+        masked = warp_frequencies(
+            features, factor=1.0 + rng.uniform(-config.frequency_warp, config.frequency_warp)
+        )
     else:
         masked = features.copy()
     mean = masked.mean()

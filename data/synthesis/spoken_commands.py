@@ -89,8 +89,11 @@ def generate(
         CorpusError: ``root`` holds something else, too few voices, or the synthesiser fails.
     """
     root = Path(root)
-    identity = {"corpus": "spoken commands", "settings": asdict(settings)}
-    card = CorpusCard(root, identity, [RECIPE, asdict(settings), COMMANDS, OTHERS])
+    card = CorpusCard(
+        root,
+        identity={"corpus": "spoken commands", "settings": asdict(settings)},
+        parts=[RECIPE, asdict(settings), COMMANDS, OTHERS],
+    )
     if card.is_complete():
         return []
     card.start(command)

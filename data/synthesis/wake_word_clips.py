@@ -18,7 +18,7 @@ from data.keywords.clips import UNKNOWN, KeywordClip
 from data.manifest import SPLITS
 from data.synthesis.clips import SpokenClip, make_splits, write_background_noise
 from data.synthesis.corpus_card import CorpusCard
-from data.synthesis.reading import Sentence, spoken_input
+from data.synthesis.reading import spoken_input
 from data.synthesis.sentences import draw_sentences
 from data.synthesis.synthesiser import COMMAND
 from data.synthesis.voices import Voice, deal_all_voices
@@ -27,6 +27,7 @@ from data.synthesis.wake_words import (
     WORD,
     Negative,
     WakeWord,
+    make_negative,
     near_phrases,
     near_words,
     parts_of,
@@ -35,7 +36,6 @@ from data.synthesis.wake_words import (
 from utils.audio.reading import audio_seconds
 from utils.files import write_text
 from utils.limits import Count, Limited, Size, at_least
-from utils.mandarin.syllable_distance import phrase_distance
 
 RECIPE = 2  # raise it when the sound of a corpus with the same settings changes
 SENTENCE, NEAR, PARTS = "sentence", "near", "parts"
@@ -90,8 +90,12 @@ def find_negatives(word: WakeWord, seed: int) -> tuple[Negative, ...]:
     found: dict[tuple[str, ...], Negative] = {}
     for negative in (*parts_of(word), *near_phrases(word), *near_words(word)):
         found.setdefault(negative.syllables, negative)
-    sentences = (s for s in draw_sentences(_SENTENCES, seed) if not sounds_like(s.pinyin, word))
-    return (*found.values(), *(_as_negative(sentence, word) for sentence in sentences))
+    sentences = (
+        make_negative(s.pinyin, SENTENCE, word, s.hanzi, spoken_input(s), s.pauses)
+        for s in draw_sentences(_SENTENCES, seed)
+        if not sounds_like(s.pinyin, word)
+    )
+    return (*found.values(), *sentences)
 
 
 def plan_clips(word: WakeWord, settings: WakeWordSettings) -> dict[str, list[SpokenClip]]:
@@ -102,10 +106,14 @@ def plan_clips(word: WakeWord, settings: WakeWordSettings) -> dict[str, list[Spo
         sentences = settings.sentences * (1 if split == "train" else _HELD_OUT_FACTOR)
         counts = {NEAR: settings.near, PARTS: settings.parts, WORD: settings.words, SENTENCE: sentences}
         numbers = _numbers_by_group(negatives, split)
-        plan[split] = []
-        for voice in voices:
-            plan[split] += _plan_positives(word, voice, settings.takes)
-            plan[split] += _plan_negatives(negatives, voice, settings.seed, numbers, counts)
+        plan[split] = [
+            clip
+            for voice in voices
+            for clip in (
+                *_plan_positives(word, voice, settings.takes),
+                *_plan_negatives(negatives, voice, settings.seed, numbers, counts),
+            )
+        ]
     return plan
 
 
@@ -230,15 +238,10 @@ def _numbers_by_group(negatives: Sequence[Negative], split: str) -> dict[str, li
     return numbers | {SENTENCE: sentences[first:last]}
 
 
-def _as_negative(sentence: Sentence, word: WakeWord) -> Negative:
-    distance = min(phrase_distance(sentence.pinyin, form) for form in word.forms)
-    spoken = spoken_input(sentence)
-    return Negative(sentence.pinyin, SENTENCE, distance, sentence.hanzi, spoken, sentence.pauses)
-
-
 def _negatives_tsv(negatives: Sequence[Negative]) -> str:
-    lines = ["number\tpinyin\thanzi\tkind\tdistance"]
-    for number, negative in enumerate(negatives):
-        pinyin = " ".join(negative.syllables)
-        lines.append(f"{number}\t{pinyin}\t{negative.hanzi}\t{negative.kind}\t{negative.distance}")
-    return "\n".join(lines) + "\n"
+    rows = [
+        (number, " ".join(negative.syllables), negative.hanzi, negative.kind, negative.distance)
+        for number, negative in enumerate(negatives)
+    ]
+    header = ("number", "pinyin", "hanzi", "kind", "distance")
+    return "".join("\t".join(map(str, row)) + "\n" for row in (header, *rows))

@@ -1,13 +1,10 @@
 """The recipe of a pinyin → hanzi model: YAML and overrides in, checked settings of its training out."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from model_language.registry import MODELS, OLD_NAMES, model_entry
-from training.initialise import check_initialise
-from training.loop import TrainingConfig
-from training.optimiser import OptimiserConfig
-from utils.errors import ConfigError
+from training.tasks.recipe import Recipe
+from utils.errors import require
 from utils.limits import Count, Limited, Size
 
 
@@ -36,32 +33,17 @@ class LanguageDataConfig(Limited, section="data"):
 
 
 @dataclass(frozen=True)
-class LanguageConfig:
-    """A recipe of a pinyin → hanzi model.
-
-    Attributes:
-        initialise_from: language run whose weights the model starts from, matched by token; empty: none. It
-            is read only at the first start.
-        initialise_except: patterns of layers that keep their random initial values.
-        freeze: patterns of layers that are not trained.
-        model: settings of the named model, an instance of its config class.
-    """
+class LanguageConfig(Recipe):
+    """A recipe of a pinyin → hanzi model; ``initialise_from`` takes the weights of tokens by name."""
 
     task: str = "language"
-    seed: int = 0
-    initialise_from: str = ""
-    initialise_except: tuple[str, ...] = ()
-    freeze: tuple[str, ...] = ()
     data: LanguageDataConfig = field(default_factory=LanguageDataConfig)
-    model: Any = None
-    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self):
-        check_initialise(self.initialise_from, self.initialise_except)
-        counted = self.model is not None and model_entry(self.model.name).build is None
-        if counted and (self.initialise_from or self.freeze):
-            raise ConfigError(
+        super().__post_init__()
+        if self.model is not None:
+            require(
+                model_entry(self.model.name).build or not (self.initialise_from or self.freeze),
                 f"model.name={self.model.name} is estimated by counting",
                 hint="initialise_from and freeze are for networks: leave them out",
             )
