@@ -20,7 +20,7 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from utils.errors import ConfigError
+from utils.errors import ConfigError, require
 from utils.files import write_text
 
 Config = TypeVar("Config")
@@ -124,16 +124,21 @@ def _with_row_of_model(values: dict[str, Any], overrides: Sequence[str]) -> dict
     """Values of a recipe, merged with the row of its table ``by_model_name`` for the selected model."""
     table = values.pop(BY_MODEL_NAME, None) or {}
     model = with_overrides(values, overrides).get("model")
-    if not isinstance(table, Mapping) or not all(isinstance(row, Mapping) for row in table.values()):
-        raise ConfigError(f"'{BY_MODEL_NAME}' must map names of models to sections, not {table!r}")
+    require(
+        isinstance(table, Mapping) and all(isinstance(row, Mapping) for row in table.values()),
+        f"'{BY_MODEL_NAME}' must map names of models to sections, not {table!r}",
+    )
     row = table.get(str(model.get("name")), {}) if isinstance(model, Mapping) else {}
     return OmegaConf.to_container(OmegaConf.merge(values, row))
 
 
 def _read_overrides(overrides: Sequence[str]) -> Mapping[str, Any]:
     for override in overrides:
-        if not override.partition("=")[0].strip() or "=" not in override:
-            raise ConfigError(f"'{override}' is not an override", hint="write key=value, e.g. seed=3")
+        require(
+            override.partition("=")[0].strip() and "=" in override,
+            f"'{override}' is not an override",
+            hint="write key=value, e.g. seed=3",
+        )
     try:
         return OmegaConf.from_dotlist(list(overrides))
     except (OmegaConfBaseException, yaml.YAMLError) as error:
