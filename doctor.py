@@ -29,7 +29,7 @@ from preflight.findings import (
     format_findings,
     has_errors,
 )
-from preflight.listings import Listing, find_manifests, lines_of, of_role, read_listing
+from preflight.listings import Listing, find_manifests, read_listing
 from utils.audio.formats import is_audio, is_unreadable_audio
 from utils.audio.reading import SAMPLE_RATE, find_recordings
 from utils.backend.quiet import silence_tensorflow
@@ -83,7 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise ConfigError(f"'{overrides[0]}' overrides a recipe", hint="give --config RECIPE too")
     if not paths and not options.config and not options.machine:
         parser.error("name a manifest, a folder, a run, a recording, --config RECIPE or --machine")
-    findings = _examine(sort_subjects(paths), options, overrides)
+    subjects = sort_subjects(paths)
+    findings = _examine(subjects, options, overrides)
     machine = _machine(options, overrides) if options.machine else None
     if machine:
         findings += machine.findings()
@@ -126,11 +127,8 @@ def _sort_folder(path: Path, subjects: Subjects) -> None:
     elif any(is_audio(file) or is_unreadable_audio(file) for file in path.rglob("*")):
         subjects.recordings.append(recordings_as_listing(str(path), find_recordings(path)))
     else:
-        raise CorpusError(
-            "there is nothing to check in this folder",
-            where=path,
-            hint="give a folder with manifests (*.tsv), recordings, or a run's config.yaml",
-        )
+        hint = "give a folder with manifests (*.tsv), recordings, or a run's config.yaml"
+        raise CorpusError("there is nothing to check in this folder", where=path, hint=hint)
 
 
 def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequence[str]) -> list[Finding]:
@@ -181,8 +179,7 @@ def _overfit(
 
     if recipe is None:
         raise ConfigError("--overfit needs a recipe", hint="give --config RECIPE, or a whole speech run")
-    listings = listings or recipes.recipe_listings(recipe)
-    lines = lines_of(of_role(listings, "train") or listings)
+    lines = recipes.training_lines(listings or recipes.recipe_listings(recipe))
     utterances = overfit.choose_utterances(lines, recipe)
     result = overfit.overfit(recipe, utterances, 60 * minutes)
     print(f"overfit: {len(utterances)} utterances, {result}", file=sys.stderr)

@@ -11,12 +11,18 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from recognition.options import add_joint_options, add_search_options, beam_width, search_settings
+from recognition.options import (
+    add_joint_options,
+    add_phrase_options,
+    add_search_options,
+    beam_width,
+    search_settings,
+)
 from utils.audio.piped import open_pipe
 from utils.audio.reading import find_recordings
 from utils.backend.quiet import silence_tensorflow
 from utils.cli import positive
-from utils.errors import AudioError, RunError, UserError, run_command
+from utils.errors import AudioError, ConfigError, RunError, UserError, run_command
 from utils.files import remove_leftovers, replacing
 from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, Events, as_json_line
@@ -34,6 +40,7 @@ examples:
   python transcribe.py *.flac --speech runs/compact --language runs/ngram --format json --beam 10 --n-best 5
   python transcribe.py --list files.txt --output texts/
   python transcribe.py meeting.wav --joint --words names.txt
+  python transcribe.py commands/ --phrases phrases.txt      # only these phrases; everything else is refused
   python transcribe.py lecture.flac --syllables runs/syllables --workers 1
   ffmpeg -i talk.mkv -f wav - | python transcribe.py -
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000
@@ -65,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.paths and not options.list:
         parser.error("give recordings, folders, or --list FILE")
     options.beam = beam_width(options)
+    if options.phrases:
+        _check_phrase_options(options)
     jobs = _jobs(_files(options), options)
     runs = {"speech": _speech_run(options.speech), "language": _language_run(options)}
     if options.syllables:
@@ -114,30 +123,54 @@ def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
     from model_language.registry import load_converter
     from recognition.loading import WINDOW_SECONDS, load_recognizer
 
-    converter = load_converter(runs["language"], options.words)
+    converter = None if options.phrases else load_converter(runs["language"], options.words)
     if options.stream:
         return _stream_recognizer(options, runs["speech"], converter)
     # Raw samples from a pipe are transcribed as they arrive.
     window_seconds = 0.0 if options.rate else WINDOW_SECONDS
-    return load_recognizer(runs["speech"], converter, options, options.n_best, window_seconds)
+    recognizer = load_recognizer(runs["speech"], converter, options, options.n_best, window_seconds)
+    _show_homophones(recognizer.phrases)
+    return recognizer
+
+
+def _check_phrase_options(options: argparse.Namespace) -> None:
+    """Phrases replace the conversion to hanzi."""
+    for name in ("joint", "words", "language"):
+        if getattr(options, name):
+            raise ConfigError(f"--phrases can't be combined with --{name}", hint="leave one of them out")
+    if not 0 <= options.phrase_threshold <= 1:
+        raise ConfigError(f"--phrase-threshold {options.phrase_threshold}", hint="choose one from 0 to 1")
+
+
+def _show_homophones(phrases: Any) -> None:
+    """Warn of phrases that sound the same: the first one is always recognised."""
+    pairs = phrases.homophones() if phrases else []
+    for phrase, first in pairs[:SHOWN_FAILURES]:
+        same = f"'{phrase.text}' (line {phrase.line}) sounds like '{first.text}' (line {first.line})"
+        print(f"warning: {same}, which is recognised instead", file=sys.stderr)
+    if len(pairs) > SHOWN_FAILURES:
+        print(f"warning: {len(pairs)} phrases sound like an earlier one", file=sys.stderr)
 
 
 def _stream_recognizer(options: argparse.Namespace, run: Path, converter: Any) -> Any:
     from model_speech.causal import load_causal_model
     from model_speech.ctc.decoder import Decoder
-    from recognition.loading import load_optional_fusion
+    from recognition.loading import load_optional_fusion, load_optional_phrases
     from streaming.speech.recognizer import StreamRecognizer
     from streaming.speech.stream import SpeechStream, keras_stream
 
-    if options.joint or options.n_best > options.beam:
+    if options.joint or (options.n_best > options.beam and not options.phrases):
         hint = "leave --joint out, and use a --beam of at least --n-best"
         raise UserError("--stream supports no joint search, and no more readings than the beam", hint=hint)
     model = load_causal_model(run)
     frames = max(1, round(options.chunk / 1000 / model.features.hop_seconds))
     fusion = load_optional_fusion(options, model.vocabulary)
-    decoder = Decoder(model.vocabulary.blank_index, options.beam, options.n_best, fusion)
-    stream = SpeechStream(model, keras_stream(model, frames), frames, decoder)
-    return StreamRecognizer(stream, converter.convert, None if options.output else _show_event)
+    phrases = load_optional_phrases(options, model.vocabulary, options.n_best)
+    _show_homophones(phrases)
+    decoder = Decoder(model.vocabulary.blank_index, options.beam, 1 if phrases else options.n_best, fusion)
+    stream = SpeechStream(model, keras_stream(model, frames), frames, decoder, phrases)
+    convert = converter.convert if converter else None
+    return StreamRecognizer(stream, convert, None if options.output else _show_event)
 
 
 def _show_event(event: Any) -> None:
@@ -270,14 +303,19 @@ def _unfinished(jobs: Sequence[Job], marks: TranscriptMarks | None) -> list[Job]
 def _settings(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str, Any]:
     """Everything except the recording that determines a transcript; runs by their files."""
     used = {**runs, "syllables": options.syllables} if options.syllables else runs
-    words = options.words.read_text(encoding="utf-8", errors="replace") if options.words else ""
+    lists = {"words": options.words} | ({"phrases": options.phrases} if options.phrases else {})
     return {
         **search_settings(options),
         "n_best": options.n_best,
-        "words": hashlib.sha256(words.encode()).hexdigest(),
+        **{name: _text_hash(path) for name, path in lists.items()},
         **({"stream": True} if options.stream else {}),
         **{stage: _weights(run) for stage, run in used.items()},
     }
+
+
+def _text_hash(path: Path | None) -> str:
+    text = path.read_text(encoding="utf-8", errors="replace") if path else ""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _weights(run: Path) -> list[list[Any]]:
@@ -323,7 +361,10 @@ def _parser() -> argparse.ArgumentParser:
         help="write one file per recording into DIR; recordings with a finished transcript are skipped",
     )
     parser.add_argument(
-        "--n-best", type=positive, default=1, help="readings of each segment in JSON, at most --beam"
+        "--n-best",
+        type=positive,
+        default=1,
+        help="readings (or phrases) of each segment in JSON, at most --beam for readings",
     )
     parser.add_argument(
         "--rate", type=positive, metavar="HZ", help="standard input is raw mono 16-bit sound of this rate"
@@ -343,6 +384,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_search_options(parser)
     add_joint_options(parser)
+    add_phrase_options(parser)
     return parser
 
 

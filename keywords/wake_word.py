@@ -135,11 +135,9 @@ def _train(request: Request, clips: Mapping[str, Sequence[SpokenClip]]) -> None:
 def _refuse_another_recipe(run: RunFolder, config: Mapping[str, Any]) -> None:
     """Raise RunError, with the differences, if the run was trained with another config."""
     if differing := config_differences(run.config(), config):
-        raise RunError(
-            f"the model was trained with another recipe ({describe_differences(differing)})",
-            where=run.path,
-            hint="choose another --output, or delete this folder to train a new model on the same clips",
-        )
+        what = f"the model was trained with another recipe ({describe_differences(differing)})"
+        hint = "choose another --output, or delete this folder to train a new model on the same clips"
+        raise RunError(what, where=run.path, hint=hint)
 
 
 def clip_ms(seconds: Sequence[float]) -> int:
@@ -217,7 +215,7 @@ def _calibrate(
         matched,
         calibration.stream_hours * 3600,
     )
-    results = _results(request, clips, bundle, listener, calibration, len(matched.false_alarms))
+    results = _results(request, clips, bundle, listener, calibration)
     write_decoding(bundle, replace(listener.detection, threshold=calibration.chosen.threshold))
     return _finish(request, results, bundle)
 
@@ -231,7 +229,8 @@ def _finish(request: Request, results: WakeWordResults, bundle: Path) -> list[st
     write_text(request.output / "report.md", report_text(results, command))
     if bundle != final:
         bundle.rename(final)
-    write_json(request.output / "report.json", {"key": request.key, "told": lines, **asdict(results)})
+    report = {"key": request.key, "told": lines, **asdict(results)}
+    write_json(request.output / "report.json", report)
     return lines
 
 
@@ -241,11 +240,11 @@ def _results(
     bundle: Path,
     listener: Listener,
     calibration: Calibration,
-    alarms: int,
 ) -> WakeWordResults:
     word = request.word
     exported = json.loads((bundle / "export.json").read_text(encoding="utf-8"))
     (artefact,) = exported["artefacts"].values()
+    matched = match(calibration.detections, of_keyword(calibration.spoken, word.hanzi))
     return WakeWordResults(
         word=word.hanzi,
         pinyin=" ".join(word.syllables),
@@ -259,7 +258,7 @@ def _results(
         chosen=calibration.judged,
         hours=calibration.hours,
         stream=calibration.stream_hours,
-        stream_alarms=alarms,
+        stream_alarms=len(matched.false_alarms),
         by_kind=detections_by_kind(calibration.detections, calibration.spoken, word.hanzi),
         parameters=exported["parameters"],
         artefact={

@@ -164,11 +164,9 @@ class PinyinToHanzi:
 def _check(pieces: Sequence[Piece], number: int) -> None:
     for piece in pieces:
         if not piece.readings and any(character.isalnum() for character in piece.text):
-            raise CorpusError(
-                f"'{piece.text.strip()}' is not pinyin",
-                where=f"line {number}, column {piece.column}",
-                hint="write syllables like zhong1, zhōng or zhong; without strict reading it is not changed",
-            )
+            hint = "write syllables like zhong1, zhōng or zhong; without strict reading it is not changed"
+            where = f"line {number}, column {piece.column}"
+            raise CorpusError(f"'{piece.text.strip()}' is not pinyin", where=where, hint=hint)
 
 
 def _segmentations(stretch: Sequence[Piece]) -> list[tuple[int, tuple[str, ...]]]:

@@ -141,4 +141,9 @@ def _line(number: int, fields: Sequence[str], folder: str) -> Line:
 
 
 def _syllables(pinyin: str) -> tuple[str, ...]:
-    return tuple(canonical(syllable) or syllable for syllable in pinyin.split())
+    return tuple(map(_spelt, pinyin.split()))
+
+
+@cache
+def _spelt(syllable: str) -> str:
+    return canonical(syllable) or syllable

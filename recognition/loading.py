@@ -11,6 +11,8 @@ from model_speech.byte_weights import is_packed
 from model_speech.compact_numpy import load_numpy_compact
 from model_speech.ctc.shallow_fusion import Fusion
 from recognition.options import beam_width, joint_settings
+from recognition.phrases.phrase_list import read_phrases
+from recognition.phrases.search import PhraseSearch
 from recognition.recognizer import WINDOW_SECONDS, AcousticLogits, Recognizer
 from utils.backend.quiet import silence_tensorflow
 from utils.run_folder.run import RunFolder
@@ -30,10 +32,12 @@ def load_recognizer(
         run: the speech run.
         converter: second stage; None gives syllables only.
         options: with those of ``add_search_options``; with a converter also those of ``add_joint_options``.
+            With ``phrases`` those of ``add_phrase_options``; the converter is None.
         n_best, window_seconds: see :class:`Recognizer`.
 
     Raises:
         RunError: a run is damaged or of another kind.
+        PhraseError: the phrase file is wrong.
         ConfigError: the options contradict each other.
     """
     joint = None
@@ -49,6 +53,7 @@ def load_recognizer(
         joint=joint,
         workers=options.workers,
         window_seconds=window_seconds,
+        phrases=load_optional_phrases(options, acoustic.vocabulary, n_best),
     )
 
 
@@ -69,6 +74,20 @@ def load_optional_fusion(options: argparse.Namespace, vocabulary: Vocabulary) ->
     if not options.syllables:
         return None
     return load_fusion(options.syllables, vocabulary, options.fusion_weight, options.insertion_bonus)
+
+
+def load_optional_phrases(
+    options: argparse.Namespace, vocabulary: Vocabulary, n_best: int
+) -> PhraseSearch | None:
+    """The search for the phrases of ``--phrases``; None without it.
+
+    Raises:
+        PhraseError: the file is wrong, or the acoustic model does not know its syllables.
+    """
+    if not getattr(options, "phrases", None):
+        return None
+    phrases, source = read_phrases(options.phrases), str(options.phrases)
+    return PhraseSearch(phrases, vocabulary, options.phrase_threshold, n_best, source)
 
 
 def load_fusion(run: str | Path, vocabulary: Vocabulary, weight: float, bonus: float) -> Fusion:

@@ -10,6 +10,8 @@ from utils.errors import ConfigError
 BEAM = 10  # default prefixes of a beam search with a language model
 # Tuned on 31 dev utterances with a 4-gram of syllables (benchmarks/model_speech/beam_search.py).
 FUSION_WEIGHT, INSERTION_BONUS = 0.5, 2.5
+# Tuned on dev speakers (benchmarks/recognition/phrases.py).
+PHRASE_THRESHOLD = 0.5
 
 
 def add_search_options(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +57,23 @@ def add_word_option(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="words to prefer, one a line: hanzi, then optionally pinyin and a weight",
+    )
+
+
+def add_phrase_options(parser: argparse.ArgumentParser) -> None:
+    """Add a list of phrases, ``--phrases FILE``, and its threshold."""
+    parser.add_argument(
+        "--phrases",
+        type=Path,
+        metavar="FILE",
+        help="recognise only these phrases, one a line; see docs/phrases.md for the grammar",
+    )
+    parser.add_argument(
+        "--phrase-threshold",
+        type=float,
+        default=PHRASE_THRESHOLD,
+        metavar="P",
+        help="least confidence, 0 to 1, of a phrase that is accepted (default: %(default)s)",
     )
 
 
@@ -121,4 +140,6 @@ def search_settings(options: argparse.Namespace) -> dict[str, Any]:
         settings |= {name: getattr(options, name) for name in ("joint", "language_weight", "joint_bonus")}
     if getattr(options, "words", None):
         settings["words"] = str(options.words)
+    if getattr(options, "phrases", None):
+        settings |= {"phrases": str(options.phrases), "phrase_threshold": options.phrase_threshold}
     return settings

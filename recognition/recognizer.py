@@ -21,6 +21,8 @@ from model_speech.ctc.forward_backward import sequence_score
 from model_speech.ctc.greedy import Hypothesis
 from model_speech.ctc.posteriors import confusion_network
 from model_speech.ctc.shallow_fusion import Fusion
+from recognition.phrases.search import PhraseSearch
+from recognition.phrases.segments import phrase_segments
 from recognition.voice_activity import whole_or_stretches
 from utils.audio.reading import audio_blocks
 from utils.errors import AudioError, ConfigError, RunError
@@ -76,11 +78,13 @@ class Recognizer:
         n_best: readings of each segment and of each recording.
         fusion: a language model of syllables for the beam search (:func:`recognition.loading.load_fusion`).
         joint: a search over syllables and hanzi together, around the best reading.
+        phrases: a list of phrases: only these are recognised, and there is no converter.
         workers: processes that decode; 0: this process decodes.
         window_seconds: audio that is collected before it is recognised; 0 recognises each piece at once.
 
     Raises:
-        ConfigError: ``n_best`` is larger than the beam, or there is fusion without a beam.
+        ConfigError: ``n_best`` is larger than the beam, there is fusion without a beam, or phrases together
+            with a second stage.
     """
 
     def __init__(
@@ -93,16 +97,20 @@ class Recognizer:
         joint: JointSearch | None = None,
         workers: int = 0,
         window_seconds: float = WINDOW_SECONDS,
+        phrases: PhraseSearch | None = None,
     ):
-        if not 1 <= n_best <= (beam if joint is None else n_best):
+        if phrases and (converter or joint):
+            raise ConfigError("phrases need no converter and no joint search", hint="leave these out")
+        if not 1 <= n_best <= (n_best if joint or phrases else beam):
             hint = f"use a beam of at least {n_best}"
             raise ConfigError(f"{n_best} readings from a beam of {beam}", hint=hint)
         if fusion and beam == 1:
             raise ConfigError("a language model of syllables needs a beam", hint="e.g. --beam 10")
         self.sample_rate = acoustic.features.sample_rate  # Hz
         self._acoustic, self._converter, self._n_best = acoustic, converter, n_best
-        self._joint = joint
-        self._decoder = Decoder(acoustic.vocabulary.blank_index, beam, 1 if joint else n_best, fusion)
+        self.phrases, self._joint = phrases, joint
+        n_best = 1 if joint or phrases else n_best
+        self._decoder = Decoder(acoustic.vocabulary.blank_index, beam, n_best, fusion)
         self._workers, self._window_seconds = workers, window_seconds
 
     def recognise(self, sources: Iterable[Source], on_error: OnError | None = None) -> Iterator[Recognition]:
@@ -189,7 +197,8 @@ class Recognizer:
                 pieces = [part for _, _, part in window if isinstance(part, _Piece)]
                 segments = iter(self._read(pieces, submit))
                 for number, name, part in window:
-                    yield number, name, next(segments) if isinstance(part, _Piece) else part
+                    for event in next(segments) if isinstance(part, _Piece) else [part]:
+                        yield number, name, event
 
     def _parts(self, sources: Iterable[Source]) -> Iterator[_Part]:
         for number, (name, audio) in enumerate(sources):
@@ -216,36 +225,43 @@ class Recognizer:
             error = caught
         yield Ending(length / rate, error)
 
-    def _read(self, pieces: Sequence[_Piece], submit: Submit) -> list[Segment]:
-        """Recognise each piece."""
+    def _read(self, pieces: Sequence[_Piece], submit: Submit) -> list[list[Segment]]:
+        """Recognise each piece; only with phrases it may have several segments."""
         batches = list(_batches([len(piece.features) for piece in pieces]))
         submitted = []
         for batch in batches:
             logits, lengths = self._acoustic.logits([pieces[i].features for i in batch])
-            # Only a joint search needs the logits again: they take the most memory of all.
-            submitted.append((submit(logits, lengths), (logits, lengths) if self._joint else None))
+            # Only the searches below need the logits again: they take the most memory of all.
+            needed = self._joint or self.phrases
+            submitted.append((submit(logits, lengths), (logits, lengths) if needed else None))
         decoded: dict[int, list[Hypothesis]] = {}
         networks: dict[int, ConfusionNetwork] = {}
+        by_phrases: dict[int, list[Segment]] = {}
         try:
             for batch, (future, kept) in zip(batches, submitted, strict=True):
                 for row, (i, hypotheses) in enumerate(zip(batch, future.result(), strict=True)):
                     decoded[i] = hypotheses
                     if kept:
                         logits = kept[0][row, : kept[1][row]]
+                    if self.phrases:
+                        by_phrases[i] = self._phrase_segments(pieces[i], logits, hypotheses[0])
+                    elif self._joint:
                         networks[i] = confusion_network(logits, hypotheses[0], self._acoustic.vocabulary)
         except BrokenExecutor as error:
             hint = "the memory may be full: use fewer --workers"
             raise RunError("a decoding process died", hint=hint) from error
+        if self.phrases:
+            return [by_phrases[i] for i in range(len(pieces))]
         if self._joint:
             readings = self._joint.read(list(networks.values()), self._n_best)
             segments = {
                 i: self._joint_segment(pieces[i], network, found)
                 for (i, network), found in zip(networks.items(), readings, strict=True)
             }
-            return [segments[i] for i in range(len(pieces))]
+            return [[segments[i]] for i in range(len(pieces))]
         by_syllables = [self._by_syllables(decoded[i]) for i in range(len(pieces))]
         hanzi = self._convert({pinyin for hypotheses in by_syllables for pinyin in hypotheses})
-        return [self._plain_segment(*each, hanzi) for each in zip(pieces, by_syllables, strict=True)]
+        return [[self._plain_segment(*each, hanzi)] for each in zip(pieces, by_syllables, strict=True)]
 
     def _by_syllables(self, hypotheses: Sequence[Hypothesis]) -> dict[tuple[str, ...], Hypothesis]:
         """Hypotheses by their syllables, without the space token; of equal ones the first."""
@@ -261,11 +277,21 @@ class Recognizer:
         hypotheses: Mapping[tuple[str, ...], Hypothesis],
         hanzi: Mapping[tuple[str, ...], str],
     ) -> Segment:
-        best = next(iter(hypotheses.values()))
-        tokens = self._acoustic.vocabulary.decode(best.tokens)
-        frames = [frame for token, frame in zip(tokens, best.frames, strict=True) if token != SPACE]
+        _, frames = self._spoken(next(iter(hypotheses.values())))
         n_best = (Alternative(pinyin, hanzi[pinyin], one.score) for pinyin, one in hypotheses.items())
         return self._segment(piece, frames, n_best)
+
+    def _spoken(self, hypothesis: Hypothesis) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """The syllables of a hypothesis and their frames, without the space token."""
+        tokens = self._acoustic.vocabulary.decode(hypothesis.tokens)
+        kept = [pair for pair in zip(tokens, hypothesis.frames, strict=True) if pair[0] != SPACE]
+        return tuple(token for token, _ in kept), tuple(frame for _, frame in kept)
+
+    def _phrase_segments(self, piece: _Piece, logits: np.ndarray, free: Hypothesis) -> list[Segment]:
+        """The utterances of a piece, compared with the phrases."""
+        spoken = self._spoken(free)
+        frame_seconds = self._acoustic.frame_seconds
+        return list(phrase_segments(self.phrases, logits, *spoken, frame_seconds, piece.start, piece.seconds))
 
     def _joint_segment(
         self, piece: _Piece, network: ConfusionNetwork, readings: Sequence[JointReading]
@@ -311,6 +337,7 @@ class Recognizer:
             score=best[0].score,
             times=tuple(itertools.chain.from_iterable(segment.times for segment in segments)),
             n_best=tuple(best),
+            phrases=tuple(segment.phrase for segment in segments if segment.phrase),
         )
 
 

@@ -16,7 +16,7 @@ import keras
 import numpy as np
 
 from model_speech.vocabulary_transfer import match_tokens, move_tokens
-from utils.errors import ConfigError, require
+from utils.errors import ConfigError
 from utils.vocabulary import Vocabulary, first_few
 
 log = logging.getLogger("train")
@@ -35,6 +35,16 @@ class TokenLayer:
     source: Vocabulary
     new: Vocabulary
     axis: int = -1
+
+
+def check_initialise(initialise_from: str, initialise_except: Sequence[str]) -> None:
+    """Check the settings in the ``__post_init__`` of a recipe.
+
+    Raises:
+        ConfigError: layers are excluded, but no run is named.
+    """
+    if initialise_except and not initialise_from:
+        raise ConfigError("initialise_except without initialise_from", hint="name a run: initialise_from=RUN")
 
 
 def take_weights(
@@ -104,9 +114,8 @@ def freeze_layers(model: keras.Model, patterns: Sequence[str]) -> None:
     frozen = _matching(layers, patterns, "freeze")
     for name in frozen:
         layers[name].trainable = False
-    require(
-        model.trainable_variables, "freeze leaves nothing to train", hint=f"there are: {', '.join(layers)}"
-    )
+    if not model.trainable_variables:
+        raise ConfigError("freeze leaves nothing to train", hint=f"there are: {', '.join(layers)}")
     if frozen:
         parameters = sum(layers[name].count_params() for name in frozen)
         shown = f"{parameters:,} of {model.count_params():,} parameters"
@@ -144,11 +153,10 @@ def _automatic_name(layer: keras.layers.Layer) -> tuple[str, int]:
 def _matching(layers: Mapping[str, Any], patterns: Sequence[str], key: str) -> list[str]:
     """Names that match one of the patterns, in the order of the model."""
     for pattern in patterns:
-        require(
-            any(fnmatchcase(name, pattern) for name in layers),
-            f"{key}: no layer is called '{pattern}'",
-            hint=f"there are: {', '.join(layers)}",
-        )
+        if not any(fnmatchcase(name, pattern) for name in layers):
+            raise ConfigError(
+                f"{key}: no layer is called '{pattern}'", hint=f"there are: {', '.join(layers)}"
+            )
     return [name for name in layers if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 

@@ -18,17 +18,20 @@ import numpy as np
 from tqdm import tqdm
 
 from training.backends.step import make_deterministic
-from training.checkpoint import TrainingState, keep_weights, load_checkpoint, save_checkpoint
+from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from training.device_record import record_devices
 from training.distributed.distribution import ALONE, Distribution
-from training.failures import broken_rows
-from training.history import HistoryWriter, UtteranceLog, record_devices
+from training.history import HistoryWriter
+from training.kept_weights import keep_weights
+from training.nonfinite_loss import broken_rows
 from training.optimiser import OptimiserConfig, averaged_weights, make_optimizer
 from training.profiling import StepProfiler, check_profile, parse_window
+from training.utterance_log import UtteranceLog
 from utils.backend.devices import grow_gpu_memory
 from utils.backend.weights import save_weights
-from utils.errors import TrainingError
+from utils.config import check_at_least
+from utils.errors import ConfigError, TrainingError
 from utils.files import write_json
-from utils.limits import Count, Limited, Size, check_choice
 from utils.run_folder.run import RunFolder
 from utils.stop_signals import Stopped, note_stop_signals, signal_name
 
@@ -38,7 +41,7 @@ PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 
 
 @dataclass(frozen=True)
-class TrainingConfig(Limited, section="training"):
+class TrainingConfig:
     """How long and how to train.
 
     Attributes:
@@ -54,10 +57,10 @@ class TrainingConfig(Limited, section="training"):
         log_utterances: write the utterances of each step to ``utterances.tsv`` in the run folder.
     """
 
-    epochs: Count = 10
-    patience: Size = 0
-    checkpoint_steps: Count = 200
-    kept_weights: Size = 0
+    epochs: int = 10
+    patience: int = 0
+    checkpoint_steps: int = 200
+    kept_weights: int = 0
     precision: str = "float32"
     xla: bool = False
     deterministic: bool = False
@@ -65,9 +68,12 @@ class TrainingConfig(Limited, section="training"):
     log_utterances: bool = False
 
     def __post_init__(self):
-        super().__post_init__()
+        check_at_least(self, "training", epochs=1, patience=0, checkpoint_steps=1, kept_weights=0)
         parse_window(self.profile)
-        check_choice(self, "training", precision=PRECISIONS)
+        if self.precision not in PRECISIONS:
+            raise ConfigError(
+                f"unknown training.precision '{self.precision}'", hint=f"one of: {', '.join(PRECISIONS)}"
+            )
 
 
 class Task(Protocol):

@@ -88,6 +88,10 @@ class VocabularyError(UserError):
     """A token is not in the vocabulary, or two vocabularies don't match."""
 
 
+class PhraseError(UserError):
+    """A file of phrases is wrong."""
+
+
 class RunError(UserError):
     """A run folder is incomplete, or doesn't support the requested use."""
 
@@ -98,16 +102,6 @@ class BundleError(UserError):
 
 class TrainingError(UserError):
     """Training can't continue, for example because the loss is not finite or no utterance is left."""
-
-
-def require(valid: object, what: str, *, hint: str | None = None) -> None:
-    """Check a setting of the user.
-
-    Raises:
-        ConfigError: it is not ``valid``; the error says ``what`` is wrong, and the hint what is right.
-    """
-    if not valid:
-        raise ConfigError(what, hint=hint)
 
 
 def run_command(main: Callable[[], int | None]) -> None:
@@ -133,9 +127,8 @@ def run_command(main: Callable[[], int | None]) -> None:
     except OSError as error:
         if error.errno not in OS_ERROR_HINTS:
             raise
-        shown = UserError(
-            error.strerror, where=error.filename or "while writing", hint=OS_ERROR_HINTS[error.errno]
-        )
+        where = error.filename or "while writing"
+        shown = UserError(error.strerror, where=where, hint=OS_ERROR_HINTS[error.errno])
         print(shown.labelled(), file=sys.stderr)
         code = 2
     sys.exit(code)

@@ -202,7 +202,8 @@ HANZI_ERRORS = tuple(kind.name for kind in (*HANZI_KINDS, INSERTION, DELETION))
 
 def syllable_error(pair: Pair) -> str | None:
     """The kind of error of a pair of syllables, one of :data:`SYLLABLE_ERRORS`; None for a correct pair."""
-    return _first_kind(TokenError(pair, pair.reference or "", pair.hypothesis or ""), SYLLABLE_KINDS)
+    error = TokenError(pair, pair.reference or "", pair.hypothesis or "")
+    return _first_kind(error, SYLLABLE_KINDS)
 
 
 def syllable_difference(reference: str, hypothesis: str) -> str | None:
@@ -222,9 +223,8 @@ def hanzi_error(
             dictionary, the nearest.
         training: what the second stage can write, if known.
     """
-    return _first_kind(
-        TokenError(pair, reference_syllable, hypothesis_syllable, training or NOTHING_KNOWN), HANZI_KINDS
-    )
+    error = TokenError(pair, reference_syllable, hypothesis_syllable, training or NOTHING_KNOWN)
+    return _first_kind(error, HANZI_KINDS)
 
 
 def _first_kind(error: TokenError, substitutions: Sequence[ErrorKind]) -> str | None:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from rapidfuzz.distance import Levenshtein
 
-from bundle.check.scoring import decoded, token_errors
+from bundle.check.scoring import decoded
 
 BATCH = 8
 """Utterances per call when error rates are measured, if the model accepts several."""
@@ -78,7 +79,9 @@ def label_errors(
         row_stride: input positions per row.
         batch_size: utterances per call.
     """
-    return token_errors(tests["references"], predicted_tokens(model, tests, row_stride, batch_size))
+    references = [[token for token in row if token >= 0] for row in tests["references"].tolist()]
+    pairs = zip(references, predicted_tokens(model, tests, row_stride, batch_size), strict=True)
+    return np.array([Levenshtein.distance(reference, hypothesis) for reference, hypothesis in pairs], int)
 
 
 def predicted_tokens(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo, Backend
+from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo
 from bundle.variants import State
 from utils.errors import BundleError
 
@@ -25,9 +25,8 @@ def open_backend(path: Path, threads: int) -> TensorFlowBackend:
     try:
         return _saved_model(path) if path.is_dir() else _frozen_graph(path)
     except Exception as error:  # of TensorFlow, protobuf or the file system: no common class
-        raise BundleError(
-            f"TensorFlow can't read it ({error})", where=path, hint="export it again, or copy it again"
-        ) from error
+        hint = "export it again, or copy it again"
+        raise BundleError(f"TensorFlow can't read it ({error})", where=path, hint=hint) from error
 
 
 def _saved_model(path: Path) -> TensorFlowBackend:
@@ -51,10 +50,11 @@ def _frozen_graph(path: Path) -> TensorFlowBackend:
     def call(**values: tf.Tensor) -> dict[str, tf.Tensor]:
         return pruned(*(values[name] for name in given))
 
-    return TensorFlowBackend(State.EXTERNAL if states else State.NON_STREAM, call, None, pruned, pruned)
+    state = State.EXTERNAL if states else State.NON_STREAM
+    return TensorFlowBackend(state, call, None, pruned, pruned)
 
 
-class TensorFlowBackend(Backend):
+class TensorFlowBackend:
     """A function from tensors by name to tensors by name.
 
     Args:
@@ -86,6 +86,10 @@ class TensorFlowBackend(Backend):
         tensors = {name: tf.constant(value) for name, value in {**inputs, **states}.items()}
         outputs = self._function(**tensors)
         return outputs[OUTPUT].numpy(), {name: outputs[name + NEXT_SUFFIX].numpy() for name in states}
+
+    def initial_states(self) -> dict[str, np.ndarray]:
+        """Zeros."""
+        return {name: np.zeros(shape, np.float32) for name, shape in self.info.states.items()}
 
     def reset(self) -> None:
         """Reset the internal state."""

@@ -1,4 +1,5 @@
 """Cached features and encoded labels in; padded batches in a reproducible order out.
 
-Read ``mixture`` (which utterances an epoch reads), then ``batching`` (how they form batches).
+Read ``mixture`` (which utterances an epoch reads), then ``batching`` (how they form batches) and ``prefetch``
+(batches prepared ahead by a thread).
 """

@@ -74,10 +74,8 @@ def index_sentences(sentences: Iterable[str]) -> ExcludedSentences:
         else:
             *_, (length, fingerprints) = _fingerprints(sentence, GRAM)
             by_length[length].append(fingerprints)
-    return ExcludedSentences(
-        sequences={length: np.unique(np.concatenate(parts)) for length, parts in by_length.items()},
-        clauses=frozenset(clauses),
-    )
+    sequences = {length: np.unique(np.concatenate(parts)) for length, parts in by_length.items()}
+    return ExcludedSentences(sequences, frozenset(clauses))
 
 
 def line_fingerprint(line: str) -> int:

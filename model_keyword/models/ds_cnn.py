@@ -12,18 +12,22 @@ convolutions) and two activations of 25 x 5 x 64. Before folding, the weights ar
 
 from dataclasses import dataclass
 
-from model_keyword.layers.layer_settings import Count, Fraction, LayerSettings, Padding, Pair, each_layer
+from keras import layers
+
+from model_keyword.layers.layer_lists import check_layers, check_value
 from model_keyword.layers.time_layers import (
+    Padding,
     as_image,
+    clip_mean,
     convolution,
     depthwise,
-    mean_head,
+    label_logits,
     normalised,
 )
 
 
 @dataclass(frozen=True)
-class DsCnnConfig(LayerSettings):
+class DsCnnConfig:
     """Settings of `build_ds_cnn`; the lists have one entry for each depthwise separable layer.
 
     Attributes:
@@ -40,16 +44,21 @@ class DsCnnConfig(LayerSettings):
     """
 
     name: str = "ds_cnn"
-    first_filters: Count = 64
-    first_kernel: Pair = (10, 4)
-    first_stride: Pair = (2, 2)
-    first_dilation: Pair = (1, 1)
-    filters: tuple[Count, ...] = (64,) * 4
-    kernels: tuple[Pair, ...] = ((3, 3),) * 4
-    strides: tuple[Pair, ...] = ((1, 1),) * 4
-    dilations: tuple[Pair, ...] = ((1, 1),) * 4
+    first_filters: int = 64
+    first_kernel: tuple[int, int] = (10, 4)
+    first_stride: tuple[int, int] = (2, 2)
+    first_dilation: tuple[int, int] = (1, 1)
+    filters: tuple[int, ...] = (64,) * 4
+    kernels: tuple[tuple[int, int], ...] = ((3, 3),) * 4
+    strides: tuple[tuple[int, int], ...] = ((1, 1),) * 4
+    dilations: tuple[tuple[int, int], ...] = ((1, 1),) * 4
     padding: Padding = "causal"
-    dropout: Fraction = 0.2
+    dropout: float = 0.2
+
+    def __post_init__(self):
+        check_value(self, first_filters="count", first_kernel="pair", first_stride="pair")
+        check_value(self, first_dilation="pair", padding="padding", dropout="fraction")
+        check_layers(self, filters="count", kernels="pair", strides="pair", dilations="pair")
 
 
 def build_ds_cnn(config: DsCnnConfig, x, labels: int, clip_fraction: float = 1.0):
@@ -77,12 +86,12 @@ def build_ds_cnn(config: DsCnnConfig, x, labels: int, clip_fraction: float = 1.0
         name="conv",
     )
     x = normalised(x, "conv")  # (B, T', F', first_filters)
-    for number, filters, kernel, stride, dilation in each_layer(
-        config.filters, config.kernels, config.strides, config.dilations
-    ):
+    lists = (config.filters, config.kernels, config.strides, config.dilations)
+    for number, (filters, kernel, stride, dilation) in enumerate(zip(*lists, strict=True), 1):
         name = f"depthwise_{number}"
         x = depthwise(x, kernel, stride=stride, dilation=dilation, padding=config.padding, name=name)
         x = normalised(x, name)
         x = convolution(x, filters, 1, name=f"pointwise_{number}")
         x = normalised(x, f"pointwise_{number}")
-    return mean_head(x, config, labels, clip_fraction)
+    x = clip_mean(x, clip_fraction)  # (B, filters)
+    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)

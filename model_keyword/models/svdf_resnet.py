@@ -12,18 +12,12 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import (
-    Activation,
-    Count,
-    Counts,
-    Fraction,
-    KeptLength,
-    LayerSettings,
-    each_layer,
-)
+from model_keyword.layers.layer_lists import check_equal_lengths, check_layers, check_value
 from model_keyword.layers.time_layers import (
+    KeptLength,
     clip_mean,
-    dense_head,
+    hidden_layers,
+    label_logits,
     max_pooling,
     normalised,
     normalised_dense,
@@ -32,7 +26,7 @@ from model_keyword.models.svdf import svdf_layer
 
 
 @dataclass(frozen=True)
-class SvdfResnetConfig(LayerSettings):
+class SvdfResnetConfig:
     """Settings of `build_svdf_resnet`; `filters`, `memory` and `pools` have one entry for each block.
 
     Attributes:
@@ -46,13 +40,19 @@ class SvdfResnetConfig(LayerSettings):
     """
 
     name: str = "svdf_resnet"
-    filters: tuple[Counts, ...] = ((32,), (50,), (50, 128))
-    memory: tuple[Counts, ...] = ((7,), (7,), (11, 11))
-    pools: tuple[Count, ...] = (2, 2, 1)
+    filters: tuple[tuple[int, ...], ...] = ((32,), (50,), (50, 128))
+    memory: tuple[tuple[int, ...], ...] = ((7,), (7,), (11, 11))
+    pools: tuple[int, ...] = (2, 2, 1)
     padding: KeptLength = "causal"
-    dropout: Fraction = 0.0
-    units: tuple[Count, ...] = (64,)
-    unit_activations: tuple[Activation, ...] = ("relu",)
+    dropout: float = 0.0
+    units: tuple[int, ...] = (64,)
+    unit_activations: tuple[str, ...] = ("relu",)
+
+    def __post_init__(self):
+        check_layers(self, filters="counts", memory="counts", pools="count")
+        check_equal_lengths(self, "filters", "memory")
+        check_layers(self, units="count", unit_activations="activation")
+        check_value(self, padding="kept_length", dropout="fraction")
 
 
 def build_svdf_resnet(config: SvdfResnetConfig, x, labels: int, clip_fraction: float = 1.0):
@@ -70,17 +70,19 @@ def build_svdf_resnet(config: SvdfResnetConfig, x, labels: int, clip_fraction: f
     Raises:
         ConfigError: the pooling is larger than its input.
     """
-    for number, filters, memory, pool in each_layer(config.filters, config.memory, config.pools):
+    lists = (config.filters, config.memory, config.pools)
+    for number, (filters, memory, pool) in enumerate(zip(*lists, strict=True), 1):
         x = _block(x, filters, memory, config.padding, f"block_{number}")
         x = max_pooling(x, pool, pool, padding="valid", name=f"pool_{number}")
     x = clip_mean(x, clip_fraction)  # (B, filters)
-    return dense_head(x, config, labels)
+    x = layers.Dropout(config.dropout, name="dropout")(x)
+    return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)
 
 
 def _block(x, filters: tuple[int, ...], memory: tuple[int, ...], padding: KeptLength, name: str):
     """SVDF layers with a residual connection: (B, T, C) → (B, T, filters[-1])."""
     shortcut = normalised_dense(x, filters[-1], name=f"{name}_shortcut", activation=None)
-    for number, size, frames in each_layer(filters, memory):
+    for number, (size, frames) in enumerate(zip(filters, memory, strict=True), 1):
         layer = f"{name}_svdf_{number}"
         x = svdf_layer(x, size, frames, padding=padding, use_bias=False, name=layer)
         x = normalised(x, layer, "relu" if number < len(filters) else None)

@@ -11,16 +11,20 @@ pads on both sides ("same"); the default here pads before the clip only, so that
 
 from dataclasses import dataclass
 
-from model_keyword.layers.layer_settings import Count, Counts, Fraction, KeptLength, LayerSettings
+from keras import layers
+
+from model_keyword.layers.layer_lists import check_layers, check_value
 from model_keyword.layers.time_layers import (
-    mean_head,
+    KeptLength,
+    clip_mean,
+    label_logits,
     normalised_convolution,
     residual_block,
 )
 
 
 @dataclass(frozen=True)
-class TcResnetConfig(LayerSettings):
+class TcResnetConfig:
     """Settings of `build_tc_resnet`.
 
     Attributes:
@@ -32,11 +36,16 @@ class TcResnetConfig(LayerSettings):
     """
 
     name: str = "tc_resnet"
-    channels: Counts = (16, 24, 32, 48)
-    first_kernel: Count = 3
-    kernel: Count = 9
+    channels: tuple[int, ...] = (16, 24, 32, 48)
+    first_kernel: int = 3
+    kernel: int = 9
     padding: KeptLength = "causal"
-    dropout: Fraction = 0.2
+    dropout: float = 0.2
+
+    def __post_init__(self):
+        check_layers(self, channels="count")
+        check_value(self, channels="counts", first_kernel="count", kernel="count")
+        check_value(self, padding="kept_length", dropout="fraction")
 
 
 def build_tc_resnet(config: TcResnetConfig, x, labels: int, clip_fraction: float = 1.0):
@@ -60,4 +69,5 @@ def build_tc_resnet(config: TcResnetConfig, x, labels: int, clip_fraction: float
         x = residual_block(
             x, channels, config.kernel, stride, name=name, shortcut_activation="relu", **settings
         )
-    return mean_head(x, config, labels, clip_fraction)
+    x = clip_mean(x, clip_fraction)  # (B, channels)
+    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)

@@ -64,7 +64,8 @@ class SyllableNgram(BackoffModel):
         sentences = [sentence for sentence in sentences if sentence]
         if not sentences:
             raise TrainingError("no training text for the n-gram model", hint="see data.train of the config")
-        vocabulary = language_vocabulary(set(full_inventory()).union(*sentences))
+        known = set(full_inventory()).union(*sentences)
+        vocabulary = language_vocabulary(known)
         check_order(config.order, len(vocabulary))
         return cls(estimate(_ids(sentences, vocabulary), config.order, len(vocabulary)), vocabulary)
 
@@ -112,22 +113,16 @@ def load_syllable_ngram(run_folder: str | Path) -> SyllableNgram:
     run = open_run(run_folder, task="language")
     name = (run.config().get("model") or {}).get("name")
     if name != NAME:
-        raise RunError(
-            f"this is a run of '{name}', not of '{NAME}'",
-            where=run.path,
-            hint="train one: python train.py language --config configs/language/syllables.yaml",
-        )
+        hint = "train one: python train.py language --config configs/language/syllables.yaml"
+        raise RunError(f"this is a run of '{name}', not of '{NAME}'", where=run.path, hint=hint)
     vocabulary = Vocabulary.load(run.vocabulary("pinyin.txt"))
     path = run.path / SYLLABLES_FILE
     size, tables = load_part(
         path, "the n-gram model", lambda arrays: (int(arrays["size"]), tables_of(arrays))
     )
     if size != len(vocabulary):
-        raise RunError(
-            f"model and vocabulary do not belong together ({size} and {len(vocabulary)} tokens)",
-            where=path,
-            hint="copy the run folder again",
-        )
+        what = f"model and vocabulary do not belong together ({size} and {len(vocabulary)} tokens)"
+        raise RunError(what, where=path, hint="copy the run folder again")
     return SyllableNgram(tables, vocabulary)
 
 

@@ -177,7 +177,8 @@ class NetworkWords:
         numbers = {id(word): number for number, word in enumerate(words.words)}
         for start in range(len(network.slots)):
             for entries in self._beginnings(start):
-                for word in words.beginning_with(*[syllable for _, syllable in entries]):
+                syllables = [syllable for _, syllable in entries]
+                for word in words.beginning_with(*syllables):
                     self._add(word, numbers[id(word)], entries)
 
     def __contains__(self, entry: tuple[int, str, int]) -> bool:

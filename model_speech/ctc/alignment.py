@@ -1,8 +1,22 @@
 """Forced alignment: log-probabilities and token sequences in, the frame of each token out. NumPy only."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """The best CTC path of a sequence.
+
+    Attributes:
+        frames: the frame in which each token peaks, strictly ascending.
+        scores: (T,) log-probability of the path's class in each valid frame.
+    """
+
+    frames: tuple[int, ...]
+    scores: np.ndarray
 
 
 def align(
@@ -12,6 +26,18 @@ def align(
     sequences: Sequence[Sequence[int]],
     blank: int,
 ) -> list[tuple[int, ...]]:
+    """The frame in which each token of known sequences peaks; arguments as of :func:`best_alignments`."""
+    found = best_alignments(log_probabilities, lengths, rows, sequences, blank)
+    return [alignment.frames for alignment in found]
+
+
+def best_alignments(
+    log_probabilities: np.ndarray,
+    lengths: np.ndarray,
+    rows: np.ndarray,
+    sequences: Sequence[Sequence[int]],
+    blank: int,
+) -> list[Alignment]:
     """Locate the tokens of known sequences in their best CTC alignments (Viterbi algorithm).
 
     Args:
@@ -20,9 +46,6 @@ def align(
         rows: (N,) int, the utterance of each sequence: one utterance may have several.
         sequences: N token sequences.
         blank: class of the blank.
-
-    Returns:
-        for each sequence the frame in which each token peaks, strictly ascending.
 
     Raises:
         ValueError: a sequence needs more frames than its utterance has; the message names its index.
@@ -38,7 +61,12 @@ def align(
     emitted = log_probabilities[rows[:, None, None], frames[None, :, None], states[:, None, :]]  # (N, T, S)
     final = np.array([2 * len(tokens) for tokens in sequences])
     path = _best_path(emitted, states, lengths[rows], final)
-    return [_peaks(emitted[n], path[n], len(tokens)) for n, tokens in enumerate(sequences)]
+    alignments = []
+    for n, tokens in enumerate(sequences):
+        valid = np.arange(lengths[rows[n]])
+        scores = emitted[n, valid, path[n, valid]]
+        alignments.append(Alignment(_peaks(emitted[n], path[n], len(tokens)), scores))
+    return alignments
 
 
 def _peaks(emitted: np.ndarray, path: np.ndarray, tokens: int) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from streaming.chunks import ChunkBuffer, StreamedModel
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
 from streaming.conversion.runner import KerasStream
-from streaming.speech.utterances import Syllable, UtteranceDecoder
+from streaming.speech.utterances import PhraseSearch, Syllable, UtteranceDecoder
 from utils.backend.prediction import prepare_prediction
 from utils.errors import ConfigError
 from utils.features.speech import feature_bins
@@ -87,16 +87,22 @@ class SpeechStream:
         frames_per_call: see `LogitStream`.
         decoder: decodes each utterance again when it has ended, with a beam or a language model; None:
             greedily.
+        phrases: a list of phrases: only these are recognised when an utterance has ended.
     """
 
     def __init__(
-        self, model: CausalModel, network: StreamedModel, frames_per_call: int, decoder: Decoder | None = None
+        self,
+        model: CausalModel,
+        network: StreamedModel,
+        frames_per_call: int,
+        decoder: Decoder | None = None,
+        phrases: PhraseSearch | None = None,
     ):
         self.sample_rate = model.features.sample_rate  # Hz
         self.look_ahead_seconds = model.look_ahead_seconds  # latency of a syllable
         self._logits = LogitStream(model, network, frames_per_call)
         decoder = decoder or Decoder(model.vocabulary.blank_index)
-        self._utterances = UtteranceDecoder(model.vocabulary, decoder, model.frame_seconds)
+        self._utterances = UtteranceDecoder(model.vocabulary, decoder, model.frame_seconds, phrases)
 
     def reset(self) -> None:
         """Start a new stream."""
@@ -109,7 +115,8 @@ class SpeechStream:
 
     def flush(self) -> list[Syllable | Segment]:
         """Return the events that the end of the sound completes; then `reset`."""
-        return self._utterances.feed(self._logits.flush()) + self._utterances.flush()
+        events = self._utterances.feed(self._logits.flush())
+        return events + self._utterances.flush()
 
 
 def keras_stream(model: CausalModel, frames_per_call: int) -> KerasStream:
@@ -129,6 +136,5 @@ def keras_stream(model: CausalModel, frames_per_call: int) -> KerasStream:
 def _check_chunk(model: CausalModel, frames: int) -> None:
     if frames < 1 or frames % model.time_stride:
         stride = f"{model.time_stride} frames, {1000 * model.frame_seconds:.0f} ms"
-        raise ConfigError(
-            f"a chunk of {frames} feature frames", hint=f"a multiple of the model's time stride: {stride}"
-        )
+        hint = f"a multiple of the model's time stride: {stride}"
+        raise ConfigError(f"a chunk of {frames} feature frames", hint=hint)

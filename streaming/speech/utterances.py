@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from model_speech.ctc.decoder import Decoder
 from model_speech.ctc.greedy import GreedyStream
-from utils.hypotheses.recognition import Alternative, Segment, syllable_times
+from utils.hypotheses.phrases import PhraseResult
+from utils.hypotheses.recognition import Alternative, Segment, phrase_segment, syllable_times
 from utils.vocabulary import SPACE, Vocabulary
 
 PAUSE_SECONDS = 0.8  # a pause of this length ends an utterance
@@ -25,6 +27,13 @@ class Syllable:
     seconds: float
 
 
+class PhraseSearch(Protocol):
+    """Compares an utterance with a list of phrases."""
+
+    def search(self, logits: np.ndarray, frame_seconds: float, start: float) -> PhraseResult:
+        """Logits (T, C), seconds from row to row, and start of the utterance in the stream, in seconds."""
+
+
 class UtteranceDecoder:
     """Decodes rows greedily as they arrive, and each utterance again as a whole.
 
@@ -32,9 +41,17 @@ class UtteranceDecoder:
         vocabulary: classes of the rows' columns.
         decoder: decodes the whole utterances.
         row_seconds: seconds between two rows.
+        phrases: a list of phrases: only these are recognised.
     """
 
-    def __init__(self, vocabulary: Vocabulary, decoder: Decoder, row_seconds: float):
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        decoder: Decoder,
+        row_seconds: float,
+        phrases: PhraseSearch | None = None,
+    ):
+        self._phrases = phrases
         self._vocabulary, self._decoder, self._row_seconds = vocabulary, decoder, row_seconds
         self._pause, self._margin, self._max_rows = (
             max(1, round(seconds / row_seconds)) for seconds in (PAUSE_SECONDS, MARGIN_SECONDS, MAX_SECONDS)
@@ -98,6 +115,9 @@ class UtteranceDecoder:
         if not pinyin:
             return []
         seconds = rows * self._row_seconds
+        if self._phrases:
+            result = self._phrases.search(logits, self._row_seconds, start)
+            return [phrase_segment(result, start, seconds, pinyin, frames, self._row_seconds)]
         times = syllable_times(frames, self._row_seconds, seconds)
         stream_times = tuple((start + begin, start + end) for begin, end in times)
         return [Segment(start, start + seconds, stream_times, tuple(n_best.values()))]

@@ -421,3 +421,73 @@ def test_joint_search_and_user_words(talks, runs, tmp_path, capsys):
         transcribe.main(call)
     with pytest.raises(ConfigError, match="--language-weight"):
         transcribe.main([str(talks / "a.wav"), *runs, "--joint", "--language-weight", "-1"])
+
+
+PHRASES = "你好\n(请)打开<房间>的灯\n<房间> = 客厅 | 卧室\n音量<数字 0-100>\n"
+
+
+@pytest.fixture
+def phrases(tmp_path: Path) -> Path:
+    path = tmp_path / "phrases.txt"
+    path.write_text(PHRASES, encoding="utf-8")
+    return path
+
+
+def test_phrases_are_accepted_or_refused(talks, speech_run, phrases, capsys):
+    """The model is random: with a threshold of 0 its best phrase is accepted, with 1 none is."""
+    call = [str(talks / "a.wav"), "--speech", str(speech_run), "--phrases", str(phrases)]
+    assert transcribe.main([*call, "--phrase-threshold", "0", "--n-best", "3", "--format", "json"]) == 0
+    (segment,) = json.loads(capsys.readouterr().out)["segments"]
+    best = segment["phrases"][0]
+    assert segment["accepted"] and segment["hanzi"] == best["text"] and len(segment["phrases"]) == 3
+    assert {"text", "slots", "line", "pinyin", "score", "confidence"} == best.keys()
+    assert segment["pinyin"] == best["pinyin"] and len(segment["syllables"]) == len(best["pinyin"].split())
+    assert transcribe.main([*call, "--phrase-threshold", "1"]) == 0
+    line = capsys.readouterr().out
+    assert re.fullmatch(r"\(([a-z]+[1-5] ?)+\)\n|\n", line)
+    assert transcribe.main([*call, "--phrase-threshold", "0"]) == 0
+    assert capsys.readouterr().out == f"{best['text']}\n"
+
+
+def test_phrases_that_sound_the_same_are_named(talks, speech_run, phrases, capsys):
+    phrases.write_text("语音\n余音\tyu3 yin1", encoding="utf-8")
+    call = [str(talks / "a.wav"), "--speech", str(speech_run), "--phrases", str(phrases)]
+    assert transcribe.main(call) == 0
+    assert "'余音' (line 2) sounds like '语音' (line 1)" in capsys.readouterr().err
+
+
+def test_other_phrases_give_other_transcripts(talks, speech_run, phrases, tmp_path, capsys):
+    """An output folder goes on only with the same phrases: another list needs another transcript."""
+    output = tmp_path / "out"
+    call = [
+        str(talks / "a.wav"),
+        "--speech",
+        str(speech_run),
+        "--phrases",
+        str(phrases),
+        "--output",
+        str(output),
+    ]
+    assert transcribe.main([*call, "--phrase-threshold", "0"]) == 0
+    assert transcribe.main([*call, "--phrase-threshold", "0"]) == 0
+    assert "1 of 1 were transcribed before" in capsys.readouterr().err
+    phrases.write_text("妈妈", encoding="utf-8")
+    assert transcribe.main([*call, "--phrase-threshold", "0"]) == 0
+    assert (output / "a.txt").read_text(encoding="utf-8") == "妈妈\n"
+
+
+@pytest.mark.parametrize("option", [["--joint"], ["--words", "words.txt"], ["--language", "run"]])
+def test_phrases_alone(talks, speech_run, phrases, option):
+    call = [str(talks / "a.wav"), "--speech", str(speech_run), "--phrases", str(phrases), *option]
+    with pytest.raises(ConfigError, match=f"--phrases can't be combined with {option[0]}"):
+        transcribe.main(call)
+
+
+def test_a_wrong_phrase_file_ends_the_command(commands, talks, speech_run, phrases):
+    phrases.write_text("你好\n打开[客厅|卧室的灯\n", encoding="utf-8")
+    call = [talks / "a.wav", "--speech", speech_run, "--phrases", phrases]
+    ended = commands.run("transcribe", *call)
+    assert ended.code == 2
+    assert f"error: '[' is not closed by ']'\nwhere: {phrases}:2\nhint: one phrase a line" in ended.output
+    ended = commands.run("transcribe", *call, "--phrase-threshold", "1.5")
+    assert ended.code == 2 and "error: --phrase-threshold 1.5" in ended.output

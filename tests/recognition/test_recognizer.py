@@ -20,10 +20,11 @@ from model_speech.ctc.greedy import Hypothesis
 from model_speech.registry import MODELS
 from recognition.recognizer import Recognizer
 from recognition.voice_activity import Stretch
+from tests.support.scripted_acoustic import Scripted, speak
 from utils.audio.reading import write_wav
 from utils.backend.weights import save_weights
 from utils.errors import AudioError, ConfigError, RunError, VocabularyError
-from utils.features.speech import FeatureConfig, extract_features
+from utils.features.speech import extract_features
 from utils.files import write_text
 from utils.hypotheses.recognition import Ending, Segment, syllable_times
 from utils.run_folder import checksums
@@ -39,33 +40,6 @@ def acoustic(speech_run: Path) -> AcousticModel:
     return load_acoustic_model(speech_run)
 
 
-class Scripted:
-    """An acoustic model that 'hears' what the samples say: each 0.1 s of a constant level is a token.
-
-    Level k / 100 is the token before the k-th (0 the blank, the last one); the next best guess is the
-    token after it.
-    """
-
-    vocabulary = Vocabulary(("ma1", "ni3", "hao3", "wo3", SPACE, BLANK))
-    features = FeatureConfig(kind="spectrogram", frame_ms=100.0, hop_ms=100.0, bins=1, normalise="none")
-    frame_seconds = 0.1
-
-    def __init__(self):
-        self.batches: list[int] = []
-
-    def logits(self, features):
-        self.batches.append(len(features))
-        lengths = np.array([len(one) for one in features], dtype=np.int32)
-        logits = np.zeros((len(features), lengths.max(), len(self.vocabulary)), np.float32)
-        for row, one in zip(logits, features, strict=True):
-            # |FFT| at 0 Hz of 1600 samples at level k / 100 under a Hamming window: its sum is 0.54 x 1600.
-            level = np.expm1(one[:, 0].astype(float)) / (32768.0 * 0.54 * 1600)
-            tokens = np.rint(level * 100).astype(int) - 1
-            row[np.arange(len(one)), tokens] = 10.0
-            row[np.arange(len(one)), (tokens + 1) % 4] = 5.0
-        return logits, lengths
-
-
 class Echo:
     """A converter that writes the first letter of each syllable, and counts how often it is asked."""
 
@@ -76,14 +50,8 @@ class Echo:
         return ["".join(syllable[0] for syllable in sentence) for sentence in sentences]
 
 
-def _speak(text: str) -> np.ndarray:
-    """Samples for :class:`Scripted`: 0.1 s a token; '-' is the space, '.' the blank."""
-    names = {".": 0, "m": 1, "n": 2, "h": 3, "w": 4, "-": 5}
-    return np.repeat([names[letter] / 100 for letter in text], 1600).astype(np.float32)
-
-
 def test_scripted_recognition():
-    (heard,) = Recognizer(Scripted(), Echo()).recognise([("one", _speak(".m.n-h.."))])
+    (heard,) = Recognizer(Scripted(), Echo()).recognise([("one", speak(".m.n-h.."))])
     assert heard.pinyin == ("ma1", "ni3", "hao3")
     assert heard.hanzi == "mnh"
     assert heard.seconds == pytest.approx(0.8)
@@ -96,21 +64,21 @@ def test_scripted_recognition():
 
 
 def test_without_a_second_stage_there_are_no_hanzi():
-    (heard,) = Recognizer(Scripted()).recognise([("one", _speak("m.m"))])
+    (heard,) = Recognizer(Scripted()).recognise([("one", speak("m.m"))])
     assert (heard.pinyin, heard.hanzi) == (("ma1", "ma1"), "")
 
 
 def test_many_recordings_share_batches_and_keep_their_order():
     acoustic, converter = Scripted(), Echo()
     texts = ["m.n", "h", "w.h.n.m", ".", "n"] * 8
-    heard = list(Recognizer(acoustic, converter).recognise((str(i), _speak(t)) for i, t in enumerate(texts)))
+    heard = list(Recognizer(acoustic, converter).recognise((str(i), speak(t)) for i, t in enumerate(texts)))
     assert [one.id for one in heard] == [str(i) for i in range(40)]
     assert ["".join(one.hanzi) for one in heard] == [t.replace(".", "") for t in texts]
     assert (len(acoustic.batches), converter.calls) == (1, 1)
 
 
 def test_output_does_not_depend_on_windows_and_batches(monkeypatch):
-    sources = [(str(i), _speak("m.n.h-w."[: i % 8 + 1] * (i % 3 + 1))) for i in range(30)]
+    sources = [(str(i), speak("m.n.h-w."[: i % 8 + 1] * (i % 3 + 1))) for i in range(30)]
     at_once = list(Recognizer(Scripted(), Echo()).recognise(sources))
     monkeypatch.setattr(recognizer_module, "LONGEST_PIECE", 100.0)
     monkeypatch.setattr(recognizer_module, "WINDOW_SECONDS", 3.0)
@@ -122,12 +90,12 @@ def test_output_does_not_depend_on_windows_and_batches(monkeypatch):
 
 
 def test_silence_gives_an_empty_recognition():
-    (heard,) = Recognizer(Scripted(), Echo()).recognise([("one", _speak("...."))])
+    (heard,) = Recognizer(Scripted(), Echo()).recognise([("one", speak("...."))])
     assert (heard.pinyin, heard.hanzi, heard.times) == ((), "", ())
 
 
 def test_n_best():
-    (heard,) = Recognizer(Scripted(), Echo(), beam=8, n_best=3).recognise([("one", _speak("m.h"))])
+    (heard,) = Recognizer(Scripted(), Echo(), beam=8, n_best=3).recognise([("one", speak("m.h"))])
     assert heard.n_best[0].pinyin == ("ma1", "hao3")
     assert len({one.pinyin for one in heard.n_best}) == 3
     scores = [one.score for one in heard.n_best]
@@ -154,7 +122,7 @@ def _every_ten_seconds(blocks, rate, longest):
 def test_n_best_of_a_long_recording_combines_its_pieces(monkeypatch):
     monkeypatch.setattr(recognizer_module, "whole_or_stretches", _every_ten_seconds)
     text = "m.h." * 40 + "." * 20 + "n.w." * 40  # 34 s
-    (heard,) = Recognizer(Scripted(), Echo(), beam=4, n_best=4).recognise([("long", _speak(text))])
+    (heard,) = Recognizer(Scripted(), Echo(), beam=4, n_best=4).recognise([("long", speak(text))])
     assert heard.hanzi == text.replace(".", "")
     assert heard.seconds == pytest.approx(34.0)
     assert len(heard.n_best) == 4
@@ -173,7 +141,7 @@ def test_more_readings_than_beam_is_refused():
 def test_a_bad_file_is_raised_or_reported(tmp_path: Path):
     bad = tmp_path / "bad.wav"
     bad.write_text("no audio")
-    sources = [("good", _speak("m")), ("bad", bad), ("none", np.zeros(0, np.float32)), ("last", _speak("n"))]
+    sources = [("good", speak("m")), ("bad", bad), ("none", np.zeros(0, np.float32)), ("last", speak("n"))]
     with pytest.raises(AudioError, match=r"bad\.wav"):
         list(Recognizer(Scripted()).recognise(sources))
     reported = []
@@ -193,7 +161,7 @@ def test_syllable_times_meet_half_way_and_stay_near():
 
 def test_segments_have_times_in_the_recording_and_an_ending(monkeypatch):
     monkeypatch.setattr(recognizer_module, "whole_or_stretches", _every_ten_seconds)
-    sources = [("long", _speak("m" + "." * 199 + "h..")), ("short", _speak("n"))]
+    sources = [("long", speak("m" + "." * 199 + "h..")), ("short", speak("n"))]
     found = [(name, list(events)) for name, events in Recognizer(Scripted(), Echo()).segments(sources)]
     assert [name for name, _ in found] == ["long", "short"]
     *segments, ending = found[0][1]
@@ -212,7 +180,7 @@ def test_segments_come_before_the_recording_has_ended(monkeypatch):
     def blocks():
         for second in range(60):
             read.append(second)
-            yield _speak("m.n.h.w.m.")
+            yield speak("m.n.h.w.m.")
 
     def as_they_come(blocks, rate, longest):
         yield from (Stretch(n * rate, block) for n, block in enumerate(blocks))
@@ -227,17 +195,17 @@ def test_segments_come_before_the_recording_has_ended(monkeypatch):
 
 def test_what_breaks_off_ends_with_its_error():
     def blocks():
-        yield _speak("m.n.")
+        yield speak("m.n.")
         raise AudioError("cut off", where="talk")
 
-    sources = [("a", blocks()), ("b", _speak("h"))]
+    sources = [("a", blocks()), ("b", speak("h"))]
     events, others = (list(events) for _, events in Recognizer(Scripted()).segments(sources))
     assert [event.error.what for event in events] == ["cut off"]
     assert [one.best.pinyin for one in others[:-1]] == [("hao3",)]
 
 
 def test_worker_processes_decode_the_same():
-    sources = [(str(i), _speak("m.n.h-w."[: i % 8 + 1] * (i % 3 + 1))) for i in range(12)]
+    sources = [(str(i), speak("m.n.h-w."[: i % 8 + 1] * (i % 3 + 1))) for i in range(12)]
     here = list(Recognizer(Scripted(), Echo(), beam=3, n_best=2).recognise(sources))
     assert list(Recognizer(Scripted(), Echo(), beam=3, n_best=2, workers=1).recognise(sources)) == here
 
@@ -250,7 +218,7 @@ def test_a_process_that_dies_is_told(monkeypatch):
 
     monkeypatch.setattr(recognizer_module, "decoding", died)
     with pytest.raises(RunError, match=r"a decoding process died.*fewer --workers"):
-        list(Recognizer(Scripted(), workers=1).recognise([("one", _speak("m"))]))
+        list(Recognizer(Scripted(), workers=1).recognise([("one", speak("m"))]))
 
 
 def test_logits_do_not_depend_on_the_batch(acoustic: AcousticModel):
@@ -407,7 +375,7 @@ def test_a_broken_vocabulary_is_reported(speech_run, tmp_path):
 
 
 def test_inspection_of_what_is_heard(acoustic):
-    found = Recognizer(Scripted()).inspect(_speak(".m.n-h.."))
+    found = Recognizer(Scripted()).inspect(speak(".m.n-h.."))
     assert found.frame_seconds == 0.1
     assert [found.classes[i] for i in found.posteriors.argmax(axis=1)] == [
         *("_", "ma1", "_", "ni3", " ", "hao3", "_", "_")
@@ -441,7 +409,7 @@ def test_a_joint_search_gives_what_the_cascade_gives_where_all_is_sure(language_
         converter,
         joint=load_joint_search(converter, language=0.01, bonus=0.0),
     )
-    sources = [("a", _speak("n.h.w")), ("b", _speak(".")), ("c", _speak("m.m.h.n.w.h"))]
+    sources = [("a", speak("n.h.w")), ("b", speak(".")), ("c", speak("m.m.h.n.w.h"))]
     for one, other in zip(plain.recognise(sources), joint.recognise(sources), strict=True):
         assert (one.pinyin, one.hanzi, one.times) == (other.pinyin, other.hanzi, other.times)
         assert len(other.n_best[0].confidence) == len(other.hanzi)
@@ -454,5 +422,5 @@ def test_user_words_reach_the_joint_search_and_the_cascade(language_run, tmp_pat
     converter = load_converter(language_run, words)
     joint = load_joint_search(converter, language=0.1)
     for recognizer in (Recognizer(Scripted(), converter), Recognizer(Scripted(), converter, joint=joint)):
-        (found,) = recognizer.recognise([("a", _speak("w.n.h"))])
+        (found,) = recognizer.recognise([("a", speak("w.n.h"))])
         assert found.hanzi == "我妮郝"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from utils.errors import AudioError
+from utils.hypotheses.phrases import PhraseResult
 
 # CTC has a peak near the middle of a syllable; most syllables are shorter than twice this.
 REACH_SECONDS = 0.25
@@ -36,12 +37,15 @@ class Segment:
         start, end: of the stretch, in seconds from the start of the recording.
         times: (start, end) of each syllable of the best reading, in the same unit.
         n_best: readings, the best first; at least one.
+        phrase: the comparison with a list of phrases, if there is a list. The hanzi of the best reading are
+            then the accepted phrase, which may have more or fewer characters than syllables, or empty.
     """
 
     start: float
     end: float
     times: tuple[tuple[float, float], ...]
     n_best: tuple[Alternative, ...]
+    phrase: PhraseResult | None = None
 
     @property
     def best(self) -> Alternative:
@@ -74,6 +78,7 @@ class Recognition:
         score: natural logarithm of the probability of the syllables, with that of a fused language model.
         times: (start, end) in seconds of each syllable.
         n_best: readings, the best first (which is the one above).
+        phrases: of each utterance in the recording, if there is a list of phrases.
     """
 
     id: str
@@ -83,6 +88,7 @@ class Recognition:
     score: float
     times: tuple[tuple[float, float], ...]
     n_best: tuple[Alternative, ...]
+    phrases: tuple[PhraseResult, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,3 +123,31 @@ def syllable_times(frames: Sequence[int], frame_seconds: float, seconds: float) 
         (max(borders[i], middle - REACH_SECONDS), min(borders[i + 1], middle + REACH_SECONDS))
         for i, middle in enumerate(middles)
     ]
+
+
+def phrase_segment(
+    result: PhraseResult,
+    start: float,
+    seconds: float,
+    pinyin: tuple[str, ...],
+    frames: Sequence[int],
+    frame_seconds: float,
+) -> Segment:
+    """The segment of an utterance that was compared with a list of phrases.
+
+    The best reading of an accepted phrase is its text with its syllables; that of a refused one is the free
+    syllables, without hanzi.
+
+    Args:
+        result: the comparison; its times count from the start of the recording.
+        start, seconds: of the utterance in the recording, and its length.
+        pinyin: free syllables.
+        frames: output frame of each free syllable, from the start of the utterance.
+        frame_seconds: from one frame to the next.
+    """
+    if result.accepted:
+        n_best = tuple(Alternative(match.pinyin, match.text, match.score) for match in result.matches)
+        return Segment(start, start + seconds, result.matches[0].times, n_best, result)
+    times = syllable_times(frames, frame_seconds, seconds)
+    moved = tuple((start + begin, start + end) for begin, end in times)
+    return Segment(start, start + seconds, moved, (Alternative(pinyin, "", 0.0),), result)

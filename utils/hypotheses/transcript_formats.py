@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from utils.hypotheses.phrases import PhraseResult
 from utils.hypotheses.recognition import Ending, Segment
 
 # A subtitle ends at a pause, or when it would be longer than two lines.
@@ -27,7 +28,10 @@ class TranscriptFormat:
 
 
 def as_text(name: str, events: Events) -> Iterator[str]:
-    """One line per segment: hanzi, or syllables without a second stage; an empty line for silence."""
+    """One line per segment: hanzi, or syllables without a second stage; an empty line for silence.
+
+    Speech that is none of the phrases of a list gives its syllables in brackets.
+    """
     silent = True
     for event in events:
         if isinstance(event, Segment) and event.times:
@@ -91,10 +95,10 @@ def as_textgrid(name: str, events: Events) -> Iterator[str]:
             seconds = event.seconds
             continue
         pinyin.extend(event.best.pinyin)
-        hanzi.extend(event.best.hanzi)
+        hanzi.extend(_labels(event))
         for time in event.times:
             edges.extend(time)
-    tiers = [("hanzi", hanzi)] if hanzi else []
+    tiers = [("hanzi", hanzi)] if any(hanzi) else []
     tiers.append(("pinyin", pinyin))
     yield f'File type = "ooTextFile"\nObject class = "TextGrid"\n\nxmin = 0\nxmax = {seconds:.4f}\n'
     yield f"tiers? <exists>\nsize = {len(tiers)}\nitem []:\n"
@@ -111,12 +115,20 @@ FORMATS = {
 
 
 def _text(segment: Segment, first: int, end: int) -> str:
-    return segment.best.hanzi[first:end] or " ".join(segment.best.pinyin[first:end])
+    pinyin = " ".join(segment.best.pinyin[first:end])
+    if segment.phrase and not segment.phrase.accepted:
+        return f"({pinyin})"
+    return "".join(_labels(segment)[first:end]) or pinyin
+
+
+def _labels(segment: Segment) -> list[str]:
+    """The text of each syllable; a phrase with digits or letters is the text of its first syllable."""
+    hanzi, syllables = segment.best.hanzi, len(segment.best.pinyin)
+    return list(hanzi) if len(hanzi) == syllables else [hanzi, *[""] * syllables][:syllables]
 
 
 def _segment(segment: Segment) -> dict[str, object]:
     best = segment.best
-    hanzi = best.hanzi or [""] * len(best.pinyin)
     return {
         "start": round(segment.start, 3),
         "end": round(segment.end, 3),
@@ -125,12 +137,30 @@ def _segment(segment: Segment) -> dict[str, object]:
         "score": round(best.score, 4),
         "syllables": [
             {"pinyin": syllable, "hanzi": character, "start": round(time[0], 3), "end": round(time[1], 3)}
-            for syllable, character, time in zip(best.pinyin, hanzi, segment.times, strict=True)
+            for syllable, character, time in zip(best.pinyin, _labels(segment), segment.times, strict=True)
         ],
         "n_best": [
             {"hanzi": reading.hanzi, "pinyin": " ".join(reading.pinyin), "score": round(reading.score, 4)}
             | ({"confidence": [round(p, 4) for p in reading.confidence]} if reading.confidence else {})
             for reading in segment.n_best
+        ],
+        **(_phrases(segment.phrase) if segment.phrase else {}),
+    }
+
+
+def _phrases(result: PhraseResult) -> dict[str, object]:
+    return {
+        "accepted": result.accepted,
+        "phrases": [
+            {
+                "text": match.text,
+                "slots": dict(match.slots),
+                "line": match.line,
+                "pinyin": " ".join(match.pinyin),
+                "score": round(match.score, 4),
+                "confidence": round(match.confidence, 4),
+            }
+            for match in result.matches
         ],
     }
 

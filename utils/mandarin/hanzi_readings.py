@@ -4,11 +4,14 @@ The result is that of ``pypinyin.lazy_pinyin``, ten times as fast: ``lazy_pinyin
 entry and converts every syllable by regular expressions in each call.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from functools import cache
 
 from utils.errors import CorpusError
 from utils.mandarin.pypinyin_data import characters, phrases
+
+PLAUSIBLE = 0.1  # share of the phrases with a character in which it has a reading
 
 
 def phrase_readings(text: str) -> list[str]:
@@ -20,23 +23,54 @@ def phrase_readings(text: str) -> list[str]:
     Raises:
         CorpusError: a character has no reading.
     """
-    beginnings, known_readings = _phrases_by_beginning(), phrases()
+    known_readings = phrases()
     readings: list[str] = []
+    for part in _known_parts(text):
+        if part in known_readings:
+            readings += [alternatives[0] for alternatives in known_readings[part]]
+        else:
+            readings.append(_character_readings(part)[0])
+    return readings
+
+
+def plausible_readings(text: str) -> list[tuple[str, ...]]:
+    """For each character the reading of :func:`phrase_readings`, then other readings that it may have here.
+
+    Inside a known phrase these are the other readings of the phrase. Elsewhere they are those that the
+    character has in at least a tenth of the known phrases with it.
+
+    Raises:
+        CorpusError: a character has no reading.
+    """
+    known_readings = phrases()
+    readings: list[tuple[str, ...]] = []
+    for part in _known_parts(text):
+        if part in known_readings:
+            readings += map(tuple, known_readings[part])
+        else:
+            first = _character_readings(part)[0]
+            counts = _readings_in_phrases().get(part, Counter())
+            others = [reading for reading, count in counts.items() if count >= PLAUSIBLE * counts.total()]
+            readings.append(tuple(dict.fromkeys([first, *others])))
+    return readings
+
+
+def _known_parts(text: str) -> Iterator[str]:
+    """A text cut from the left into the longest known phrases, and characters that begin no phrase."""
+    beginnings = _phrases_by_beginning()
     start = 0
     while start < len(text):
         candidates = beginnings.get(text[start : start + 2], ())
-        for phrase in candidates:
-            if text.startswith(phrase, start):
-                readings += [alternatives[0] for alternatives in known_readings[phrase]]
-                start += len(phrase)
-                break
-        else:
-            # Like pypinyin: where the rest of the text is the beginning of a phrase, no phrases are searched.
-            cut_off = any(phrase.startswith(text[start:]) for phrase in candidates)
-            end = len(text) if cut_off else start + 1
-            readings += map(_most_frequent_reading, text[start:end])
-            start = end
-    return readings
+        phrase = next((phrase for phrase in candidates if text.startswith(phrase, start)), None)
+        if phrase:
+            yield phrase
+            start += len(phrase)
+            continue
+        # Like pypinyin: where the rest of the text is the beginning of a phrase, no phrases are searched.
+        cut_off = any(phrase.startswith(text[start:]) for phrase in candidates)
+        end = len(text) if cut_off else start + 1
+        yield from text[start:end]
+        start = end
 
 
 @cache
@@ -49,8 +83,19 @@ def _phrases_by_beginning() -> dict[str, tuple[str, ...]]:
 
 
 @cache
-def _most_frequent_reading(character: str) -> str:
+def _readings_in_phrases() -> dict[str, Counter[str]]:
+    """For each character how often it has each reading in the known phrases."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for phrase, readings in phrases().items():
+        for character, alternatives in zip(phrase, readings, strict=True):
+            found[character][alternatives[0]] += 1
+    return found
+
+
+@cache
+def _character_readings(character: str) -> list[str]:
+    """All readings of a character, the most frequent first."""
     readings = characters().get(ord(character))
     if not readings:
         raise CorpusError(f"'{character}' has no Mandarin reading", hint="write it out in hanzi")
-    return readings.split(",")[0]
+    return readings.split(",")

@@ -1,5 +1,6 @@
-"""Text with numbers in digits in; the same text with the numbers in hanzi, as they are spoken, out."""
+"""Numbers in digits in; the numbers in hanzi, as they are spoken, out: in a text, or all readings of one."""
 
+import itertools
 import re
 
 DIGITS = "零一二三四五六七八九"
@@ -11,6 +12,11 @@ _NUMBER = re.compile(r"(?<![A-Za-z\d.,])(\d{1,3}(?:,\d{3})+|\d+)(?:\.(\d+))?(%)?
 # more than ROUND come before the zeros at the end.
 LONG, ROUND = 7, 5
 _YEAR = re.compile(r"\s*年")
+# A 2 that may be read as 两: alone, before 百 and 千, and where it is all that stands before 万 or 亿.
+_LIANG = re.compile(r"^二$|二(?=[百千])|(?:^|(?<=亿)|(?<=亿零))二(?=[万亿])")
+# The unit of the last digit may be left out directly after the next higher unit: 一百五(十), 一万二(千).
+_LAST_UNIT = re.compile("(?<=[百千万])([一二三四五六七八九])[十百千]$")
+_SPELLED_FROM = 100  # smaller numbers are not read digit by digit
 
 
 def numbers_to_hanzi(text: str) -> str:
@@ -38,6 +44,30 @@ def cardinal(number: int) -> str:
         gap = bool(words) and (group < 1000 or (power + 1 < len(groups) and not groups[power + 1]))
         words += (DIGITS[0] if gap else "") + _below_myriad(group) + MYRIADS[power]
     return words[1:] if words.startswith("一十") else words
+
+
+def number_readings(number: int) -> tuple[str, ...]:
+    """All usual readings of a whole number below 10¹⁶; the first one is :func:`cardinal`.
+
+    >>> number_readings(150)
+    ('一百五十', '一百五', '一五零', '幺五零')
+    >>> number_readings(2200)[:3]
+    ('二千二百', '二千两百', '两千二百')
+    """
+    usual = cardinal(number)
+    positions = [match.start() for match in _LIANG.finditer(usual)]
+    readings = []
+    for digits in itertools.product("二两", repeat=len(positions)):
+        characters = list(usual)
+        for position, digit in zip(positions, digits, strict=True):
+            characters[position] = digit
+        readings.append("".join(characters))
+    readings += [_LAST_UNIT.sub(r"\1", reading) for reading in readings]
+    readings += [f"一{reading}" for reading in readings if reading[0] == UNITS[1]]
+    if number >= _SPELLED_FROM:
+        spelled = spell_digits(str(number))
+        readings += [spelled, spelled.replace("一", "幺")]
+    return tuple(dict.fromkeys(readings))
 
 
 def _below_myriad(number: int) -> str:

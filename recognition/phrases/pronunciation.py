@@ -1,0 +1,106 @@
+"""A phrase in hanzi in; the syllable sequences by which it may be pronounced out, the usual one first."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+from utils.errors import CorpusError, PhraseError
+from utils.mandarin.hanzi_readings import plausible_readings
+from utils.mandarin.pinyin import TONES, hanzi_to_pinyin, has_tone, is_hanzi, is_syllable, normalise_syllable
+from utils.mandarin.sandhi import spoken_variants, third_tone_sandhi
+
+MOST_PRONUNCIATIONS = 64
+"""Of a phrase; those with the fewest unusual syllables are kept."""
+
+# The ways to pronounce a character or word, the usual one first.
+Ways = tuple[tuple[str, ...], ...]
+
+
+def pronunciations(spoken: str, words: Mapping[str, Ways], where: str) -> Iterator[tuple[str, ...]]:
+    """Syllable sequences of a phrase: readings by context, plausible other readings, and tone sandhi.
+
+    Args:
+        spoken: hanzi, and words of ``words``; white space and punctuation are silent.
+        words: pronunciations that the user gives; they replace all others of the word.
+        where: file and line, for messages.
+
+    Raises:
+        PhraseError: a character or word has no known reading, or there is none.
+    """
+    units: list[Ways] = []
+    for text, ways in _split(spoken, words):
+        if ways:
+            units.append(ways)
+        elif is_hanzi(text):
+            units += _hanzi_ways(text, where)
+        elif text[0].isalnum():
+            hint = f"add a line with its pronunciation: {text} = …"
+            raise PhraseError(f"the pronunciation of '{text}' is unknown", where=where, hint=hint)
+    if not units:
+        hint = "write the phrase in hanzi, or put a # before a comment"
+        raise PhraseError(f"'{spoken}' has no syllable", where=where, hint=hint)
+    return itertools.islice(_combinations(units), MOST_PRONUNCIATIONS)
+
+
+def given_pronunciations(syllables: Sequence[str]) -> Ways:
+    """What a user's pinyin stands for: any tone where there is none, and with tone sandhi of third tones.
+
+    >>> given_pronunciations(("ni3", "hao3"))
+    (('ni3', 'hao3'), ('ni2', 'hao3'))
+    """
+    options = []
+    for index, syllable in enumerate(syllables):
+        following = syllables[index + 1] if index + 1 < len(syllables) else ""
+        tones = [syllable] if has_tone(syllable) else [f"{syllable}{tone}" for tone in TONES]
+        next_tone = int(following[-1]) if has_tone(following) else 0
+        tones += [third_tone_sandhi(tone, next_tone) for tone in tones]
+        options.append(tuple((tone,) for tone in dict.fromkeys(tones)))
+    return tuple(itertools.islice(_combinations(options), MOST_PRONUNCIATIONS))
+
+
+def _split(spoken: str, words: Mapping[str, Ways]) -> Iterator[tuple[str, Ways]]:
+    """Words with pronunciations, the longest first; runs of hanzi, of letters and digits, and the rest."""
+    known = sorted(words, key=len, reverse=True)
+    start = 0
+    while start < len(spoken):
+        word = next((word for word in known if spoken.startswith(word, start)), None)
+        if word:
+            yield word, words[word]
+            start += len(word)
+            continue
+        end = start + 1
+        kind = _kind(spoken[start])
+        while end < len(spoken) and _kind(spoken[end]) == kind and not spoken.startswith(tuple(known), end):
+            end += 1
+        yield spoken[start:end], ()
+        start = end
+
+
+def _kind(character: str) -> str:
+    if is_hanzi(character):
+        return "hanzi"
+    return "letters" if character.isalnum() else "silent"
+
+
+def _hanzi_ways(text: str, where: str) -> list[Ways]:
+    try:
+        usual, plausible = hanzi_to_pinyin(text), plausible_readings(text)
+    except CorpusError as error:
+        hint = f"{error.hint}, or give the pronunciation: {text} = …"
+        raise PhraseError(error.what, where=where, hint=hint) from error
+    units = []
+    for variants, others in zip(spoken_variants(text, usual), plausible, strict=True):
+        readings = [*variants, *(normalise_syllable(other) for other in others if is_syllable(other))]
+        units.append(tuple((reading,) for reading in dict.fromkeys(readings)))
+    return units
+
+
+def _combinations(units: Sequence[Ways]) -> Iterator[tuple[str, ...]]:
+    """All ways to pronounce the units one after the other, those with the fewest unusual ones first."""
+    ambiguous = [index for index, ways in enumerate(units) if len(ways) > 1]
+    for count in range(len(ambiguous) + 1):
+        for chosen in itertools.combinations(ambiguous, count):
+            for others in itertools.product(*(units[index][1:] for index in chosen)):
+                ways = [ways[0] for ways in units]
+                for index, way in zip(chosen, others, strict=True):
+                    ways[index] = way
+                yield tuple(itertools.chain.from_iterable(ways))

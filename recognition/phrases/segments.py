@@ -1,0 +1,65 @@
+"""Logits of a piece of a recording in; a segment with a phrase or with free syllables an utterance out.
+
+Utterances are separated by pauses. A pause is a long time between two free syllables, because the levels of a
+recording with noise do not show it.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from recognition.phrases.search import PhraseSearch
+from utils.hypotheses.recognition import Segment, phrase_segment
+
+PAUSE_SECONDS = 1.0
+"""Time between the peaks of two syllables; in fluent speech it is 0.1 to 0.4 s."""
+
+
+def phrase_segments(
+    search: PhraseSearch,
+    logits: np.ndarray,
+    pinyin: Sequence[str],
+    frames: Sequence[int],
+    frame_seconds: float,
+    start: float,
+    seconds: float,
+) -> Iterator[Segment]:
+    """Search each utterance of a piece for a phrase.
+
+    Args:
+        search: the phrases.
+        logits: (T, C) float, valid frames only.
+        pinyin: free syllables of the piece, without spaces.
+        frames: output frame of each.
+        frame_seconds: from one frame to the next.
+        start, seconds: of the piece in the recording, and its length.
+
+    Yields:
+        segments in order, see :func:`phrase_segment`.
+    """
+    first = 0
+    for first_frame, end_frame in utterances(frames, len(logits), frame_seconds):
+        end = first + sum(first_frame <= frame < end_frame for frame in frames[first:])
+        begin = start + first_frame * frame_seconds
+        length = min((end_frame - first_frame) * frame_seconds, start + seconds - begin)
+        result = search.search(logits[first_frame:end_frame], frame_seconds, begin)
+        peaks = [frame - first_frame for frame in frames[first:end]]
+        yield phrase_segment(result, begin, length, tuple(pinyin[first:end]), peaks, frame_seconds)
+        first = end
+
+
+def utterances(frames: Sequence[int], total: int, frame_seconds: float) -> Iterator[tuple[int, int]]:
+    """(first, end) frame of each utterance of a piece; they are cut in the middle of a pause.
+
+    Args:
+        frames: output frame of each free syllable, ascending.
+        total: number of frames.
+        frame_seconds: from one frame to the next.
+    """
+    cuts = [
+        (frame + following) // 2
+        for frame, following in itertools.pairwise(frames)
+        if (following - frame) * frame_seconds >= PAUSE_SECONDS
+    ]
+    yield from zip([0, *cuts], [*cuts, total], strict=True)
