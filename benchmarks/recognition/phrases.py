@@ -111,8 +111,8 @@ def _print_rates(acoustic: AcousticLogits, options: argparse.Namespace) -> None:
     table = Table("list", "entries", "clips", "best phrase right", "accepted and right", "accepted falsely")
     clips = {"said": [*words, *phrases], "other": other}
     trials = {name: _trials(acoustic, searches, of_kind) for name, of_kind in clips.items()}
-    for name, search in searches.items():
-        said = [trial for trial in trials["said"][name] if trial.listed]
+    for (name, search), own in zip(searches.items(), (words, phrases), strict=True):
+        said = [trial for trial in trials["said"][name] if trial.listed and trial.clip in own]
         not_said = [trial for trial in trials["said"][name] + trials["other"][name] if not trial.listed]
         right = sum(trial.right for trial in said)
         accepted = sum(trial.right and trial.accepted(options.threshold) for trial in said)
