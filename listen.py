@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from keywords.listening import BLOCK_SECONDS, detect_keywords, open_listener
-from recognition.microphone import microphone_blocks
 from streaming.keyword.detection import Detection
+from utils.audio.microphone import microphone_blocks
 from utils.audio.piped import open_pipe
 from utils.audio.reading import audio_blocks
 from utils.cli import positive

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -87,28 +88,30 @@ def build_acoustic_model(folder: RunFolder, vocabulary: Vocabulary) -> AcousticM
     Raises:
         RunError: the config lacks a section or names an unknown model.
     """
-    config = folder.config()
-    features = _trained_features(folder)
-    name = (config.get("model") or {}).get("name")
+    features, config = trained_settings(folder)
+    model = MODELS[config.name].build(config, feature_bins(features), len(vocabulary))
+    prepare_prediction(model)
+    return AcousticModel(model, features, vocabulary, config.time_stride)
+
+
+def trained_settings(folder: RunFolder) -> tuple[FeatureConfig, Any]:
+    """The feature settings and the model config of a speech run.
+
+    Early runs have no number of bins in their config: it was that of 16 kHz for every sample rate.
+
+    Raises:
+        RunError: the config lacks a section or names an unknown model.
+    """
+    name = (folder.config().get("model") or {}).get("name")
     if str(name) not in MODELS:
         known = ", ".join(MODELS)
         raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=f"known: {known}")
-    model_config = folder.section("model", MODELS[name].config)
-    model = MODELS[name].build(model_config, feature_bins(features), len(vocabulary))
-    prepare_prediction(model)
-    return AcousticModel(model, features, vocabulary, model_config.time_stride)
-
-
-def _trained_features(folder: RunFolder) -> FeatureConfig:
-    """The feature settings of a training.
-
-    Early runs have no number of bins in their config: it was that of 16 kHz for every sample rate.
-    """
+    model = folder.section("model", MODELS[name].config)
     features = folder.section("features", FeatureConfig)
     recorded = (folder.config()["features"] or {}).get("bins")
     if recorded is None and features.bins is not None:
-        return replace(features, bins=DEFAULT_BINS[features.kind])
-    return features
+        features = replace(features, bins=DEFAULT_BINS[features.kind])
+    return features, model
 
 
 def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) -> None:

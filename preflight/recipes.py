@@ -17,6 +17,7 @@ from preflight.listings import Line, Listing, lines_of, of_role, read_listing
 from preflight.machine import MACHINE
 from preflight.overfit import overfit_ten
 from training.run import RECIPES
+from training.tasks.adaptation import with_initial_model
 from training.tasks.speech import SpeechConfig
 from utils.audio.reading import sample_rates_of
 from utils.config import build_config, load_config
@@ -47,7 +48,7 @@ def read_recipe(path: Path, overrides: Sequence[str]) -> SpeechConfig:
         ConfigError: it cannot be read, or is a recipe of a language model.
     """
     schema, variants, _ = RECIPES["speech"]
-    return load_config(schema, path, ["task=speech", *overrides], variants)
+    return with_initial_model(load_config(schema, path, ["task=speech", *overrides], variants))
 
 
 def recipe_of_run(run: RunFolder) -> SpeechConfig:

@@ -1,6 +1,6 @@
 """Recordings in; segments with syllables, times and hanzi out: what testing, transcription and serving share.
 
 Read ``recognizer`` (acoustic model, decoder and converter together) and ``voice_activity`` (long recordings
-cut at pauses), then ``options`` and ``loading`` (a recognizer from a command line), ``microphone``, and
-``evaluation`` (the results of a whole test set).
+cut at pauses), then ``options`` and ``loading`` (a recognizer from a command line), and ``evaluation``
+(the results of a whole test set).
 """

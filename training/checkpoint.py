@@ -20,7 +20,8 @@ class TrainingState:
 
     ``step`` counts all optimiser steps, ``epoch_step`` those of the current epoch; epochs are counted from 1.
     The ``epoch_…`` sums belong to the unfinished epoch, ``best`` holds error rate and loss of the best epoch,
-    ``history`` has one row for each finished epoch.
+    ``history`` has one row for each finished epoch. ``initial`` holds the figures of the initial weights, if
+    they were evaluated; they are then epoch 0, which may be the best.
     """
 
     epoch: int = 1
@@ -32,6 +33,11 @@ class TrainingState:
     best: list[float] | None = None
     best_epoch: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
+    initial: dict[str, float] | None = None
+
+    def best_figures(self) -> dict[str, float]:
+        """The figures of the best epoch."""
+        return dict(self.history[self.best_epoch - 1] if self.best_epoch else self.initial)
 
 
 def save_checkpoint(

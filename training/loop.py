@@ -46,6 +46,8 @@ class TrainingConfig:
 
     Attributes:
         epochs: passes over the training data; the learning-rate schedule spans them.
+        evaluate_first: evaluate the initial weights too, as epoch 0: they are kept as the best weights if no
+            epoch has a lower dev error. For a training that begins with the weights of another run.
         patience: stop after this number of epochs without a better dev error; 0: never.
         checkpoint_steps: steps between checkpoints; another one is written after every epoch.
         kept_weights: number of last epochs whose weights stay in ``weights/`` of the run folder, with those
@@ -58,6 +60,7 @@ class TrainingConfig:
     """
 
     epochs: int = 10
+    evaluate_first: bool = False
     patience: int = 0
     checkpoint_steps: int = 200
     kept_weights: int = 0
@@ -147,6 +150,8 @@ def train(
         state = load_checkpoint(run.checkpoint, task.model, optimizer)
         log.info("resumed at epoch %d, step %d", state.epoch, state.step)
     else:
+        if config.evaluate_first:
+            _evaluate_first(job, state)
         _save_checkpoint(job, state)
     record_devices(run)
     distribution.vary_dropout(task.model)
@@ -163,8 +168,11 @@ def train(
         while state.epoch <= config.epochs and not _out_of_patience(state, config):
             _train_epoch(job, step, state, stop, history, seen)
             _finish_epoch(job, state, history)
-    best = dict(state.history[state.best_epoch - 1])
+    best = state.best_figures()
     figures = {"best": best, "last": state.history[-1], "metric": task.metric}
+    if state.initial:
+        figures["initial"] = state.initial
+        _report_change(state, task.metric)
     if test:
         with averaged_weights(optimizer, distribution.optimised(task.model)):
             figures["test"] = distribution.from_chief(test)
@@ -181,6 +189,24 @@ class _Job:
     config: TrainingConfig
     optimizer: keras.optimizers.Optimizer
     distribution: Distribution
+
+
+def _evaluate_first(job: _Job, state: TrainingState) -> None:
+    """Evaluate and save the initial weights as those of epoch 0."""
+    figures = job.distribution.from_chief(job.task.evaluate)
+    state.initial = {"epoch": 0, "step": 0, **figures}
+    state.best = [figures[job.task.metric], figures["dev_loss"]]
+    _save_weights(job, job.run.best_weights)
+    log.info("before the training  %s", _shown(figures))
+
+
+def _report_change(state: TrainingState, metric: str) -> None:
+    """Log the dev figure before and after the training, and which weights are kept."""
+    before, best = state.initial[metric], state.best_figures()
+    if state.best_epoch:
+        log.info("%s: %.4f before → %.4f after (epoch %d)", metric, before, best[metric], state.best_epoch)
+    else:
+        log.info("%s: %.4f before, and no epoch is better: the initial weights are kept", metric, before)
 
 
 def _train_epoch(
@@ -250,16 +276,19 @@ def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> No
     # Before the checkpoint: a run killed in between repeats the epoch, and writes its row again.
     history.add(row)
     _save_checkpoint(job, state)
-    shown = "  ".join(f"{key} {value:.4f}" for key, value in figures.items())
     log.info(
         "epoch %d/%d  train_loss %.4f  %s  %.1f s%s",
         row["epoch"],
         job.config.epochs,
         row["train_loss"],
-        shown,
+        _shown(figures),
         row["seconds"],
         "  (best)" if improved else "",
     )
+
+
+def _shown(figures: dict[str, float]) -> str:
+    return "  ".join(f"{key} {value:.4f}" for key, value in figures.items())
 
 
 def _out_of_patience(state: TrainingState, config: TrainingConfig) -> bool:

@@ -12,6 +12,7 @@ from training.distributed.distribution import distributed, run_path_of
 from training.history import log_to
 from training.memory import memory_errors_explained
 from training.tasks import keyword, language, language_config, speech
+from training.tasks.adaptation import with_initial_model
 from training.tasks.training_texts import check_training_texts
 from utils.config import load_config, to_plain
 from utils.errors import RunError, UserError
@@ -57,7 +58,7 @@ def train_from_config(
         UserError: config, data or run folder cannot be used; see the message.
     """
     schema, variants, train_task = RECIPES[task]
-    config = load_config(schema, config_file, [f"task={task}", *overrides], variants)
+    config = with_initial_model(load_config(schema, config_file, [f"task={task}", *overrides], variants))
     plain = to_plain(config)
     with (
         distributed(distribute, virtual_devices) as distribution,

@@ -8,18 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from tqdm import tqdm
 
+from utils.audio.levels import clipped_fraction, decibels, long_runs, speech_level
 from utils.audio.reading import read_channels
 from utils.errors import AudioError
 from utils.processes import run_in_processes
 
 _CHUNK = 64  # files in a job
-_FRAME_SECONDS = 0.025
-_SPEECH_PERCENTILE = 90  # of the frame levels: the level of speech, even in a mostly silent recording
-_NEAR_PEAK = 0.99
-_AUDIBLE_PEAK = 0.02  # below it, quantisation steps look like flat tops
-_FLAT_SAMPLES = 3
 _ZERO_SECONDS = 0.01
-_LOWEST_LEVEL = -200.0  # dB, of digital silence
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,45 +81,15 @@ def measure(path: str) -> AudioMeasurements:
         path=path,
         rate=rate,
         seconds=len(samples) / rate,
-        level=float(np.percentile(_frame_levels(loudest, rate), _SPEECH_PERCENTILE)),
-        channel_levels=tuple(_decibels(squares).tolist()),
+        level=speech_level(loudest, rate),
+        channel_levels=tuple(decibels(squares).tolist()),
         offset=offset,
         relative_offset=abs(offset) / max(power**0.5, 1e-10),
-        clipped=_clipped_fraction(loudest),
-        zeros=_long_runs(loudest == 0, round(_ZERO_SECONDS * rate)) / len(loudest),
+        clipped=clipped_fraction(loudest),
+        zeros=long_runs(loudest == 0, round(_ZERO_SECONDS * rate)) / len(loudest),
         digest=hashlib.blake2b(samples.tobytes(), digest_size=12).digest(),
     )
 
 
 def _measure_chunk(paths: Sequence[str]) -> list[AudioMeasurements]:
     return [measure(path) for path in paths]
-
-
-def _frame_levels(samples: np.ndarray, rate: int) -> np.ndarray:
-    """Level of each frame of (samples,), (frames,) dB; at least one frame."""
-    size = min(len(samples), max(1, int(_FRAME_SECONDS * rate)))
-    frames = samples[: len(samples) // size * size].reshape(-1, size)  # (frames, size)
-    return _decibels(np.einsum("ij,ij->i", frames, frames, dtype=np.float64) / size)
-
-
-def _decibels(power: np.ndarray) -> np.ndarray:
-    return 10 * np.log10(np.maximum(power, 10 ** (_LOWEST_LEVEL / 10)))
-
-
-def _clipped_fraction(samples: np.ndarray) -> float:
-    """Fraction of (samples,) in flat tops, also of recordings that were attenuated after clipping."""
-    peak = np.abs(samples).max()
-    if peak < _AUDIBLE_PEAK:
-        return 0.0
-    tops = np.abs(samples) >= _NEAR_PEAK * peak
-    level = tops[1:] & (samples[1:] == samples[:-1])
-    # n equal samples are n - 1 equal neighbours
-    return _long_runs(level, _FLAT_SAMPLES - 1, ends=1) / len(samples)
-
-
-def _long_runs(flags: np.ndarray, shortest: int, ends: int = 0) -> int:
-    """Number of (n,) flags in runs of at least ``shortest``, plus ``ends`` for each run."""
-    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0))
-    runs = edges[1::2] - edges[::2]
-    kept = runs[runs >= max(shortest, 1)]
-    return int(kept.sum()) + ends * len(kept)

@@ -18,9 +18,9 @@ from bundle.export.source import Clips, ExportSource
 from bundle.variants import Format, Precision, State, Variant
 from keywords import listening
 from keywords.long_recordings import recording_results
-from recognition import microphone as microphone_module
 from streaming.keyword.detection import DetectionConfig
 from tests.support.scripts import load_script
+from utils.audio import microphone as microphone_module
 from utils.audio.reading import SAMPLE_RATE, write_wav
 from utils.errors import AudioError, BundleError
 from utils.features.keyword import KeywordFeatureConfig, features_hash, keyword_features

@@ -184,6 +184,29 @@ def test_patience_stops_early(tmp_path):
     assert len(run.history.read_text(encoding="utf-8").splitlines()) == 1 + 3
 
 
+def test_the_initial_weights_are_kept_if_no_epoch_is_better(tmp_path):
+    run, task = run_folder(tmp_path), LineTask()
+    task.model.layers[-1].set_weights([np.full((1, 1), 3.0), np.zeros(1)])  # the optimum
+    config = TrainingConfig(epochs=2, kept_weights=1, evaluate_first=True)
+    best = train(task, run, config, OptimiserConfig(learning_rate=0.1))
+    assert best == {"epoch": 0, "step": 0, "dev_loss": 0.0}
+    metrics = json.loads(run.metrics.read_text(encoding="utf-8"))
+    assert metrics["best"] == metrics["initial"] == best and metrics["last"]["dev_loss"] > 0
+    assert len(list(run.kept_weights.iterdir())) == 1
+    task.model.load_weights(run.best_weights)
+    np.testing.assert_array_equal(task.model.layers[-1].get_weights()[0], [[3.0]])
+
+
+def test_a_resumed_run_remembers_the_initial_figures(tmp_path):
+    run, config = run_folder(tmp_path), TrainingConfig(epochs=2, evaluate_first=True)
+    with pytest.raises(TrainingError, match="e2b1u5"):
+        train(LineTask(poison="e2b1u5"), run, config, OptimiserConfig(learning_rate=0.1))
+    best = train(LineTask(), run, config, OptimiserConfig(learning_rate=0.1))
+    initial = json.loads(run.metrics.read_text(encoding="utf-8"))["initial"]
+    assert best["epoch"] == 2 and best["dev_loss"] < initial["dev_loss"]
+    assert initial["dev_loss"] == pytest.approx(LineTask().evaluate()["dev_loss"])
+
+
 def test_the_schedule_warms_up_and_ends_low():
     config = OptimiserConfig(learning_rate=1.0, warmup_fraction=0.1, final_fraction=0.01)
     rate = make_optimizer(config, total_steps=100)._learning_rate

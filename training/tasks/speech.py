@@ -27,6 +27,7 @@ from training.loop import TrainingConfig, prepare_backend, train
 from training.losses import CtcLoss, pack_ctc_targets
 from training.metrics import SyllableErrorRate
 from training.optimiser import OptimiserConfig
+from training.tasks.adaptation import INITIAL, InitialModelConfig, hold_out
 from utils.backend.model_summary import summary_text
 from utils.backend.prediction import pad_to_few_shapes, predict, prepare_prediction
 from utils.config import check_at_least
@@ -50,6 +51,8 @@ class SpeechDataConfig:
         weights: passes over each training manifest in an epoch; empty: one each. With 0.25 each epoch reads
             another quarter of the manifest, with 3 it reads the manifest three times.
         dev: manifests of the dev set, which selects the best epoch.
+        hold_out: without ``dev``, every sentence with this number in the first training manifest becomes the
+            dev set; 0: ``dev`` must be given.
         test: manifests that ``test.py --split test`` decodes.
         cache: folder of the feature shards, shared by all runs.
         workers: processes that compute features.
@@ -62,6 +65,7 @@ class SpeechDataConfig:
     train: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()
     dev: tuple[str, ...] = ()
+    hold_out: int = 0
     test: tuple[str, ...] = ()
     cache: str = "datasets/features"
     workers: int = 2
@@ -70,7 +74,9 @@ class SpeechDataConfig:
     limit: int = 0
 
     def __post_init__(self):
-        check_at_least(self, "data", workers=1, batch_frames=1, batch_utterances=1, limit=0)
+        check_at_least(self, "data", hold_out=0, workers=1, batch_frames=1, batch_utterances=1, limit=0)
+        if self.hold_out == 1:
+            raise ConfigError("data.hold_out is 1: nothing is left to train on", hint="0, or at least 2")
         if self.weights and len(self.weights) != len(self.train):
             raise ConfigError(
                 f"data.weights has {len(self.weights)} entries for {len(self.train)} manifests",
@@ -92,7 +98,7 @@ class SpeechConfig:
             before the first step.
         initialise_except: patterns of layers that keep their initial values.
         freeze: patterns of layers that are not trained.
-        model: the config class of the named model.
+        model: the config class of the named model; ``initial``: that of the run in ``initialise_from``.
     """
 
     task: str = "speech"
@@ -112,7 +118,7 @@ class SpeechConfig:
         check_initialise(self.initialise_from, self.initialise_except)
 
 
-VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()}}
+VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()} | {INITIAL: InitialModelConfig}}
 
 
 class SpeechTask:
@@ -246,11 +252,15 @@ def train_speech(
 
 
 def _read(config: SpeechConfig) -> tuple[list[list[Utterance]], list[Utterance]]:
-    """The utterances of each train manifest, and those of all dev manifests."""
+    """The utterances of each train manifest, and those of all dev manifests or the ones held out."""
     data = config.data
-    if not data.train or not data.dev:
+    if not data.train or not (data.dev or data.hold_out):
         raise ConfigError("data.train and data.dev each need a manifest", hint="see configs/speech")
-    return [read_manifest(path) for path in data.train], [u for path in data.dev for u in read_manifest(path)]
+    corpora = [read_manifest(path) for path in data.train]
+    if data.dev:
+        return corpora, [utterance for path in data.dev for utterance in read_manifest(path)]
+    corpora[0], held_out = hold_out(corpora[0], data.hold_out)
+    return corpora, held_out
 
 
 def _initialise(config: SpeechConfig, run: RunFolder, model: keras.Model, vocabulary: Vocabulary) -> None:

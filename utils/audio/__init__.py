@@ -1,4 +1,5 @@
-"""Audio files, folders and pipes in; mono float32 samples at the requested sample rate out.
+"""Audio files, folders, pipes and a microphone in; mono float32 samples at the requested sample rate out.
 
-Read ``formats`` (which files can be read), ``reading`` (files to samples) and ``piped`` (standard input).
+Read ``formats`` (which files can be read), ``reading`` (files to samples), ``piped`` (standard input),
+``microphone``, and ``levels`` (how loud samples are, and whether they are clipped).
 """

@@ -1,0 +1,87 @@
+"""training/tasks/adaptation.py: a recipe takes its model from the initial run, and holds sentences out."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from data.manifest import read_manifest
+from model_speech.acoustic_model import load_acoustic_model
+from model_speech.pack import pack
+from tests.support.tiny_corpus import write_tiny_corpus
+from training.run import train_from_config
+from training.tasks.adaptation import hold_out
+from utils.errors import ConfigError
+from utils.run_folder.run import RunFolder
+
+RECIPE = Path(__file__).parents[2] / "configs/speech/adapt.yaml"
+BASE = """\
+features: {frame_ms: 50, window: hamming}
+data: {train: [%s], dev: [%s], cache: %s, workers: 1}
+model: {name: compact, front_filters: [4, 4], width: 16, blocks: 2, gate: 4}
+optimiser: {learning_rate: 0.01}
+training: {epochs: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A packed run of a small model: the folder has the runs, the manifest and the features."""
+    folder = tmp_path_factory.mktemp("adaptation")
+    manifest = write_tiny_corpus(folder / "corpus")
+    recipe = folder / "base.yaml"
+    recipe.write_text(BASE % (manifest, manifest, folder / "cache"), encoding="utf-8")
+    train_from_config("speech", recipe, [], folder / "whole")
+    pack(folder / "whole", folder / "packed")
+    shutil.rmtree(folder / "whole")
+    return folder
+
+
+def adapt(folder: Path, name: str, *overrides: str) -> RunFolder:
+    settings = [
+        f"initialise_from={folder / 'packed'}",
+        f"data.train=[{folder / 'corpus/manifest.tsv'}]",
+        f"data.cache={folder / 'cache'}",
+        "training.epochs=1",
+        *overrides,
+    ]
+    train_from_config("speech", RECIPE, settings, folder / name)
+    return RunFolder(folder / name)
+
+
+def test_a_packed_run_is_adapted_with_its_own_model_and_frozen_statistics(base: Path):
+    run = adapt(base, "adapted", "optimiser.learning_rate=0.01")
+    adapted, initial = load_acoustic_model(run.path, "last"), load_acoustic_model(base / "packed")
+    assert adapted.features == initial.features and adapted.vocabulary == initial.vocabulary
+    for layer in initial.model.layers:
+        other = adapted.model.get_layer(layer.name)
+        same = all((a == b).all() for a, b in zip(layer.get_weights(), other.get_weights(), strict=True))
+        assert same == (layer.name.endswith("_norm") or not layer.weights), layer.name
+
+
+def test_a_harmful_adaptation_keeps_the_initial_weights_and_says_so(base: Path):
+    run = adapt(base, "harmful", "optimiser.learning_rate=30", "optimiser.warmup_fraction=0")
+    assert json.loads(run.metrics.read_text(encoding="utf-8"))["best"]["epoch"] == 0
+    assert "the initial weights are kept" in run.log.read_text(encoding="utf-8")
+    kept, initial = (load_acoustic_model(path).model for path in (run.path, base / "packed"))
+    for a, b in zip(kept.get_weights(), initial.get_weights(), strict=True):
+        assert a.shape == b.shape and (a == b).all()
+
+
+def test_settings_that_contradict_the_initial_model_are_refused(base: Path):
+    with pytest.raises(ConfigError, match=r"features\.\* are set"):
+        adapt(base, "features", "features.frame_ms=25")
+    with pytest.raises(ConfigError, match="without initialise_from"):
+        adapt(base, "nothing", "initialise_from=")
+
+
+def test_held_out_sentences_are_in_no_training_utterance(tmp_path: Path):
+    utterances = read_manifest(write_tiny_corpus(tmp_path, utterances=40, longest=2))
+    train, dev = hold_out(utterances, 3)
+    sentences = list(dict.fromkeys(utterance.pinyin for utterance in utterances))
+    assert {utterance.pinyin for utterance in dev} == set(sentences[2::3])
+    assert not {u.pinyin for u in dev} & {u.pinyin for u in train}
+    assert sorted(u.id for u in [*train, *dev]) == sorted(u.id for u in utterances)
+    with pytest.raises(ConfigError, match="none is held out"):
+        hold_out(utterances, 1000)

@@ -1,0 +1,69 @@
+"""Adaptation of an acoustic model to a speaker: what a recipe takes from the initial run, and a held-out set.
+
+A recipe with ``model.name: initial`` has model and features of the run that ``initialise_from`` names;
+without a dev manifest, a part of the training sentences is held out.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from data.manifest import Utterance
+from model_speech.acoustic_model import trained_settings
+from utils.errors import ConfigError
+from utils.features.speech import FeatureConfig
+from utils.run_folder.run import open_run
+
+INITIAL = "initial"
+
+
+@dataclass(frozen=True)
+class InitialModelConfig:
+    """Stands for the model of the run that ``initialise_from`` names, see :func:`with_initial_model`."""
+
+    name: str = INITIAL
+
+
+def with_initial_model(config: Any) -> Any:
+    """Replace ``model.name: initial`` of a speech recipe by the model and features of its initial run.
+
+    Args:
+        config: a ``SpeechConfig``; any other recipe is returned as it is.
+
+    Raises:
+        ConfigError: no run is named, or the recipe sets features of its own.
+        RunError: ``initialise_from`` is not a speech run.
+    """
+    if not isinstance(getattr(config, "model", None), InitialModelConfig):
+        return config
+    if not config.initialise_from:
+        raise ConfigError(f"model.name is '{INITIAL}' without initialise_from", hint="initialise_from=RUN")
+    if config.features != FeatureConfig():
+        raise ConfigError(
+            f"features.* are set, and model.name is '{INITIAL}'",
+            hint="the features are those of the initial run: remove these settings",
+        )
+    features, model = trained_settings(open_run(config.initialise_from, "speech"))
+    return dataclasses.replace(config, features=features, model=model)
+
+
+def hold_out(utterances: Sequence[Utterance], every: int) -> tuple[list[Utterance], list[Utterance]]:
+    """Split utterances into a training and a dev set that have no sentence in common.
+
+    Args:
+        utterances: in the order of their manifest.
+        every: each sentence with this number, counted from 1, goes to the dev set with all its recordings.
+
+    Raises:
+        ConfigError: there are too few sentences.
+    """
+    sentences = list(dict.fromkeys(utterance.pinyin for utterance in utterances))
+    held_out = set(sentences[every - 1 :: every])
+    if not held_out:
+        raise ConfigError(
+            f"{len(sentences)} different sentences, and data.hold_out is {every}: none is held out",
+            hint="record more sentences, or name a dev manifest: data.dev=[dev.tsv]",
+        )
+    train = [utterance for utterance in utterances if utterance.pinyin not in held_out]
+    return train, [utterance for utterance in utterances if utterance.pinyin in held_out]

@@ -1,0 +1,46 @@
+"""Samples in; their level in dB relative to full scale, and the fraction that is clipped, out."""
+
+import numpy as np
+
+_FRAME_SECONDS = 0.025
+_SPEECH_PERCENTILE = 90  # of the frame levels: the level of speech, even in a mostly silent recording
+_NEAR_PEAK = 0.99
+_AUDIBLE_PEAK = 0.02  # below it, quantisation steps look like flat tops
+_FLAT_SAMPLES = 3
+_LOWEST_LEVEL = -200.0  # dB, of digital silence
+
+
+def frame_levels(samples: np.ndarray, rate: int) -> np.ndarray:
+    """Root mean square of each frame of 25 ms of (samples,), (frames,) dB; at least one frame."""
+    size = min(len(samples), max(1, int(_FRAME_SECONDS * rate)))
+    frames = samples[: len(samples) // size * size].reshape(-1, size)  # (frames, size)
+    return decibels(np.einsum("ij,ij->i", frames, frames, dtype=np.float64) / size)
+
+
+def speech_level(samples: np.ndarray, rate: int) -> float:
+    """Level of the loud frames of (samples,), dB."""
+    return float(np.percentile(frame_levels(samples, rate), _SPEECH_PERCENTILE))
+
+
+def decibels(power: np.ndarray) -> np.ndarray:
+    """Mean squares in dB; -200 dB for digital silence."""
+    return 10 * np.log10(np.maximum(power, 10 ** (_LOWEST_LEVEL / 10)))
+
+
+def clipped_fraction(samples: np.ndarray) -> float:
+    """Fraction of (samples,) in flat tops, also of recordings that were attenuated after clipping."""
+    peak = np.abs(samples).max()
+    if peak < _AUDIBLE_PEAK:
+        return 0.0
+    tops = np.abs(samples) >= _NEAR_PEAK * peak
+    level = tops[1:] & (samples[1:] == samples[:-1])
+    # n equal samples are n - 1 equal neighbours
+    return long_runs(level, _FLAT_SAMPLES - 1, ends=1) / len(samples)
+
+
+def long_runs(flags: np.ndarray, shortest: int, ends: int = 0) -> int:
+    """Number of (n,) flags in runs of at least ``shortest``, plus ``ends`` for each run."""
+    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0))
+    runs = edges[1::2] - edges[::2]
+    kept = runs[runs >= max(shortest, 1)]
+    return int(kept.sum()) + ends * len(kept)
