@@ -44,7 +44,7 @@ examples:
 
 keys: Enter starts and stops a recording, r records the previous sentence again, s leaves a sentence out for
 this time, q ends. --from: FOLDER/sentences.tsv, which the first call writes, lists the sentences. Files are
-matched by the number in their names (12.wav, take_012.m4a), or in their order if not all names have one.
+matched by the last number in their names (12.wav, take_012.flac), or in order if not all names have one.
 The microphone needs: pip install -r requirements/microphone.txt
 """
 
@@ -218,7 +218,7 @@ def _matched(
     paths: Sequence[Path], sentences: Sequence[Transcript], source: Path
 ) -> list[tuple[Path, Transcript]]:
     """Recordings with their sentences: by the numbers in the names, or else in order."""
-    numbers = [int(match[0]) if (match := re.search(r"\d+", path.stem)) else 0 for path in paths]
+    numbers = [int(found[-1]) if (found := re.findall(r"\d+", path.stem)) else 0 for path in paths]
     if all(numbers) and len(set(numbers)) == len(numbers):
         if max(numbers) > len(sentences):
             raise CorpusError(
