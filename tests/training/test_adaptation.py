@@ -60,8 +60,8 @@ def test_a_packed_run_is_adapted_with_its_own_model_and_frozen_statistics(base: 
         assert same == (layer.name.endswith("_norm") or not layer.weights), layer.name
 
 
-def test_a_harmful_adaptation_keeps_the_initial_weights_and_says_so(base: Path):
-    run = adapt(base, "harmful", "optimiser.learning_rate=30", "optimiser.warmup_fraction=0")
+def test_an_adaptation_that_does_not_help_keeps_the_initial_weights_and_says_so(base: Path):
+    run = adapt(base, "unchanged", "optimiser.learning_rate=0", "training.epochs=2")
     assert json.loads(run.metrics.read_text(encoding="utf-8"))["best"]["epoch"] == 0
     assert "the initial weights are kept" in run.log.read_text(encoding="utf-8")
     kept, initial = (load_acoustic_model(path).model for path in (run.path, base / "packed"))
@@ -71,17 +71,17 @@ def test_a_harmful_adaptation_keeps_the_initial_weights_and_says_so(base: Path):
 
 def test_settings_that_contradict_the_initial_model_are_refused(base: Path):
     with pytest.raises(ConfigError, match=r"features\.\* are set"):
-        adapt(base, "features", "features.frame_ms=25")
+        adapt(base, "features", "features.frame_ms=32")
     with pytest.raises(ConfigError, match="without initialise_from"):
         adapt(base, "nothing", "initialise_from=")
 
 
 def test_held_out_sentences_are_in_no_training_utterance(tmp_path: Path):
-    utterances = read_manifest(write_tiny_corpus(tmp_path, utterances=40, longest=2))
+    utterances = read_manifest(write_tiny_corpus(tmp_path, utterances=40, longest=3))
     train, dev = hold_out(utterances, 3)
     sentences = list(dict.fromkeys(utterance.pinyin for utterance in utterances))
     assert {utterance.pinyin for utterance in dev} == set(sentences[2::3])
     assert not {u.pinyin for u in dev} & {u.pinyin for u in train}
     assert sorted(u.id for u in [*train, *dev]) == sorted(u.id for u in utterances)
     with pytest.raises(ConfigError, match="none is held out"):
-        hold_out(utterances, 1000)
+        hold_out(utterances, 50)
