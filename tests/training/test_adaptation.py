@@ -73,7 +73,7 @@ def test_settings_that_contradict_the_initial_model_are_refused(base: Path):
     with pytest.raises(ConfigError, match=r"features\.\* are set"):
         adapt(base, "features", "features.frame_ms=32")
     with pytest.raises(ConfigError, match="without initialise_from"):
-        adapt(base, "nothing", "initialise_from=")
+        adapt(base, "nothing", "initialise_from=''")
 
 
 def test_held_out_sentences_are_in_no_training_utterance(tmp_path: Path):
