@@ -7,7 +7,8 @@ fit is an error unless the config excludes it by name.
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -17,6 +18,8 @@ import numpy as np
 
 from model_speech.vocabulary_transfer import match_tokens, move_tokens
 from utils.errors import ConfigError
+from utils.files import read_arrays, replacing
+from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary, first_few
 
 log = logging.getLogger("train")
@@ -98,6 +101,46 @@ def take_weights(
         [name for name in source_layers if name not in layers],
         token_layers,
     )
+
+
+class InitialWeights:
+    """The values of a model's variables before its training, to be mixed into the trained ones.
+
+    The straight line between two trained models is better than both ends where the one forgets and the other
+    does not know the new data (WiSE-FT: Wortsman et al., "Robust fine-tuning of zero-shot models", 2022).
+
+    Args:
+        run: keeps the values in its ``checkpoint/`` for a resumed training.
+        variables: with their initial values, unless the run has them.
+        fraction: weight of the initial values in the mean; 0: nothing is kept or mixed.
+    """
+
+    def __init__(self, run: RunFolder, variables: Sequence[keras.Variable], fraction: float):
+        self._variables, self._fraction = variables, fraction
+        path = run.checkpoint.with_name("initial.npz")
+        if not fraction:
+            return
+        if path.is_file():
+            self._initial = list(read_arrays(path).values())
+            return
+        self._initial = [keras.ops.convert_to_numpy(variable) for variable in variables]
+        with replacing(path) as temporary:
+            np.savez(temporary, *self._initial)
+
+    @contextmanager
+    def mixed_in(self) -> Iterator[None]:
+        """Inside the block, the variables hold the mean of their initial and their present values."""
+        if not self._fraction:
+            yield
+            return
+        trained = [keras.ops.convert_to_numpy(variable) for variable in self._variables]
+        for variable, initial, value in zip(self._variables, self._initial, trained, strict=True):
+            variable.assign(self._fraction * initial + (1 - self._fraction) * value)
+        try:
+            yield
+        finally:
+            for variable, value in zip(self._variables, trained, strict=True):
+                variable.assign(value)
 
 
 def freeze_layers(model: keras.Model, patterns: Sequence[str]) -> None:

@@ -22,6 +22,7 @@ from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from training.device_record import record_devices
 from training.distributed.distribution import ALONE, Distribution
 from training.history import HistoryWriter
+from training.initialise import InitialWeights
 from training.kept_weights import keep_weights
 from training.nonfinite_loss import broken_rows
 from training.optimiser import OptimiserConfig, averaged_weights, make_optimizer
@@ -29,7 +30,7 @@ from training.profiling import StepProfiler, check_profile, parse_window
 from training.utterance_log import UtteranceLog
 from utils.backend.devices import grow_gpu_memory
 from utils.backend.weights import save_weights
-from utils.config import check_at_least
+from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError, TrainingError
 from utils.files import write_json
 from utils.run_folder.run import RunFolder
@@ -48,6 +49,8 @@ class TrainingConfig:
         epochs: passes over the training data; the learning-rate schedule spans them.
         evaluate_first: evaluate the initial weights too, as epoch 0: they are kept as the best weights if no
             epoch has a lower dev error. For a training that begins with the weights of another run.
+        initial_fraction: weight of the initial weights in the mean of initial and trained weights that is
+            evaluated and saved (Wortsman et al., 2022); 0: only the trained ones. Against forgetting.
         patience: stop after this number of epochs without a better dev error; 0: never.
         checkpoint_steps: steps between checkpoints; another one is written after every epoch.
         kept_weights: number of last epochs whose weights stay in ``weights/`` of the run folder, with those
@@ -61,6 +64,7 @@ class TrainingConfig:
 
     epochs: int = 10
     evaluate_first: bool = False
+    initial_fraction: float = 0.0
     patience: int = 0
     checkpoint_steps: int = 200
     kept_weights: int = 0
@@ -72,6 +76,7 @@ class TrainingConfig:
 
     def __post_init__(self):
         check_at_least(self, "training", epochs=1, patience=0, checkpoint_steps=1, kept_weights=0)
+        check_fraction(self, "training", "initial_fraction")
         parse_window(self.profile)
         if self.precision not in PRECISIONS:
             raise ConfigError(
@@ -144,8 +149,10 @@ def train(
     """
     total_steps = sum(task.steps(epoch) for epoch in range(1, config.epochs + 1))
     optimizer = make_optimizer(optimiser, total_steps)
-    optimizer.build(distribution.optimised(task.model))
-    job, state = _Job(task, run, config, optimizer, distribution), TrainingState()
+    variables = distribution.optimised(task.model)
+    optimizer.build(variables)
+    initial = InitialWeights(run, variables, config.initial_fraction)
+    job, state = _Job(task, run, config, optimizer, distribution, initial), TrainingState()
     if run.checkpoint.is_file():
         state = load_checkpoint(run.checkpoint, task.model, optimizer)
         log.info("resumed at epoch %d, step %d", state.epoch, state.step)
@@ -174,7 +181,7 @@ def train(
         figures["initial"] = state.initial
         _report_change(state, task.metric)
     if test:
-        with averaged_weights(optimizer, distribution.optimised(task.model)):
+        with averaged_weights(optimizer, variables), initial.mixed_in():
             figures["test"] = distribution.from_chief(test)
     write_json(run.metrics, figures)
     return best
@@ -189,6 +196,7 @@ class _Job:
     config: TrainingConfig
     optimizer: keras.optimizers.Optimizer
     distribution: Distribution
+    initial: InitialWeights
 
 
 def _evaluate_first(job: _Job, state: TrainingState) -> None:
@@ -252,7 +260,8 @@ def _train_epoch(
 
 def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> None:
     task, run = job.task, job.run
-    with averaged_weights(job.optimizer, job.distribution.optimised(task.model)):
+    averaged = averaged_weights(job.optimizer, job.distribution.optimised(task.model))
+    with averaged, job.initial.mixed_in():
         figures = job.distribution.from_chief(task.evaluate)
         row = {
             "epoch": state.epoch,

@@ -207,6 +207,19 @@ def test_a_resumed_run_remembers_the_initial_figures(tmp_path):
     assert initial["dev_loss"] == pytest.approx(LineTask().evaluate()["dev_loss"])
 
 
+def test_initial_weights_are_mixed_into_the_saved_ones_also_after_a_resume(tmp_path):
+    quarter = TrainingConfig(epochs=2, initial_fraction=0.25)
+    run, task = run_folder(tmp_path), LineTask()
+    initial = task.model.get_weights()
+    with pytest.raises(TrainingError, match="e2b1u5"):
+        train(LineTask(poison="e2b1u5"), run, quarter, OptimiserConfig(learning_rate=0.1))
+    train(task, run, quarter, OptimiserConfig(learning_rate=0.1))
+    trained = task.model.get_weights()  # the training itself goes on with its own weights
+    task.model.load_weights(run.last_weights)
+    for saved, first, last in zip(task.model.get_weights(), initial, trained, strict=True):
+        np.testing.assert_allclose(saved, 0.25 * first + 0.75 * last, rtol=1e-6)
+
+
 def test_the_schedule_warms_up_and_ends_low():
     config = OptimiserConfig(learning_rate=1.0, warmup_fraction=0.1, final_fraction=0.01)
     rate = make_optimizer(config, total_steps=100)._learning_rate
