@@ -106,11 +106,12 @@ def _error(model: AcousticModel, scored: Scored) -> ErrorCounts:
 
 def _print(rows: Sequence[dict[str, float]]) -> None:
     print_table(
-        "Tonal syllable error of the greedy path, in per cent",
-        ["learning set", "test set", "before", "after", "change", "others before", "others after", "seconds"],
+        "Tonal syllable error in per cent, greedy",
+        ["learned", "minutes", "test", "before", "after", "change", "others", "after", "seconds"],
         [
             [
-                f"{row['learned']} utterances, {row['minutes']:.1f} min",
+                f"{row['learned']}",
+                f"{row['minutes']:.1f}",
                 f"{row['test']}",
                 f"{100 * row['before']:.1f}",
                 f"{100 * row['after']:.1f}",
