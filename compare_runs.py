@@ -43,8 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # One table for each task: speech and language models are not comparable.
     tasks = list(dict.fromkeys(run.task for run in runs))
     by_task = [[run for run in runs if run.task == task] for task in tasks]
-    parts = [_readable(_columns(group, options), options) for group in by_task]
-    print("\n".join(parts), end="")
+    print("\n".join([_readable(_columns(group, options), options) for group in by_task]), end="")
 
 
 def _columns(runs: list[RunSummary], options: argparse.Namespace) -> list[Column]:

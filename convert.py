@@ -62,17 +62,16 @@ def _convert(
     try:
         if options.json or options.nbest > 1:
             explained = to_hanzi.explain(lines, options.nbest, number)
-            output = [_as_json(line) if options.json else _as_text(line) for line in explained]
+            output = [
+                _as_json(line) if options.json else "\t".join(item.hanzi for item in line.n_best)
+                for line in explained
+            ]
         else:
             output = to_hanzi.convert(lines, number)
     except CorpusError as error:
         raise CorpusError(error.what, where=f"{where}, {error.where}", hint=error.hint) from error
     sys.stdout.write("".join(f"{line}\n" for line in output))
     sys.stdout.flush()
-
-
-def _as_text(line: ConvertedLine) -> str:
-    return "\t".join(conversion.hanzi for conversion in line.n_best)
 
 
 def _as_json(line: ConvertedLine) -> str:
@@ -156,8 +155,9 @@ def _decode(line: bytes, number: int, where: str) -> str:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
-        hint = "save the text as UTF-8"
-        raise CorpusError("not UTF-8", where=f"{where}, line {number}", hint=hint) from error
+        raise CorpusError(
+            "not UTF-8", where=f"{where}, line {number}", hint="save the text as UTF-8"
+        ) from error
     return text.removesuffix("\r").removeprefix("\ufeff" if number == 1 else "")
 
 

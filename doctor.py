@@ -29,7 +29,7 @@ from preflight.findings import (
     format_findings,
     has_errors,
 )
-from preflight.listings import Listing, find_manifests, read_listing
+from preflight.listings import Listing, find_manifests, lines_of, of_role, read_listing
 from utils.audio.formats import is_audio, is_unreadable_audio
 from utils.audio.reading import SAMPLE_RATE, find_recordings
 from utils.backend.quiet import silence_tensorflow
@@ -83,8 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise ConfigError(f"'{overrides[0]}' overrides a recipe", hint="give --config RECIPE too")
     if not paths and not options.config and not options.machine:
         parser.error("name a manifest, a folder, a run, a recording, --config RECIPE or --machine")
-    subjects = sort_subjects(paths)
-    findings = _examine(subjects, options, overrides)
+    findings = _examine(sort_subjects(paths), options, overrides)
     machine = _machine(options, overrides) if options.machine else None
     if machine:
         findings += machine.findings()
@@ -127,8 +126,11 @@ def _sort_folder(path: Path, subjects: Subjects) -> None:
     elif any(is_audio(file) or is_unreadable_audio(file) for file in path.rglob("*")):
         subjects.recordings.append(recordings_as_listing(str(path), find_recordings(path)))
     else:
-        hint = "give a folder with manifests (*.tsv), recordings, or a run's config.yaml"
-        raise CorpusError("there is nothing to check in this folder", where=path, hint=hint)
+        raise CorpusError(
+            "there is nothing to check in this folder",
+            where=path,
+            hint="give a folder with manifests (*.tsv), recordings, or a run's config.yaml",
+        )
 
 
 def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequence[str]) -> list[Finding]:
@@ -179,7 +181,8 @@ def _overfit(
 
     if recipe is None:
         raise ConfigError("--overfit needs a recipe", hint="give --config RECIPE, or a whole speech run")
-    lines = recipes.training_lines(listings or recipes.recipe_listings(recipe))
+    listings = listings or recipes.recipe_listings(recipe)
+    lines = lines_of(of_role(listings, "train") or listings)
     utterances = overfit.choose_utterances(lines, recipe)
     result = overfit.overfit(recipe, utterances, 60 * minutes)
     print(f"overfit: {len(utterances)} utterances, {result}", file=sys.stderr)

@@ -9,17 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bundle.variants import (
-    Format,
-    Precision,
-    Refusal,
-    State,
-    Variant,
-    matrix_text,
-    offered,
-    refusal,
-    whole_utterances,
-)
+from bundle.variants import Format, Precision, State, Variant, matrix_text, offered, refusal, whole_utterances
 from utils.backend.quiet import silence_tensorflow
 from utils.cli import not_negative, positive
 from utils.errors import ConfigError, run_command
@@ -68,8 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
     task = open_run(options.run).config().get("task")
     if task not in TASKS:
-        what = f"a run of task '{task}' can't be exported"
-        raise ConfigError(what, hint=f"use a run of one of: {', '.join(TASKS)}", where=options.run)
+        raise ConfigError(
+            f"a run of task '{task}' can't be exported",
+            hint=f"use a run of one of: {', '.join(TASKS)}",
+            where=options.run,
+        )
     silence_tensorflow()
     from bundle.export.build import can_stream, export_bundle  # loads TensorFlow
 
@@ -111,19 +104,17 @@ def _requested(options: argparse.Namespace, source: ExportSource) -> list[Varian
         Variant(Format(format_), State(state), Precision(precision))
         for format_, state, precision in product(formats, states, precisions)
     ]
-    refused = {variant: reason for variant in requested if (reason := _refusal(variant, source))}
+    whole = whole_utterances(source.obstacles, source.kind) if source.row_stride else None
+    reasons = {
+        variant: whole if whole and variant.streams else refusal(variant, source.raw) for variant in requested
+    }
+    refused = {variant: reason for variant, reason in reasons.items() if reason}
     if len(refused) == len(requested):
         variant, refusal_ = next(iter(refused.items()))
         raise ConfigError(f"{variant} isn't offered: {refusal_.reason}", hint=f"use {refusal_.instead}")
     for variant, refusal_ in refused.items():
         print(f"note: {variant} isn't offered: {refusal_.reason}; use {refusal_.instead}", file=sys.stderr)
     return [variant for variant in requested if variant not in refused]
-
-
-def _refusal(variant: Variant, source: ExportSource) -> Refusal | None:
-    if variant.streams and source.row_stride:
-        return whole_utterances(source.obstacles, source.kind)
-    return refusal(variant, source.raw)
 
 
 def _report(results: Sequence[ArtefactResult], output: Path) -> int:

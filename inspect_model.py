@@ -108,9 +108,10 @@ def _read_weights(source: Path) -> tuple[WeightFile, RunFolder | None]:
     run = open_run(source)
     path = next((path for path in (run.best_weights, run.last_weights) if path.is_file()), None)
     if path is None:
-        what = "the run has no weights of a neural network"
         raise RunError(
-            what, where=source, hint="train it, or give another run; an n-gram model has no such weights"
+            "the run has no weights of a neural network",
+            where=source,
+            hint="train it, or give another run; an n-gram model has no such weights",
         )
     return read_weight_file(path).in_order_of(summary_order(run)), run
 
@@ -131,7 +132,8 @@ def _significance(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(significance_json(found, options.threshold)))
     elif options.layer:
-        names = _tokens(options.vocabulary or (own_vocabulary(run) if run else None))
+        vocabulary = options.vocabulary or (own_vocabulary(run) if run else None)
+        names = Vocabulary.load(vocabulary).tokens if vocabulary else ()
         tables = [
             channels_text(kernel, names if kernel.is_output and len(kernel.values) == len(names) else None)
             for kernel in found
@@ -139,10 +141,6 @@ def _significance(options: argparse.Namespace) -> None:
         print("\n".join(tables), end="")
     else:
         print(significance_text(found, options.threshold), end="")
-
-
-def _tokens(vocabulary: Path | None) -> tuple[str, ...]:
-    return Vocabulary.load(vocabulary).tokens if vocabulary else ()
 
 
 def _check_suffix(path: Path, known: Sequence[str]) -> None:
@@ -254,63 +252,49 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(command=command)
         return added
 
-    _add_weights(add("weights", "list layers, shapes and statistics; compare with a vocabulary", _weights))
-    _add_significance(
-        add(
-            "significance", "the significance of each output channel, and what could be pruned", _significance
-        )
+    command = add("weights", "list layers, shapes and statistics; compare with a vocabulary", _weights)
+    command.add_argument(
+        "source", type=Path, help="a weights file (.h5, .weights.h5, .keras) or a run folder"
     )
-    _add_attention(add("attention", "the attention weights of a transformer for a sentence", _attention))
-    _add_transfer(add("transfer", "convert a speech run to another vocabulary, token by token", _transfer))
-    accept = add("accept", "record the checksums of files that were edited on purpose", _accept)
-    accept.add_argument("run", type=Path, help="run folder")
-    _add_import(add("import", "make a run from weights that an older project saved", _import))
-    _add_difference(add("difference", "compare the arrays of two weights files or runs", _difference))
-    return parser
-
-
-def _add_weights(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", type=Path, help="a weights file (.h5, .weights.h5, .keras) or a run folder")
-    parser.add_argument(
+    command.add_argument(
         "--vocabulary",
         type=Path,
         metavar="FILE",
         help="compare the output layer with this vocabulary; default: the run's own",
     )
-    parser.add_argument("--values", metavar="LAYER", help="print only the values of this layer")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    command.add_argument("--values", metavar="LAYER", help="print only the values of this layer")
+    command.add_argument("--json", action="store_true", help="print everything as JSON")
 
-
-def _add_significance(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", type=Path, help="a run folder or a weights file")
-    parser.add_argument(
+    command = add(
+        "significance", "the significance of each output channel, and what could be pruned", _significance
+    )
+    command.add_argument("source", type=Path, help="a run folder or a weights file")
+    command.add_argument(
         "--threshold",
         type=float,
         default=THRESHOLD,
         help=f"channels below it are insignificant (default: {THRESHOLD:g})",
     )
-    parser.add_argument("--layer", help="list the channels of this layer, the weakest first")
-    parser.add_argument(
+    command.add_argument("--layer", help="list the channels of this layer, the weakest first")
+    command.add_argument(
         "--vocabulary",
         type=Path,
         metavar="FILE",
         help="names of the output layer's channels; default: the run's",
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write a chart: .png, .svg or .pdf")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    command.add_argument("--output", type=Path, metavar="FILE", help="write a chart: .png, .svg or .pdf")
+    command.add_argument("--json", action="store_true", help="print everything as JSON")
 
-
-def _add_attention(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, help="language run with a transformer")
-    parser.add_argument("sentence", help="syllables with tone digits, in one pair of quotes, or hanzi")
+    command = add("attention", "the attention weights of a transformer for a sentence", _attention)
+    command.add_argument("run", type=Path, help="language run with a transformer")
+    command.add_argument("sentence", help="syllables with tone digits, in one pair of quotes, or hanzi")
     text = "an .html page or a picture (.png, .svg, .pdf); may be repeated"
-    parser.add_argument("--output", type=Path, metavar="FILE", action="append", required=True, help=text)
+    command.add_argument("--output", type=Path, metavar="FILE", action="append", required=True, help=text)
 
-
-def _add_transfer(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source_run", type=Path, help="speech run to convert")
-    parser.add_argument("new_run", type=Path, help="run folder to create; must not exist")
-    parser.add_argument(
+    command = add("transfer", "convert a speech run to another vocabulary, token by token", _transfer)
+    command.add_argument("source_run", type=Path, help="speech run to convert")
+    command.add_argument("new_run", type=Path, help="run folder to create; must not exist")
+    command.add_argument(
         "--vocabulary",
         type=Path,
         required=True,
@@ -319,27 +303,30 @@ def _add_transfer(parser: argparse.ArgumentParser) -> None:
         "data.vocabularies",
     )
 
+    command = add("accept", "record the checksums of files that were edited on purpose", _accept)
+    command.add_argument("run", type=Path, help="run folder")
 
-def _add_import(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("weights", type=Path, help="HDF5 file of Keras 2 (.h5)")
+    command = add("import", "make a run from weights that an older project saved", _import)
+    command.add_argument("weights", type=Path, help="HDF5 file of Keras 2 (.h5)")
     text = "run folder to create; must not exist (default: runs/ and the file's name)"
-    parser.add_argument("new_run", type=Path, nargs="?", help=text)
-    parser.add_argument(
+    command.add_argument("new_run", type=Path, nargs="?", help=text)
+    command.add_argument(
         "--tokens",
         type=Path,
         required=True,
         metavar="FILE",
         help="for a DFCNN its classes, the blank last; for a transformer its syllables, padding first",
     )
-    parser.add_argument(
+    command.add_argument(
         "--hanzi", type=Path, metavar="FILE", help="for a transformer: its hanzi, one a line, padding first"
     )
 
+    command = add("difference", "compare the arrays of two weights files or runs", _difference)
+    command.add_argument("a", type=Path, metavar="A", help="a weights file or a run folder")
+    command.add_argument("b", type=Path, metavar="B", help="another file or run folder")
+    command.add_argument("--json", action="store_true", help="print all arrays as JSON")
 
-def _add_difference(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("a", type=Path, metavar="A", help="a weights file or a run folder")
-    parser.add_argument("b", type=Path, metavar="B", help="another file or run folder")
-    parser.add_argument("--json", action="store_true", help="print all arrays as JSON")
+    return parser
 
 
 if __name__ == "__main__":

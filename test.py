@@ -21,7 +21,6 @@ from analysis.page.evidence import WORST_SHOWN, Evidence
 from analysis.page.report import write_report_page
 from analysis.results.collect import collect_results
 from analysis.results.files import hypotheses_tsv, summary, write_results
-from analysis.results.results import Results
 from analysis.results.terminal import results_text
 from data.evaluation_lists import lists_of_split, read_test_transcripts, read_test_utterances
 from keywords.options import add_keyword_options, settle_keyword_options
@@ -39,7 +38,7 @@ from utils.cli import not_negative, positive
 from utils.errors import run_command
 from utils.files import remove_leftovers, reserve, write_json, write_text
 from utils.hypotheses.recognition import Inspection
-from utils.run_folder.run import RunFolder, open_run
+from utils.run_folder.run import open_run
 
 RESULTS_BYTES = 1 << 16
 EXAMPLES = """\
@@ -79,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.task == KEYWORD:
         settle_keyword_options(options, parser)
         return _test_recording(options) if options.recording else _test_keyword(options)
-    settings, evaluation = options.test(options)
+    settings, evaluation = _evaluate(options)
     results = collect_results(
         systems=[SystemOutput(options.task, evaluation.utterances)],
         levels=TASK_LEVELS[options.task],
@@ -94,50 +93,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Printed first: if the disk is full by now, nothing is lost.
     written = _write_folder(options, figures, "hypotheses.tsv", hypotheses_tsv(evaluation.utterances))
     if options.report:
-        written += _write_report(options, results, evaluation)
+        page = write_report_page(options.report, results, _collect_evidence(options, evaluation))
+        written += [page, *write_results(options.report, results)]
     if not options.json:
         print(f"written: {', '.join(map(str, written))}")
     return 0
 
 
-def _test_speech(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
-    run = open_run(options.speech_run, SPEECH)
-    lists = lists_of_split(run, options.split, options.manifest)
-    utterances = read_test_utterances(lists, options.limit)
-    _reserve_output(options)
-    silence_tensorflow()
-    evaluation = evaluate_speech(_load_recognizer(options, run), run, utterances, bool(options.report))
-    return _settings(options, lists), evaluation
+def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
+    """Test an acoustic model, a language model, or both together.
 
-
-def _test_language(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
-    run = open_run(options.language_run, LANGUAGE)
-    lists = lists_of_split(run, options.split, options.manifest)
-    transcripts = read_test_transcripts(lists, options.limit)
+    Returns:
+        The settings that ``results.json`` records, and the results.
+    """
+    paths = {stage: getattr(options, f"{stage}_run", None) for stage in (SPEECH, LANGUAGE)}
+    runs = {stage: open_run(path, stage) for stage, path in paths.items() if path}
+    lists = lists_of_split(next(iter(runs.values())), options.split, options.manifest)
+    read = read_test_transcripts if options.task == LANGUAGE else read_test_utterances
+    tested = read(lists, options.limit)
     _reserve_output(options)
     silence_tensorflow()
     from model_language.registry import load_converter  # here: see utils.backend.quiet
 
-    converter = load_converter(run.path, options.words)
-    evaluation = evaluate_language(converter, run, transcripts, _explain_language(options))
-    return _settings(options, lists), evaluation
-
-
-def _test_pipeline(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
-    runs = open_run(options.speech_run, SPEECH), open_run(options.language_run, LANGUAGE)
-    lists = lists_of_split(runs[0], options.split, options.manifest)
-    utterances = read_test_utterances(lists, options.limit)
-    _reserve_output(options)
-    silence_tensorflow()
-    from model_language.registry import load_converter  # here: see utils.backend.quiet
-
-    converter = load_converter(runs[1].path, options.words)
-    recognizer = _load_recognizer(options, runs[0], converter)
+    converter = load_converter(runs[LANGUAGE].path, options.words) if LANGUAGE in runs else None
     explain = bool(options.report)
-    evaluation = evaluate_pipeline(
-        recognizer, converter, runs, utterances, explain, explain and _explain_language(options)
-    )
-    return _settings(options, lists), evaluation
+    # Scores of the second stage do not include the bonus of user words.
+    explain_language = explain and converter is not None and not options.words
+    if options.task == LANGUAGE:
+        evaluation = evaluate_language(converter, runs[LANGUAGE], tested, explain_language)
+    else:
+        from recognition.loading import load_recognizer
+
+        n_best = beam_width(options) if explain else 1
+        recognizer = load_recognizer(runs[SPEECH].path, converter, options, n_best=n_best)
+        if converter is None:
+            evaluation = evaluate_speech(recognizer, runs[SPEECH], tested, explain)
+        else:
+            both = runs[SPEECH], runs[LANGUAGE]
+            evaluation = evaluate_pipeline(recognizer, converter, both, tested, explain, explain_language)
+    settings = {
+        "split": _split_name(options),
+        "manifests": [str(path) for path in lists],
+        **{f"{stage}_run": str(paths[stage]) for stage in runs},
+        **search_settings(options),
+    }
+    return settings, evaluation
 
 
 def _test_keyword(options: argparse.Namespace) -> int:
@@ -185,28 +185,6 @@ def _test_recording(options: argparse.Namespace) -> int:
     return 0
 
 
-def _load_recognizer(options: argparse.Namespace, run: RunFolder, converter: Any = None) -> Any:
-    from recognition.loading import load_recognizer  # here: see utils.backend.quiet
-
-    return load_recognizer(run.path, converter, options, n_best=beam_width(options) if options.report else 1)
-
-
-def _explain_language(options: argparse.Namespace) -> bool:
-    """Whether to compute the scores of the second stage; they do not include the bonus of user words."""
-    return bool(options.report) and not options.words
-
-
-def _settings(options: argparse.Namespace, lists: Sequence[Path]) -> dict[str, Any]:
-    """The settings of a test that ``results.json`` records."""
-    runs = {f"{stage}_run": str(getattr(options, f"{stage}_run", "")) for stage in (SPEECH, LANGUAGE)}
-    return {
-        "split": _split_name(options),
-        "manifests": [str(path) for path in lists],
-        **{name: run for name, run in runs.items() if run},
-        **search_settings(options),
-    }
-
-
 def _write_folder(options: argparse.Namespace, figures: dict[str, Any], name: str, table: str) -> list[Path]:
     """Write a table of all outputs, and ``results.json`` beside it; returns both files."""
     folder = _output_folder(options)
@@ -214,12 +192,6 @@ def _write_folder(options: argparse.Namespace, figures: dict[str, Any], name: st
     write_text(folder / name, table)
     write_json(folder / "results.json", figures)
     return [folder / name, folder / "results.json"]
-
-
-def _write_report(options: argparse.Namespace, results: Results, evaluation: Evaluation) -> list[Path]:
-    """Write the page and the files of a report; returns them."""
-    page = write_report_page(options.report, results, _collect_evidence(options, evaluation))
-    return [page, *write_results(options.report, results)]
 
 
 def _collect_evidence(options: argparse.Namespace, evaluation: Evaluation) -> dict[str, Evidence]:
@@ -261,14 +233,13 @@ def _parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=form)
     tasks = parser.add_subparsers(dest="task", required=True, metavar="{speech,language,pipeline,keyword}")
-    for task, test, text in (
-        (SPEECH, _test_speech, "audio → syllables"),
-        (LANGUAGE, _test_language, "true syllables → hanzi; needs no audio"),
-        (PIPELINE, _test_pipeline, "audio → syllables → hanzi"),
-        (KEYWORD, _test_keyword, "clips → keywords; data.folder=FOLDER gives their present folder"),
+    for task, text in (
+        (SPEECH, "audio → syllables"),
+        (LANGUAGE, "true syllables → hanzi; needs no audio"),
+        (PIPELINE, "audio → syllables → hanzi"),
+        (KEYWORD, "clips → keywords; data.folder=FOLDER gives their present folder"),
     ):
         command = tasks.add_parser(task, help=text, description=text, epilog=EXAMPLES, formatter_class=form)
-        command.set_defaults(test=test)
         _add_options(command, task)
     return parser
 

@@ -58,8 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _request(options: argparse.Namespace, word: WakeWord) -> Request:
     if not options.alarms_per_hour > 0 or not options.hours > 0:
-        what = f"--alarms-per-hour {options.alarms_per_hour:g}, --hours {options.hours:g}"
-        raise ConfigError(what, hint="above 0; 0.1 is one in ten hours")
+        raise ConfigError(
+            f"--alarms-per-hour {options.alarms_per_hour:g}, --hours {options.hours:g}",
+            hint="above 0; 0.1 is one in ten hours",
+        )
     defaults = SMALL if options.small else WakeWordSettings()
     given = {name: getattr(options, name) for name in asdict(defaults) if getattr(options, name) is not None}
     steps = options.steps or (SMALL_STEPS if options.small else 0)

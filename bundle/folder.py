@@ -78,8 +78,11 @@ class Bundle:
             BundleError: it has no stream.
         """
         if not self.metadata["stream"]:
-            hint = "export.py RUN --mode stream_external adds one"
-            raise BundleError("the bundle has no stream", where=self.path, hint=hint)
+            raise BundleError(
+                "the bundle has no stream",
+                where=self.path,
+                hint="export.py RUN --mode stream_external adds one",
+            )
         return self.metadata["stream"]
 
     def open(self, artefact: str, threads: int = 1) -> Artefact:
@@ -89,13 +92,20 @@ class Bundle:
             BundleError: there is no such artefact, or its file has changed since the export.
         """
         if artefact not in self.artefacts:
-            hint = f"available: {', '.join(self.artefacts)}"
-            raise BundleError(f"no artefact '{artefact}'", where=self.path, hint=hint)
+            raise BundleError(
+                f"no artefact '{artefact}'", where=self.path, hint=f"available: {', '.join(self.artefacts)}"
+            )
         for name in self.metadata["files"]:
             if name == artefact or name.startswith(artefact + "/"):
                 self._check_file(name)
         opened = open_artefact(self.path / artefact, threads)
-        self._check_shape(opened, artefact)
+        expected = tuple(self.artefacts[artefact]["input_shape"])
+        if opened.info.input_shape != expected:
+            raise BundleError(
+                f"{artefact} takes {opened.info.input_shape}, the bundle says {expected}",
+                where=self.path,
+                hint=_COPY_AGAIN,
+            )
         return opened
 
     def golden(self) -> dict[str, np.ndarray]:
@@ -116,26 +126,25 @@ class Bundle:
         for name in self.metadata["files"]:
             self._check_file(name)
         known = {self.path / name for name in self.metadata["files"]} | {self.path / METADATA}
-        folders = {name.partition("/")[0] for name in self.artefacts} | {"golden"}
-        for folder in sorted(folders):
+        for folder in sorted({name.partition("/")[0] for name in self.artefacts} | {"golden"}):
             for path in sorted((self.path / folder).rglob("*")):
                 if path.is_file() and path not in known:
-                    what = f"{path.relative_to(self.path)} isn't part of this bundle"
-                    raise BundleError(what, where=self.path, hint="remove it")
+                    raise BundleError(
+                        f"{path.relative_to(self.path)} isn't part of this bundle",
+                        where=self.path,
+                        hint="remove it",
+                    )
 
     def _check_file(self, name: str) -> None:
         path = self.path / name
         if not path.is_file():
             raise BundleError(f"the bundle lacks {name}", where=self.path, hint=_COPY_AGAIN)
         if file_hash(path) != self.metadata["files"].get(name):
-            what = f"{name} doesn't belong to this bundle: it is not the file that was exported"
-            raise BundleError(what, where=self.path, hint=_COPY_AGAIN)
-
-    def _check_shape(self, opened: Artefact, name: str) -> None:
-        expected = tuple(self.artefacts[name]["input_shape"])
-        if opened.info.input_shape != expected:
-            what = f"{name} takes {opened.info.input_shape}, the bundle says {expected}"
-            raise BundleError(what, where=self.path, hint=_COPY_AGAIN)
+            raise BundleError(
+                f"{name} doesn't belong to this bundle: it is not the file that was exported",
+                where=self.path,
+                hint=_COPY_AGAIN,
+            )
 
 
 def open_bundle(path: str | Path, features: KeywordFeatureConfig | FeatureConfig | None = None) -> Bundle:
@@ -156,8 +165,7 @@ def open_bundle(path: str | Path, features: KeywordFeatureConfig | FeatureConfig
         bundle._check_file(name)
     labels = tuple((path / LABELS).read_text(encoding="utf-8").split("\n")[:-1])
     if labels_hash(labels) != metadata["labels_hash"]:
-        what = f"{LABELS} holds the labels of another model"
-        raise BundleError(what, where=path, hint=_COPY_AGAIN)
+        raise BundleError(f"{LABELS} holds the labels of another model", where=path, hint=_COPY_AGAIN)
     _check_features(metadata, path, features)
     return Bundle(path, metadata, labels)
 
@@ -174,8 +182,11 @@ def find_bundle(artefact: str | Path) -> tuple[Bundle, str]:
     for folder in artefact.absolute().parents:
         if (folder / METADATA).is_file():
             return open_bundle(folder), artefact.absolute().relative_to(folder).as_posix()
-    hint = f"leave it in the folder that export.py wrote: its {METADATA} has the settings"
-    raise BundleError("this artefact is not in a bundle", where=artefact, hint=hint)
+    raise BundleError(
+        "this artefact is not in a bundle",
+        where=artefact,
+        hint=f"leave it in the folder that export.py wrote: its {METADATA} has the settings",
+    )
 
 
 def write_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
@@ -202,15 +213,19 @@ def _read_metadata(path: Path) -> dict[str, Any]:
         metadata = json.loads((path / METADATA).read_text(encoding="utf-8"))
         version, missing = metadata["format"], [name for name in _REQUIRED if name not in metadata]
     except FileNotFoundError as error:
-        hint = "export.py RUN writes one"
-        raise BundleError(f"not a bundle: the folder has no {METADATA}", where=path, hint=hint) from error
+        raise BundleError(
+            f"not a bundle: the folder has no {METADATA}", where=path, hint="export.py RUN writes one"
+        ) from error
     except (ValueError, KeyError, TypeError, NotADirectoryError) as error:
         raise BundleError(f"{METADATA} is damaged ({error})", where=path, hint=_COPY_AGAIN) from error
     if version == _WITHOUT_CHECKSUM:
         print(f"note: {path / METADATA} has no checksum: damage to it can't be detected", file=sys.stderr)
     elif version != FORMAT:
-        what = f"{METADATA} is of format {version}, this version reads {FORMAT}"
-        raise BundleError(what, where=path, hint="use the version that wrote it, or export again")
+        raise BundleError(
+            f"{METADATA} is of format {version}, this version reads {FORMAT}",
+            where=path,
+            hint="use the version that wrote it, or export again",
+        )
     elif metadata.get(_CHECKSUM) != _checksum(metadata):
         raise BundleError(f"{METADATA} is damaged (its checksum is wrong)", where=path, hint=_COPY_AGAIN)
     if missing:
@@ -233,14 +248,21 @@ def _check_features(
     try:
         own = config(**metadata["features"])
     except (TypeError, ConfigError) as error:
-        what = f"the features in {METADATA} are damaged ({error})"
-        raise BundleError(what, where=path, hint=_COPY_AGAIN) from error
+        raise BundleError(
+            f"the features in {METADATA} are damaged ({error})", where=path, hint=_COPY_AGAIN
+        ) from error
     if hash_of(own) != metadata["features_hash"]:
-        what = f"the features in {METADATA} have changed, or this version computes them differently"
-        raise BundleError(what, where=path, hint=_COPY_AGAIN)
+        raise BundleError(
+            f"the features in {METADATA} have changed, or this version computes them differently",
+            where=path,
+            hint=_COPY_AGAIN,
+        )
     if features is not None and features != own:
-        what = f"the model was trained on other features ({describe_mismatch(own, features)})"
-        raise ConfigError(what, where=path, hint="use the bundle's own settings")
+        raise ConfigError(
+            f"the model was trained on other features ({describe_mismatch(own, features)})",
+            where=path,
+            hint="use the bundle's own settings",
+        )
 
 
 def files_in(folder: Path) -> dict[str, str]:

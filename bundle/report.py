@@ -6,6 +6,7 @@ from typing import Any
 
 from bundle.check.measuring import POINT, TOLERANCE
 from bundle.variants import Precision, Variant, matrix_text, offered
+from utils.text_table import markdown_table, percent
 
 HEADER = (
     "artefact", "passed", "largest difference", "same label", "accuracy", "reset1", "reset0",
@@ -38,7 +39,14 @@ def report_text(about: Mapping[str, Any], results: Sequence[ArtefactResult], raw
     """
     requested = {result.variant for result in results}
     missing = [str(variant) for variant in offered(raw) if variant not in requested]
-    lines = [f"# Export of {about['model']}", "", *_about(about), "", *_table(about, results), "", _LEGEND]
+    lines = [
+        f"# Export of {about['model']}",
+        "",
+        *_about(about),
+        "",
+        markdown_table(HEADER, [_row(result, about) for result in results], left=2),
+        _LEGEND,
+    ]
     lines += [*_float_layers(results), *_shifts(about), "", "## What is offered", "", matrix_text()]
     if missing:
         lines += [f"Not requested here: {', '.join(missing)}.", ""]
@@ -114,15 +122,9 @@ def _shifts(about: Mapping[str, Any]) -> list[str]:
         "Accuracy of the source model and of the float artefacts of whole clips with test clips shifted "
         "earlier (negative) or later, and padded with zeros."
     )
-    rows = [f"| {ms:+d} | {100 * accuracy:.2f} % |" for ms, accuracy in about["accuracy_by_shift"].items()]
-    table = ["| shift in ms | accuracy |", "| ---: | ---: |", *rows]
-    return ["", "## Accuracy under a time shift", "", text, "", *table]
-
-
-def _table(about: Mapping[str, Any], results: Sequence[ArtefactResult]) -> list[str]:
-    rows = [_row(result, about) for result in results]
-    ruler = "| --- | --- |" + " ---: |" * (len(HEADER) - 3) + " --- |"
-    return ["| " + " | ".join(HEADER) + " |", ruler, *("| " + " | ".join(row) + " |" for row in rows)]
+    rows = [(f"{ms:+d}", percent(accuracy)) for ms, accuracy in about["accuracy_by_shift"].items()]
+    table = markdown_table(("shift in ms", "accuracy"), rows, left=0)
+    return ["", "## Accuracy under a time shift", "", text, "", table.rstrip()]
 
 
 def _row(result: ArtefactResult, about: Mapping[str, Any]) -> list[str]:

@@ -12,17 +12,15 @@ pinyin and hanzi (``data/text``) are stored by the same rules:
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import numpy as np
-from tqdm import tqdm
 
 from utils.errors import CacheError
-from utils.processes import run_in_processes
+from utils.processes import collect
 from utils.run_folder.checksum_files import check, record
 
 Job = TypeVar("Job")
@@ -146,20 +144,19 @@ def compute(
     Raises:
         CacheError: a worker process died.
     """
-    failures: list[Failure] = []
-    try:
-        with tqdm(total=items, desc=content, disable=None) as progress:
-            for done, failed in run_in_processes(work, jobs, workers):
-                failures += failed
-                progress.update(done)
-    except BrokenExecutor as error:
-        raise CacheError(
+    return collect(
+        work,
+        jobs,
+        workers,
+        items=items,
+        title=content,
+        died=CacheError(
             f"a process that computes {content} died",
             where=folder,
             hint="out of memory, or a recording that crashes the decoder: run the command again with "
             "data.workers=1 to see which; finished work is kept",
-        ) from error
-    return failures
+        ),
+    )
 
 
 def first_failures(failures: Sequence[tuple[str, str]]) -> str:

@@ -6,11 +6,11 @@ from itertools import combinations
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from data.manifest import Transcript, read_transcripts
 from utils.errors import run_command
 from utils.mandarin.pinyin import full_inventory, without_tone
+from utils.text_table import print_table
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 _EXAMPLES = """examples:
@@ -49,16 +49,12 @@ def _syllables(texts: Iterable[Transcript]) -> set[str]:
 def print_lists(lists: Mapping[str, Sequence[Transcript]], console: Console | None = None) -> None:
     """Print the sizes of the lists and what each two of them have in common."""
     console = console or Console()
-    sizes = Table("list", title="sizes")
-    _add_counts(
-        sizes, "texts", "distinct\ntexts", "syllables", "tonal\nkinds", "toneless\nkinds", "hanzi\nkinds"
-    )
-    overlap = Table("first", "second", title="overlap")
-    _add_counts(overlap, "texts\nin both", "tonal\nin both", "only in\nfirst", "only in\nsecond")
     syllables = {name: _syllables(texts) for name, texts in lists.items()}
     sentences = {name: {text.hanzi for text in texts} for name, texts in lists.items()}
-    for name, texts in lists.items():
-        counts = (
+    headings = ("texts", "distinct\ntexts", "syllables", "tonal\nkinds", "toneless\nkinds", "hanzi\nkinds")
+    sizes = [
+        (
+            name,
             len(texts),
             len(sentences[name]),
             sum(len(text.pinyin) for text in texts),
@@ -66,19 +62,23 @@ def print_lists(lists: Mapping[str, Sequence[Transcript]], console: Console | No
             len(set(map(without_tone, syllables[name]))),
             len(set().union(*sentences[name])),
         )
-        sizes.add_row(name, *(f"{count:,}" for count in counts))
-    for first, second in combinations(lists, 2):
-        a, b = syllables[first], syllables[second]
-        counts = (len(sentences[first] & sentences[second]), len(a & b), len(a - b), len(b - a))
-        overlap.add_row(first, second, *(f"{count:,}" for count in counts))
-    console.print(sizes)
+        for name, texts in lists.items()
+    ]
+    print_table(console, "sizes", ("list", *headings), sizes)
     if len(lists) > 1:
-        console.print(overlap)
-
-
-def _add_counts(table: Table, *columns: str) -> None:
-    for column in columns:
-        table.add_column(column, justify="right")
+        overlap = [
+            (
+                first,
+                second,
+                len(sentences[first] & sentences[second]),
+                len(syllables[first] & syllables[second]),
+                len(syllables[first] - syllables[second]),
+                len(syllables[second] - syllables[first]),
+            )
+            for first, second in combinations(lists, 2)
+        ]
+        headings = ("texts\nin both", "tonal\nin both", "only in\nfirst", "only in\nsecond")
+        print_table(console, "overlap", ("first", "second", *headings), overlap, left=2)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -50,8 +50,11 @@ def background_recordings(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if not path.exists():
-            hint = "give a folder of recordings, or a recording"
-            raise AudioError("no such folder of background recordings", where=path, hint=hint)
+            raise AudioError(
+                "no such folder of background recordings",
+                where=path,
+                hint="give a folder of recordings, or a recording",
+            )
         found += find_recordings(path) if path.is_dir() else [path]
     for path in found:
         audio_seconds(path)

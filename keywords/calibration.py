@@ -77,8 +77,10 @@ def calibrate(
     if recordings:
         chosen_on, judged_on = stream_halves(listener, recordings)
         if not (chosen_on.seconds and judged_on.seconds):
-            hint = "give hours of sound: at least one recording of a minute, or two short ones"
-            raise AudioError("too little background to keep two halves apart", hint=hint)
+            raise AudioError(
+                "too little background to keep two halves apart",
+                hint="give hours of sound: at least one recording of a minute, or two short ones",
+            )
         candidates, alarms = _points(listener, chosen_on, []), _points(listener, judged_on, [])
     else:
         assert dev is not None, "recordings, or a stream of dev voices"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from utils.features.keyword import KeywordFeatureConfig
 from utils.run_folder.run import RunFolder, open_run
 from utils.softmax import softmax
 
+Section = TypeVar("Section")
 _SECTIONS = ("features", "data")  # sections of the config that a test may override
 
 
@@ -71,10 +73,14 @@ def recognise_split(
     folder = open_run(run, "keyword")
     for override in overrides:
         if override.partition(".")[0] not in _SECTIONS:
-            hint = "only data.* can be changed (and features.*, to the values of the training)"
-            raise ConfigError(f"'{override}' can't be changed after the training", hint=hint)
-    model = load_keyword_model(folder.path, weights, _features(folder, overrides))
-    data, rate = _data(folder, overrides), model.features.sample_rate
+            raise ConfigError(
+                f"'{override}' can't be changed after the training",
+                hint="only data.* can be changed (and features.*, to the values of the training)",
+            )
+    model = load_keyword_model(
+        folder.path, weights, _section(folder, "features", KeywordFeatureConfig, overrides)
+    )
+    data, rate = _section(folder, "data", KeywordDataConfig, overrides), model.features.sample_rate
     clips = _clips(data, split, manifests, model.labels)
     store = load_clips(clips, rate, model.clip_samples, data.cache, data.workers)
     references = np.array([model.labels.index(clip.label) for clip in store.clips])
@@ -83,20 +89,14 @@ def recognise_split(
     return RecognisedClips(model, store.clips, probabilities, len(store.rejected), by_shift)
 
 
-def _features(folder: RunFolder, overrides: Sequence[str]) -> KeywordFeatureConfig:
-    """The front end settings of the run, with overrides."""
-    own = [override for override in overrides if override.startswith("features.")]
-    trained = folder.config().get("features") or {}
+def _section(folder: RunFolder, name: str, schema: type[Section], overrides: Sequence[str]) -> Section:
+    """A section of the run's config with overrides."""
+    own = [override for override in overrides if override.startswith(f"{name}.")]
+    trained = folder.config().get(name) or {}
     if any(override.startswith("features.kind=") for override in own):
         trained = {}  # another kind has other default values
-    values = with_overrides({"features": trained}, own)["features"]
-    return build_config(KeywordFeatureConfig, values, where=f"{folder.config_file} with {' '.join(own)}")
-
-
-def _data(folder: RunFolder, overrides: Sequence[str]) -> KeywordDataConfig:
-    own = [override for override in overrides if override.startswith("data.")]
-    values = with_overrides({"data": folder.config().get("data") or {}}, own)["data"]
-    return build_config(KeywordDataConfig, values, where=f"{folder.config_file} with {' '.join(own)}")
+    values = with_overrides({name: trained}, own)[name]
+    return build_config(schema, values, where=f"{folder.config_file} with {' '.join(own)}")
 
 
 def _clips(
@@ -119,6 +119,9 @@ def _clips(
         raise CorpusError("there are no clips", where=where, hint=hint)
     unlabelled = sorted({clip.label for clip in found} - set(labels))
     if unlabelled and UNKNOWN not in labels:
-        what = f"the model has no label for {', '.join(unlabelled[:5])}{' …' * (len(unlabelled) > 5)}"
-        raise CorpusError(what, where=where, hint=f"it knows {', '.join(labels)}")
+        raise CorpusError(
+            f"the model has no label for {', '.join(unlabelled[:5])}{' …' * (len(unlabelled) > 5)}",
+            where=where,
+            hint=f"it knows {', '.join(labels)}",
+        )
     return [replace(clip, label=UNKNOWN) if clip.label in unlabelled else clip for clip in found]

@@ -13,6 +13,7 @@ import numpy as np
 
 from bundle.folder import find_bundle, open_bundle
 from bundle.variants import Format, Precision, State
+from streaming.chunks import cut_blocks
 from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector
 from streaming.keyword.stream import KeywordStream
 from utils.config import build_config
@@ -63,12 +64,18 @@ def open_listener(model: str | Path, **detection: float | None) -> Listener:
     else:
         bundle, name = find_bundle(path)
     if bundle.metadata["kind"] != "keyword":
-        hint = "for speech: `python transcribe.py - --stream --speech RUN`"
-        raise BundleError("this bundle holds no keyword model", where=bundle.path, hint=hint)
+        raise BundleError(
+            "this bundle holds no keyword model",
+            where=bundle.path,
+            hint="for speech: `python transcribe.py - --stream --speech RUN`",
+        )
     artefact = bundle.open(name)
     if artefact.mode is State.NON_STREAM:
-        hint = "take a stream_internal or stream_external one"
-        raise BundleError("this artefact takes whole clips", where=path, hint=hint)
+        raise BundleError(
+            "this artefact takes whole clips",
+            where=path,
+            hint="take a stream_internal or stream_external one",
+        )
     asked = {key: value for key, value in detection.items() if value is not None}
     config = build_config(DetectionConfig, {**bundle.decoding, **asked}, where=str(bundle.path))
     features, geometry = bundle.features, bundle.stream
@@ -92,12 +99,10 @@ def detect_keywords(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterato
 
 def probabilities_of(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
     """Yield probabilities (calls, labels), each time that new sound completes a call of the model."""
-    size = max(1, round(BLOCK_SECONDS * listener.sample_rate))
-    for block in blocks:
-        for start in range(0, len(block), size):
-            probabilities = listener.stream.feed(block[start : start + size])
-            if len(probabilities):
-                yield probabilities
+    for piece in cut_blocks(blocks, max(1, round(BLOCK_SECONDS * listener.sample_rate))):
+        probabilities = listener.stream.feed(piece)
+        if len(probabilities):
+            yield probabilities
 
 
 def _stream_name(artefacts: Mapping[str, Mapping[str, Any]], path: Path) -> str:
@@ -105,6 +110,9 @@ def _stream_name(artefacts: Mapping[str, Mapping[str, Any]], path: Path) -> str:
     wanted = (Format.LITERT, State.EXTERNAL)
     streams = [name for name, facts in artefacts.items() if (facts["format"], facts["state"]) == wanted]
     if not streams:
-        hint = "export.py RUN --format litert --mode stream_external"
-        raise BundleError("the bundle holds no streamed LiteRT model", where=path, hint=hint)
+        raise BundleError(
+            "the bundle holds no streamed LiteRT model",
+            where=path,
+            hint="export.py RUN --format litert --mode stream_external",
+        )
     return min(streams, key=lambda name: artefacts[name]["precision"] != Precision.FLOAT)

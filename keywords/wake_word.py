@@ -135,9 +135,11 @@ def _train(request: Request, clips: Mapping[str, Sequence[SpokenClip]]) -> None:
 def _refuse_another_recipe(run: RunFolder, config: Mapping[str, Any]) -> None:
     """Raise RunError, with the differences, if the run was trained with another config."""
     if differing := config_differences(run.config(), config):
-        what = f"the model was trained with another recipe ({describe_differences(differing)})"
-        hint = "choose another --output, or delete this folder to train a new model on the same clips"
-        raise RunError(what, where=run.path, hint=hint)
+        raise RunError(
+            f"the model was trained with another recipe ({describe_differences(differing)})",
+            where=run.path,
+            hint="choose another --output, or delete this folder to train a new model on the same clips",
+        )
 
 
 def clip_ms(seconds: Sequence[float]) -> int:
@@ -215,7 +217,7 @@ def _calibrate(
         matched,
         calibration.stream_hours * 3600,
     )
-    results = _results(request, clips, bundle, listener, calibration)
+    results = _results(request, clips, bundle, listener, calibration, len(matched.false_alarms))
     write_decoding(bundle, replace(listener.detection, threshold=calibration.chosen.threshold))
     return _finish(request, results, bundle)
 
@@ -229,8 +231,7 @@ def _finish(request: Request, results: WakeWordResults, bundle: Path) -> list[st
     write_text(request.output / "report.md", report_text(results, command))
     if bundle != final:
         bundle.rename(final)
-    report = {"key": request.key, "told": lines, **asdict(results)}
-    write_json(request.output / "report.json", report)
+    write_json(request.output / "report.json", {"key": request.key, "told": lines, **asdict(results)})
     return lines
 
 
@@ -240,11 +241,11 @@ def _results(
     bundle: Path,
     listener: Listener,
     calibration: Calibration,
+    alarms: int,
 ) -> WakeWordResults:
     word = request.word
     exported = json.loads((bundle / "export.json").read_text(encoding="utf-8"))
     (artefact,) = exported["artefacts"].values()
-    matched = match(calibration.detections, of_keyword(calibration.spoken, word.hanzi))
     return WakeWordResults(
         word=word.hanzi,
         pinyin=" ".join(word.syllables),
@@ -258,7 +259,7 @@ def _results(
         chosen=calibration.judged,
         hours=calibration.hours,
         stream=calibration.stream_hours,
-        stream_alarms=len(matched.false_alarms),
+        stream_alarms=alarms,
         by_kind=detections_by_kind(calibration.detections, calibration.spoken, word.hanzi),
         parameters=exported["parameters"],
         artefact={

@@ -79,13 +79,17 @@ def load_keyword_model(
     refuse_other_features(trained, features, folder.path)
     labels = read_labels(folder.part(folder.labels))
     config = folder.config()
-    if labels_hash(labels) != _recorded_hash(config):
-        hint = "the order of its lines is that of the model's outputs: copy it from the run again"
-        raise RunError("labels.txt is not the one of the training", where=folder.labels, hint=hint)
+    if labels_hash(labels) != str((config.get(ENVIRONMENT) or {}).get(LABELS_HASH)):
+        raise RunError(
+            "labels.txt is not the one of the training",
+            where=folder.labels,
+            hint="the order of its lines is that of the model's outputs: copy it from the run again",
+        )
     name = str((config.get("model") or {}).get("name"))
     if name not in MODELS:
-        hint = f"known: {', '.join(MODELS)}"
-        raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=hint)
+        raise RunError(
+            f"unknown model '{name}'", where=folder.config_file, hint=f"known: {', '.join(MODELS)}"
+        )
     model_config = folder.section("model", MODELS[name].config)
     path = folder.weights(weights)
     _check_labels(labels, folder, path)
@@ -101,9 +105,11 @@ def refuse_other_features(
 ) -> None:
     """Raise ConfigError, with both values of each setting, if ``asked`` differs from the training."""
     if asked is not None and asked != trained:
-        what = f"the model was trained on other features ({describe_mismatch(trained, asked)})"
-        hint = "leave the setting out, or train a model with it"
-        raise ConfigError(what, where=where, hint=hint)
+        raise ConfigError(
+            f"the model was trained on other features ({describe_mismatch(trained, asked)})",
+            where=where,
+            hint="leave the setting out, or train a model with it",
+        )
 
 
 def logits_of(model: keras.Model, features: np.ndarray) -> np.ndarray:
@@ -157,10 +163,6 @@ def samples_of(clip_ms: float, sample_rate: int) -> int:
     return round(clip_ms * sample_rate / 1000)
 
 
-def _recorded_hash(config: Mapping[str, Any]) -> str:
-    return str((config.get(ENVIRONMENT) or {}).get(LABELS_HASH))
-
-
 def _lengths(folder: RunFolder, config: Mapping[str, Any], sample_rate: int) -> tuple[int, int]:
     """Samples of a clip, and of the context before it."""
     data = config.get("data") or {}
@@ -168,8 +170,11 @@ def _lengths(folder: RunFolder, config: Mapping[str, Any], sample_rate: int) -> 
     for name, lowest in (("clip_ms", 1), ("context_ms", 0)):
         length_ms = data.get(name, 0)
         if not isinstance(length_ms, int | float) or length_ms < lowest:
-            what = f"config.yaml is damaged (data.{name} is {length_ms})"
-            raise RunError(what, where=folder.path, hint="copy the run folder again")
+            raise RunError(
+                f"config.yaml is damaged (data.{name} is {length_ms})",
+                where=folder.path,
+                hint="copy the run folder again",
+            )
         lengths.append(samples_of(length_ms, sample_rate))
     return lengths[0], lengths[1]
 
@@ -179,10 +184,16 @@ def _check_labels(labels: Sequence[str], folder: RunFolder, path: Path) -> None:
     candidates = (RunFolder(parent).labels for parent in path.parents[:2])
     weight_labels = read_labels(next(filter(Path.is_file, candidates), folder.labels))
     if weight_labels != tuple(labels):
-        what = f"the weights belong to other labels ({describe_difference(labels, weight_labels)})"
-        raise RunError(what, where=path, hint=f"give weights trained with the labels of {folder.labels}")
+        raise RunError(
+            f"the weights belong to other labels ({describe_difference(labels, weight_labels)})",
+            where=path,
+            hint=f"give weights trained with the labels of {folder.labels}",
+        )
 
 
 def _explain_classes(classes: int, path: Path, labels: Sequence[str]) -> RunError:
-    what = f"the weights have {classes} labels, the model has {len(labels)}"
-    return RunError(what, where=path, hint="take the whole folder of the run that the weights come from")
+    return RunError(
+        f"the weights have {classes} labels, the model has {len(labels)}",
+        where=path,
+        hint="take the whole folder of the run that the weights come from",
+    )

@@ -112,18 +112,15 @@ def build_keyword_model(
         )
     if context_samples and not entry.context:
         able = ", ".join(name for name, entry in MODELS.items() if entry.context)
-        what = f"model.name {model_config.name} takes the clip only, but data.context_ms is not 0"
-        raise ConfigError(what, hint=f"data.context_ms=0, or one of: {able}")
+        raise ConfigError(
+            f"model.name {model_config.name} takes the clip only, but data.context_ms is not 0",
+            hint=f"data.context_ms=0, or one of: {able}",
+        )
     if features.kind != "raw":
-        inputs = keras.Input((frames, feature_values(features)), name="features")
-        x = inputs
+        inputs = x = keras.Input((frames, feature_values(features)), name="features")
     else:
         inputs = keras.Input((samples,), name="samples")
-        x = _windows(inputs, features) if entry.samples else front_end(inputs, features)  # (B, T, F)
+        windows = Frames(features.window_samples, features.stride_samples, name="frames")
+        x = windows(inputs) if entry.samples else front_end(inputs, features)  # (B, T, F)
     more = {"clip_fraction": clip_frames / frames} if entry.context else {}
     return keras.Model(inputs, entry.build(model_config, x, labels, **more), name=model_config.name)
-
-
-def _windows(samples, features: KeywordFeatureConfig):
-    """Samples (B, S) → the samples of each window (B, T, window)."""
-    return Frames(features.window_samples, features.stride_samples, name="frames")(samples)

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model_language.vocabulary.symbols import PAD_ID
-
 LONGEST = 512
 """Syllables in a window of a network; the memory that attention needs grows with the square of it."""
 CONTEXT = 64
@@ -33,23 +31,6 @@ def length_batches(lengths: Sequence[int], budget: int) -> list[np.ndarray]:
             batches.append(order[start:stop])
             start = stop
     return batches
-
-
-def pad_rows(rows: Sequence[np.ndarray], multiple: int = 1) -> np.ndarray:
-    """Stack arrays of different length.
-
-    Args:
-        rows: ids, (L,) each.
-        multiple: the padded length is rounded up to a multiple of this.
-
-    Returns:
-        (B, padded length) int32, filled with 0.
-    """
-    longest = max(map(len, rows))
-    padded = np.full((len(rows), -(-longest // multiple) * multiple), PAD_ID, np.int32)
-    for row, values in zip(padded, rows, strict=True):
-        row[: len(values)] = values
-    return padded
 
 
 @dataclass(frozen=True)

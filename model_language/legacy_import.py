@@ -92,19 +92,27 @@ def _read_tokens(path: Path, size: int, syllables: bool) -> Vocabulary:
     """
     tokens = list(Vocabulary.load(path).tokens)
     if len(tokens) != size:
-        what = f"the weights have {size} tokens, the list has {len(tokens)}"
-        hint = f"it begins with {first_few(tokens, 3)}; give the list of the same training"
-        raise VocabularyError(what, where=path, hint=hint)
+        raise VocabularyError(
+            f"the weights have {size} tokens, the list has {len(tokens)}",
+            where=path,
+            hint=f"it begins with {first_few(tokens, 3)}; give the list of the same training",
+        )
     if tokens[0].lower() != PAD:
-        what = f"the first token is {tokens[0]!r}, not the padding {PAD.upper()!r}"
-        raise VocabularyError(what, where=path, hint="give the unchanged list of the training, padding first")
+        raise VocabularyError(
+            f"the first token is {tokens[0]!r}, not the padding {PAD.upper()!r}",
+            where=path,
+            hint="give the unchanged list of the training, padding first",
+        )
     if syllables:
         tokens = [normalise_syllable(token) if is_syllable(token) else token for token in tokens]
     try:
         return Vocabulary((PAD, UNKNOWN, *tokens[1:]))
     except VocabularyError as error:
-        hint = "two spellings of one syllable count as the same token: change one of them"
-        raise VocabularyError(error.what, where=path, hint=hint) from error
+        raise VocabularyError(
+            error.what,
+            where=path,
+            hint="two spellings of one syllable count as the same token: change one of them",
+        ) from error
 
 
 def _geometry(layers: Sequence[Arrays], path: Path) -> tuple[PublishedTransformerConfig, int, int]:

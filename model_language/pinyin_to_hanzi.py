@@ -164,9 +164,11 @@ class PinyinToHanzi:
 def _check(pieces: Sequence[Piece], number: int) -> None:
     for piece in pieces:
         if not piece.readings and any(character.isalnum() for character in piece.text):
-            hint = "write syllables like zhong1, zhōng or zhong; without strict reading it is not changed"
-            where = f"line {number}, column {piece.column}"
-            raise CorpusError(f"'{piece.text.strip()}' is not pinyin", where=where, hint=hint)
+            raise CorpusError(
+                f"'{piece.text.strip()}' is not pinyin",
+                where=f"line {number}, column {piece.column}",
+                hint="write syllables like zhong1, zhōng or zhong; without strict reading it is not changed",
+            )
 
 
 def _segmentations(stretch: Sequence[Piece]) -> list[tuple[int, tuple[str, ...]]]:

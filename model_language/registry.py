@@ -149,14 +149,19 @@ def load_converter(run_folder: str | Path, words: str | Path | None = None) -> C
         user_words = read_user_words(words)  # first: reports a wrong line before a model is loaded
         return UserWordConverter(load_converter(run_folder), user_words)
     if Path(run_folder) == PRETRAINED and not PRETRAINED.is_dir():
-        hint = "give another model: --model RUN, e.g. runs/demo/language, which `make demo` creates"
-        raise RunError("the converter that comes with this project is missing", where=run_folder, hint=hint)
-    run = open_run(run_folder, task="language")
-    config = read_model_config(run)
+        raise RunError(
+            "the converter that comes with this project is missing",
+            where=run_folder,
+            hint="give another model: --model RUN, e.g. runs/demo/language, which `make demo` creates",
+        )
+    run, config, entry = _open(run_folder)
     if config.name == SYLLABLE_NGRAM:
-        hint = "use it for the beam search (--syllables RUN); to write hanzi, give another language run"
-        raise RunError("an n-gram model of syllables writes no hanzi", where=run.path, hint=hint)
-    return model_entry(config.name).load(run, config)
+        raise RunError(
+            "an n-gram model of syllables writes no hanzi",
+            where=run.path,
+            hint="use it for the beam search (--syllables RUN); to write hanzi, give another language run",
+        )
+    return entry.load(run, config)
 
 
 def load_language_model(run_folder: str | Path) -> Any:
@@ -165,9 +170,8 @@ def load_language_model(run_folder: str | Path) -> Any:
     Raises:
         RunError: as :func:`load_converter`.
     """
-    run = open_run(run_folder, task="language")
-    config = read_model_config(run)
-    return model_entry(config.name).load(run, config)
+    run, config, entry = _open(run_folder)
+    return entry.load(run, config)
 
 
 def language_parts(run: RunFolder) -> list[Path]:
@@ -191,17 +195,25 @@ def load_network(run_folder: str | Path, weights: str = "best") -> tuple[keras.M
         RunError: not a language run, a model without a network, a part is missing, or the weights do not fit
             the vocabularies.
     """
-    run = open_run(run_folder, task="language")
-    config = read_model_config(run)
-    build = model_entry(config.name).build
-    if build is None:
-        what = f"the run's model '{config.name}' is estimated by counting: it has no weights to load"
-        raise RunError(what, where=run.path, hint="give a run of a network, such as a transformer")
+    run, config, entry = _open(run_folder)
+    if entry.build is None:
+        raise RunError(
+            f"the run's model '{config.name}' is estimated by counting: it has no weights to load",
+            where=run.path,
+            hint="give a run of a network, such as a transformer",
+        )
     symbols = Symbols.load(run.path)
     path = run.weights(weights)
-    model = build(config, symbols, run)
+    model = entry.build(config, symbols, run)
     _imported("utils.backend.weights", "load_weights")(model, path)
     return model, symbols
+
+
+def _open(run_folder: str | Path) -> tuple[RunFolder, Any, ModelEntry]:
+    """A language run, the config of its model, and the model's entry."""
+    run = open_run(run_folder, task="language")
+    config = read_model_config(run)
+    return run, config, model_entry(config.name)
 
 
 def read_model_config(run: RunFolder) -> Any:
@@ -214,8 +226,9 @@ def read_model_config(run: RunFolder) -> Any:
     try:
         entry = model_entry(str(values.get("name")))
     except KeyError as error:
-        hint = f"known models: {', '.join(MODELS)}"
         raise ConfigError(
-            f"unknown model.name '{values.get('name')}'", where=run.config_file, hint=hint
+            f"unknown model.name '{values.get('name')}'",
+            where=run.config_file,
+            hint=f"known models: {', '.join(MODELS)}",
         ) from error
     return build_config(entry.config, values, where=str(run.config_file))

@@ -15,6 +15,7 @@ from utils.backend.prediction import predict, prepare_prediction
 from utils.backend.weights import load_weights
 from utils.errors import RunError
 from utils.features.speech import DEFAULT_BINS, FeatureConfig, feature_bins
+from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder, find_run, open_run
 from utils.vocabulary import Vocabulary, explain_mismatch, transfer_command
 
@@ -40,10 +41,8 @@ class AcousticModel:
     def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """One batch: B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
         lengths = np.array([len(frames) for frames in features], dtype=np.int32)
-        longest = -(-lengths.max() // PAD_MULTIPLE) * PAD_MULTIPLE
-        batch = np.zeros((len(features), longest, features[0].shape[1]), np.float32)  # (B, T, bins)
-        for row, frames in zip(batch, features, strict=True):
-            row[: len(frames)] = frames
+        inner = features[0].shape[1:]
+        batch = pad_rows(features, multiple=PAD_MULTIPLE, dtype=np.float32, inner=inner)  # (B, T, bins)
         logits = predict(self.model, {"features": batch, "lengths": lengths})
         return logits, output_lengths(lengths, self.time_stride)
 
@@ -108,8 +107,7 @@ def trained_settings(folder: RunFolder) -> tuple[FeatureConfig, Any]:
         raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=f"known: {known}")
     model = folder.section("model", MODELS[name].config)
     features = folder.section("features", FeatureConfig)
-    recorded = (folder.config()["features"] or {}).get("bins")
-    if recorded is None and features.bins is not None:
+    if (folder.config()["features"] or {}).get("bins") is None and features.bins is not None:
         features = replace(features, bins=DEFAULT_BINS[features.kind])
     return features, model
 
@@ -119,12 +117,12 @@ def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) 
     source = find_run(weights)
     theirs = source.vocabulary("acoustic.txt") if source else None
     if theirs and theirs.is_file() and Vocabulary.load(theirs) != vocabulary:
-        what = explain_mismatch(vocabulary, Vocabulary.load(theirs))
-        hint = (
-            "weights trained on another corpus, or on a part of it, have other classes; to move those of the "
-            f"shared tokens over:\n  {_transfer_command(source.path, folder)}"
+        raise RunError(
+            explain_mismatch(vocabulary, Vocabulary.load(theirs)),
+            where=weights,
+            hint="weights trained on another corpus, or on a part of it, have other classes; to move those "
+            f"of the shared tokens over:\n  {_transfer_command(source.path, folder)}",
         )
-        raise RunError(what, where=weights, hint=hint)
 
 
 def _transfer_command(weights_run: Path, folder: RunFolder) -> str:
@@ -137,14 +135,12 @@ def _transfer_command(weights_run: Path, folder: RunFolder) -> str:
 
 def _explain_classes(classes: int, weights: Path, vocabulary: Vocabulary, folder: RunFolder) -> RunError:
     """The error for weights of a model with another number of classes."""
-    what = (
+    return RunError(
         f"the weights have {classes} classes, the model has {len(vocabulary)}, the tokens of "
         "vocabulary/acoustic.txt: they come from a training with another vocabulary (of a part of the "
-        "corpus, or of another corpus)"
+        "corpus, or of another corpus)",
+        where=weights,
+        hint="the run folder of that training says which token each class stands for: to move the shared "
+        "tokens over, put it in place of WEIGHTS_RUN:\n  "
+        f"{_transfer_command(Path('WEIGHTS_RUN'), folder)}",
     )
-    hint = (
-        "the run folder of that training says which token each class stands for: to move the shared tokens "
-        "over, put it in place of WEIGHTS_RUN:\n  "
-        f"{_transfer_command(Path('WEIGHTS_RUN'), folder)}"
-    )
-    return RunError(what, where=weights, hint=hint)

@@ -78,8 +78,11 @@ def load_causal_model(run: str | Path, weights: str = "best") -> CausalModel:
     folder = open_run(run, "speech")
     if obstacles := streaming_obstacles(acoustic):
         shown = obstacles[:_SHOWN_OBSTACLES] + ["…"] * (len(obstacles) > _SHOWN_OBSTACLES)
-        what = f"'{acoustic.model.name}' can't process a stream: {'; '.join(shown)}"
-        raise ConfigError(what, where=folder.path, hint=STREAMING_HINT)
+        raise ConfigError(
+            f"'{acoustic.model.name}' can't process a stream: {'; '.join(shown)}",
+            where=folder.path,
+            hint=STREAMING_HINT,
+        )
     return causal_model(acoustic, folder)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from model_speech.byte_weights import byte_weights, read_byte_weights
 from utils.errors import RunError
 from utils.features.speech import FeatureConfig, feature_bins
+from utils.padding import pad_rows
 from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary
 
@@ -53,10 +54,7 @@ class NumpyCompact:
         """One batch: B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
         rows = [self._utterance(np.asarray(frames, np.float32)) for frames in features]
         lengths = np.array([len(row) for row in rows], np.int32)
-        logits = np.zeros((len(rows), lengths.max(), len(self.vocabulary)), np.float32)
-        for target, row in zip(logits, rows, strict=True):
-            target[: len(row)] = row
-        return logits, lengths
+        return pad_rows(rows, dtype=np.float32, inner=(len(self.vocabulary),)), lengths
 
     def _utterance(self, features: np.ndarray) -> np.ndarray:
         """(T, F) → (ceil(T / time_stride), classes)."""

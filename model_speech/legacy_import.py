@@ -53,10 +53,8 @@ def import_dfcnn(
     if os.path.lexists(new_run):
         raise RunError("the new run already exists", where=new_run, hint="choose another name for it")
     by_kind = {kind: [arrays for k, arrays in layers if k == kind] for kind, _ in layers}
-    model_config, classes = _read_config(by_kind, weights_file)
-    vocabulary = read_tokens(tokens_file, classes)
-    model = build_dfcnn(model_config, feature_bins(_FEATURES), classes)
-    _set_weights(model, by_kind)
+    model_config, model = _read_model(by_kind, weights_file)
+    vocabulary = read_tokens(tokens_file, model.output.shape[-1])
     config = {
         "task": "speech",
         "features": to_plain(_FEATURES),
@@ -89,25 +87,31 @@ def read_tokens(path: Path, classes: int) -> Vocabulary:
     if len(tokens) != classes:
         what = f"the weights have {classes} classes, the list has {len(tokens)} tokens"
         ends = f"it begins with {first_few(tokens, 3)} and ends with {first_few(tokens[-3:])}"
-        hint = f"{ends}; use the list of that training, including '{SPACE}' and '{BLANK}'"
-        raise VocabularyError(what, where=path, hint=hint)
+        raise VocabularyError(
+            what, where=path, hint=f"{ends}; use the list of that training, including '{SPACE}' and '{BLANK}'"
+        )
     if tokens[-2:] == [BLANK, SPACE]:
         tokens[-2:] = [SPACE, BLANK]
     if tokens[-1] != BLANK:
-        what = f"the last token is {tokens[-1]!r}, not the blank '{BLANK}'"
-        raise VocabularyError(what, where=path, hint="the last class is the blank of CTC")
+        raise VocabularyError(
+            f"the last token is {tokens[-1]!r}, not the blank '{BLANK}'",
+            where=path,
+            hint="the last class is the blank of CTC",
+        )
     canonical = [normalise_syllable(token) if is_syllable(token) else token for token in tokens]
     first_line: dict[str, int] = {}
     for line, token in enumerate(canonical, start=1):
         if first_line.setdefault(token, line) != line:
-            what = f"'{tokens[line - 1]}' and '{tokens[first_line[token] - 1]}' are both '{token}'"
-            where = f"{path}, lines {first_line[token]} and {line}"
-            raise VocabularyError(what, where=where, hint="spell one of the two differently")
+            raise VocabularyError(
+                f"'{tokens[line - 1]}' and '{tokens[first_line[token] - 1]}' are both '{token}'",
+                where=f"{path}, lines {first_line[token]} and {line}",
+                hint="spell one of the two differently",
+            )
     return Vocabulary(tuple(canonical))
 
 
-def _read_config(by_kind: Mapping[str, Sequence[Arrays]], path: Path) -> tuple[DfcnnConfig, int]:
-    """Derive the config and the number of classes from the arrays.
+def _read_model(by_kind: Mapping[str, Sequence[Arrays]], path: Path) -> tuple[DfcnnConfig, keras.Model]:
+    """Derive the config of the network from the arrays, and build it with them.
 
     Raises:
         RunError: these are not the arrays of a DFCNN.
@@ -124,10 +128,11 @@ def _read_config(by_kind: Mapping[str, Sequence[Arrays]], path: Path) -> tuple[D
         flat = dense[0]["kernel"].shape[0]
         pooled = _pooled(flat, widths[-1], len(widths) // 2)
         config = DfcnnConfig(filters=tuple(widths[::2]), pooled=pooled, dense=inner)
-        _check_shapes(by_kind, config, classes)
+        model = build_dfcnn(config, feature_bins(_FEATURES), classes)
+        _set_weights(model, by_kind)
     except (KeyError, ValueError) as error:
         raise RunError(f"not a DFCNN's arrays ({error})", where=path, hint=_SUPPORTED) from error
-    return config, classes
+    return config, model
 
 
 def _pooled(flat: int, filters: int, cells: int) -> int:
@@ -138,18 +143,18 @@ def _pooled(flat: int, filters: int, cells: int) -> int:
     raise ValueError(f"the dense layer takes {flat} values, which no number of poolings gives")
 
 
-def _check_shapes(by_kind: Mapping[str, Sequence[Arrays]], config: DfcnnConfig, classes: int) -> None:
-    """Compare all shapes with those of the network of this config.
+def _set_weights(model: keras.Model, by_kind: Mapping[str, Sequence[Arrays]]) -> None:
+    """Copy the arrays into the network.
 
     Raises:
         ValueError: an array has another shape.
     """
-    model = build_dfcnn(config, feature_bins(_FEATURES), classes)
     for layer, arrays in _pairs(model, by_kind):
         for variable in layer.weights:
-            if arrays[variable.name].shape != tuple(variable.shape):
-                found, expected = arrays[variable.name].shape, tuple(variable.shape)
+            found, expected = arrays[variable.name].shape, tuple(variable.shape)
+            if found != expected:
                 raise ValueError(f"{layer.name}/{variable.name} is {found}, not {expected}")
+        layer.set_weights([arrays[variable.name] for variable in layer.weights])
 
 
 def _pairs(
@@ -170,8 +175,3 @@ def _pairs(
         layers = [layer for layer in model.layers if isinstance(layer, layer_class)]
         pairs += zip(layers, by_kind[kind], strict=True)
     return pairs
-
-
-def _set_weights(model: keras.Model, by_kind: Mapping[str, Sequence[Arrays]]) -> None:
-    for layer, arrays in _pairs(model, by_kind):
-        layer.set_weights([arrays[variable.name] for variable in layer.weights])

@@ -14,7 +14,7 @@ from model_speech.acoustic_model import build_acoustic_model, load_acoustic_mode
 from utils.backend.weights import save_weights
 from utils.errors import RunError, VocabularyError
 from utils.files import replacing_folder
-from utils.run_folder.run import RunFolder, create_run, open_run
+from utils.run_folder.run import create_run, open_run
 from utils.vocabulary import BLANK, Vocabulary
 
 OUTPUT_LAYER = "logits"  # in every model
@@ -61,7 +61,14 @@ def transfer_run(source_run: str | Path, new_run: str | Path, vocabulary_file: s
     model = build_acoustic_model(source, vocabulary).model
     _make_folder(new_run.parent)
     with replacing_folder(new_run) as folder:
-        run = create_run(folder, {**source.config(), "transfer": _origin(source, best.vocabulary, match)})
+        transfer = {
+            "source_run": str(source.path),
+            "source_vocabulary": best.vocabulary.hash,
+            "kept": len(match.kept),
+            "dropped": len(match.dropped),
+            "new": len(match.new),
+        }
+        run = create_run(folder, {**source.config(), "transfer": transfer})
         vocabulary.save(run.vocabulary("acoustic.txt"))
         for acoustic, path in ((best, run.best_weights), (last, run.last_weights)):
             move_weights(acoustic.model, acoustic.vocabulary, model, vocabulary)
@@ -117,11 +124,17 @@ def move_tokens(
 
 def _check(match: TokenMatch, vocabulary: Vocabulary, file: str | Path) -> None:
     if BLANK not in vocabulary:
-        hint = "use an acoustic one: a run's vocabulary/acoustic.txt, or the output of data.vocabularies"
-        raise VocabularyError(f"the vocabulary has no blank '{BLANK}'", where=file, hint=hint)
+        raise VocabularyError(
+            f"the vocabulary has no blank '{BLANK}'",
+            where=file,
+            hint="use an acoustic one: a run's vocabulary/acoustic.txt, or the output of data.vocabularies",
+        )
     if set(match.kept) <= {BLANK}:
-        hint = "there are no weights to move: train a new model with this vocabulary"
-        raise VocabularyError("the vocabulary shares no token with the source run's", where=file, hint=hint)
+        raise VocabularyError(
+            "the vocabulary shares no token with the source run's",
+            where=file,
+            hint="there are no weights to move: train a new model with this vocabulary",
+        )
 
 
 def _make_folder(path: Path) -> None:
@@ -131,14 +144,3 @@ def _make_folder(path: Path) -> None:
         raise RunError(
             "this is a file, not a folder for runs", where=path, hint="choose another folder"
         ) from error
-
-
-def _origin(source: RunFolder, vocabulary: Vocabulary, match: TokenMatch) -> dict[str, object]:
-    """The section ``transfer`` of config.yaml, for its human reader."""
-    return {
-        "source_run": str(source.path),
-        "source_vocabulary": vocabulary.hash,
-        "kept": len(match.kept),
-        "dropped": len(match.dropped),
-        "new": len(match.new),
-    }

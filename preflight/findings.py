@@ -1,12 +1,13 @@
 """Findings of the checks in; lines of text (equal findings are counted) or JSON out.
 
-A check is a function from data to findings. ``doctor.py --list`` prints the name of the function and the
-first line of its docstring.
+A check is a function from data to findings; :func:`line_check` makes one of a function that examines a single
+line. ``doctor.py --list`` prints the name of the function and the first line of its docstring.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import wraps
 from typing import Any
 
 from preflight.listings import Line, Listing
@@ -47,8 +48,77 @@ def line_finding(
     severity: str, listing: Listing, line: Line, what: str, advice: str, detail: str = ""
 ) -> Finding:
     """A finding on a line of a manifest, or on a recording without a manifest."""
-    item = f"line {line.number} ({line.id})" if line.number else line.id
-    return Finding(severity, listing.path, item, what, advice, detail)
+    return Finding(
+        severity,
+        listing.path,
+        item=f"line {line.number} ({line.id})" if line.number else line.id,
+        what=what,
+        advice=advice,
+        detail=detail,
+    )
+
+
+def line_check(
+    severity: str,
+    what: str,
+    advice: str,
+    lines: Callable[..., Iterable[tuple]] = lambda listing, *data: ((line, *data) for line in listing.lines),
+) -> Callable[[Callable[..., str | None]], Check]:
+    """Make a check of a function that returns the detail of a finding on one line, or None.
+
+    Args:
+        severity, what, advice: of the findings.
+        lines: the arguments of the check → those of each call of the function, the line first; by default
+            all lines of the listing, with the same data for each.
+    """
+
+    def make_check(detail_of: Callable[..., str | None]) -> Check:
+        @wraps(detail_of)
+        def check(listing: Listing, *data: Any) -> Iterator[Finding]:
+            for line, *known in lines(listing, *data):
+                detail = detail_of(line, *known)
+                if detail is not None:
+                    yield line_finding(severity, listing, line, what=what, advice=advice, detail=detail)
+
+        return check
+
+    return make_check
+
+
+def repeated_lines(
+    listing: Listing,
+    keys: Iterable[tuple[Hashable, Line]],
+    same_text: tuple[str, str],
+    other_text: tuple[str, str],
+    already_found: Callable[[Line, Line], bool],
+    relation: str = "also in",
+) -> Iterator[Finding]:
+    """Findings on lines with the key of an earlier line.
+
+    Args:
+        listing: the manifest of the lines.
+        keys: (key, line) of each.
+        same_text: the problem of a line with the text of the earlier one, and what the user can do.
+        other_text: the same for a line with another text, which is an error.
+        already_found: (line, earlier line) → whether another check reports it.
+        relation: of the line to the earlier one, for the detail.
+    """
+    groups: dict[Hashable, list[Line]] = defaultdict(list)
+    for key, line in keys:
+        groups[key].append(line)
+    for first, *others in groups.values():
+        for line in others:
+            if not already_found(line, first):
+                same = line.pinyin == first.pinyin
+                what, advice = same_text if same else other_text
+                yield line_finding(
+                    WARNING if same else ERROR,
+                    listing,
+                    line,
+                    what=what,
+                    advice=advice,
+                    detail=f"{relation} line {first.number} ({first.id})",
+                )
 
 
 def check_name(check: Check) -> str:

@@ -141,9 +141,4 @@ def _line(number: int, fields: Sequence[str], folder: str) -> Line:
 
 
 def _syllables(pinyin: str) -> tuple[str, ...]:
-    return tuple(map(_spelt, pinyin.split()))
-
-
-@cache
-def _spelt(syllable: str) -> str:
-    return canonical(syllable) or syllable
+    return tuple(canonical(syllable) or syllable for syllable in pinyin.split())

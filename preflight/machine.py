@@ -22,14 +22,14 @@ from model_speech.registry import MODELS
 from preflight.findings import ERROR, WARNING, Finding, apply
 from preflight.listings import Line, Listing, of_role
 from training.backends.step import make_train_step
+from training.failures import memory_errors_explained
 from training.loop import prepare_backend
-from training.memory import memory_errors_explained
 from training.optimiser import make_optimizer
 from training.tasks.speech import SpeechConfig, SpeechTask
 from utils.backend.devices import backend_gpus, describe_devices, no_gpu_messages, unused_gpu_reason
 from utils.backend.nvidia import nvidia_gpus
 from utils.backend.prediction import predict
-from utils.errors import ConfigError, TrainingError
+from utils.errors import TrainingError, require
 from utils.features.speech import feature_bins
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
@@ -86,22 +86,41 @@ class Forecast:
 def unused_gpu(machine: Machine, where: str) -> Iterator[Finding]:
     """With --machine: an NVIDIA GPU that the backend does not use."""
     if machine.unused_gpu:
-        advice = "install driver and CUDA libraries that fit the build (pip install 'tensorflow[and-cuda]')"
-        yield Finding(WARNING, where, "", "a GPU is not used", advice, machine.unused_gpu)
+        yield Finding(
+            WARNING,
+            where,
+            "",
+            what="a GPU is not used",
+            advice="install driver and CUDA libraries that fit the build "
+            "(pip install 'tensorflow[and-cuda]')",
+            detail=machine.unused_gpu,
+        )
 
 
 def xla_fails(machine: Machine, where: str) -> Iterator[Finding]:
     """With --machine: XLA cannot compile."""
     if machine.xla_error:
-        severity = ERROR if machine.needs_xla else WARNING
-        yield Finding(severity, where, "", "XLA fails", "set training.xla=false", machine.xla_error)
+        yield Finding(
+            ERROR if machine.needs_xla else WARNING,
+            where,
+            "",
+            what="XLA fails",
+            advice="set training.xla=false",
+            detail=machine.xla_error,
+        )
 
 
 def step_fails(machine: Machine, where: str) -> Iterator[Finding]:
     """With --machine and --config: a training step of the recipe fails, for example out of memory."""
     if machine.step_error:
-        advice = "lower data.batch_frames if memory has run out"
-        yield Finding(ERROR, where, "", "a training step fails", advice, machine.step_error)
+        yield Finding(
+            ERROR,
+            where,
+            "",
+            what="a training step fails",
+            advice="lower data.batch_frames if memory has run out",
+            detail=machine.step_error,
+        )
 
 
 MACHINE = (unused_gpu, xla_fails, step_fails)
@@ -140,8 +159,7 @@ def forecast(config: SpeechConfig, listings: Sequence[Listing]) -> Forecast:
     prepare_backend(config.training, config.seed)
     train = _lines(config, of_role(listings, "train"))[: config.data.limit or None]
     dev = _lines(config, of_role(listings, "dev"))
-    if not train:
-        raise ConfigError("no training utterance to forecast from", hint="see data.train of the recipe")
+    require(train, "no training utterance to forecast from", hint="see data.train of the recipe")
     vocabulary = acoustic_vocabulary({syllable for line, _ in train for syllable in line.pinyin})
     bins = feature_bins(config.features)
     model = MODELS[config.model.name].build(config.model, bins, len(vocabulary))
@@ -160,8 +178,12 @@ def forecast(config: SpeechConfig, listings: Sequence[Listing]) -> Forecast:
         dev_per_frame = _seconds_per_frame(maker, dev, dev_plan, lambda batch: _predict(model, batch))
         evaluation = dev_per_frame * sum(maker.size(dev, indices) for indices in dev_plan)
     seconds = per_frame * sum(maker.size(train, indices) for indices in plan)
-    steps = max(1, round(len(plan) * passes))
-    return Forecast(steps, config.training.epochs, seconds / len(plan), evaluation)
+    return Forecast(
+        steps=max(1, round(len(plan) * passes)),
+        epochs=config.training.epochs,
+        step_seconds=seconds / len(plan),
+        evaluation_seconds=evaluation,
+    )
 
 
 def _lines(config: SpeechConfig, listings: Sequence[Listing]) -> list[tuple[Line, int]]:

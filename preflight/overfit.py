@@ -66,9 +66,17 @@ def overfit_ten(result: Overfit, where: str) -> Iterator[Finding]:
     if result.error_rate < LEARNT:
         return
     is_complete = result.steps >= STEPS or not np.isfinite(result.loss)
-    what = "the model can't learn ten utterances" if is_complete else "ten utterances are not learnt in time"
-    advice = "try a higher or lower optimiser.learning_rate; listen to the utterances and check their texts"
-    yield Finding(ERROR if is_complete else WARNING, where, "", what, advice, str(result))
+    yield Finding(
+        ERROR if is_complete else WARNING,
+        where,
+        "",
+        what="the model can't learn ten utterances"
+        if is_complete
+        else "ten utterances are not learnt in time",
+        advice="try a higher or lower optimiser.learning_rate; listen to the utterances and check their "
+        "texts",
+        detail=str(result),
+    )
 
 
 def choose_utterances(lines: Sequence[Line], config: SpeechConfig) -> list[Utterance]:
@@ -128,11 +136,10 @@ def _train(task: SpeechTask, step, seconds: float) -> Overfit:
 
 
 def _source(config: SpeechConfig, utterances: Sequence[Utterance], encode, folder: Path) -> BatchSource:
-    cache = prepare_features(utterances, config.features, folder, workers=1)
     return BatchSource(
-        cache,
-        utterances,
-        [encode(u.pinyin, u.id, u.audio) for u in utterances],
+        cache=prepare_features(utterances, config.features, folder, workers=1),
+        utterances=utterances,
+        labels=[encode(u.pinyin, u.id, u.audio) for u in utterances],
         batch_frames=config.data.batch_frames,
         max_batch=config.data.batch_utterances,
         seed=config.seed,

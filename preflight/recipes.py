@@ -8,12 +8,11 @@ from typing import Any
 from data.manifest import is_manifest
 from preflight.checks.audio import low_rate_of_some
 from preflight.checks.cache import CACHE, CacheState, cache_state, disk_space, needs_room
-from preflight.checks.features import FEATURES
-from preflight.checks.lengths import target_too_long
+from preflight.checks.model import empty_filter, target_too_long
 from preflight.checks.runs import LOADED, OPENED, RUN, foreign_vocabulary
 from preflight.examine import examine_texts
 from preflight.findings import ERROR, Finding, apply, count_line, format_findings, has_errors
-from preflight.listings import Line, Listing, lines_of, of_role, read_listing
+from preflight.listings import Listing, lines_of, read_listing
 from preflight.machine import MACHINE
 from preflight.overfit import overfit_ten
 from training.run import RECIPES
@@ -28,7 +27,7 @@ log = logging.getLogger("train")
 
 WITH_MODEL = (
     target_too_long,
-    *FEATURES,
+    empty_filter,
     low_rate_of_some,
     *CACHE,
     *OPENED,
@@ -82,7 +81,7 @@ def examine_recipe(config: SpeechConfig, listings: Sequence[Listing], thorough: 
         thorough: whether to read the whole cache.
     """
     state = _cache_state(config, listings, thorough)
-    return apply(FEATURES, config.features) + examine_lengths(config, listings) + apply(CACHE, state)
+    return apply((empty_filter,), config.features) + examine_lengths(config, listings) + apply(CACHE, state)
 
 
 def examine_lengths(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:
@@ -127,7 +126,7 @@ def check_before_training(config: Any) -> None:
         return
     listings = recipe_listings(config)
     findings = examine_texts(listings, readings=False) + examine_lengths(config, listings)
-    findings += apply(FEATURES, config.features) + _examine_rates(config, listings)
+    findings += apply((empty_filter,), config.features) + _examine_rates(config, listings)
     hours = sum(line.seconds for line in lines_of(listings) if line.seconds >= 0) / 3600
     if needs_room(config.features, hours * (1 + config.augment.copies), config.data.cache):
         findings += apply((disk_space,), _cache_state(config, listings, thorough=False))
@@ -156,13 +155,18 @@ def _examine_rates(config: SpeechConfig, listings: Sequence[Listing]) -> list[Fi
 
 
 def _cache_state(config: SpeechConfig, listings: Sequence[Listing], thorough: bool) -> CacheState:
-    lines = [
-        (line, config.augment if listing.role == "train" and config.augment.copies else None)
-        for listing in listings
-        if listing.role in ("train", "dev")
-        for line in listing.lines
-    ]
-    return cache_state(lines, config.features, config.data.cache, config.seed, thorough)
+    return cache_state(
+        lines=[
+            (line, config.augment if listing.role == "train" and config.augment.copies else None)
+            for listing in listings
+            if listing.role in ("train", "dev")
+            for line in listing.lines
+        ],
+        features=config.features,
+        folder=config.data.cache,
+        seed=config.seed,
+        thorough=thorough,
+    )
 
 
 def _against_manifests(run: RunFolder) -> list[Finding]:
@@ -173,9 +177,3 @@ def _against_manifests(run: RunFolder) -> list[Finding]:
         return []
     syllables = {s for path in paths for line in read_listing(path).lines for s in line.pinyin}
     return apply((foreign_vocabulary,), run, sorted(syllables))
-
-
-def training_lines(listings: Sequence[Listing]) -> list[Line]:
-    """The lines for overfitting: those of the train lists, or of all lists if there is none."""
-    chosen = of_role(listings, "train") or listings
-    return [line for listing in chosen for line in listing.lines]

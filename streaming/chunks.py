@@ -1,5 +1,6 @@
 """Pieces of any length in, chunks of one size out; the interface of a streamed model. NumPy only."""
 
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -36,3 +37,10 @@ class ChunkBuffer:
         complete = len(frames) // self._size * self._size
         self._rest = frames[complete:]
         return frames[:complete].reshape(-1, 1, self._size, *frames.shape[1:])
+
+
+def cut_blocks(blocks: Iterable[np.ndarray], size: int) -> Iterator[np.ndarray]:
+    """The same samples, in pieces of at most ``size``."""
+    for block in blocks:
+        for start in range(0, len(block), size):
+            yield block[start : start + size]

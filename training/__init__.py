@@ -2,6 +2,6 @@
 
 Read ``run`` (config to task), ``loop`` (the one training loop) and one file of ``tasks``; then ``optimiser``,
 ``losses``, ``metrics``, ``checkpoint``, ``history`` and ``initialise``. ``backends`` compiles the step for
-TensorFlow, JAX or PyTorch, ``distributed`` runs it on several devices and processes; ``nonfinite_loss`` and
-``memory`` explain failures; ``device_record``, ``profiling`` and ``utterance_log`` record a training.
+TensorFlow, JAX or PyTorch, ``distributed`` runs it on several devices and processes; ``failures`` explains
+failures, ``profiling`` records steps.
 """

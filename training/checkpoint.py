@@ -1,17 +1,20 @@
-"""Training state ↔ one file: weights, optimiser, step, data position, history.
+"""Training state ↔ one file: weights, optimiser, step, data position, history; weights of single epochs.
 
-The file is written under a temporary name and renamed, so a kill at any moment leaves a complete file.
+A file is written under a temporary name and renamed, so a kill at any moment leaves a complete file.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import keras
 import numpy as np
 
+from utils.backend.weights import save_weights
 from utils.errors import RunError
 from utils.files import read_arrays, replacing
+from utils.run_folder.run import RunFolder
 
 
 @dataclass
@@ -79,6 +82,31 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
     for name, variable in variables.items():
         variable.assign(arrays[name])
     return state
+
+
+def keep_weights(run: RunFolder, model: keras.Model, metric: str, state: TrainingState, kept: int) -> None:
+    """Save the model's weights for the last epoch of ``state``.
+
+    The files of the last ``kept`` epochs and of the best epoch stay; all others are deleted.
+
+    Args:
+        run: the weights go into its folder ``weights/``.
+        model: with the weights to save.
+        metric: key of the error rate in the rows of the history.
+        state: its history ends with the epoch that has just finished.
+        kept: number of epochs, at least 1.
+    """
+    save_weights(model, run.kept_weights / weights_name(state.history[-1], metric))
+    rows = [*state.history[-kept:], *state.history[state.best_epoch - 1 : state.best_epoch]]
+    wanted = {weights_name(row, metric) for row in rows}
+    for path in run.kept_weights.glob("step_*.weights.h5"):
+        if path.name not in wanted:
+            path.unlink()
+
+
+def weights_name(row: Mapping[str, float], metric: str) -> str:
+    """File name for a row of the history: ``step_000400_accuracy_0.9531.weights.h5``."""
+    return f"step_{int(row['step']):06}_accuracy_{1 - row[metric]:.4f}.weights.h5"
 
 
 def _variables(model: keras.Model, optimizer: keras.optimizers.Optimizer) -> dict[str, keras.Variable]:

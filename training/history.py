@@ -1,4 +1,8 @@
-"""Figures of each epoch in; ``history.csv`` and TensorBoard logs, with the hyperparameters, out."""
+"""Figures, utterances and devices of a training in; the records of its run folder out.
+
+These are ``history.csv`` and TensorBoard logs of the figures, with the hyperparameters, ``utterances.tsv``,
+``train.log``, and ``computed_on`` in config.yaml.
+"""
 
 import csv
 import io
@@ -7,18 +11,21 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.hparams import summary_v2 as hparams
 from tensorboard.summary.writer.record_writer import RecordWriter
 
+from utils.backend.devices import describe_devices, unused_gpu_reason
 from utils.config import flatten
 from utils.files import write_text
 from utils.run_folder.run import ENVIRONMENT, RunFolder
+
+log = logging.getLogger("train")
 
 
 class EventFile:
@@ -52,7 +59,7 @@ class EventFile:
         self._file.close()
 
 
-class HistoryWriter:
+class HistoryWriter(AbstractContextManager):
     """Writes one row for each epoch; rewrites the whole CSV, so that a resumed run repeats no row."""
 
     def __init__(self, run: RunFolder, rows: list[dict[str, float]]):
@@ -61,12 +68,7 @@ class HistoryWriter:
         self._validation = EventFile(run.logs / "validation")
         self._write_hparams()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._train.close()
         self._validation.close()
 
@@ -79,8 +81,12 @@ class HistoryWriter:
         self._rows.append(row)
         write_text(self._run.history, history_csv(self._rows))
         for name, value in row.items():
-            writer = self._validation if name.startswith("dev_") else self._train
-            _add(writer, name.removeprefix("dev_"), value, int(row["step"]))
+            _add(
+                writer=self._validation if name.startswith("dev_") else self._train,
+                name=name.removeprefix("dev_"),
+                value=value,
+                step=int(row["step"]),
+            )
 
     def _write_hparams(self) -> None:
         config = {key: value for key, value in self._run.config().items() if key != ENVIRONMENT}
@@ -91,6 +97,46 @@ class HistoryWriter:
         }
         event = Event(wall_time=time.time(), summary=hparams.hparams_pb(values))
         self._validation.add(event)
+
+
+class UtteranceLog(AbstractContextManager):
+    """Utterances of each step: a line with epoch, step and ids; a resumed run repeats no line.
+
+    Args:
+        path: the file; None writes nothing.
+        done: number of steps in the checkpoint; lines of later steps are removed, as these are repeated.
+    """
+
+    def __init__(self, path: Path | None, done: int):
+        self._file = None
+        if path:
+            lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
+            write_text(path, "".join(lines[:done]))  # line n is step n
+            self._file = path.open("a", encoding="utf-8", newline="\n")
+
+    def __exit__(self, *_: object) -> None:
+        if self._file:
+            self._file.close()
+
+    def add(self, epoch: int, step: int, ids: Sequence[str]) -> None:
+        """Write the line of a step at once, before the checkpoint of the step."""
+        if self._file:
+            self._file.write(f"{epoch}\t{step}\t{' '.join(ids)}\n")
+            self._file.flush()
+
+
+def record_devices(run: RunFolder) -> None:
+    """Log the devices of the Keras backend; record them in config.yaml; warn if a GPU is not used."""
+    devices = describe_devices()
+    run.record("computed_on", devices)
+    log.info(
+        "computed on %s (CUDA build: %s, NVIDIA driver: %s)",
+        ", ".join(devices["devices"]),
+        devices["cuda_build"],
+        devices["nvidia_driver"],
+    )
+    if reason := unused_gpu_reason():
+        log.warning("%s; see doctor.py --machine", reason)
 
 
 def history_csv(rows: list[dict[str, float]]) -> str:

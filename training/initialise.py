@@ -17,7 +17,7 @@ import keras
 import numpy as np
 
 from model_speech.vocabulary_transfer import match_tokens, move_tokens
-from utils.errors import ConfigError
+from utils.errors import ConfigError, require
 from utils.files import read_arrays, replacing
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary, first_few
@@ -38,16 +38,6 @@ class TokenLayer:
     source: Vocabulary
     new: Vocabulary
     axis: int = -1
-
-
-def check_initialise(initialise_from: str, initialise_except: Sequence[str]) -> None:
-    """Check the settings in the ``__post_init__`` of a recipe.
-
-    Raises:
-        ConfigError: layers are excluded, but no run is named.
-    """
-    if initialise_except and not initialise_from:
-        raise ConfigError("initialise_except without initialise_from", hint="name a run: initialise_from=RUN")
 
 
 def take_weights(
@@ -157,8 +147,9 @@ def freeze_layers(model: keras.Model, patterns: Sequence[str]) -> None:
     frozen = _matching(layers, patterns, "freeze")
     for name in frozen:
         layers[name].trainable = False
-    if not model.trainable_variables:
-        raise ConfigError("freeze leaves nothing to train", hint=f"there are: {', '.join(layers)}")
+    require(
+        model.trainable_variables, "freeze leaves nothing to train", hint=f"there are: {', '.join(layers)}"
+    )
     if frozen:
         parameters = sum(layers[name].count_params() for name in frozen)
         shown = f"{parameters:,} of {model.count_params():,} parameters"
@@ -196,10 +187,11 @@ def _automatic_name(layer: keras.layers.Layer) -> tuple[str, int]:
 def _matching(layers: Mapping[str, Any], patterns: Sequence[str], key: str) -> list[str]:
     """Names that match one of the patterns, in the order of the model."""
     for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in layers):
-            raise ConfigError(
-                f"{key}: no layer is called '{pattern}'", hint=f"there are: {', '.join(layers)}"
-            )
+        require(
+            any(fnmatchcase(name, pattern) for name in layers),
+            f"{key}: no layer is called '{pattern}'",
+            hint=f"there are: {', '.join(layers)}",
+        )
     return [name for name in layers if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 

@@ -18,21 +18,18 @@ import numpy as np
 from tqdm import tqdm
 
 from training.backends.step import make_deterministic
-from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
-from training.device_record import record_devices
+from training.checkpoint import TrainingState, keep_weights, load_checkpoint, save_checkpoint
 from training.distributed.distribution import ALONE, Distribution
-from training.history import HistoryWriter
+from training.failures import broken_rows
+from training.history import HistoryWriter, UtteranceLog, record_devices
 from training.initialise import InitialWeights
-from training.kept_weights import keep_weights
-from training.nonfinite_loss import broken_rows
 from training.optimiser import OptimiserConfig, averaged_weights, make_optimizer
 from training.profiling import StepProfiler, check_profile, parse_window
-from training.utterance_log import UtteranceLog
 from utils.backend.devices import grow_gpu_memory
 from utils.backend.weights import save_weights
-from utils.config import check_at_least, check_fraction
-from utils.errors import ConfigError, TrainingError
+from utils.errors import TrainingError
 from utils.files import write_json
+from utils.limits import Count, Fraction, Limited, Size, check_choice
 from utils.run_folder.run import RunFolder
 from utils.stop_signals import Stopped, note_stop_signals, signal_name
 
@@ -42,7 +39,7 @@ PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(Limited, section="training"):
     """How long and how to train.
 
     Attributes:
@@ -62,12 +59,12 @@ class TrainingConfig:
         log_utterances: write the utterances of each step to ``utterances.tsv`` in the run folder.
     """
 
-    epochs: int = 10
+    epochs: Count = 10
     evaluate_first: bool = False
-    initial_fraction: float = 0.0
-    patience: int = 0
-    checkpoint_steps: int = 200
-    kept_weights: int = 0
+    initial_fraction: Fraction = 0.0
+    patience: Size = 0
+    checkpoint_steps: Count = 200
+    kept_weights: Size = 0
     precision: str = "float32"
     xla: bool = False
     deterministic: bool = False
@@ -75,13 +72,9 @@ class TrainingConfig:
     log_utterances: bool = False
 
     def __post_init__(self):
-        check_at_least(self, "training", epochs=1, patience=0, checkpoint_steps=1, kept_weights=0)
-        check_fraction(self, "training", "initial_fraction")
+        super().__post_init__()
         parse_window(self.profile)
-        if self.precision not in PRECISIONS:
-            raise ConfigError(
-                f"unknown training.precision '{self.precision}'", hint=f"one of: {', '.join(PRECISIONS)}"
-            )
+        check_choice(self, "training", precision=PRECISIONS)
 
 
 class Task(Protocol):

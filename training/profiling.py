@@ -4,15 +4,15 @@ import itertools
 import logging
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import keras
 import numpy as np
 
-from utils.errors import ConfigError
+from utils.errors import require
 
 log = logging.getLogger("train")
 
@@ -37,10 +37,11 @@ def parse_window(text: str) -> StepWindow | None:
         return None
     match = re.fullmatch(r"(\d+)-(\d+)", text)
     window = StepWindow(int(match[1]), int(match[2])) if match else None
-    if window is None or not 1 <= window.first <= window.last:
-        raise ConfigError(
-            f"training.profile is '{text}'", hint="the first and the last step to profile, such as 120-180"
-        )
+    require(
+        window and 1 <= window.first <= window.last,
+        f"training.profile is '{text}'",
+        hint="the first and the last step to profile, such as 120-180",
+    )
     return window
 
 
@@ -51,14 +52,14 @@ def check_profile(text: str) -> None:
         ConfigError: a window is given, and the Keras backend is not TensorFlow.
     """
     backend = keras.backend.backend()
-    if text and backend != "tensorflow":
-        raise ConfigError(
-            f"training.profile works on TensorFlow only, not on '{backend}'",
-            hint="leave it out, or set KERAS_BACKEND=tensorflow",
-        )
+    require(
+        not text or backend == "tensorflow",
+        f"training.profile works on TensorFlow only, not on '{backend}'",
+        hint="leave it out, or set KERAS_BACKEND=tensorflow",
+    )
 
 
-class StepProfiler:
+class StepProfiler(AbstractContextManager):
     """Profiles the steps of a window; without a window it does nothing.
 
     The profile is written when the window ends, or when training ends within it (an error, Ctrl-C).
@@ -73,20 +74,16 @@ class StepProfiler:
     """
 
     def __init__(self, window: StepWindow | None, total_steps: int, logs: Path):
-        if window and window.first > total_steps:
-            raise ConfigError(
+        if window:
+            require(
+                window.first <= total_steps,
                 f"training.profile={window.first}-{window.last}, but the training has {total_steps} steps",
                 hint="choose steps within it",
             )
         self._window, self._logs = window, logs
         self._profiler: Any = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def watch(self, step: Step, done: int) -> Step:

@@ -9,8 +9,8 @@ from typing import Any
 
 from model_language.registry import OLD_NAMES
 from training.distributed.distribution import distributed, run_path_of
+from training.failures import memory_errors_explained
 from training.history import log_to
-from training.memory import memory_errors_explained
 from training.tasks import keyword, language, language_config, speech
 from training.tasks.adaptation import with_initial_model
 from training.tasks.training_texts import check_training_texts

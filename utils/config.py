@@ -20,7 +20,7 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from utils.errors import ConfigError
+from utils.errors import ConfigError, require
 from utils.files import write_text
 
 Config = TypeVar("Config")
@@ -50,8 +50,12 @@ def load_config(
             key), or a value has the wrong type.
     """
     given = with_overrides(_with_row_of_model(read_yaml(path), overrides) if path else {}, overrides)
-    where = " with ".join(filter(None, [str(path or "defaults"), " ".join(overrides)]))
-    return build_config(schema, given, variants, where)
+    return build_config(
+        schema,
+        given,
+        variants,
+        where=" with ".join(filter(None, [str(path or "defaults"), " ".join(overrides)])),
+    )
 
 
 def with_overrides(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -116,44 +120,25 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def check_at_least(config: Any, section: str, **lowest: float) -> None:
-    """Check lower limits of values, or of each entry of a tuple; for a ``__post_init__``.
-
-    Raises:
-        ConfigError: a value is lower; it is named as ``section.name``.
-    """
-    for name, low in lowest.items():
-        value = getattr(config, name)
-        if any(entry < low for entry in (value if isinstance(value, tuple) else [value])):
-            raise ConfigError(f"{section}.{name} is {value}", hint=f"at least {low}")
-
-
-def check_fraction(config: Any, section: str, *names: str) -> None:
-    """Check that values are at least 0 and below 1; for a ``__post_init__``.
-
-    Raises:
-        ConfigError: a value is not; it is named as ``section.name``.
-    """
-    for name in names:
-        value = getattr(config, name)
-        if not 0 <= value < 1:
-            raise ConfigError(f"{section}.{name} is {value}", hint="at least 0 and below 1")
-
-
 def _with_row_of_model(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Values of a recipe, merged with the row of its table ``by_model_name`` for the selected model."""
     table = values.pop(BY_MODEL_NAME, None) or {}
     model = with_overrides(values, overrides).get("model")
-    if not isinstance(table, Mapping) or not all(isinstance(row, Mapping) for row in table.values()):
-        raise ConfigError(f"'{BY_MODEL_NAME}' must map names of models to sections, not {table!r}")
+    require(
+        isinstance(table, Mapping) and all(isinstance(row, Mapping) for row in table.values()),
+        f"'{BY_MODEL_NAME}' must map names of models to sections, not {table!r}",
+    )
     row = table.get(str(model.get("name")), {}) if isinstance(model, Mapping) else {}
     return OmegaConf.to_container(OmegaConf.merge(values, row))
 
 
 def _read_overrides(overrides: Sequence[str]) -> Mapping[str, Any]:
     for override in overrides:
-        if not override.partition("=")[0].strip() or "=" not in override:
-            raise ConfigError(f"'{override}' is not an override", hint="write key=value, e.g. seed=3")
+        require(
+            override.partition("=")[0].strip() and "=" in override,
+            f"'{override}' is not an override",
+            hint="write key=value, e.g. seed=3",
+        )
     try:
         return OmegaConf.from_dotlist(list(overrides))
     except (OmegaConfBaseException, yaml.YAMLError) as error:

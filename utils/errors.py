@@ -104,6 +104,16 @@ class TrainingError(UserError):
     """Training can't continue, for example because the loss is not finite or no utterance is left."""
 
 
+def require(valid: object, what: str, *, hint: str | None = None) -> None:
+    """Check a setting of the user.
+
+    Raises:
+        ConfigError: it is not ``valid``; the error says ``what`` is wrong, and the hint what is right.
+    """
+    if not valid:
+        raise ConfigError(what, hint=hint)
+
+
 def run_command(main: Callable[[], int | None]) -> None:
     """Run a script's ``main`` and exit with its return value, or with 2 after an error of the user.
 
@@ -127,8 +137,9 @@ def run_command(main: Callable[[], int | None]) -> None:
     except OSError as error:
         if error.errno not in OS_ERROR_HINTS:
             raise
-        where = error.filename or "while writing"
-        shown = UserError(error.strerror, where=where, hint=OS_ERROR_HINTS[error.errno])
+        shown = UserError(
+            error.strerror, where=error.filename or "while writing", hint=OS_ERROR_HINTS[error.errno]
+        )
         print(shown.labelled(), file=sys.stderr)
         code = 2
     sys.exit(code)

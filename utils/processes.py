@@ -8,12 +8,16 @@ import threading
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from tqdm import tqdm
+
 Job = TypeVar("Job")
 Result = TypeVar("Result")
+
+_END = object()  # of an iterator
 
 
 def run_in_processes(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int) -> Iterator[Result]:
@@ -39,6 +43,37 @@ def run_in_processes(work: Callable[[Job], Result], jobs: Sequence[Job], workers
             yield future.result()
     finally:
         pool.close()
+
+
+def collect(
+    work: Callable[[Job], tuple[int, list[Result]]],
+    jobs: Sequence[Job],
+    workers: int,
+    *,
+    items: int,
+    title: str,
+    died: Exception,
+    unit: str = "it",
+) -> list[Result]:
+    """Run jobs in processes behind a progress bar, and join the results, in no fixed order.
+
+    Args:
+        work: as in :func:`run_in_processes`; returns the number of items done and some results.
+        jobs, workers: as in :func:`run_in_processes`.
+        items: in all jobs together.
+        title: of the progress bar.
+        died: the error to raise if a process dies.
+        unit: name of an item in the progress bar.
+    """
+    results: list[Result] = []
+    try:
+        with tqdm(total=items, desc=title, unit=unit, disable=None) as progress:
+            for done, found in run_in_processes(work, jobs, workers):
+                results += found
+                progress.update(done)
+    except BrokenExecutor as error:
+        raise died from error
+    return results
 
 
 class WorkerPool:
@@ -89,6 +124,20 @@ def thread_pool(workers: int) -> Iterator[ThreadPoolExecutor]:
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def prefetch(items: Iterable[Result], depth: int) -> Iterator[Result]:
+    """Iterate over ``items`` in a thread, at most ``depth`` items ahead.
+
+    An exception in ``items`` is raised here, at its place in the order. Closing this generator, or leaving
+    it to be collected, ends the thread.
+    """
+    iterator = iter(items)
+    with thread_pool(1) as pool:
+        pending = deque(pool.submit(next, iterator, _END) for _ in range(depth))
+        while (item := pending.popleft().result()) is not _END:
+            pending.append(pool.submit(next, iterator, _END))
+            yield item
 
 
 @contextmanager

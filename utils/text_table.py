@@ -1,10 +1,12 @@
-"""Headings and rows in; text with aligned columns, CSV or Markdown out."""
+"""Headings and rows in; a table in the terminal, text with aligned columns, CSV, TSV or Markdown out."""
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len  # the width in a terminal: a hanzi takes two columns
+from rich.console import Console
+from rich.table import Column, Table
 
 Rows = Sequence[Sequence[str]]
 
@@ -12,6 +14,26 @@ Rows = Sequence[Sequence[str]]
 def percent(rate: float | None) -> str:
     """``0.0534`` → ``5.34 %``; ``–`` for a rate that is not defined."""
     return "–" if rate is None else f"{100 * rate:.2f} %"
+
+
+def print_table(
+    console: Console, title: str, headings: Sequence[str], rows: Sequence[Sequence[str | int]], left: int = 1
+) -> None:
+    """Print a table that fits the terminal; numbers are written with commas.
+
+    Args:
+        console: where to print.
+        title: of the table.
+        headings: of the columns.
+        rows: each with one cell a column.
+        left: number of columns, from the first, that are aligned left; the others are aligned right.
+    """
+    columns = [Column(heading, overflow="fold") for heading in headings[:left]]
+    columns += [Column(heading, justify="right", no_wrap=True) for heading in headings[left:]]
+    table = Table(*columns, title=title)
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, str) else f"{cell:,}" for cell in row))
+    console.print(table)
 
 
 def text_table(headings: Sequence[str], rows: Rows, left: int = 1) -> str:
@@ -33,11 +55,16 @@ def text_table(headings: Sequence[str], rows: Rows, left: int = 1) -> str:
     return "\n".join(lines) + "\n"
 
 
-def csv_table(headings: Sequence[str], rows: Rows) -> str:
+def csv_table(headings: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     """CSV with a header line; a cell with a comma, a quote or a line break is quoted."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([headings, *rows])
     return text.getvalue()
+
+
+def tsv_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Lines of cells separated by tabs, the headings first; no cell may contain a tab or a line break."""
+    return "".join("\t".join(map(str, row)) + "\n" for row in (headings, *rows))
 
 
 def markdown_table(headings: Sequence[str], rows: Rows, left: int = 1) -> str:

@@ -87,7 +87,7 @@ def choose_examples(
     correct = [sentence for sentence in sentences if not sentence.errors]
     wrong = [sentence for sentence in sentences if sentence.errors]
     correct.sort(key=lambda sentence: (-len(sentence.pinyin), sentence.id))
-    wrong.sort(key=lambda sentence: (-_rate(sentence), sentence.id))
+    wrong.sort(key=lambda sentence: (-sentence.errors / max(len(sentence.reference_pinyin), 1), sentence.id))
     others = wrong[worst:]
     sample = random.Random(seed).sample(others, min(drawn, len(others)))
     sample.sort(key=lambda sentence: (sentence.errors, sentence.id))
@@ -104,10 +104,6 @@ def _sentence(row: dict[str, str]) -> Sentence:
     id, reference, output, reference_hanzi, hanzi = (row[column] for column in TEXTS)
     errors = int(row["hanzi_errors"] if reference_hanzi and hanzi else row["syllable_errors"])
     return Sentence(id, tuple(reference.split()), tuple(output.split()), reference_hanzi, hanzi, errors)
-
-
-def _rate(sentence: Sentence) -> float:
-    return sentence.errors / max(len(sentence.reference_pinyin), 1)
 
 
 def _cell(pair: Pair, sentence: Sentence) -> Cell:

@@ -14,6 +14,7 @@ from pypinyin.contrib.tone_convert import to_tone
 from analysis.demo.curves import Curve, draw_curve
 from analysis.demo.examples import Sentence, align_example, choose_examples, read_hypotheses
 from analysis.errors.attribution import ACOUSTIC, LANGUAGE, REPAIRED
+from analysis.page.charts import bars
 from analysis.page.data_urls import recording_address
 from analysis.page.rendering import page_environment
 from analysis.runs.history import read_history
@@ -140,20 +141,13 @@ def _causes(types: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _tables(types: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The kinds of errors that occur, the most frequent first, with their share of all errors."""
-    tables = []
-    for key, title in TABLES.items():
-        counts = {kind: count for kind, count in types.get(key, {}).items() if count}
-        total = sum(counts.values())
-        rows = sorted(counts.items(), key=lambda item: -item[1])
-        tables.append(
-            {
-                "title": title,
-                "total": total,
-                "rows": [{"kind": k, "count": n, "share": n / total} for k, n in rows],
-            }
-        )
-    return [table for table in tables if table["total"]]
+    """Kinds of errors by level, the most frequent first; levels without errors are left out."""
+    rows = {title: bars(types.get(key, {})) for key, title in TABLES.items()}
+    return [
+        {"title": title, "total": sum(row.count for row in found), "rows": found}
+        for title, found in rows.items()
+        if found
+    ]
 
 
 def _confusions(types: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -159,8 +159,7 @@ def _cheapest(
     """The smallest sums of distances up to a cell; of equally good moves, the first of ``moves`` is kept."""
     cheapest: Costs = {}
     for move in moves:
-        before = costs[i - (move != INSERTION), j - (move != DELETION)]
-        for deleted, (total, _) in before.items():
+        for deleted, (total, _) in costs[i - (move != INSERTION), j - (move != DELETION)].items():
             count, cost = deleted + (move == DELETION), total + (pair_cost if move == PAIR else 0)
             if count not in cheapest or cost < cheapest[count][0]:
                 cheapest[count] = (cost, move)

@@ -90,11 +90,8 @@ def attribute(pair: Pair, evidence: UtteranceEvidence) -> str | None:
     if _is_label_error(pair, true_syllable, syllable, evidence):
         return LABEL
     stage = _responsible_stage(pair, true_syllable == syllable, evidence)
-    if stage == ACOUSTIC and evidence.speech_search_failed:
-        return SEARCH
-    if stage == LANGUAGE and evidence.language_search_failed:
-        return SEARCH
-    return stage
+    failed = {ACOUSTIC: evidence.speech_search_failed, LANGUAGE: evidence.language_search_failed}
+    return SEARCH if failed.get(stage) else stage
 
 
 def is_plausible(hanzi: str, syllable: str) -> bool:

@@ -202,8 +202,7 @@ HANZI_ERRORS = tuple(kind.name for kind in (*HANZI_KINDS, INSERTION, DELETION))
 
 def syllable_error(pair: Pair) -> str | None:
     """The kind of error of a pair of syllables, one of :data:`SYLLABLE_ERRORS`; None for a correct pair."""
-    error = TokenError(pair, pair.reference or "", pair.hypothesis or "")
-    return _first_kind(error, SYLLABLE_KINDS)
+    return _first_kind(TokenError(pair, pair.reference or "", pair.hypothesis or ""), SYLLABLE_KINDS)
 
 
 def syllable_difference(reference: str, hypothesis: str) -> str | None:
@@ -223,8 +222,9 @@ def hanzi_error(
             dictionary, the nearest.
         training: what the second stage can write, if known.
     """
-    error = TokenError(pair, reference_syllable, hypothesis_syllable, training or NOTHING_KNOWN)
-    return _first_kind(error, HANZI_KINDS)
+    return _first_kind(
+        TokenError(pair, reference_syllable, hypothesis_syllable, training or NOTHING_KNOWN), HANZI_KINDS
+    )
 
 
 def _first_kind(error: TokenError, substitutions: Sequence[ErrorKind]) -> str | None:

@@ -36,7 +36,9 @@ def find_oracles(aligned: Sequence[AlignedUtterance], levels: Sequence[str]) -> 
     oracles = []
     if HANZI in levels and SYLLABLES in levels:
         if has_gold_pass(utterances):
-            counts = total(map(_gold_errors, utterances))
+            counts = total(
+                count_errors(tokens_of(each, HANZI)[0], as_tokens(each.gold_hanzi)) for each in utterances
+            )
             note = "the hanzi that the second stage makes of the true syllables"
             oracles.append(_oracle(PERFECT_FIRST_STAGE, HANZI, counts, note))
         counts = total(each.counts(SYLLABLES) for each in aligned)
@@ -60,10 +62,6 @@ def has_gold_pass(utterances: Sequence[UtteranceResult]) -> bool:
 
 def _oracle(name: str, level: str, counts: ErrorCounts, note: str) -> Oracle:
     return Oracle(name, level, counts, counts.rate, note)
-
-
-def _gold_errors(utterance: UtteranceResult) -> ErrorCounts:
-    return count_errors(tokens_of(utterance, HANZI)[0], as_tokens(utterance.gold_hanzi))
 
 
 def _fewest_errors(aligned: AlignedUtterance, level: str) -> ErrorCounts:

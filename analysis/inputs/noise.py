@@ -39,5 +39,4 @@ def signal_to_noise(samples: np.ndarray, sample_rate: int) -> float | None:
         return MAX_DB
     if not len(spoken):
         return MIN_DB
-    decibels = 10.0 * np.log10((spoken.mean() - noise) / noise)
-    return float(np.clip(decibels, MIN_DB, MAX_DB))
+    return float(np.clip(10.0 * np.log10((spoken.mean() - noise) / noise), MIN_DB, MAX_DB))

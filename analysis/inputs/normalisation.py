@@ -8,7 +8,7 @@ import importlib.util
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from utils.errors import ConfigError, CorpusError
@@ -50,11 +50,14 @@ def rules_of(text: str) -> tuple[str, ...]:
     asked = [rule.strip() for rule in text.split(",")]
     unknown = [rule for rule in asked if rule not in RULES]
     if unknown:
-        hint = f"known: {', '.join(RULES)}; {ALL}, {NONE}"
-        raise ConfigError(f"unknown normalisation '{unknown[0]}'", hint=hint)
+        raise ConfigError(
+            f"unknown normalisation '{unknown[0]}'", hint=f"known: {', '.join(RULES)}; {ALL}, {NONE}"
+        )
     if TRADITIONAL in asked and not can_convert_traditional():
-        what = "traditional characters cannot be converted: OpenCC is not installed"
-        raise ConfigError(what, hint="pip install opencc, or leave out this rule")
+        raise ConfigError(
+            "traditional characters cannot be converted: OpenCC is not installed",
+            hint="pip install opencc, or leave out this rule",
+        )
     return tuple(rule for rule in RULES if rule in asked)
 
 
@@ -121,22 +124,9 @@ def _read_run(hanzi: str) -> list[str]:
     try:
         return hanzi_to_pinyin(hanzi)
     except CorpusError:  # a rare character: read the others one by one
-        return [_read_character(character) for character in hanzi]
-
-
-def _read_character(hanzi: str) -> str:
-    try:
-        return hanzi_to_pinyin(hanzi)[0]
-    except CorpusError:
-        return f"[{hanzi}]"
-
-
-def _width(text: str) -> str:
-    return unicodedata.normalize("NFKC", text)
-
-
-def _digits(text: str) -> str:
-    return numbers_to_hanzi(text)
+        if len(hanzi) == 1:
+            return [f"[{hanzi}]"]
+        return [syllable for character in hanzi for syllable in _read_run(character)]
 
 
 def _punctuation(text: str) -> str:
@@ -147,10 +137,6 @@ def _punctuation(text: str) -> str:
         " " if unicodedata.category(character)[0] in "PS" and position not in inside else character
         for position, character in enumerate(text)
     )
-
-
-def _traditional(text: str) -> str:
-    return _converter().convert(text)
 
 
 @cache
@@ -171,9 +157,9 @@ def _encodes(character: str, encoding: str) -> bool:
 
 
 _APPLY: dict[str, Callable[[str], str]] = {
-    WIDTH: _width,
-    TRADITIONAL: _traditional,
-    DIGITS: _digits,
+    WIDTH: partial(unicodedata.normalize, "NFKC"),
+    TRADITIONAL: lambda text: _converter().convert(text),
+    DIGITS: numbers_to_hanzi,
     PUNCTUATION: _punctuation,
     CASE: str.lower,
 }

@@ -225,9 +225,11 @@ def _listing(path: Path, levels: tuple[str, ...], items: Sequence[tuple[str, Lin
         if first is not line:
             (same if first == line else different).append(name)
     if len(different) > MAX_REPEATED * len(items):
-        what = f"{len(different)} of {len(items)} lines have the id of an earlier line, with another text"
-        hint = "give one line of 'id text' for each utterance, or CTM, TRN, SubRip or JSON"
-        raise CorpusError(what, where=path, hint=hint)
+        raise CorpusError(
+            f"{len(different)} of {len(items)} lines have the id of an earlier line, with another text",
+            where=path,
+            hint="give one line of 'id text' for each utterance, or CTM, TRN, SubRip or JSON",
+        )
     problems = [
         _problem(path, "ids that come twice with the same text", same, "the first is used"),
         _problem(path, "ids that come twice with different texts", different, "the first is used"),

@@ -76,8 +76,7 @@ def read_transcript_file(path: Path, lines: Sequence[str]) -> TranscriptFile | N
     if lines[0].lstrip()[:1] in ("{", "[") and (objects := _json_objects(path, lines)) is not None:
         return _from_json(path, objects)
     if any(map(_CUE_TIME.fullmatch, lines[:_LINES_BEFORE_A_CUE])):
-        text = " ".join(_cue_texts(lines))
-        return TranscriptFile(SUBTITLES, (Transcript(path.stem, text),))
+        return TranscriptFile(SUBTITLES, (Transcript(path.stem, " ".join(_cue_texts(lines))),))
     records = [line.strip() for line in lines if line.strip() and not line.startswith(_COMMENT)]
     if _all_match(_CTM_LINE, records) and _has_times(records, 2):
         return _from_ctm(records)
@@ -135,8 +134,7 @@ def _from_trn(records: Sequence[str]) -> TranscriptFile:
             left_out.append(name)
         while _ALTERNATION.search(text):  # alternations may be nested
             text = _ALTERNATION.sub(lambda found: found[1].split("/")[0], text)
-        words = [word for word in text.split() if word != _NULL]
-        transcripts.append(Transcript(name, " ".join(words)))
+        transcripts.append(Transcript(name, " ".join(word for word in text.split() if word != _NULL)))
     return TranscriptFile(TRN, tuple(transcripts), {ALTERNATIVES: left_out})
 
 
@@ -175,9 +173,12 @@ def _from_json(path: Path, objects: Sequence[Any]) -> TranscriptFile:
         found = item if isinstance(item, dict) else {}
         name = _first(found, _IDS) or (path.stem if len(objects) == 1 else "")
         if not name or not any(key in found for key in (*_TEXTS, "pinyin")):
-            what = f"object {number} of this JSON has no {'text' if name else 'id'}"
-            hint = "each object needs an 'id', and 'hanzi', 'text' or 'pinyin', as transcribe.py writes them"
-            raise CorpusError(what, where=path, hint=hint)
+            raise CorpusError(
+                f"object {number} of this JSON has no {'text' if name else 'id'}",
+                where=path,
+                hint="each object needs an 'id', and 'hanzi', 'text' or 'pinyin', "
+                "as transcribe.py writes them",
+            )
         transcripts.append(Transcript(name, _first(found, _TEXTS), _first(found, ("pinyin",))))
     return TranscriptFile(JSON, tuple(transcripts))
 
@@ -189,8 +190,10 @@ def _first(found: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 def _reject_figures(path: Path, found: Mapping[str, Any]) -> None:
     if "task" in found and "split" in found:
-        what = "the results.json of test.py (figures, not hypotheses)"
-        raise _unreadable(path, what, "give the hypotheses.tsv beside it")
+        raise _unreadable(
+            path, "the results.json of test.py (figures, not hypotheses)", "give the hypotheses.tsv beside it"
+        )
     if "systems" in found and "version" in found:
-        what = "the JSON of a report (figures, not hypotheses)"
-        raise _unreadable(path, what, "give the hypothesis files of that report")
+        raise _unreadable(
+            path, "the JSON of a report (figures, not hypotheses)", "give the hypothesis files of that report"
+        )

@@ -112,8 +112,10 @@ def compare(
             b.utterance.id,
             tokens_of(b.utterance, level)[0],
         ):
-            what = f"two systems tested on different references: {a.utterance.id}, {b.utterance.id}"
-            raise CorpusError(what, hint="test both on the same list")
+            raise CorpusError(
+                f"two systems tested on different references: {a.utterance.id}, {b.utterance.id}",
+                hint="test both on the same list",
+            )
     counts = [each.counts(level) for each in first], [each.counts(level) for each in second]
     utterances = [each.utterance for each in first]
     group_of, unit = resampled_by([*utterances, *(each.utterance for each in second)])

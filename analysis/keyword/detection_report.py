@@ -6,8 +6,18 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from analysis.keyword.detections import DetectedKeyword, Matched, OperatingPoint, SpokenKeyword
+from analysis.keyword.detections import COLUMNS, DetectedKeyword, Matched, OperatingPoint, SpokenKeyword
 from utils.files import replacing, write_json, write_text
+from utils.text_table import tsv_table
+
+POINT_COLUMNS = (
+    "threshold",
+    "false_reject_rate",
+    "false_alarms_per_hour",
+    "said",
+    "missed",
+    "false_alarms",
+)
 
 
 def write_detection_report(
@@ -31,11 +41,32 @@ def write_detection_report(
         seconds: length of the recording.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "trade_off.tsv", _points_tsv(points))
+    figures = [
+        (
+            f"{point.threshold:.4f}",
+            f"{point.false_reject_rate:.4f}",
+            f"{point.false_alarms_per_hour:.3f}",
+            point.said,
+            point.missed,
+            point.false_alarms,
+        )
+        for point in points
+    ]
+    write_text(folder / "trade_off.tsv", tsv_table(POINT_COLUMNS, figures))
     with replacing(folder / "trade_off.png") as temporary:
         trade_off_figure(points, chosen).savefig(temporary, format="png", dpi=110)
-    write_text(folder / "detections.tsv", _detections_tsv(detected, matched))
-    write_text(folder / "missed.tsv", _missed_tsv(spoken, matched))
+    judgements = ["false alarm" if n in matched.false_alarms else "hit" for n in range(len(detected))]
+    hits = [
+        (f"{keyword.seconds:.2f}", keyword.keyword, judgement)
+        for keyword, judgement in zip(detected, judgements, strict=True)
+    ]
+    write_text(folder / "detections.tsv", tsv_table(("seconds", "keyword", "judgement"), hits))
+    missed = [
+        (f"{keyword.start:.2f}", f"{keyword.end:.2f}", keyword.keyword)
+        for keyword, hit in zip(spoken, matched.hits, strict=True)
+        if hit is None
+    ]
+    write_text(folder / "missed.tsv", tsv_table(COLUMNS, missed))
     write_json(folder / "detection.json", {"seconds": seconds, **asdict(chosen)})
 
 
@@ -60,31 +91,3 @@ def trade_off_figure(points: Sequence[OperatingPoint], chosen: OperatingPoint) -
     axes.set_ylabel("false rejects, % of the spoken keywords")
     axes.grid(alpha=0.3)
     return figure
-
-
-def _points_tsv(points: Sequence[OperatingPoint]) -> str:
-    lines = ["threshold\tfalse_reject_rate\tfalse_alarms_per_hour\tsaid\tmissed\tfalse_alarms"]
-    for point in points:
-        lines.append(
-            f"{point.threshold:.4f}\t{point.false_reject_rate:.4f}\t{point.false_alarms_per_hour:.3f}"
-            f"\t{point.said}\t{point.missed}\t{point.false_alarms}"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def _detections_tsv(detected: Sequence[DetectedKeyword], matched: Matched) -> str:
-    wrong = set(matched.false_alarms)
-    lines = ["seconds\tkeyword\tjudgement"]
-    for index, keyword in enumerate(detected):
-        lines.append(
-            f"{keyword.seconds:.2f}\t{keyword.keyword}\t{'false alarm' if index in wrong else 'hit'}"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def _missed_tsv(spoken: Sequence[SpokenKeyword], matched: Matched) -> str:
-    lines = ["start\tend\tkeyword"]
-    for keyword, hit in zip(spoken, matched.hits, strict=True):
-        if hit is None:
-            lines.append(f"{keyword.start:.2f}\t{keyword.end:.2f}\t{keyword.keyword}")
-    return "\n".join(lines) + "\n"

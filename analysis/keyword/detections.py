@@ -81,8 +81,11 @@ def read_spoken_keywords(path: str | Path) -> list[SpokenKeyword]:
     """
     rows = read_rows(path)
     if not rows or tuple(rows[0][1]) != COLUMNS:
-        hint = f"the first line is {' '.join(COLUMNS)}, separated by tabs; times in seconds"
-        raise CorpusError("not a list of spoken keywords", where=f"{path}:1", hint=hint)
+        raise CorpusError(
+            "not a list of spoken keywords",
+            where=f"{path}:1",
+            hint=f"the first line is {' '.join(COLUMNS)}, separated by tabs; times in seconds",
+        )
     return [_spoken_keyword(fields, f"{path}:{line}") for line, fields in rows[1:]]
 
 
@@ -148,11 +151,11 @@ def calibrated(points: Sequence[OperatingPoint], alarms_per_hour: float) -> Oper
         allowed = point
     if allowed is None:
         best = min(points, key=lambda point: point.false_alarms_per_hour)
-        what = (
+        raise CorpusError(
             f"no threshold keeps to {alarms_per_hour:g} false alarms an hour: at {best.threshold:g} there "
-            f"are {best.false_alarms_per_hour:.2f}"
+            f"are {best.false_alarms_per_hour:.2f}",
+            hint="train on more negatives, or allow more alarms",
         )
-        raise CorpusError(what, hint="train on more negatives, or allow more alarms")
     return allowed
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from analysis.intervals.bootstrap import MIN_GROUPS, rate_interval
 from data.keywords.clips import KeywordClip
 from utils.metrics import ErrorCounts
+from utils.text_table import tsv_table
 
 UNKNOWN_SPEAKER = "not known"
 COLUMNS = ("id", "speaker", "label", "heard", "probability", "probability_of_label", "audio")
@@ -115,7 +116,7 @@ def decisions_tsv(decisions: Sequence[Decision]) -> str:
         )
         for decision in decisions
     ]
-    return "".join("\t".join(row) + "\n" for row in (COLUMNS, *rows))
+    return tsv_table(COLUMNS, rows)
 
 
 def surest_mistakes(decisions: Sequence[Decision]) -> list[Decision]:

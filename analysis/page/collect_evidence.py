@@ -6,7 +6,7 @@ import numpy as np
 from pypinyin.contrib.tone_convert import to_tone
 from tqdm import tqdm
 
-from analysis.errors.alignment import Pair, align
+from analysis.errors.alignment import align
 from analysis.inputs.utterance_results import UtteranceResult, tokens_of
 from analysis.page.data_urls import PLAYED_RATE, sound_address
 from analysis.page.evidence import WORST_SHOWN, Evidence
@@ -107,7 +107,7 @@ def shown_syllables(utterance: UtteranceResult, inspection: Inspection) -> tuple
         if pair.hypothesis is None:
             deleted.append(pair.reference or "")
             continue
-        start, end = _time(utterance, pair)
+        start, end = utterance.times[pair.hypothesis_position or 0]
         place_deleted((start + end) / 2)
         last = (start + end) / 2
         recognised.append(show(pair.hypothesis, start, end, RIGHT if pair.is_correct else WRONG))
@@ -115,10 +115,6 @@ def shown_syllables(utterance: UtteranceResult, inspection: Inspection) -> tuple
             missed.append(show(pair.reference or "", start, end, MISSED))
     place_deleted(utterance.seconds)
     return recognised, missed
-
-
-def _time(utterance: UtteranceResult, pair: Pair) -> tuple[float, float]:
-    return utterance.times[pair.hypothesis_position or 0]
 
 
 def _tracks(

@@ -9,23 +9,47 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from analysis.errors.attribution import ATTRIBUTIONS
+from analysis.page.rendering import page_environment
 from analysis.results.results import Flow
 
 WIDTH = 724
 BOX = 12  # width of a box
+# Left edges of the boxes. The labels of the outer columns are outside, those of the middle column inside.
 COLUMNS = (
-    128,
-    304,
-    474,
-)  # left edges; the labels of the outer columns are outside, those of the middle column inside
+    {
+        "left": 128,
+        "label_x": 120,
+        "label_anchor": "end",
+        "heading": "syllable",
+        "heading_x": 140,
+        "heading_anchor": "end",
+        "correct": "correct syllable",
+    },
+    {
+        "left": 304,
+        "label_x": 322,
+        "label_anchor": "start",
+        "heading": "cause",
+        "heading_x": 310,
+        "heading_anchor": "middle",
+        "correct": "",
+    },
+    {
+        "left": 474,
+        "label_x": 494,
+        "label_anchor": "start",
+        "heading": "hanzi",
+        "heading_x": 474,
+        "heading_anchor": "start",
+        "correct": "correct hanzi",
+    },
+)
 FLOWING = 300  # height of all hanzi together
 GAP = 17  # between boxes: a line of text
 TOP = 34  # room for the headings
-HEADINGS = ("syllable", "cause", "hanzi")
-CORRECT_TITLES = ("correct syllable", "", "correct hanzi")
 
 
 @dataclass(frozen=True)
@@ -79,18 +103,21 @@ def draw_flow(flow: Sequence[Flow], name: str) -> Markup:
     boxes, ribbons = lay_out(flow)
     if not boxes:
         return Markup("")
-    height = max(box.top + box.height for box in boxes) + 12
-    count = sum(box.count for box in boxes if box.column == 0)
-    title = f"{count:,} hanzi by syllable error, cause and hanzi error; the table below has the same figures"
-    parts = [
-        f'<svg class="flow" role="img" aria-labelledby="{escape(name)}" viewBox="0 0 {WIDTH} {height:.0f}">',
-        f'<title id="{escape(name)}">{escape(title)}</title>',
-        *(_draw_ribbon(ribbon) for ribbon in sorted(ribbons, key=lambda ribbon: -ribbon.count)),
-        *map(_draw_box, boxes),
-        *map(_heading, range(3)),
-        "</svg>",
-    ]
-    return Markup("\n".join(parts))
+    svg = (
+        page_environment()
+        .get_template("flow.svg.j2")
+        .render(
+            name=name,
+            boxes=boxes,
+            ribbons=sorted(ribbons, key=lambda ribbon: -ribbon.count),
+            columns=COLUMNS,
+            box_width=BOX,
+            width=WIDTH,
+            height=max(box.top + box.height for box in boxes) + 12,
+            count=sum(box.count for box in boxes if box.column == 0),
+        )
+    )
+    return Markup(svg)
 
 
 def _names(history: Flow) -> tuple[str, str, str]:
@@ -139,44 +166,3 @@ def _ribbons(
         left[column, first] += height
         free[column + 1, second] += height
     return ribbons
-
-
-def _draw_ribbon(ribbon: Ribbon) -> str:
-    start, end = COLUMNS[ribbon.column] + BOX, COLUMNS[ribbon.column + 1]
-    height = max(ribbon.height, 0.75)
-    there = _curve(start, ribbon.left, end, ribbon.right)
-    back = _curve(end, ribbon.right + height, start, ribbon.left + height)
-    names = " → ".join(_title(name, ribbon.column + side) for side, name in enumerate(ribbon.names))
-    title = f"<title>{escape(names)}: {ribbon.count:,}</title>"
-    return (
-        f'<path class="by-{escape(ribbon.attribution)}" d="M{start} {ribbon.left:.1f}{there}'
-        f'V{ribbon.right + height:.1f}{back}Z">{title}</path>'
-    )
-
-
-def _curve(x: float, y: float, to_x: float, to_y: float) -> str:
-    middle = (x + to_x) / 2
-    return f"C{middle:.0f} {y:.1f} {middle:.0f} {to_y:.1f} {to_x} {to_y:.1f}"
-
-
-def _draw_box(box: Box) -> str:
-    left = COLUMNS[box.column]
-    kind = f"by-{box.name}" if box.column == 1 else "fate"
-    x, anchor = {0: (left - 8, "end"), 1: (left + BOX + 6, "start"), 2: (left + BOX + 8, "start")}[box.column]
-    label = f'{escape(_title(box.name, box.column))} <tspan class="count">{box.count:,}</tspan>'
-    height = max(box.height, 1)
-    place = f'x="{left}" y="{box.top:.1f}" width="{BOX}" height="{height:.1f}" rx="2"'
-    return (
-        f'<rect class="{escape(kind)}" {place}/>'
-        f'<text x="{x}" y="{box.top + box.height / 2 + 4:.1f}" text-anchor="{anchor}">{label}</text>'
-    )
-
-
-def _heading(column: int) -> str:
-    x = (COLUMNS[0] + BOX, COLUMNS[1] + BOX / 2, COLUMNS[2])[column]
-    anchor = ("end", "middle", "start")[column]
-    return f'<text class="heading" x="{x}" y="14" text-anchor="{anchor}">{HEADINGS[column]}</text>'
-
-
-def _title(name: str, column: int) -> str:
-    return CORRECT_TITLES[column] if name == "right" else name

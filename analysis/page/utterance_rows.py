@@ -39,30 +39,29 @@ _NUMBERS = {word: number for number, word in enumerate(WORDS)} | {"": -1}
 
 def utterance_rows(utterances: Iterable[UtteranceRow]) -> list[list[Any]]:
     """A row for each utterance, ready for JSON."""
-    return [_row(utterance) for utterance in utterances]
-
-
-def _row(utterance: UtteranceRow) -> list[Any]:
     return [
-        utterance.id,
-        utterance.speaker,
-        round(utterance.seconds, 2),
-        None if utterance.snr is None else round(utterance.snr, 1),
-        utterance.reference_pinyin,
-        None if utterance.pinyin == utterance.reference_pinyin else utterance.pinyin,
-        utterance.reference_hanzi,
-        None if utterance.hanzi == utterance.reference_hanzi else utterance.hanzi,
-        None if utterance.gold_hanzi == utterance.reference_hanzi else utterance.gold_hanzi,
-        utterance.syllable_errors,
-        utterance.syllable_tokens,
-        utterance.hanzi_errors,
-        utterance.hanzi_tokens,
         [
-            [_difference(utterance.pinyin, pinyin), _difference(utterance.hanzi, hanzi), round(score, 3)]
-            for pinyin, hanzi, score in utterance.n_best
-        ],
-        [round(1000 * second) for span in utterance.times for second in span],
-        [_short_token(token) for token in utterance.alignment],
+            utterance.id,
+            utterance.speaker,
+            round(utterance.seconds, 2),
+            None if utterance.snr is None else round(utterance.snr, 1),
+            utterance.reference_pinyin,
+            None if utterance.pinyin == utterance.reference_pinyin else utterance.pinyin,
+            utterance.reference_hanzi,
+            None if utterance.hanzi == utterance.reference_hanzi else utterance.hanzi,
+            None if utterance.gold_hanzi == utterance.reference_hanzi else utterance.gold_hanzi,
+            utterance.syllable_errors,
+            utterance.syllable_tokens,
+            utterance.hanzi_errors,
+            utterance.hanzi_tokens,
+            [
+                [_difference(utterance.pinyin, pinyin), _difference(utterance.hanzi, hanzi), round(score, 3)]
+                for pinyin, hanzi, score in utterance.n_best
+            ],
+            [round(1000 * second) for span in utterance.times for second in span],
+            [_short_token(token) for token in utterance.alignment],
+        ]
+        for utterance in utterances
     ]
 
 

@@ -80,7 +80,9 @@ def find_breakdowns(
     splits: dict[str, tuple[Split, Sequence[str]]] = {
         "speaker": (_by_utterance(level, lambda each: each.utterance.speaker), ()),
         "utterance length": (
-            _by_utterance(level, lambda each: _length_group(each, level)),
+            _by_utterance(
+                level, lambda each: band(len(tokens_of(each.utterance, level)[0]), LENGTHS, "tokens")
+            ),
             _bands(LENGTHS, "tokens"),
         ),
         "position in the sentence": (lambda each: _by_position(each.tokens(level)), POSITIONS),
@@ -98,7 +100,13 @@ def find_breakdowns(
             (SEEN, UNSEEN),
         )
     splits["speaking rate"] = (_by_utterance(level, _speed_group), _bands(SPEEDS, "syllables/s"))
-    splits["signal-to-noise ratio"] = (_by_utterance(level, _noise_group), _bands(NOISES, "dB"))
+    splits["signal-to-noise ratio"] = (
+        _by_utterance(
+            level,
+            lambda each: "" if each.utterance.snr is None else band(each.utterance.snr, NOISES, "dB"),
+        ),
+        _bands(NOISES, "dB"),
+    )
     breakdowns = (
         Breakdown(name, level, _groups(aligned, split, order, samples))
         for name, (split, order) in splits.items()
@@ -163,10 +171,6 @@ def _by_utterance(level: str, group_of: Callable[[AlignedUtterance], str]) -> Sp
     return lambda each: {group_of(each) or UNKNOWN: each.tokens(level)}
 
 
-def _length_group(aligned: AlignedUtterance, level: str) -> str:
-    return band(len(tokens_of(aligned.utterance, level)[0]), LENGTHS, "tokens")
-
-
 def _seen_group(aligned: AlignedUtterance, sentences: Collection[str]) -> str:
     text = as_text(aligned.utterance.reference_hanzi)
     return (SEEN if text in sentences else UNSEEN) if text else ""
@@ -177,10 +181,6 @@ def _speed_group(aligned: AlignedUtterance) -> str:
     utterance = aligned.utterance
     tokens = len(utterance.reference_pinyin) or len(utterance.reference_hanzi)
     return band(tokens / utterance.seconds, SPEEDS, "syllables/s") if utterance.seconds and tokens else ""
-
-
-def _noise_group(aligned: AlignedUtterance) -> str:
-    return "" if aligned.utterance.snr is None else band(aligned.utterance.snr, NOISES, "dB")
 
 
 def _grouped(named: Iterable[tuple[str, AlignedToken]]) -> dict[str, list[AlignedToken]]:

@@ -1,8 +1,6 @@
 """Results in; files out: ``results.json`` and ``hypotheses.tsv`` of a test, JSON and CSV of a report."""
 
-import csv
 import dataclasses
-import io
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,6 +11,7 @@ from analysis.inputs.utterance_results import HANZI, SYLLABLES, UtteranceResult,
 from analysis.results.results import Results, System, UtteranceRow
 from utils.files import write_text
 from utils.metrics import ErrorCounts, count_errors
+from utils.text_table import csv_table, tsv_table
 
 RESULTS, RATES, KINDS, BREAKDOWNS, UTTERANCES, ERRORS, CHANGES = (
     "report.json",
@@ -51,8 +50,8 @@ def write_results(folder: str | Path, results: Results) -> list[Path]:
     if not results.comparisons:
         del tables[CHANGES]
         (folder / CHANGES).unlink(missing_ok=True)  # of an earlier report in the same folder
-    for name, rows in tables.items():
-        write_text(folder / name, BYTE_ORDER_MARK + _csv(rows))
+    for name, (headings, *rows) in tables.items():
+        write_text(folder / name, BYTE_ORDER_MARK + csv_table(headings, rows))
     write_text(folder / RESULTS, to_json(results))
     return [folder / RESULTS, *(folder / name for name in tables)]
 
@@ -117,19 +116,19 @@ def hypotheses_tsv(utterances: Sequence[UtteranceResult]) -> str:
         "syllable_errors",
         "hanzi_errors",
     )
-    lines = ["\t".join(columns)]
-    for utterance in utterances:
-        fields = (
+    rows = (
+        (
             utterance.id,
             " ".join(utterance.reference_pinyin),
             " ".join(utterance.pinyin),
             as_text(utterance.reference_hanzi),
             as_text(utterance.hanzi),
-            str(count_errors(*tokens_of(utterance, SYLLABLES)).errors),
-            str(count_errors(*tokens_of(utterance, HANZI)).errors),
+            count_errors(*tokens_of(utterance, SYLLABLES)).errors,
+            count_errors(*tokens_of(utterance, HANZI)).errors,
         )
-        lines.append("\t".join(fields))
-    return "\n".join(lines) + "\n"
+        for utterance in utterances
+    )
+    return tsv_table(columns, rows)
 
 
 def _error_types(system: System) -> dict[str, Any]:
@@ -156,12 +155,6 @@ def _attributes(value: object) -> dict[str, Any]:
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
-
-
-def _csv(rows: Iterable[Row]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
 
 
 def _rates(results: Results) -> Iterable[Row]:

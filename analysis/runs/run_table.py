@@ -53,7 +53,9 @@ def run_columns(runs: Sequence[RunSummary], folder: str | Path) -> list[Column]:
         runs: in the order of the rows.
         folder: runs are named by their paths relative to it.
     """
-    names = [_run_name(run.path, Path(folder)) for run in runs]
+    top = Path(folder)
+    names = [top.resolve().name if run.path == top else run.path.relative_to(top).as_posix() for run in runs]
+    lists = [[path if times == 1 else f"{path} ×{times}" for path, times in run.train] for run in runs]
     keys = differing(runs)
     columns = [
         Column("run", "run", tuple(names)),
@@ -61,7 +63,7 @@ def run_columns(runs: Sequence[RunSummary], folder: str | Path) -> list[Column]:
         Column("task", "task", tuple(run.task or None for run in runs)),
         Column("model.name", "model", tuple(run.model or None for run in runs)),
         *(_hyper_column(key, keys, runs) for key in keys),
-        Column("data.train", "data", _data(runs), _data_text),
+        Column("data.train", "data", tuple(", ".join(paths) or None for paths in lists), _data_text),
         *(_figure_column(key, runs) for key in _figure_keys(runs)),
     ]
     return [column for column in columns if any(value is not None for value in column.values)]
@@ -94,10 +96,6 @@ def sorted_runs(
     return [runs[row] for row in [*known, *without_value]]
 
 
-def _run_name(run: Path, folder: Path) -> str:
-    return (run.relative_to(folder) if run != folder else Path(folder.resolve().name)).as_posix()
-
-
 def check_column(columns: Sequence[Column], by: str) -> None:
     """Check that a column to sort by exists.
 
@@ -125,23 +123,18 @@ def _hyper_column(key: str, keys: Sequence[str], runs: Sequence[RunSummary]) -> 
     last = key.rpartition(".")[2]
     unique = sum(other.rpartition(".")[2] == last for other in keys) == 1
     values = tuple(_plain(run.hyper[key]) if key in run.hyper else None for run in runs)
-    return Column(key, last if unique else key, values, _hyper_text)
+    return Column(
+        key,
+        last if unique else key,
+        values,
+        lambda value: f"{value:g}" if isinstance(value, float) else str(value),
+    )
 
 
 def _plain(value: Any) -> Value:
     if isinstance(value, list):
         return " ".join(map(str, value))
     return value if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
-
-
-def _hyper_text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _data(runs: Sequence[RunSummary]) -> tuple[Value, ...]:
-    """The training lists of each run, with the number of repetitions."""
-    lists = [[path if times == 1 else f"{path} ×{times}" for path, times in run.train] for run in runs]
-    return tuple(", ".join(names) or None for names in lists)
 
 
 def _data_text(value: str) -> str:

@@ -130,8 +130,7 @@ def _label(syllable: str, hanzi: str, with_hanzi: bool, between: str) -> str:
 
 def _draw_heads(figure: SubFigure, weights: np.ndarray) -> None:
     blocks, heads = weights.shape[:2]
-    rows = figure.subplots(blocks, heads + 1, squeeze=False)
-    for block, row in enumerate(rows):
+    for block, row in enumerate(figure.subplots(blocks, heads + 1, squeeze=False)):
         for column, axes in enumerate(row):
             _draw_map(axes, weights[block].mean(axis=0) if column == 0 else weights[block, column - 1])
             axes.set_xticks([])

@@ -73,8 +73,11 @@ def find_layer(file: WeightFile, name: str) -> Layer:
             return layer
     names = [layer.name for layer in file.layers]
     near = difflib.get_close_matches(name, names, n=3) or names[:5]
-    hint = f"there are: {', '.join(near)}{', …' if len(names) > len(near) else ''}"
-    raise RunError(f"no layer '{name}' with weights", where=file.path, hint=hint)
+    raise RunError(
+        f"no layer '{name}' with weights",
+        where=file.path,
+        hint=f"there are: {', '.join(near)}{', …' if len(names) > len(near) else ''}",
+    )
 
 
 def weights_text(file: WeightFile) -> str:
@@ -84,8 +87,7 @@ def weights_text(file: WeightFile) -> str:
     if file.state_values:
         lines.append(f"also {file.state_values:,} values of an optimiser or of random generators")
     lines += [f"attribute {name}: {_shortened(value)}" for name, value in file.attributes.items()]
-    output = find_output(file)
-    return "\n".join([*lines, "", _table(file.layers), *_closing(file, output)]) + "\n"
+    return "\n".join([*lines, "", _table(file.layers), *_closing(file, find_output(file))]) + "\n"
 
 
 def layer_values(layer: Layer) -> str:
@@ -153,19 +155,16 @@ def _row(weight: Weight, figures: Mapping[str, Statistics]) -> list[str]:
     shape = "×".join(map(str, weight.array.shape)) or "scalar"
     not_finite = f"{found.nan}/{found.infinite}" if found.nan or found.infinite else ""
     size = f"{weight.array.size:,}"
+    zeros = f"{100 * found.zeros:.1f} %" if found.zeros else "0"
     return [
         f"  {weight.name}",
         shape,
         str(weight.array.dtype),
         size,
         *numbers,
-        _share(found.zeros),
+        zeros,
         not_finite,
     ]
-
-
-def _share(zeros: float) -> str:
-    return f"{100 * zeros:.1f} %" if zeros else "0"
 
 
 def _closing(file: WeightFile, output: Output | None) -> list[str]:

@@ -88,8 +88,11 @@ def significances(file: WeightFile) -> list[Significance]:
 
 def _significance(layer: Layer, kernel: Weight, file: WeightFile, is_output: bool) -> Significance:
     if not np.isfinite(kernel.array).all():
-        what = f"the kernel of '{layer.name}' has NaN or infinite values"
-        raise RunError(what, where=file.path, hint="see inspect_model.py weights; train again")
+        raise RunError(
+            f"the kernel of '{layer.name}' has NaN or infinite values",
+            where=file.path,
+            hint="see inspect_model.py weights; train again",
+        )
     depthwise = layer.kind.startswith("depthwise_conv") or kernel.name.endswith("depthwise_kernel")
     values = channel_significance(kernel.array, 2 if depthwise else 1)
     part, _, name = kernel.name.rpartition("/")

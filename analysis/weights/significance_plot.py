@@ -52,8 +52,7 @@ def _draw_spread(axes: Axes, found: Sequence[Significance], threshold: float, le
 
 def _draw_share(axes: Axes, found: Sequence[Significance], threshold: float, left: float) -> None:
     thresholds = np.geomspace(left, 1, 200)
-    shares = [cut_share(found, each) for each in thresholds]
-    axes.plot(thresholds, shares, color=DEV, linewidth=2)
+    axes.plot(thresholds, [cut_share(found, each) for each in thresholds], color=DEV, linewidth=2)
     axes.axvline(threshold, color=BEST, linestyle="--", linewidth=1)
     text = f"{100 * cut_share(found, threshold):.2f} % at {threshold:g}"
     axes.annotate(

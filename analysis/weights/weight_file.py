@@ -164,15 +164,21 @@ def _check_signature(path: Path) -> None:
     if path.stat().st_size == 0:
         raise RunError("the weights file is empty", where=path, hint="copy it again")
     if not h5py.is_hdf5(path):
-        hint = "known: .h5 and .weights.h5 (HDF5), .keras (zip), or the folder of a run"
-        raise RunError("not an HDF5 file", where=path, hint=hint)
+        raise RunError(
+            "not an HDF5 file",
+            where=path,
+            hint="known: .h5 and .weights.h5 (HDF5), .keras (zip), or the folder of a run",
+        )
 
 
 def _read_zip(path: Path) -> WeightFile:
     with zipfile.ZipFile(path) as archive:
         if _WEIGHTS_IN_ZIP not in archive.namelist():
-            hint = "model.save('….keras') writes a .keras file"
-            raise RunError(f"not a Keras model: the zip has no {_WEIGHTS_IN_ZIP}", where=path, hint=hint)
+            raise RunError(
+                f"not a Keras model: the zip has no {_WEIGHTS_IN_ZIP}",
+                where=path,
+                hint="model.save('….keras') writes a .keras file",
+            )
         with h5py.File(io.BytesIO(archive.read(_WEIGHTS_IN_ZIP))) as file:
             found = _read_hdf5(file, path)
         metadata = _json_in_zip(archive, _METADATA_IN_ZIP)

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
+from utils.padding import pad_rows
+
 
 def label_errors(outputs: np.ndarray, references: np.ndarray) -> np.ndarray:
     """Errors of each clip.
@@ -20,9 +22,13 @@ def label_errors(outputs: np.ndarray, references: np.ndarray) -> np.ndarray:
     """
     if outputs.ndim == 2:
         return (outputs.argmax(axis=1) != references).astype(int)
+    return token_errors(references, decoded(outputs))
+
+
+def token_errors(references: np.ndarray, hypotheses: Sequence[Sequence[int]]) -> np.ndarray:
+    """Edits of each utterance: references (N, longest), padded with -1, and N token sequences → (N,) int."""
     spoken = [row[row >= 0].tolist() for row in references]
-    pairs = zip(spoken, decoded(outputs), strict=True)
-    return np.array([Levenshtein.distance(reference, hypothesis) for reference, hypothesis in pairs], int)
+    return np.array([*map(Levenshtein.distance, spoken, hypotheses)], int)
 
 
 def label_count(references: np.ndarray) -> int:
@@ -39,15 +45,7 @@ def predicted_labels(outputs: np.ndarray) -> np.ndarray:
     Returns:
         (N,) int labels, or for CTC (N, longest) int tokens, padded with -1.
     """
-    return outputs.argmax(axis=1) if outputs.ndim == 2 else padded(decoded(outputs))
-
-
-def padded(tokens: Sequence[Sequence[int]]) -> np.ndarray:
-    """Token sequences → (N, longest) int, padded with -1."""
-    rows = np.full((len(tokens), max(map(len, tokens), default=0) + 1), -1)
-    for row, utterance in zip(rows, tokens, strict=True):
-        row[: len(utterance)] = utterance
-    return rows
+    return outputs.argmax(axis=1) if outputs.ndim == 2 else pad_rows(decoded(outputs), fill=-1)
 
 
 def accuracy(errors: np.ndarray, references: np.ndarray) -> float:

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from rapidfuzz.distance import Levenshtein
 
-from bundle.check.scoring import decoded
+from bundle.check.scoring import decoded, token_errors
 
 BATCH = 8
 """Utterances per call when error rates are measured, if the model accepts several."""
@@ -79,9 +78,7 @@ def label_errors(
         row_stride: input positions per row.
         batch_size: utterances per call.
     """
-    references = [[token for token in row if token >= 0] for row in tests["references"].tolist()]
-    pairs = zip(references, predicted_tokens(model, tests, row_stride, batch_size), strict=True)
-    return np.array([Levenshtein.distance(reference, hypothesis) for reference, hypothesis in pairs], int)
+    return token_errors(tests["references"], predicted_tokens(model, tests, row_stride, batch_size))
 
 
 def predicted_tokens(

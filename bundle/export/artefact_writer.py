@@ -13,23 +13,30 @@ import numpy as np
 
 from bundle.check import utterances
 from bundle.check.clips import chunks_of, streamed
-from bundle.check.scoring import accuracy, final_outputs, label_errors, padded, predicted_labels
+from bundle.check.scoring import accuracy, final_outputs, label_errors, predicted_labels
 from bundle.check.utterances import row_counts, without_padding
 from bundle.export.drawing import graph_svg
-from bundle.export.frozen_graphs import write_frozen_graph
 from bundle.export.litert_files import litert_file
 from bundle.export.onnx_files import onnx_model, write_onnx
 from bundle.export.quantisation import layers_by_noise
 from bundle.export.source import Clips, ExportSource
-from bundle.export.stages import Stage, StreamReference, unroll_recurrences, write_saved_model
+from bundle.export.stages import (
+    Stage,
+    StreamReference,
+    unroll_recurrences,
+    write_frozen_graph,
+    write_saved_model,
+)
 from bundle.runtimes.artefacts import INPUT, LENGTHS, open_artefact
 from bundle.variants import Format, Precision, State, Variant
 from streaming.chunks import StreamedModel
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
 from streaming.conversion.streamability import StreamGeometry, stream_geometry
+from utils.backend.model_summary import summary_text
 from utils.errors import BundleError
 from utils.files import write_text
+from utils.padding import pad_rows
 
 CALIBRATION_CALLS = 5000
 """Calls for the int8 calibration of a stream; the converter keeps them all in memory."""
@@ -183,8 +190,10 @@ class ArtefactWriter:
         """
         clips = self.source.calibration
         if not len(clips):
-            hint = "int8 needs recordings of the training split: put them where the run's config.yaml says"
-            raise BundleError("no clips to calibrate int8 with", hint=hint)
+            raise BundleError(
+                "no clips to calibrate int8 with",
+                hint="int8 needs recordings of the training split: put them where the run's config.yaml says",
+            )
         if clips.lengths is not None:
             takes_lengths = LENGTHS in self.stage(state).signature(1)
             for number, (clip, length) in enumerate(zip(clips.inputs, clips.lengths, strict=True)):
@@ -251,7 +260,7 @@ class ArtefactWriter:
         arrays = self.source.test_arrays(self.source.development_clips)
         if stride := self.source.row_stride:
             tokens = utterances.predicted_tokens(self.utterance_outputs, arrays, stride)
-            predicted = {"non_stream": padded(tokens)}
+            predicted = {"non_stream": pad_rows(tokens, fill=-1)}
         else:
             clips = self.source.development_clips
             predicted = {
@@ -295,10 +304,3 @@ class ArtefactWriter:
             model = self.stage(state).model
             write_text(folder / state / "model_summary.txt", summary_text(model))
             write_text(folder / state / "graph.svg", graph_svg(model, f"{model.name}, {state}"))
-
-
-def summary_text(model: keras.Model) -> str:
-    """Layers, output shapes and parameter counts, as ``model.summary()`` prints them."""
-    lines: list[str] = []
-    model.summary(print_fn=lines.append, line_length=110)
-    return "\n".join(lines) + "\n"

@@ -1,11 +1,11 @@
 """An export source and the requested variants in; a bundle folder with checked artefacts out."""
 
 import importlib.metadata
+import math
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,8 @@ import keras
 import numpy as np
 from tqdm import tqdm
 
-from bundle.check.measuring import measure, runtime_version, verdict
+from bundle.check.measuring import allowed_loss, measure, runtime_version, verdict
 from bundle.export.artefact_writer import ArtefactWriter
-from bundle.export.float_layers import write_int8
 from bundle.export.source import ExportSource
 from bundle.folder import ANSWERS, CLIPS, FORMAT, LABELS, STREAM, files_in, write_metadata
 from bundle.report import ArtefactResult, accuracy_text, report_json, report_text
@@ -30,12 +29,10 @@ from utils.files import replacing_folder, write_json, write_text
 _PACKAGES = ("tensorflow", "keras", "numpy", "ai-edge-litert", "onnx", "onnxruntime", "tf2onnx")
 
 
-@dataclass(frozen=True)
-class _ClipFiles:
-    """``.npz`` files for the measuring processes: test clips, and clips to choose float layers on."""
-
-    tests: Path
-    development: Path
+TESTS, DEVELOPMENT = "tests.npz", "development.npz"  # clips in a temporary folder
+FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 1)
+"""Fraction of the tensors between layers that each attempt after the first keeps in float. An attempt is a
+conversion and a measurement, minutes for a speech model; hence at most five."""
 
 
 def export_bundle(
@@ -66,8 +63,11 @@ def export_bundle(
         BundleError: the folder exists, or the only variant can't be written.
     """
     if output.exists() and not force:
-        hint = "--force replaces it, --output chooses another folder"
-        raise BundleError("the folder exists already", where=output, hint=hint)
+        raise BundleError(
+            "the folder exists already",
+            where=output,
+            hint="--force replaces it, --output chooses another folder",
+        )
     states = list(dict.fromkeys(variant.state for variant in variants))
     streams = any(variant.streams for variant in variants)
     with ArtefactWriter(source, frames_per_call, allow_flex) as writer, replacing_folder(output) as folder:
@@ -75,7 +75,8 @@ def export_bundle(
         writer.describe(states, folder / "models")
         accuracy = writer.accuracies(source.tests, streams) if len(source.tests) else None
         with tempfile.TemporaryDirectory() as temporary:
-            clips = _write_clips(writer, variants, Path(temporary))
+            clips = Path(temporary)
+            _write_clips(writer, variants, clips)
             results, outputs = _write_all(writer, variants, folder, clips, accuracy)
         np.savez(folder / ANSWERS, **outputs)
         frames = source.golden.inputs.shape[1]
@@ -111,21 +112,21 @@ def _write_parts(writer: ArtefactWriter, folder: Path, streams: bool) -> None:
     write_json(folder / STREAM, {**geometry, "row_stride": source.row_stride})
 
 
-def _write_clips(writer: ArtefactWriter, variants: Sequence[Variant], folder: Path) -> _ClipFiles:
-    source, files = writer.source, _ClipFiles(folder / "tests.npz", folder / "development.npz")
-    np.savez(files.tests, **source.test_arrays(source.tests))
+def _write_clips(writer: ArtefactWriter, variants: Sequence[Variant], folder: Path) -> None:
+    """Write the clips to measure artefacts on, and those to choose the float layers of int8 on."""
+    source = writer.source
+    np.savez(folder / TESTS, **source.test_arrays(source.tests))
     quantised = [variant for variant in variants if variant.precision is Precision.INT8]
     if quantised and len(source.development_clips):
         streams = any(variant.streams for variant in quantised)
-        np.savez(files.development, **writer.development_arrays(streams))
-    return files
+        np.savez(folder / DEVELOPMENT, **writer.development_arrays(streams))
 
 
 def _write_all(
     writer: ArtefactWriter,
     variants: Sequence[Variant],
     folder: Path,
-    clips: _ClipFiles,
+    clips: Path,
     accuracy: Mapping | None,
 ) -> tuple[list[ArtefactResult], dict[str, np.ndarray]]:
     results, outputs = [], {}
@@ -147,20 +148,55 @@ def _write_all(
 
 
 def _make(
-    writer: ArtefactWriter, variant: Variant, folder: Path, clips: _ClipFiles, accuracy: Mapping | None
+    writer: ArtefactWriter, variant: Variant, folder: Path, clips: Path, accuracy: Mapping | None
 ) -> tuple[ArtefactResult, dict[str, np.ndarray]]:
     """Write and measure one artefact."""
     start, float_layers = time.perf_counter(), ()
     if variant.precision is Precision.INT8:
-        float_layers = write_int8(writer, variant, folder, clips.development)
+        float_layers = write_int8(writer, variant, folder, clips / DEVELOPMENT)
     else:
         writer.write(variant, folder / variant.path)
     seconds = time.perf_counter() - start
-    measured, outputs = measure(folder, variant, clips.tests if accuracy else None)
+    measured, outputs = measure(folder, variant, clips / TESTS if accuracy else None)
     problems = verdict(variant, measured, accuracy)
     measured |= {"bytes": _size(folder / variant.path), "seconds_to_make": round(seconds, 2)}
     measured |= {"runtime": runtime_version(variant), "float_layers": list(float_layers)}
     return ArtefactResult(variant, measured, problems), outputs
+
+
+def write_int8(writer: ArtefactWriter, variant: Variant, folder: Path, development: Path) -> tuple[str, ...]:
+    """Write an int8 artefact with as few float layers as it needs to predict what the source model does.
+
+    At most a point of the labels may differ. The references don't matter: where the source model is wrong, 8
+    bits may be right by chance, which would hide what they lose elsewhere.
+
+    Args:
+        writer: writes the artefact.
+        variant: of precision int8.
+        folder: of the bundle.
+        development: .npz file with the clips to choose on (`ArtefactWriter.development_arrays`).
+
+    Returns:
+        Names of the float layers; empty if all layers are in 8 bits. If no attempt keeps the labels, those
+        of the last attempt.
+
+    Raises:
+        BundleError: the artefact can't be written or run.
+    """
+    for names in _attempts(writer):
+        writer.write(variant, folder / variant.path, names)
+        measured, _ = measure(folder, variant, development)
+        if min(measured["accuracy"].values()) >= 1 - allowed_loss(measured["labels"]):
+            break
+    return names
+
+
+def _attempts(writer: ArtefactWriter) -> Iterator[tuple[str, ...]]:
+    """Names of the layers to keep in float: none, then those around a growing fraction of the tensors."""
+    yield ()
+    groups = writer.noisiest_layers
+    for count in sorted({math.ceil(fraction * len(groups)) for fraction in FRACTIONS} - {0}):
+        yield tuple(dict.fromkeys(name for group in groups[:count] for name in group))
 
 
 def _with_progress(variants: Sequence[Variant]) -> Iterator[Variant]:
@@ -209,7 +245,8 @@ def _write_report(
         "tables": sorted(source.tables),
         "stream": about.pop("stream"),
         "source": {"config_hash": source.config_hash, **about},
-        "packages": _versions(),
+        "packages": {name: importlib.metadata.version(name) for name in _PACKAGES}
+        | {"backend": keras.backend.backend()},
         "artefacts": {result.variant.path: _artefact_metadata(writer, result) for result in written},
         "files": files_in(folder),
     }
@@ -230,11 +267,6 @@ def _artefact_metadata(writer: ArtefactWriter, result: ArtefactResult) -> dict[s
         "passed": not result.problems,
         "flex": result.measured["flex"],
     }
-
-
-def _versions() -> dict[str, str]:
-    versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
-    return {**versions, "backend": keras.backend.backend()}
 
 
 def _size(path: Path) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from bundle.check.clips import evenly
-from bundle.export.source import ClipCounts, Clips, ExportSource, data_section, read_splits
+from bundle.export.source import Clips, ExportSource, data_section, read_splits
 from data.keywords.clip_cache import load_clips
 from data.keywords.clips import UNKNOWN, KeywordClip, KeywordDataConfig, read_keyword_clips
 from model_keyword.loading import KeywordModel, accuracies_by_shift, load_keyword_model
@@ -59,9 +59,9 @@ def keyword_source(
         return Clips(keyword.inputs(samples), references)
 
     empty = Clips(np.zeros((0, *keyword.model.inputs[0].shape[1:]), np.float32), np.zeros(0, np.int32))
-    counts = ClipCounts(max_tests, max_tests, CALIBRATION_CLIPS)
+    counts = {"test": max_tests, "dev": max_tests, "train": CALIBRATION_CLIPS}
     splits = read_splits(lambda: read_keyword_clips(data), read, counts, empty)
-    by_shift = accuracies_by_shift(keyword, *loaded[0], SHIFTS_MS) if splits.tests else {}
+    by_shift = accuracies_by_shift(keyword, *loaded[0], SHIFTS_MS) if splits["tests"] else {}
     features = keyword.features
     clip_ms = 1000 * keyword.clip_samples / features.sample_rate
     return ExportSource(
@@ -73,10 +73,8 @@ def keyword_source(
         decoding=asdict(DetectionConfig.for_clip(clip_ms, smoothing_ms)),
         config_hash=file_hash(folder.config_file),
         frame_seconds=features.stride_samples / features.sample_rate,
-        calibration=splits.calibration,
-        tests=splits.tests,
-        golden=splits.tests.spread(GOLDEN_CLIPS) or _noise(keyword),
-        development=splits.development,
+        **splits,
+        golden=splits["tests"].spread(GOLDEN_CLIPS) or _noise(keyword),
         accuracy_by_shift=by_shift,
     )
 

@@ -11,18 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from bundle.check.clips import evenly
-from bundle.export.source import (
-    ClipCounts,
-    Clips,
-    ExportSource,
-    data_section,
-    pad_tokens,
-    read_splits,
-)
+from bundle.export.source import Clips, ExportSource, data_section, read_splits
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.registry import MODELS, load_network
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from utils.errors import ConfigError
+from utils.padding import pad_rows
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import open_run
 
@@ -54,16 +48,18 @@ def language_source(
     name = (folder.config().get("model") or {}).get("name")
     if name not in MODELS or not MODELS[name].exported:
         exported = ", ".join(name for name, entry in MODELS.items() if entry.exported)
-        what = f"a language model '{name}' can't be exported"
-        hint = f"use it with convert.py, which needs only NumPy; models that can be exported: {exported}"
-        raise ConfigError(what, where=folder.path, hint=hint)
+        raise ConfigError(
+            f"a language model '{name}' can't be exported",
+            where=folder.path,
+            hint=f"use it with convert.py, which needs only NumPy; models that can be exported: {exported}",
+        )
     model, symbols = load_network(folder.path, weights)
     data = data_section(folder, overrides)
     limits = {"test": 0, "dev": 0, "train": _TRAINING_SENTENCES}
     splits = read_splits(
         lambda: {split: read_pairs(data[split], n).pairs for split, n in limits.items() if data.get(split)},
         lambda pairs, count: _padded(symbols, _short(pairs, count)),
-        ClipCounts(max_tests, max_tests, CALIBRATION_SENTENCES),
+        {"test": max_tests, "dev": max_tests, "train": CALIBRATION_SENTENCES},
         empty=_padded(symbols, []),
     )
     return ExportSource(
@@ -75,10 +71,8 @@ def language_source(
         decoding={"search": "best hanzi of each syllable", "candidates": LEXICON},
         config_hash=file_hash(folder.config_file),
         frame_seconds=0.0,
-        calibration=splits.calibration,
-        tests=splits.tests,
-        golden=splits.tests.spread(GOLDEN_SENTENCES) or _random_sentences(symbols),
-        development=splits.development,
+        **splits,
+        golden=splits["tests"].spread(GOLDEN_SENTENCES) or _random_sentences(symbols),
         row_stride=1,
         obstacles=("a sentence is converted as a whole",),
         candidates=symbols.candidates,
@@ -108,7 +102,7 @@ def _padded(symbols: Symbols, pairs: Sequence[Pair]) -> Clips:
     references = [np.where(hanzi == UNKNOWN_ID, len(symbols.hanzi), hanzi) for _, hanzi in encoded]
     syllables = [ids for ids, _ in encoded]
     lengths = np.array([len(ids) for ids in syllables], np.int32)
-    return Clips(pad_tokens(syllables, PAD_ID), pad_tokens(references, -1), lengths)
+    return Clips(pad_rows(syllables, fill=PAD_ID), pad_rows(references, fill=-1), lengths)
 
 
 def _random_sentences(symbols: Symbols) -> Clips:

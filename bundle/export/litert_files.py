@@ -131,9 +131,11 @@ def left_in_float(content: bytes, layers: Collection[str]) -> list[str]:
 def _refuse_loops(saved_model: Path, state: State) -> None:
     """Raise BundleError if the graph has a loop, whose calibration would crash the process."""
     if "WHILE" in operation_names(litert_file(saved_model, state, Precision.FLOAT, list, allow_flex=True)):
-        what = "the converter can't quantise a loop: a recurrent layer over too many frames, or a custom one"
-        hint = "precision dynamic, or a stream, which takes one frame at a time"
-        raise BundleError(what, where=f"litert {state} {Precision.INT8}", hint=hint)
+        raise BundleError(
+            "the converter can't quantise a loop: a recurrent layer over too many frames, or a custom one",
+            where=f"litert {state} {Precision.INT8}",
+            hint="precision dynamic, or a stream, which takes one frame at a time",
+        )
 
 
 def _explain(error: Exception, what: str) -> BundleError:
@@ -146,7 +148,9 @@ def _explain(error: Exception, what: str) -> BundleError:
 
 def _needs_flex(operations: Iterable[str], what: str) -> BundleError:
     names = ", ".join(sorted({name.strip().removeprefix("Flex") for name in operations}))
-    hint = (
-        "change the layers that use them, or --allow-flex: the device then needs TensorFlow's operations too"
+    return BundleError(
+        f"LiteRT has no operation for {names}",
+        where=what,
+        hint="change the layers that use them, or --allow-flex: the device then needs TensorFlow's "
+        "operations too",
     )
-    return BundleError(f"LiteRT has no operation for {names}", where=what, hint=hint)

@@ -30,7 +30,8 @@ def layers_by_noise(
         with it; and the layers that use it), ordered by the noise of the tensor in 8 bits, the highest first.
     """
     kernels = [layer for layer in model.layers if _has_kernel(layer) and len(layer._inbound_nodes) == 1]
-    makers = [*filter(_is_float_input, model.layers), *kernels]
+    inputs_of_model = [layer for layer in model.layers if isinstance(layer, keras.layers.InputLayer)]
+    makers = [*(layer for layer in inputs_of_model if layer.dtype.startswith("float")), *kernels]
     if not makers:
         return []
     fused = {layer.name: _fused_with(layer) for layer in makers}
@@ -77,11 +78,6 @@ def made_by(operation: str, layers: Collection[str]) -> bool:
 
 def _has_kernel(operation: keras.Operation) -> bool:
     return bool(getattr(operation, "weights", ())) and not isinstance(operation, _FUSED)
-
-
-def _is_float_input(layer: keras.Layer) -> bool:
-    """Whether it is an input of float values, not of lengths or tokens."""
-    return isinstance(layer, keras.layers.InputLayer) and layer.dtype.startswith("float")
 
 
 def _consumers(layer: keras.Operation) -> list[keras.Operation]:

@@ -44,44 +44,24 @@ class Clips:
         return {name: values for name, values in arrays.items() if values is not None}
 
 
-@dataclass(frozen=True)
-class Splits:
-    """Clips of a run's data for the three purposes of an export.
-
-    Attributes:
-        tests: clips to measure accuracies on.
-        development: clips to choose int8's float layers on; empty if there is no dev split beside the tests.
-        calibration: clips of the training split, for int8.
-    """
-
-    tests: Clips
-    development: Clips
-    calibration: Clips
-
-
-@dataclass(frozen=True)
-class ClipCounts:
-    """Maximum number of clips for each purpose, see `Splits`."""
-
-    tests: int
-    development: int
-    calibration: int
-
-
 def read_splits(
     find: Callable[[], Mapping[str, Sequence[Any]]],
     read: Callable[[Sequence[Any], int], Clips],
-    counts: ClipCounts,
+    counts: Mapping[str, int],
     empty: Clips,
-) -> Splits:
+) -> dict[str, Clips]:
     """Read the clips of an export. If the data can't be read, there are none, and a note says so.
 
     Args:
         find: lists the items of the splits ``train``, ``dev`` and ``test``. Without a test split the dev
             split is the test.
         read: items of a split and a maximum number → that many clips, evenly spaced.
-        counts: the maximum numbers.
+        counts: the maximum number of items of each split.
         empty: no clips.
+
+    Returns:
+        ``tests``: clips to measure accuracies on; ``development``: clips to choose int8's float layers on,
+        empty if there is no dev split beside the tests; ``calibration``: clips of the training split.
     """
 
     def take(items: Sequence[Any], count: int) -> Clips:
@@ -90,22 +70,14 @@ def read_splits(
     try:
         splits = find()
         test, dev, train = (splits.get(name) or () for name in ("test", "dev", "train"))
-        return Splits(
-            tests=take(test or dev, counts.tests),
-            development=take(dev if test else (), counts.development),
-            calibration=take(train, counts.calibration),
-        )
+        return {
+            "tests": take(test or dev, counts["test"]),
+            "development": take(dev if test else (), counts["dev"]),
+            "calibration": take(train, counts["train"]),
+        }
     except (UserError, OSError) as error:
         print(f"note: no accuracy and no int8, the run's data can't be read: {error}", file=sys.stderr)
-        return Splits(empty, empty, empty)
-
-
-def pad_tokens(sequences: Sequence[Sequence[int]], fill: int) -> np.ndarray:
-    """Sequences of ids → (N, longest) int32, padded with ``fill``."""
-    padded = np.full((len(sequences), max(map(len, sequences), default=1)), fill, np.int32)
-    for row, ids in zip(padded, sequences, strict=True):
-        row[: len(ids)] = ids
-    return padded
+        return dict.fromkeys(("tests", "development", "calibration"), empty)
 
 
 @dataclass(frozen=True)
@@ -176,6 +148,8 @@ def data_section(run: RunFolder, overrides: Sequence[str]) -> dict[str, Any]:
     """
     for override in overrides:
         if not override.startswith("data."):
-            hint = "only data.* can be given: the new place of recordings or texts"
-            raise ConfigError(f"'{override}' can't be changed after the training", hint=hint)
+            raise ConfigError(
+                f"'{override}' can't be changed after the training",
+                hint="only data.* can be given: the new place of recordings or texts",
+            )
     return with_overrides({"data": run.config().get("data") or {}}, overrides)["data"]

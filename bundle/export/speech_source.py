@@ -13,19 +13,13 @@ import numpy as np
 
 from bundle.check.clips import evenly
 from bundle.export.keyword_source import CALIBRATION_CLIPS, GOLDEN_CLIPS
-from bundle.export.source import (
-    ClipCounts,
-    Clips,
-    ExportSource,
-    data_section,
-    pad_tokens,
-    read_splits,
-)
+from bundle.export.source import Clips, ExportSource, data_section, read_splits
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.causal import CausalModel, causal_model, streaming_obstacles
 from utils.audio.reading import read_audio
 from utils.features.speech import FeatureConfig, extract_features, feature_bins, settings_hash
+from utils.padding import pad_rows
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary
@@ -61,22 +55,23 @@ def speech_source(
     acoustic = load_acoustic_model(folder.path, weights)
     features, vocabulary = acoustic.features, acoustic.vocabulary
     obstacles = tuple(streaming_obstacles(acoustic))
+    longest = MAX_SECONDS * features.sample_rate  # samples
     if obstacles:
         model, row_stride, look_ahead = acoustic.model, acoustic.time_stride, 0
         collect: Collect = partial(_padded, features, vocabulary)
-        noise = _noise_utterances(features)
+        noise_lengths = np.linspace(0.1, 1.0, GOLDEN_UTTERANCES) * longest
         calibration_count, golden_count = CALIBRATION_UTTERANCES, GOLDEN_UTTERANCES
     else:
         causal = causal_model(acoustic, folder)
         model, row_stride, look_ahead = causal.network, 0, causal.look_ahead
         collect = partial(_batch, causal)
-        noise = _noise(features)
+        noise_lengths = [longest - features.frame_samples] * 4
         calibration_count, golden_count = CALIBRATION_CLIPS, GOLDEN_CLIPS
     data = data_section(folder, overrides)
     splits = read_splits(
         lambda: {split: _utterances(data.get(split) or [], vocabulary) for split in ("test", "dev", "train")},
         lambda utterances, count: collect(*_read(utterances, count, features)),
-        ClipCounts(min(max_tests, MAX_TESTS), DEVELOPMENT_UTTERANCES, calibration_count),
+        {"test": min(max_tests, MAX_TESTS), "dev": DEVELOPMENT_UTTERANCES, "train": calibration_count},
         empty=collect([], []),
     )
     return ExportSource(
@@ -88,10 +83,8 @@ def speech_source(
         decoding={"search": "greedy", "time_stride": acoustic.time_stride, "look_ahead": look_ahead},
         config_hash=file_hash(folder.config_file),
         frame_seconds=features.hop_seconds,
-        calibration=splits.calibration,
-        tests=splits.tests,
-        golden=splits.tests.spread(golden_count) or collect(noise, _without_reference(len(noise))),
-        development=splits.development,
+        **splits,
+        golden=splits["tests"].spread(golden_count) or collect(*_noise(noise_lengths)),
         row_stride=row_stride,
         obstacles=obstacles,
     )
@@ -118,10 +111,8 @@ def _batch(causal: CausalModel, sounds: Sequence[np.ndarray], utterances: Sequen
     config, stride = causal.features, causal.time_stride
     frames = int(MAX_SECONDS / config.hop_seconds) + causal.look_ahead
     frames += -frames % stride
-    inputs = np.zeros((len(sounds), frames, feature_bins(config)), np.float32)
-    for row, sound in enumerate(sounds):
-        features = extract_features(sound, config)
-        inputs[row, : len(features)] = features[: frames - causal.look_ahead]
+    features = [extract_features(sound, config)[: frames - causal.look_ahead] for sound in sounds]
+    inputs = pad_rows(features, frames, dtype=np.float32, inner=(feature_bins(config),))
     return Clips(inputs, _references(causal.vocabulary, utterances))
 
 
@@ -134,30 +125,17 @@ def _padded(
     """Features of whole utterances, padded with zeros to the longest one, with their lengths."""
     features = [extract_features(sound, config) for sound in sounds]
     lengths = np.array([len(frames) for frames in features], np.int32)
-    inputs = np.zeros((len(sounds), lengths.max(initial=1), feature_bins(config)), np.float32)
-    for row, frames in zip(inputs, features, strict=True):
-        row[: len(frames)] = frames
+    inputs = pad_rows(features, dtype=np.float32, inner=(feature_bins(config),))
     return Clips(inputs, _references(vocabulary, utterances), lengths)
 
 
 def _references(vocabulary: Vocabulary, utterances: Sequence[Utterance]) -> np.ndarray:
     """Classes of the syllables, (N, longest) int32, padded with -1."""
-    return pad_tokens([vocabulary.encode(utterance.pinyin) for utterance in utterances], -1)
+    return pad_rows([vocabulary.encode(utterance.pinyin) for utterance in utterances], fill=-1)
 
 
-def _noise(features: FeatureConfig) -> list[np.ndarray]:
-    """Four clips of noise of the maximum length."""
+def _noise(sample_counts: Sequence[float]) -> tuple[list[np.ndarray], list[Utterance]]:
+    """Clips of noise of these lengths, and their empty transcripts."""
     rng = np.random.default_rng(0)
-    samples = int(MAX_SECONDS * features.sample_rate) - features.frame_samples
-    return [rng.normal(0, _LOUDNESS, samples) for _ in range(4)]
-
-
-def _noise_utterances(features: FeatureConfig) -> list[np.ndarray]:
-    """Noise of different lengths, up to the maximum."""
-    rng = np.random.default_rng(0)
-    samples = np.linspace(0.1, 1.0, GOLDEN_UTTERANCES) * MAX_SECONDS * features.sample_rate
-    return [rng.normal(0, _LOUDNESS, int(count)) for count in samples]
-
-
-def _without_reference(count: int) -> list[Utterance]:
-    return [Utterance(str(number), Path(), 0.0, "", (), "") for number in range(count)]
+    sounds = [rng.normal(0, _LOUDNESS, int(count)) for count in sample_counts]
+    return sounds, [Utterance(str(number), Path(), 0.0, "", (), "") for number in range(len(sounds))]

@@ -11,6 +11,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT
 from bundle.runtimes.tensorflow import RESET
@@ -100,6 +101,25 @@ def write_saved_model(stage: Stage, path: Path, batch: int | None = None) -> Non
 
         archive.add_endpoint(RESET, tf.function(reset, input_signature=[], autograph=False))
     archive.write_out(str(path), verbose=False)
+
+
+def write_frozen_graph(stage: Stage, path: Path) -> None:
+    """Write a graph without variables, as TensorFlow 1 tools and OpenCV read it.
+
+    Inputs, output and states keep their names.
+    """
+    concrete = stage.function(None).get_concrete_function()
+    frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
+    definition = frozen.graph.as_graph_def()
+    # The outputs of a dictionary are sorted by name.
+    names = sorted([OUTPUT, *(name + NEXT_SUFFIX for name in stage.state_names)])
+    existing = {node.name for node in definition.node}
+    for name, tensor in zip(names, frozen.outputs, strict=True):
+        if name in existing:
+            continue  # the graph has kept the name
+        node = definition.node.add(op="Identity", name=name, input=[tensor.name.removesuffix(":0")])
+        node.attr["T"].type = tensor.dtype.as_datatype_enum
+    path.write_bytes(definition.SerializeToString(deterministic=True))
 
 
 class StreamReference:

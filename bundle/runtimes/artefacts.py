@@ -8,7 +8,6 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -51,18 +50,24 @@ class ArtefactInfo:
     takes_tokens: bool = False
 
 
-class Backend(Protocol):
-    """A runtime with an opened file. Its states may be quantised; they are passed back unchanged."""
+class Backend:
+    """A runtime with an opened file. Its states may be quantised; they are passed back unchanged.
+
+    Attributes:
+        info: properties of the file.
+    """
 
     info: ArtefactInfo
 
     def call(
         self, inputs: Mapping[str, np.ndarray], states: Mapping[str, np.ndarray]
-    ) -> tuple[np.ndarray, dict]:
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Inputs (``input``, ``lengths``) and states by name → float32 output and the next states."""
+        raise NotImplementedError
 
     def initial_states(self) -> dict[str, np.ndarray]:
-        """The external states at the start of a stream."""
+        """The external states at the start of a stream: zeros."""
+        return {name: np.zeros(shape, np.float32) for name, shape in self.info.states.items()}
 
     def reset(self) -> None:
         """Reset the internal state, if there is one."""
@@ -132,14 +137,15 @@ class Artefact:
             kind, use = ("clips", "run") if streams else ("streams", "step")
             raise BundleError(f"an artefact for {kind}", where=self.path, hint=f"use .{use}()")
         expected, shape = self.info.input_shape[1:], values.shape[1:]
-        if len(expected) == len(shape) and all(map(_fits, expected, shape)):
+        if len(expected) == len(shape) and all(
+            size in (None, given) for size, given in zip(expected, shape, strict=True)
+        ):
             return
-        what = f"the model takes {_text(expected)} per {'call' if streams else 'clip'}, not {_text(shape)}"
-        raise BundleError(what, where=self.path, hint="feed the features of the bundle's settings")
-
-
-def _fits(expected: int | None, size: int) -> bool:
-    return expected in (None, size)
+        raise BundleError(
+            f"the model takes {_text(expected)} per {'call' if streams else 'clip'}, not {_text(shape)}",
+            where=self.path,
+            hint="feed the features of the bundle's settings",
+        )
 
 
 def _text(shape: tuple[int | None, ...]) -> str:
@@ -158,8 +164,11 @@ def format_of(path: Path) -> Format:
     if path.is_dir() and (path / "saved_model.pb").is_file():
         return Format.SAVED_MODEL
     if path.suffix not in suffixes or path.is_dir():
-        hint = "a .tflite, .onnx or .pb file, or a SavedModel folder"
-        raise BundleError("not an artefact of a known format", where=path, hint=hint)
+        raise BundleError(
+            "not an artefact of a known format",
+            where=path,
+            hint="a .tflite, .onnx or .pb file, or a SavedModel folder",
+        )
     return suffixes[path.suffix]
 
 
@@ -178,6 +187,9 @@ def open_artefact(path: str | Path, threads: int = 1) -> Artefact:
     try:
         backend = importlib.import_module(module)
     except ImportError as error:
-        hint = f"pip install {(error.name or 'the runtime').partition('.')[0].replace('_', '-')}"
-        raise BundleError(f"its runtime isn't installed ({error})", where=path, hint=hint) from error
+        raise BundleError(
+            f"its runtime isn't installed ({error})",
+            where=path,
+            hint=f"pip install {(error.name or 'the runtime').partition('.')[0].replace('_', '-')}",
+        ) from error
     return Artefact(backend.open_backend(path, threads), path)

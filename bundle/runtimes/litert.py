@@ -14,7 +14,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter
 
-from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo
+from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo, Backend
 from bundle.variants import State
 from utils.errors import BundleError
 
@@ -32,11 +32,14 @@ def open_backend(path: Path, threads: int) -> LiteRTBackend:
         what = (
             f"needs TensorFlow's operations {', '.join(flex)}" if flex else "is damaged or of another version"
         )
-        hint = "export it without --allow-flex" if flex else "export it again, or copy it again"
-        raise BundleError(f"the .tflite file {what} ({error})", where=path, hint=hint) from error
+        raise BundleError(
+            f"the .tflite file {what} ({error})",
+            where=path,
+            hint="export it without --allow-flex" if flex else "export it again, or copy it again",
+        ) from error
 
 
-class LiteRTBackend:
+class LiteRTBackend(Backend):
     """One interpreter, and the tensors of its only signature."""
 
     def __init__(self, content: bytes, threads: int):

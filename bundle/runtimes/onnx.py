@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo
+from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo, Backend
 from bundle.variants import State
 from utils.errors import BundleError
 
@@ -25,12 +25,13 @@ def open_backend(path: Path, threads: int) -> OnnxBackend:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         return OnnxBackend(session)
     except Exception as error:  # onnxruntime's exceptions have no other common class
-        hint = "export it again, or copy it again"
-        raise BundleError(f"the .onnx file can't be used ({error})", where=path, hint=hint) from error
+        raise BundleError(
+            f"the .onnx file can't be used ({error})", where=path, hint="export it again, or copy it again"
+        ) from error
 
 
-class OnnxBackend:
-    """One session."""
+class OnnxBackend(Backend):
+    """One session; an ONNX file has no internal state."""
 
     def __init__(self, session: onnxruntime.InferenceSession):
         self._session = session
@@ -53,10 +54,3 @@ class OnnxBackend:
         """See :class:`bundle.runtimes.artefacts.Backend`."""
         output, *after = self._session.run(self._names, {**inputs, **states})
         return output, dict(zip(states, after, strict=True))
-
-    def initial_states(self) -> dict[str, np.ndarray]:
-        """Zeros."""
-        return {name: np.zeros(shape, np.float32) for name, shape in self.info.states.items()}
-
-    def reset(self) -> None:
-        """Nothing to do: an ONNX file has no internal state."""

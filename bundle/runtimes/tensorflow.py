@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo
+from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo, Backend
 from bundle.variants import State
 from utils.errors import BundleError
 
@@ -25,8 +25,9 @@ def open_backend(path: Path, threads: int) -> TensorFlowBackend:
     try:
         return _saved_model(path) if path.is_dir() else _frozen_graph(path)
     except Exception as error:  # of TensorFlow, protobuf or the file system: no common class
-        hint = "export it again, or copy it again"
-        raise BundleError(f"TensorFlow can't read it ({error})", where=path, hint=hint) from error
+        raise BundleError(
+            f"TensorFlow can't read it ({error})", where=path, hint="export it again, or copy it again"
+        ) from error
 
 
 def _saved_model(path: Path) -> TensorFlowBackend:
@@ -50,11 +51,10 @@ def _frozen_graph(path: Path) -> TensorFlowBackend:
     def call(**values: tf.Tensor) -> dict[str, tf.Tensor]:
         return pruned(*(values[name] for name in given))
 
-    state = State.EXTERNAL if states else State.NON_STREAM
-    return TensorFlowBackend(state, call, None, pruned, pruned)
+    return TensorFlowBackend(State.EXTERNAL if states else State.NON_STREAM, call, None, pruned, pruned)
 
 
-class TensorFlowBackend:
+class TensorFlowBackend(Backend):
     """A function from tensors by name to tensors by name.
 
     Args:
@@ -86,10 +86,6 @@ class TensorFlowBackend:
         tensors = {name: tf.constant(value) for name, value in {**inputs, **states}.items()}
         outputs = self._function(**tensors)
         return outputs[OUTPUT].numpy(), {name: outputs[name + NEXT_SUFFIX].numpy() for name in states}
-
-    def initial_states(self) -> dict[str, np.ndarray]:
-        """Zeros."""
-        return {name: np.zeros(shape, np.float32) for name, shape in self.info.states.items()}
 
     def reset(self) -> None:
         """Reset the internal state."""

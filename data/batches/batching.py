@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from data.batches.mixture import WeightedCorpus, epoch_indices
-from data.batches.prefetch import prefetch
 from data.features.cache import FeatureCache
 from data.features.spec_augment import SpecAugmentConfig, spec_augment
 from data.manifest import Utterance
+from utils.padding import pad_rows
+from utils.processes import prefetch
 
 FRAME_MULTIPLE = 16  # of padded lengths: fewer shapes to compile, at most 15 frames of extra padding
 _BATCHES_PER_CHUNK = 50  # a chunk of the shuffled utterances is sorted by length
@@ -118,11 +119,10 @@ def make_batch(
     label_lengths = np.array([len(item) for item in labels], np.int32)
     size = size or BatchSize(lengths.max(), features[0].shape[1], label_lengths.max())
     frames = -(-int(size.frames) // frame_multiple) * frame_multiple
-    padded_labels = np.zeros((len(features), max(1, int(size.labels))), np.int32)
-    for row, target in enumerate(labels):
-        padded_labels[row, : len(target)] = target
+    padded_labels = pad_rows(labels, max(1, int(size.labels)))
     first, second = (
-        None if view is None else _pad(view, frames, size.bins) for view in (features, second_view)
+        None if view is None else pad_rows(view, frames, dtype=np.float32, inner=(size.bins,))
+        for view in (features, second_view)
     )
     return Batch(list(ids), first, lengths, padded_labels, label_lengths, second)
 
@@ -214,16 +214,20 @@ class BatchSource:
             rng = np.random.default_rng([self.seed, epoch, _COPY])
             copies = rng.integers(self.cache.copies + 1, size=len(utterances))
         frames = self._frames[utterances, copies]
-        batches = plan_batches(
+        return _EpochPlan(
+            utterances,
+            copies,
             frames,
-            batch_frames=self.batch_frames,
-            max_batch=self.max_batch,
-            seed=self.seed,
-            epoch=epoch,
-            shuffle=self.shuffle,
-            frame_multiple=self.frame_multiple,
+            batches=plan_batches(
+                frames,
+                batch_frames=self.batch_frames,
+                max_batch=self.max_batch,
+                seed=self.seed,
+                epoch=epoch,
+                shuffle=self.shuffle,
+                frame_multiple=self.frame_multiple,
+            ),
         )
-        return _EpochPlan(utterances, copies, frames, batches)
 
     def _batches(self, epoch: int, first_step: int, shard: slice) -> Iterator[Batch]:
         plan = self._plan(epoch)
@@ -249,14 +253,6 @@ class BatchSource:
             return features
         rng = np.random.default_rng([self.seed, epoch, _MASK, entry, *[view] * view])
         return spec_augment(features.astype(np.float32), rng, self.spec_augment)
-
-
-def _pad(items: Sequence[np.ndarray], frames: int, bins: int) -> np.ndarray:
-    """(items, frames, bins) float32; zeros after the frames of each item."""
-    padded = np.zeros((len(items), frames, bins), np.float32)
-    for row, item in enumerate(items):
-        padded[row, : len(item)] = item
-    return padded
 
 
 def _divide(order: np.ndarray, padded: np.ndarray, batch_frames: int, max_batch: int) -> list[np.ndarray]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from data.corpora.tools.archives import find_in_speaker_archives
-from data.corpora.tools.command import run_corpus_command
+from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import ByHand
 from data.corpora.tools.preparation import Candidate, Corpus, find_corpus_folder
 from data.corpora.tools.transcripts import read_transcript_list
@@ -51,10 +51,7 @@ CORPUS = Corpus(
     SOURCE,
 )
 
-
-def main(argv: list[str] | None = None) -> int:
-    """The command ``python -m data.corpora.aidatatang``."""
-    return run_corpus_command(CORPUS, argv)
+main = corpus_command(CORPUS)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from data.corpora.tools.command import run_corpus_command
+from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import ByHand
 from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text
 from data.corpora.tools.transcripts import NOT_UTF8, WRONG_FIELDS, make_candidate, utf8_lines
@@ -108,11 +108,9 @@ def _keep_apart(clip: Clip, speakers: set[str], sentences: set[str]) -> Clip:
     if isinstance(clip.sentence, Problem):
         return clip
     if clip.speaker in speakers:
-        problem = Problem("validated, but its speaker is in dev or test", clip.speaker)
-        return replace(clip, sentence=problem)
+        return replace(clip, sentence=Problem("validated, but its speaker is in dev or test", clip.speaker))
     if clean_text(clip.sentence) in sentences:
-        problem = Problem("validated, but its sentence is in dev or test", clip.sentence)
-        return replace(clip, sentence=problem)
+        return replace(clip, sentence=Problem("validated, but its sentence is in dev or test", clip.sentence))
     return clip
 
 
@@ -145,10 +143,7 @@ CORPUS = Corpus(
     source=SOURCE,
 )
 
-
-def main(argv: list[str] | None = None) -> int:
-    """The command ``python -m data.corpora.common_voice``."""
-    return run_corpus_command(CORPUS, argv)
+main = corpus_command(CORPUS)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from data.corpora.tools.command import run_corpus_command
+from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import check_space
 from data.corpora.tools.kaldi_segments import Segment, cut_segments, missing_seconds, read_segments
 from data.corpora.tools.preparation import Candidate, Corpus, Problem
@@ -141,8 +141,14 @@ def _candidates(
             continue
         speaker = (speakers or {}).get(name, "")
         note = "" if speaker or speakers is None else "no speaker in utt2spk"
-        text = texts.get(name, Problem(MISSING, f"not in {folder / 'text'}"))
-        yield make_candidate(name, split, audio, speaker, text, note)
+        yield make_candidate(
+            name,
+            split,
+            audio,
+            speaker,
+            text=texts.get(name, Problem(MISSING, f"not in {folder / 'text'}")),
+            note=note,
+        )
     for name in sorted(texts.keys() - {name for name, _ in recordings}):
         yield Candidate(name, split, folder, problem=Problem("transcript without a recording", name))
 
@@ -154,10 +160,7 @@ CORPUS = Corpus(
     find_utterances,
 )
 
-
-def main(argv: list[str] | None = None) -> int:
-    """The command ``python -m data.corpora.kaldi``."""
-    return run_corpus_command(CORPUS, argv)
+main = corpus_command(CORPUS)
 
 
 if __name__ == "__main__":

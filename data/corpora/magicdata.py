@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.tools.command import run_corpus_command
+from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import Archive
 from data.corpora.tools.preparation import Candidate, Corpus, Problem
 from data.corpora.tools.transcripts import (
@@ -70,8 +70,13 @@ def _find_in_split(folder: Path) -> Iterator[Candidate]:
         for audio in sorted((folder / speaker).glob("[!.]*.wav")):
             yield _candidate(audio, *texts.pop(audio.stem, (speaker, Problem(MISSING))))
     for name, (speaker, text) in sorted(texts.items()):
-        problem = text if isinstance(text, Problem) else Problem(NO_AUDIO, f"{name}.wav")
-        yield Candidate(name, folder.name, folder, speaker, problem=problem)
+        yield Candidate(
+            name,
+            folder.name,
+            folder,
+            speaker,
+            problem=text if isinstance(text, Problem) else Problem(NO_AUDIO, f"{name}.wav"),
+        )
 
 
 def _read_transcripts(path: Path) -> dict[str, tuple[str, str | Problem]]:
@@ -111,10 +116,7 @@ CORPUS = Corpus(
     ARCHIVES,
 )
 
-
-def main(argv: list[str] | None = None) -> int:
-    """The command ``python -m data.corpora.magicdata``."""
-    return run_corpus_command(CORPUS, argv)
+main = corpus_command(CORPUS)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ unreadable texts are rejected with the reason.
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.tools.command import run_corpus_command
+from data.corpora.tools.command import corpus_command
 from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text
 from data.corpora.tools.transcripts import WRONG_FIELDS, make_candidate
 from data.manifest import check_header, find_lists, print_skipped, read_rows
@@ -49,10 +49,7 @@ def _candidate(path: Path, line: int, fields: list[str], columns: int) -> Candid
 
 CORPUS = Corpus("manifest_lists", "Recordings with lists in the form of manifests.", find_utterances)
 
-
-def main(argv: list[str] | None = None) -> int:
-    """The command ``python -m data.corpora.manifest_lists``."""
-    return run_corpus_command(CORPUS, argv)
+main = corpus_command(CORPUS)
 
 
 if __name__ == "__main__":

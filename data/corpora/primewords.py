@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from data.corpora.tools.command import run_corpus_command
+from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import Archive
 from data.corpora.tools.preparation import Candidate, Corpus, Problem, find_corpus_folder
 from data.corpora.tools.splits import split_of_speaker
@@ -73,9 +73,8 @@ def _read_records(path: Path) -> list[Any]:
 
 
 def _is_complete(record: object) -> bool:
-    if not isinstance(record, dict) or not all(isinstance(record.get(field), str) for field in _FIELDS):
-        return False
-    return bool(record["file"].strip() and record["user_id"].strip())
+    has_fields = isinstance(record, dict) and all(isinstance(record.get(field), str) for field in _FIELDS)
+    return has_fields and bool(record["file"].strip() and record["user_id"].strip())
 
 
 def _candidates(name: str, audio: Path | None, transcripts: list[tuple[str, str]]) -> Iterator[Candidate]:
@@ -102,10 +101,7 @@ CORPUS = Corpus(
     ARCHIVE,
 )
 
-
-def main(argv: list[str] | None = None) -> int:
-    """The command ``python -m data.corpora.primewords``."""
-    return run_corpus_command(CORPUS, argv)
+main = corpus_command(CORPUS)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from data.corpora.tools.download import Archive, download_corpus
-from data.keywords.folders import DEV_LIST, NOISE_FOLDER, SPLITS, TEST_LIST, Recording, read_recordings
+from data.keywords.folders import DEV_LIST, NOISE_FOLDER, TEST_LIST, KeywordClip, read_recordings
+from data.manifest import SPLITS
 from utils.errors import CorpusError, run_command
 
 _SERVER = "https://storage.googleapis.com/download.tensorflow.org/data"
@@ -54,7 +55,7 @@ _EXAMPLES = f"""examples:
 """
 
 
-def read_speech_commands(folder: Path) -> list[Recording]:
+def read_speech_commands(folder: Path) -> list[KeywordClip]:
     """Read the recordings of an unpacked corpus, split by its lists.
 
     Raises:
@@ -74,10 +75,14 @@ def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.speech_commands``."""
     options = _parser().parse_args(argv)
     output = Path(options.output)
-    archive = replace(ARCHIVES[options.version], folder=output.name)
-    download_corpus(archive, output.parent, options.url, options.sha256)
+    download_corpus(
+        archive=replace(ARCHIVES[options.version], folder=output.name),
+        root=output.parent,
+        url=options.url,
+        sha256=options.sha256,
+    )
     recordings = read_speech_commands(output)
-    words = {recording.word for recording in recordings}
+    words = {recording.label for recording in recordings}
     sizes = Counter(recording.split for recording in recordings)
     print(f"{output}: {len(recordings):,} recordings of {len(words)} words")
     print("\n".join(f"  {split:5} {sizes[split]:7,}" for split in SPLITS))

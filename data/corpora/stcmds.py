@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.tools.command import run_corpus_command
+from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import Archive
 from data.corpora.tools.preparation import Candidate, Corpus, Problem, find_corpus_folder
 from data.corpora.tools.splits import split_of_speaker
@@ -69,10 +69,7 @@ CORPUS = Corpus(
     ARCHIVE,
 )
 
-
-def main(argv: list[str] | None = None) -> int:
-    """The command ``python -m data.corpora.stcmds``."""
-    return run_corpus_command(CORPUS, argv)
+main = corpus_command(CORPUS)
 
 
 if __name__ == "__main__":

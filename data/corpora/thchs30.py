@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.corpora.tools.command import run_corpus_command
+from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import Archive
 from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text, find_corpus_folder
 from data.corpora.tools.transcripts import read_transcript_file
@@ -115,10 +115,7 @@ def _resolve(corpus: Path, split: str, name: str) -> Path:
 
 CORPUS = Corpus("thchs30", "THCHS-30: 30 hours of read news, 60 speakers", find_utterances, SPLITS, ARCHIVE)
 
-
-def main(argv: list[str] | None = None) -> int:
-    """The command ``python -m data.corpora.thchs30``."""
-    return run_corpus_command(CORPUS, argv)
+main = corpus_command(CORPUS)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from data.features.waveform_effects import (
     random_coloured_noise,
 )
 from utils.audio.reading import SAMPLE_RATE, find_recordings, read_audio, resample
-from utils.config import check_at_least
-from utils.errors import ConfigError
+from utils.errors import require
+from utils.limits import Limited, Size
 
 _ROOM_SECONDS = (0.15, 0.6)  # reverberation time (RT60) of generated rooms
 _DIRECT_TO_REVERBERANT_DB = (0.0, 12.0)
@@ -28,7 +28,7 @@ _RECORDINGS_IN_MEMORY = 16  # of noise and rooms, in each process
 
 
 @dataclass(frozen=True)
-class AugmentConfig:
+class AugmentConfig(Limited, section="augment"):
     """How the altered copies of each training recording are made.
 
     Attributes:
@@ -42,7 +42,7 @@ class AugmentConfig:
         gain_db: range of the change of level in decibels.
     """
 
-    copies: int = 0
+    copies: Size = 0
     speeds: tuple[float, ...] = (0.9, 1.0, 1.1)
     noise_probability: float = 0.5
     noise_folder: str | None = None
@@ -52,9 +52,12 @@ class AugmentConfig:
     gain_db: tuple[float, float] = (-10.0, 5.0)
 
     def __post_init__(self):
-        check_at_least(self, "augment", copies=0)
-        if not self.speeds or not all(0.5 <= speed <= 2.0 for speed in self.speeds):
-            raise ConfigError(f"augment.speeds is {list(self.speeds)}", hint="factors from 0.5 to 2")
+        super().__post_init__()
+        require(
+            self.speeds and all(0.5 <= speed <= 2.0 for speed in self.speeds),
+            f"augment.speeds is {list(self.speeds)}",
+            hint="factors from 0.5 to 2",
+        )
         check_ranges(self, "snr_db", "gain_db")
 
 
@@ -66,11 +69,13 @@ def check_ranges(config: Any, *names: str) -> None:
     """
     for name in names:
         low, high = getattr(config, name)
-        if low > high:
-            raise ConfigError(f"augment.{name} is {[low, high]}", hint="the lower value first")
+        require(low <= high, f"augment.{name} is {[low, high]}", hint="the lower value first")
     for name, value in vars(config).items():
-        if name.endswith("_probability") and not 0.0 <= value <= 1.0:
-            raise ConfigError(f"augment.{name} is {value}", hint="from 0 to 1")
+        require(
+            not name.endswith("_probability") or 0.0 <= value <= 1.0,
+            f"augment.{name} is {value}",
+            hint="from 0 to 1",
+        )
 
 
 def augment_waveform(
@@ -95,8 +100,9 @@ def augment_waveform(
     if rng.random() < config.room_probability:
         samples = add_room(samples, _room(rng, config, sample_rate))
     if rng.random() < config.noise_probability:
-        noise = _noise(len(samples), rng, config, sample_rate)
-        samples = add_noise(samples, noise, rng.uniform(*config.snr_db))
+        samples = add_noise(
+            samples, noise=_noise(len(samples), rng, config, sample_rate), snr_db=rng.uniform(*config.snr_db)
+        )
     gain = 10.0 ** (rng.uniform(*config.gain_db) / 20.0)
     return np.clip(samples * np.float32(gain), -1.0, 1.0)
 

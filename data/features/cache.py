@@ -108,7 +108,9 @@ def prepare_features(
     missing = (rows == MISSING) & (keys != b"")
     if missing.any():
         _prepare_folder(settings, unique, missing)
-        failures += _run(_jobs(settings, unique, keys, missing, workers), workers)
+        jobs = _jobs(settings, unique, keys, missing, workers)
+        items = sum(len(job.utterances) for job in jobs)
+        failures += compute(_compute_shard, jobs, workers, items=items, content="features", folder=folder)
         shards, locations = read_index(folder, bins)
         rows = find_rows(locations["key"], keys)
     if failures:
@@ -173,9 +175,12 @@ def _prepare_folder(settings: _Settings, utterances: Sequence[Utterance], missin
         write_json(folder / "settings.json", dataclasses.asdict(features))
         remove_leftovers(folder)
     seconds = np.array([utterance.seconds for utterance in utterances]) @ missing.sum(axis=1)
-    size = seconds * 1000 / features.hop_ms * feature_bins(features) * FRAME_TYPE.itemsize
-    hint = "free some space, set data.cache to another folder, or make fewer augment.copies"
-    require_space(folder, size, "features", hint)
+    require_space(
+        folder,
+        size=seconds * 1000 / features.hop_ms * feature_bins(features) * FRAME_TYPE.itemsize,
+        content="features",
+        hint="free some space, set data.cache to another folder, or make fewer augment.copies",
+    )
 
 
 def _jobs(
@@ -197,12 +202,6 @@ def _jobs(
         for chunk in np.split(rows, range(size, len(rows), size))
     ]
     return random.sample(jobs, len(jobs))
-
-
-def _run(jobs: list[_Job], workers: int) -> list[tuple[str, str]]:
-    """Compute all shards; the failures as (id, reason)."""
-    items, folder = sum(len(job.utterances) for job in jobs), jobs[0].settings.folder
-    return compute(_compute_shard, jobs, workers, items=items, content="features", folder=folder)
 
 
 def _compute_shard(job: _Job) -> tuple[int, list[tuple[str, str]]]:
@@ -237,8 +236,12 @@ def _copies(utterance: Utterance, copies: Sequence[int], settings: _Settings) ->
     for copy in copies:
         altered = samples
         if copy:
-            rng = np.random.default_rng([settings.seed, copy, *utterance.id.encode()])
-            altered = augment_waveform(samples, rng, settings.augment, sample_rate)
+            altered = augment_waveform(
+                samples,
+                rng=np.random.default_rng([settings.seed, copy, *utterance.id.encode()]),
+                config=settings.augment,
+                sample_rate=sample_rate,
+            )
         features.append(extract_features(altered, settings.features).astype(FRAME_TYPE))
     return features
 

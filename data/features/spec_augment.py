@@ -1,15 +1,15 @@
 """Features in; features with a warped frequency axis and masks out: another variant in each epoch."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from utils.config import check_at_least
-from utils.errors import ConfigError
+from utils.errors import require
+from utils.limits import Limited, NotNegative, Size
 
 
 @dataclass(frozen=True)
-class SpecAugmentConfig:
+class SpecAugmentConfig(Limited, section="spec_augment"):
     """SpecAugment (Park et al. 2019, arXiv:1904.08779, section 2; without time warping) and VTLP.
 
     Attributes:
@@ -24,18 +24,21 @@ class SpecAugmentConfig:
             utterance agree (CR-CTC, :mod:`model_speech.ctc.consistency`); 0: one view, half the time a step.
     """
 
-    frequency_warp: float = 0.0
-    frequency_masks: int = 2
-    frequency_width: int = 20
-    time_masks: int = 2
-    time_width: int = 40
-    time_width_ratio: float = 0.1
-    consistency: float = 0.0
+    frequency_warp: NotNegative = 0.0
+    frequency_masks: Size = 2
+    frequency_width: Size = 20
+    time_masks: Size = 2
+    time_width: Size = 40
+    time_width_ratio: NotNegative = 0.1
+    consistency: NotNegative = 0.0
 
     def __post_init__(self):
-        if self.frequency_warp >= 0.5:
-            raise ConfigError(f"spec_augment.frequency_warp is {self.frequency_warp}", hint="below 0.5")
-        check_at_least(self, "spec_augment", **{field.name: 0 for field in fields(self)})
+        require(
+            self.frequency_warp < 0.5,
+            f"spec_augment.frequency_warp is {self.frequency_warp}",
+            hint="below 0.5",
+        )
+        super().__post_init__()
 
 
 def spec_augment(features: np.ndarray, rng: np.random.Generator, config: SpecAugmentConfig) -> np.ndarray:
@@ -43,8 +46,9 @@ def spec_augment(features: np.ndarray, rng: np.random.Generator, config: SpecAug
     frames, bins = features.shape
     longest = min(config.time_width, int(config.time_width_ratio * frames))
     if config.frequency_warp:
-        factor = 1.0 + rng.uniform(-config.frequency_warp, config.frequency_warp)
-        masked = warp_frequencies(features, factor)
+        masked = warp_frequencies(
+            features, factor=1.0 + rng.uniform(-config.frequency_warp, config.frequency_warp)
+        )
     else:
         masked = features.copy()
     mean = masked.mean()

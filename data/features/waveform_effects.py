@@ -52,8 +52,7 @@ def coloured_noise(length: int, slope: float, rng: np.random.Generator) -> np.nd
 
 def random_coloured_noise(length: int, rng: np.random.Generator) -> np.ndarray:
     """Coloured noise of a random slope between white and brown: (length,) float32, power about 1."""
-    slope = rng.uniform(*_NOISE_SLOPE)
-    return coloured_noise(length, slope, rng)
+    return coloured_noise(length, slope=rng.uniform(*_NOISE_SLOPE), rng=rng)
 
 
 def generated_room(seconds: float, ratio_db: float, rng: np.random.Generator, sample_rate: int) -> np.ndarray:

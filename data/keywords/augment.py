@@ -16,8 +16,8 @@ from data.features.spec_augment import SpecAugmentConfig, spec_augment
 from data.features.waveform_effects import add_noise, coloured_noise, noise_segment
 from data.keywords.clips import NOISE_PARTS
 from utils.audio.reading import SAMPLE_RATE, audio_blocks, audio_seconds, resample
-from utils.config import check_at_least
-from utils.errors import ConfigError
+from utils.errors import require
+from utils.limits import Limited, NotNegative
 
 _NOISE_SECONDS = 300  # of each recording of noise in memory (20 MB)
 _GENERATED_SLOPES = (0.0, 0.5, 1.0, 1.5, 2.0)  # power ∝ 1/f^slope
@@ -25,7 +25,7 @@ _GENERATED_SECONDS = 20
 
 
 @dataclass(frozen=True)
-class KeywordAugmentConfig:
+class KeywordAugmentConfig(Limited, section="augment"):
     """How the clips of a batch are altered.
 
     Attributes:
@@ -37,7 +37,7 @@ class KeywordAugmentConfig:
         gain_db: range of the change of level in decibels.
     """
 
-    shift_ms: float = 100.0
+    shift_ms: NotNegative = 100.0
     speed: tuple[float, float] = (0.85, 1.15)
     speed_probability: float = 0.7
     snr_db: tuple[float, float] = (0.0, 25.0)
@@ -45,10 +45,13 @@ class KeywordAugmentConfig:
     gain_db: tuple[float, float] = (-12.0, 6.0)
 
     def __post_init__(self):
-        check_at_least(self, "augment", shift_ms=0)
+        super().__post_init__()
         check_ranges(self, "speed", "snr_db", "gain_db")
-        if not 0.5 <= self.speed[0] <= self.speed[1] <= 2.0:
-            raise ConfigError(f"augment.speed is {list(self.speed)}", hint="factors from 0.5 to 2")
+        require(
+            0.5 <= self.speed[0] <= self.speed[1] <= 2.0,
+            f"augment.speed is {list(self.speed)}",
+            hint="factors from 0.5 to 2",
+        )
 
 
 def load_noises(
@@ -106,7 +109,7 @@ def augment_clips(
 
     altered = np.zeros((count, length), np.float32)
     for row, (clip, speed, shift) in enumerate(zip(samples, speeds, shifts, strict=True)):
-        _insert(altered[row], _change_speed(clip, speed, sample_rate), shift)
+        _insert(altered[row], resample(clip, sample_rate * speed, sample_rate, "LQ"), shift)
     for row in np.flatnonzero(noisy):
         noise = noises[int(choices[row] * len(noises))]
         segment = noise_segment(noise, int(starts[row] * len(noise)), length)
@@ -122,11 +125,6 @@ def mask_features(features: np.ndarray, config: SpecAugmentConfig, rng: np.rando
     ``frequency_warp`` has no meaning.
     """
     return np.stack([spec_augment(clip, rng, config) for clip in features])
-
-
-def _change_speed(clip: np.ndarray, speed: float, sample_rate: int) -> np.ndarray:
-    """(samples,) → (samples / speed,), band-limited: higher frequencies would be aliased."""
-    return resample(clip, sample_rate * speed, sample_rate, "LQ") if speed != 1.0 else clip
 
 
 def _insert(row: np.ndarray, clip: np.ndarray, shift: int) -> None:

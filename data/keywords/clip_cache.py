@@ -79,8 +79,11 @@ def load_clips(
         lines = entry.path("rejected.tsv").read_text(encoding="utf-8").splitlines()[1:]
         rejected = {int(row): reason for row, _, reason in (line.split("\t", 2) for line in lines)}
     usable = tuple(clip for row, clip in enumerate(clips) if row not in rejected)
-    samples = np.memmap(entry.path("int16"), np.int16, "r", shape=(len(usable), clip_samples))
-    return ClipStore(usable, samples, tuple((clips[row], reason) for row, reason in rejected.items()))
+    return ClipStore(
+        usable,
+        samples=np.memmap(entry.path("int16"), np.int16, "r", shape=(len(usable), clip_samples)),
+        rejected=tuple((clips[row], reason) for row, reason in rejected.items()),
+    )
 
 
 def fit_clip(samples: np.ndarray, clip_samples: int) -> np.ndarray:
@@ -145,8 +148,14 @@ def _write_clips(
     with replacing(entry.path("int16")) as temporary:
         with temporary.open("wb") as file:
             file.truncate(size)
-        jobs = _jobs(temporary, clips, sample_rate, clip_samples, workers)
-        failures = compute(_read_job, jobs, workers, items=len(clips), content="clips", folder=folder)
+        failures = compute(
+            _read_job,
+            jobs=_jobs(temporary, clips, sample_rate, clip_samples, workers),
+            workers=workers,
+            items=len(clips),
+            content="clips",
+            folder=folder,
+        )
         rejected = dict(sorted(failures))
         rows = [f"{row}\t{clips[row].id}\t{reason}\n" for row, reason in rejected.items()]
         write_text(rejected_list, "row\tid\treason\n" + "".join(rows))

@@ -9,17 +9,24 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from data.keywords.folders import DEV_LIST, NOISE_FOLDER, SPLITS, TEST_LIST, is_split_by_name, read_recordings
-from data.manifest import read_manifest
+from data.keywords.folders import (
+    DEV_LIST,
+    NOISE_FOLDER,
+    TEST_LIST,
+    KeywordClip,
+    is_split_by_name,
+    read_recordings,
+)
+from data.manifest import SPLITS, read_manifest
 from utils.audio.reading import find_recordings, seconds_and_rate
-from utils.config import check_at_least
-from utils.errors import ConfigError, CorpusError
+from utils.errors import CorpusError, require
+from utils.limits import Count, Limited, NotNegative, Size
 
 SILENCE, UNKNOWN = "_silence_", "_unknown_"
 
@@ -29,29 +36,8 @@ NOISE_PARTS = {"train": (0.0, 0.8), "dev": (0.8, 0.9), "test": (0.9, 1.0)}
 _NAMES_SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
-class KeywordClip:
-    """One example: a recording, or a segment of one, and its label.
-
-    Attributes:
-        id: unique among the clips that are read together.
-        audio: the recording; None for generated silence.
-        label: a word, ``_silence_`` or ``_unknown_``.
-        speaker: ``""`` if unknown.
-        start_seconds: start of the segment.
-        seconds: length of the segment; 0: up to the end of the recording.
-    """
-
-    id: str
-    audio: Path | None
-    label: str
-    speaker: str = ""
-    start_seconds: float = 0.0
-    seconds: float = 0.0
-
-
 @dataclass(frozen=True)
-class KeywordDataConfig:
+class KeywordDataConfig(Limited, section="data"):
     """The recordings, and how clips are made of them.
 
     Attributes:
@@ -78,36 +64,32 @@ class KeywordDataConfig:
     dev: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
-    silence_share: float = 0.1
-    unknown_share: float = 0.1
+    silence_share: NotNegative = 0.1
+    unknown_share: NotNegative = 0.1
     noise_folder: str = ""
-    clip_ms: int = 1000
-    context_ms: int = 0
-    dev_percentage: float = 10.0
-    test_percentage: float = 10.0
-    seed: int = 0
+    clip_ms: Count = 1000
+    context_ms: Size = 0
+    dev_percentage: NotNegative = 10.0
+    test_percentage: NotNegative = 10.0
+    seed: Size = 0
     cache: str = "datasets/clips"
-    workers: int = 2
+    workers: Count = 2
 
     def __post_init__(self):
-        check_at_least(
-            self, "data", silence_share=0, unknown_share=0, clip_ms=1, context_ms=0, seed=0, workers=1
+        super().__post_init__()
+        total = self.dev_percentage + self.test_percentage
+        require(
+            total < 100,
+            f"data.dev_percentage + data.test_percentage is {total}",
+            hint="below 100: some recordings are needed for training",
         )
-        check_at_least(self, "data", dev_percentage=0, test_percentage=0)
-        if self.dev_percentage + self.test_percentage >= 100:
-            total = self.dev_percentage + self.test_percentage
-            raise ConfigError(
-                f"data.dev_percentage + data.test_percentage is {total}",
-                hint="below 100: some recordings are needed for training",
-            )
         for word, count in Counter(self.words).items():
-            if count > 1:
-                raise ConfigError(f"data.words holds '{word}' {count} times", hint="each word once")
-            if word in (SILENCE, UNKNOWN):
-                raise ConfigError(
-                    f"data.words holds '{word}'",
-                    hint="it is added automatically: see data.silence_share and data.unknown_share",
-                )
+            require(count == 1, f"data.words holds '{word}' {count} times", hint="each word once")
+            require(
+                word not in (SILENCE, UNKNOWN),
+                f"data.words holds '{word}'",
+                hint="it is added automatically: see data.silence_share and data.unknown_share",
+            )
 
 
 def read_keyword_clips(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:
@@ -121,16 +103,16 @@ def read_keyword_clips(config: KeywordDataConfig) -> dict[str, list[KeywordClip]
         ConfigError: neither a folder nor manifests are given, or both.
         AudioError: a recording of noise can't be read.
     """
-    if bool(config.folder) == bool(config.train):
-        raise ConfigError(
-            "data.folder and data.train are both given" if config.folder else "no recordings are given",
-            hint="set data.folder=FOLDER, or data.train, data.dev and data.test=[MANIFEST]",
-        )
+    require(
+        bool(config.folder) != bool(config.train),
+        "data.folder and data.train are both given" if config.folder else "no recordings are given",
+        hint="set data.folder=FOLDER, or data.train, data.dev and data.test=[MANIFEST]",
+    )
     found = _from_folder(config) if config.folder else _from_manifests(config)
     _check_words(config, found)
     _report_speakers_in_two_splits(found)
     words = set(config.words) or {c.label for c in found["train"]} - {SILENCE, UNKNOWN}
-    noises = _noise_lengths(config)
+    noises = [(path, seconds_and_rate(path)[0]) for path in noise_recordings(config)]
     return {split: _with_unknown_and_silence(config, split, found[split], words, noises) for split in SPLITS}
 
 
@@ -174,10 +156,8 @@ def noise_recordings(config: KeywordDataConfig) -> list[Path]:
 
 
 def _from_folder(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:
-    found: dict[str, list[KeywordClip]] = {split: [] for split in SPLITS}
-    for recording in read_recordings(config.folder, config.dev_percentage, config.test_percentage):
-        clip = KeywordClip(recording.id, recording.audio, recording.word, recording.speaker)
-        found[recording.split].append(clip)
+    clips = read_recordings(config.folder, config.dev_percentage, config.test_percentage)
+    found = {split: [clip for clip in clips if clip.split == split] for split in SPLITS}
     if is_split_by_name(config.folder):
         _check_split_by_name(config, found)
     return found
@@ -275,7 +255,7 @@ def _with_unknown_and_silence(
     known = [clip for clip in clips if clip.label in words]
     others = [clip for clip in clips if clip.label not in words and clip.label != SILENCE]
     unknown = [
-        KeywordClip(clip.id, clip.audio, UNKNOWN, clip.speaker)
+        replace(clip, label=UNKNOWN)
         for clip in _select(others, round(config.unknown_share * len(known)), config.seed)
     ]
     silence = [clip for clip in clips if clip.label == SILENCE] if config.silence_share else []
@@ -314,10 +294,6 @@ def _silence(
         start = max(0.0, min(rng.uniform(low, max(low, high - seconds)), length - seconds))
         clips.append(KeywordClip(name, audio, SILENCE, "", round(start, 4), seconds))
     return clips
-
-
-def _noise_lengths(config: KeywordDataConfig) -> list[tuple[Path, float]]:
-    return [(path, seconds_and_rate(path)[0]) for path in noise_recordings(config)]
 
 
 def _list_names(names: Sequence[str]) -> str:

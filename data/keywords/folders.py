@@ -21,7 +21,6 @@ from pathlib import Path
 from utils.audio.formats import AUDIO_SUFFIXES, is_audio, is_unreadable_audio, warn_unreadable
 from utils.errors import CorpusError
 
-SPLITS = ("train", "dev", "test")
 NOISE_FOLDER = "_background_noise_"
 DEV_LIST, TEST_LIST = "validation_list.txt", "testing_list.txt"
 
@@ -35,22 +34,26 @@ _SPLIT_FOLDERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
-    """A recording of one word.
+class KeywordClip:
+    """One example: a recording, or a segment of one, and its label.
 
     Attributes:
-        id: its path below the folder, with slashes.
-        audio: the file.
-        word: name of its folder.
+        id: unique among the clips that are read together; in a folder the path below it, with slashes.
+        audio: the recording; None for generated silence.
+        label: a word, ``_silence_`` or ``_unknown_``.
         speaker: ``""`` if unknown.
-        split: ``train``, ``dev`` or ``test``.
+        start_seconds: start of the segment.
+        seconds: length of the segment; 0: up to the end of the recording.
+        split: ``train``, ``dev`` or ``test`` for a recording in a folder, else ``""``.
     """
 
     id: str
-    audio: Path
-    word: str
-    speaker: str
-    split: str
+    audio: Path | None
+    label: str
+    speaker: str = ""
+    start_seconds: float = 0.0
+    seconds: float = 0.0
+    split: str = ""
 
 
 def split_of_name(name: str, dev_percentage: float, test_percentage: float) -> str:
@@ -71,7 +74,7 @@ def split_of_name(name: str, dev_percentage: float, test_percentage: float) -> s
     return "test" if percentage < dev_percentage + test_percentage else "train"
 
 
-def read_recordings(folder: str | Path, dev_percentage: float, test_percentage: float) -> list[Recording]:
+def read_recordings(folder: str | Path, dev_percentage: float, test_percentage: float) -> list[KeywordClip]:
     """All recordings in ``folder`` except those of background noise, sorted by word and name.
 
     Args:
@@ -88,7 +91,7 @@ def read_recordings(folder: str | Path, dev_percentage: float, test_percentage: 
     split_folders = _split_folders(folder)
     if split_folders:
         recordings = [
-            Recording(f"{part.name}/{name}", part / name, word, speaker, split)
+            KeywordClip(f"{part.name}/{name}", part / name, word, speaker, split=split)
             for split, part in split_folders.items()
             for name, word, speaker in _files(part)
         ]
@@ -96,7 +99,8 @@ def read_recordings(folder: str | Path, dev_percentage: float, test_percentage: 
         files = list(_files(folder))
         splits = _splits(folder, files, dev_percentage, test_percentage)
         recordings = [
-            Recording(name, folder / name, word, speaker, splits[name]) for name, word, speaker in files
+            KeywordClip(name, folder / name, word, speaker, split=splits[name])
+            for name, word, speaker in files
         ]
     if not recordings:
         raise CorpusError(

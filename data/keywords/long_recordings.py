@@ -193,14 +193,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command ``python -m data.keywords.long_recordings``."""
     options = _parser().parse_args(arguments)
     clips, noises = _split_of_folder(options) if options.folder else (_listed(options), [])
-    material = Material(
-        [clip for clip in clips if clip.label not in (SILENCE, UNKNOWN)],
-        [clip for clip in clips if clip.label == UNKNOWN],
-        noises,
-        [path for folder in options.background for path in find_recordings(folder)],
+    count = write_long_recording(
+        options.output,
+        material=Material(
+            [clip for clip in clips if clip.label not in (SILENCE, UNKNOWN)],
+            [clip for clip in clips if clip.label == UNKNOWN],
+            noises,
+            [path for folder in options.background for path in find_recordings(folder)],
+        ),
+        seconds=options.hours * 3600,
+        keyword_share=options.keyword_share,
+        seed=options.seed,
     )
-    seconds = options.hours * 3600
-    count = write_long_recording(options.output, material, seconds, options.keyword_share, options.seed)
     print(f"{options.output / 'stream.flac'}: {options.hours:g} h, {count} keywords")
     return 0
 

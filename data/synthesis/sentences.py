@@ -76,9 +76,7 @@ def distinct_sentences(grammar: Grammar | None = None) -> int:
     Every expansion is counted once; a test checks that no two expansions give the same text.
     """
     grammar = grammar or read_grammar()
-    lengths: Counter[int] = Counter()
-    for domain in grammar.domains:
-        lengths.update(count_by_length(grammar, domain, {}))
+    lengths = sum((count_by_length(grammar, domain, {}) for domain in grammar.domains), Counter())
     return sum(count for length, count in lengths.items() if MIN_SYLLABLES <= length <= MAX_SYLLABLES)
 
 
@@ -120,10 +118,11 @@ class Drawer:
         alternatives = self.grammar.rules[name]
         if not self._remaining.get(name):
             self._remaining[name] = self.rng.permutation(len(alternatives)).tolist()
-        words: list[str] = []
-        for item in alternatives[self._remaining[name].pop()]:
-            words.extend(self.expand(item[1:-1]) if item[0] == "<" else [item])
-        return words
+        return [
+            word
+            for item in alternatives[self._remaining[name].pop()]
+            for word in (self.expand(item[1:-1]) if item[0] == "<" else [item])
+        ]
 
 
 def draw_sentences(count: int, seed: int, grammar: Grammar | None = None) -> list[Sentence]:

@@ -46,8 +46,14 @@ def speak(
     speed, pitch, pitch_range = (int(rng.integers(low, high + 1)) for low, high in (speeds, _PITCH, _RANGE))
     scale = rng.uniform(*_HEAD_SCALE)
     # The samples are played faster by the scale afterwards, so the speech must be slower by as much.
-    text = to_text(syllables, pauses)
-    speech = Speech(voice.variant, text, round(speed / scale), pitch, pitch_range, voice.definition)
+    speech = Speech(
+        voice.variant,
+        text=to_text(syllables, pauses),
+        speed=round(speed / scale),
+        pitch=pitch,
+        range=pitch_range,
+        definition=voice.definition,
+    )
     spoken = synthesiser.say(speech).astype(np.float32) / INT16_SCALE
     samples = resample(spoken, VOICE_RATE * scale, SAMPLE_RATE)
     return samples * np.float32(_SPEECH_RMS / np.sqrt(np.mean(np.square(samples))))

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
@@ -24,8 +25,8 @@ from data.synthesis.reading import make_sentence, spoken_input
 from data.synthesis.synthesiser import COMMAND, Unspoken
 from data.synthesis.voices import Voice, deal_all_voices
 from utils.cli import add_workers, not_negative, positive
-from utils.config import check_at_least
 from utils.errors import run_command
+from utils.limits import Count, Limited, Size, at_least
 
 RECIPE = 1  # raise it when the sound of a corpus with the same settings changes
 
@@ -49,7 +50,7 @@ _OTHERS_KEY = 12  # purpose of a random generator
 
 
 @dataclass(frozen=True)
-class CommandSettings:
+class CommandSettings(Limited, section="settings"):
     """Everything that determines the bytes of the corpus, beside the words and this code.
 
     Attributes:
@@ -59,13 +60,10 @@ class CommandSettings:
         seed: of voices, prosody and acoustics.
     """
 
-    voices: int = 120
-    takes: int = 2
-    others: int = 18
-    seed: int = 0
-
-    def __post_init__(self):
-        check_at_least(self, "settings", voices=6, takes=1, others=0, seed=0)
+    voices: Annotated[int, at_least(6)] = 120
+    takes: Count = 2
+    others: Size = 18
+    seed: Size = 0
 
 
 SMALL = CommandSettings(voices=24, takes=1, others=8)
@@ -91,8 +89,11 @@ def generate(
         CorpusError: ``root`` holds something else, too few voices, or the synthesiser fails.
     """
     root = Path(root)
-    identity = {"corpus": "spoken commands", "settings": asdict(settings)}
-    card = CorpusCard(root, identity, [RECIPE, asdict(settings), COMMANDS, OTHERS])
+    card = CorpusCard(
+        root,
+        identity={"corpus": "spoken commands", "settings": asdict(settings)},
+        parts=[RECIPE, asdict(settings), COMMANDS, OTHERS],
+    )
     if card.is_complete():
         return []
     card.start(command)

@@ -169,11 +169,7 @@ def random_definition(rng: np.random.Generator) -> str:
     if rng.random() < _BREATHY:
         lines.append(f"breath {' '.join(str(rng.integers(0, 12)) for _ in range(8))}")
     if rng.random() < _FILTERED:
-        lines.append(f"tone {_filter(rng)}")
+        # A piecewise linear filter: ascending frequencies, each with an amplitude (0 to 255).
+        frequencies = np.sort(rng.uniform(100, 3_500, rng.integers(2, 6)))
+        lines.append(f"tone {' '.join(f'{hz:.0f} {rng.uniform(30, 255):.0f}' for hz in frequencies)}")
     return "\n".join(lines) + "\n"
-
-
-def _filter(rng: np.random.Generator) -> str:
-    """Draw frequencies, ascending, and amplitudes (0 to 255) of a piecewise linear filter."""
-    frequencies = np.sort(rng.uniform(100, 3_500, rng.integers(2, 6)))
-    return " ".join(f"{frequency:.0f} {rng.uniform(30, 255):.0f}" for frequency in frequencies)

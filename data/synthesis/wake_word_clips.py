@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from data.keywords.clips import UNKNOWN, KeywordClip
 from data.manifest import SPLITS
 from data.synthesis.clips import SpokenClip, make_splits, write_background_noise
 from data.synthesis.corpus_card import CorpusCard
-from data.synthesis.reading import Sentence, spoken_input
+from data.synthesis.reading import spoken_input
 from data.synthesis.sentences import draw_sentences
 from data.synthesis.synthesiser import COMMAND
 from data.synthesis.voices import Voice, deal_all_voices
@@ -26,15 +27,15 @@ from data.synthesis.wake_words import (
     WORD,
     Negative,
     WakeWord,
+    make_negative,
     near_phrases,
     near_words,
     parts_of,
     sounds_like,
 )
 from utils.audio.reading import audio_seconds
-from utils.config import check_at_least
 from utils.files import write_text
-from utils.mandarin.syllable_distance import phrase_distance
+from utils.limits import Count, Limited, Size, at_least
 
 RECIPE = 2  # raise it when the sound of a corpus with the same settings changes
 SENTENCE, NEAR, PARTS = "sentence", "near", "parts"
@@ -53,7 +54,7 @@ _SECONDS_PER_CLIP = 4.0  # with the pause after it
 
 
 @dataclass(frozen=True)
-class WakeWordSettings:
+class WakeWordSettings(Limited, section="settings"):
     """Everything that determines the bytes of the clips, beside the word and this code.
 
     Attributes:
@@ -66,16 +67,13 @@ class WakeWordSettings:
         seed: of voices, choice, prosody and acoustics.
     """
 
-    voices: int = 120
-    takes: int = 8
-    near: int = 10
-    parts: int = 6
-    words: int = 4
-    sentences: int = 20
-    seed: int = 0
-
-    def __post_init__(self):
-        check_at_least(self, "settings", voices=6, takes=1, near=0, parts=0, words=0, sentences=1, seed=0)
+    voices: Annotated[int, at_least(6)] = 120
+    takes: Count = 8
+    near: Size = 10
+    parts: Size = 6
+    words: Size = 4
+    sentences: Count = 20
+    seed: Size = 0
 
 
 SMALL = WakeWordSettings(voices=24, takes=4, near=8, parts=4, words=2, sentences=6)
@@ -92,8 +90,12 @@ def find_negatives(word: WakeWord, seed: int) -> tuple[Negative, ...]:
     found: dict[tuple[str, ...], Negative] = {}
     for negative in (*parts_of(word), *near_phrases(word), *near_words(word)):
         found.setdefault(negative.syllables, negative)
-    sentences = (s for s in draw_sentences(_SENTENCES, seed) if not sounds_like(s.pinyin, word))
-    return (*found.values(), *(_as_negative(sentence, word) for sentence in sentences))
+    sentences = (
+        make_negative(s.pinyin, SENTENCE, word, s.hanzi, spoken_input(s), s.pauses)
+        for s in draw_sentences(_SENTENCES, seed)
+        if not sounds_like(s.pinyin, word)
+    )
+    return (*found.values(), *sentences)
 
 
 def plan_clips(word: WakeWord, settings: WakeWordSettings) -> dict[str, list[SpokenClip]]:
@@ -104,10 +106,14 @@ def plan_clips(word: WakeWord, settings: WakeWordSettings) -> dict[str, list[Spo
         sentences = settings.sentences * (1 if split == "train" else _HELD_OUT_FACTOR)
         counts = {NEAR: settings.near, PARTS: settings.parts, WORD: settings.words, SENTENCE: sentences}
         numbers = _numbers_by_group(negatives, split)
-        plan[split] = []
-        for voice in voices:
-            plan[split] += _plan_positives(word, voice, settings.takes)
-            plan[split] += _plan_negatives(negatives, voice, settings.seed, numbers, counts)
+        plan[split] = [
+            clip
+            for voice in voices
+            for clip in (
+                *_plan_positives(word, voice, settings.takes),
+                *_plan_negatives(negatives, voice, settings.seed, numbers, counts),
+            )
+        ]
     return plan
 
 
@@ -232,15 +238,10 @@ def _numbers_by_group(negatives: Sequence[Negative], split: str) -> dict[str, li
     return numbers | {SENTENCE: sentences[first:last]}
 
 
-def _as_negative(sentence: Sentence, word: WakeWord) -> Negative:
-    distance = min(phrase_distance(sentence.pinyin, form) for form in word.forms)
-    spoken = spoken_input(sentence)
-    return Negative(sentence.pinyin, SENTENCE, distance, sentence.hanzi, spoken, sentence.pauses)
-
-
 def _negatives_tsv(negatives: Sequence[Negative]) -> str:
-    lines = ["number\tpinyin\thanzi\tkind\tdistance"]
-    for number, negative in enumerate(negatives):
-        pinyin = " ".join(negative.syllables)
-        lines.append(f"{number}\t{pinyin}\t{negative.hanzi}\t{negative.kind}\t{negative.distance}")
-    return "\n".join(lines) + "\n"
+    rows = [
+        (number, " ".join(negative.syllables), negative.hanzi, negative.kind, negative.distance)
+        for number, negative in enumerate(negatives)
+    ]
+    header = ("number", "pinyin", "hanzi", "kind", "distance")
+    return "".join("\t".join(map(str, row)) + "\n" for row in (header, *rows))

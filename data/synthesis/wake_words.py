@@ -100,7 +100,7 @@ def near_phrases(word: WakeWord) -> list[Negative]:
     for position, syllable in enumerate(word.syllables):
         for other, kind in _similar_syllables(syllable):
             changed = (*word.syllables[:position], other, *word.syllables[position + 1 :])
-            negative = _negative(changed, kind, word)
+            negative = make_negative(changed, kind, word)
             if 0 < negative.distance <= NEAR and not sounds_like(changed, word):
                 found.setdefault(changed, (position, negative))
     turns: dict[tuple[int, int], int] = {}
@@ -124,7 +124,7 @@ def parts_of(word: WakeWord) -> list[Negative]:
         syllables = tuple(word.syllables[index] for index in indices)
         if len(syllables) <= MAX_SYLLABLES and not sounds_like(syllables, word):
             hanzi = "".join(word.hanzi[index] for index in indices)
-            found.setdefault(syllables, _negative(syllables, kind, word, hanzi))
+            found.setdefault(syllables, make_negative(syllables, kind, word, hanzi))
     return list(found.values())
 
 
@@ -142,7 +142,7 @@ def near_words(word: WakeWord) -> list[Negative]:
             if len(target) == len(syllables)
         )
         if nearest <= _WORD_DISTANCE and syllables not in found and not sounds_like(syllables, word):
-            found[syllables] = nearest, _negative(syllables, WORD, word, hanzi)
+            found[syllables] = nearest, make_negative(syllables, WORD, word, hanzi)
     ranked = sorted(found.values(), key=lambda pair: (pair[0], pair[1].syllables))
     return [negative for _, negative in ranked[:_MAX_WORDS]]
 
@@ -190,9 +190,23 @@ def _similar_syllables(syllable: str) -> Iterator[tuple[str, str]]:
             yield other, differing[0]
 
 
-def _negative(syllables: tuple[str, ...], kind: str, word: WakeWord, hanzi: str = "") -> Negative:
-    distance = min(phrase_distance(syllables, form) for form in word.forms)
-    return Negative(syllables, kind, distance, hanzi, spoken=syllables)
+def make_negative(
+    syllables: tuple[str, ...],
+    kind: str,
+    word: WakeWord,
+    hanzi: str = "",
+    spoken: tuple[str, ...] = (),
+    pauses: tuple[int, ...] = (),
+) -> Negative:
+    """Measure the distance of a phrase from the word; without ``spoken``, it is spoken as ``syllables``."""
+    return Negative(
+        syllables,
+        kind,
+        distance=min(phrase_distance(syllables, form) for form in word.forms),
+        hanzi=hanzi,
+        spoken=spoken or syllables,
+        pauses=pauses,
+    )
 
 
 @cache

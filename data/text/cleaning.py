@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
-from rich.table import Table
 from tqdm import tqdm
 
 from data.manifest import read_transcripts
@@ -35,6 +34,7 @@ from utils.cli import positive
 from utils.errors import CorpusError, run_command
 from utils.files import replacing, write_json
 from utils.run_folder.checksum_files import file_hash
+from utils.text_table import print_table
 
 SEEN = "seen before"
 ENDINGS = (".txt", ".txt.xz")  # as data.text.pinyin_pairs reads them
@@ -208,16 +208,12 @@ def print_report(report: dict[str, Any], console: Console) -> None:
     """Print the counts of a report as a table."""
     read, kept, seconds = report["read"], report["kept"], report["seconds"]
     rate = f"{read['characters'] / max(seconds, 0.1):,.0f} characters/s"
-    table = Table(title=f"{read['characters']:,} characters in {read['lines']:,} lines; {seconds} s, {rate}")
-    table.add_column("")
-    table.add_column("clauses", justify="right")
-    table.add_column("characters", justify="right")
-    table.add_column("example")
-    table.add_row("kept", f"{kept['clauses']:,}", f"{kept['hanzi']:,}", "")
+    title = f"{read['characters']:,} characters in {read['lines']:,} lines; {seconds} s, {rate}"
+    rows = [("kept", "", kept["clauses"], kept["hanzi"])]
     for reason, counts in report["rejected"].items():
         example = (report["samples"].get(reason) or [""])[0][:24]
-        table.add_row(reason, f"{counts['clauses']:,}", f"{counts['characters']:,}", example)
-    console.print(table)
+        rows.append((reason, example, counts["clauses"], counts["characters"]))
+    print_table(console, title, ("", "example", "clauses", "characters"), rows, left=2)
 
 
 def main(argv: list[str] | None = None) -> int:

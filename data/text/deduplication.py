@@ -74,8 +74,10 @@ def index_sentences(sentences: Iterable[str]) -> ExcludedSentences:
         else:
             *_, (length, fingerprints) = _fingerprints(sentence, GRAM)
             by_length[length].append(fingerprints)
-    sequences = {length: np.unique(np.concatenate(parts)) for length, parts in by_length.items()}
-    return ExcludedSentences(sequences, frozenset(clauses))
+    return ExcludedSentences(
+        sequences={length: np.unique(np.concatenate(parts)) for length, parts in by_length.items()},
+        clauses=frozenset(clauses),
+    )
 
 
 def line_fingerprint(line: str) -> int:

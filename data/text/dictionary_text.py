@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from pypinyin.constants import PHRASES_DICT
 
-from utils.errors import ConfigError
+from utils.errors import ConfigError, require
 from utils.mandarin.pinyin import is_hanzi
 
 PACKAGE = "jieba"
@@ -57,8 +57,7 @@ def dictionary_lines(
     """
     names = list(words)
     weights = np.array([words[name] for name in names], np.float64)
-    if not weights.any():
-        raise ConfigError("the dictionary has no word with a frequency above 0", hint="see read_dictionary")
+    require(weights.any(), "the dictionary has no word with a frequency above 0", hint="see read_dictionary")
     weights[weights > 0] **= power
     rng = np.random.default_rng(seed)
     drawn = rng.choice(len(names), count, p=weights / weights.sum())

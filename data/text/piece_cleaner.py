@@ -55,12 +55,8 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Add the counts of another tally."""
-        self.lines += other.lines
-        self.characters += other.characters
-        self.clauses += other.clauses
-        self.hanzi += other.hanzi
-        self.rejected.update(other.rejected)
-        self.rejected_characters.update(other.rejected_characters)
+        for name in ("lines", "characters", "clauses", "hanzi", "rejected", "rejected_characters"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         for reason, ranked in other.samples.items():
             self._keep(reason, ranked)
 
@@ -101,8 +97,9 @@ class Cleaner:
         by_reason[EVALUATION] = evaluation
         for reason, texts in by_reason.items():
             tally.reject(reason, texts)
-        fingerprints = np.fromiter(map(line_fingerprint, kept), np.uint64, len(kept))
-        return Cleaned(kept, fingerprints, tally)
+        return Cleaned(
+            kept, fingerprints=np.fromiter(map(line_fingerprint, kept), np.uint64, len(kept)), tally=tally
+        )
 
     def _without_evaluation(self, usable: Sequence[Clause]) -> tuple[list[str], list[str]]:
         """Clauses that share no text with evaluation sentences, and the others.

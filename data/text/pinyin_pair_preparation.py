@@ -30,7 +30,7 @@ from data.text.pinyin_pair_dataset import (
     shard_entry,
 )
 from data.text.sources import decode, piece_pool, read_pieces
-from utils.errors import CacheError, ConfigError, CorpusError
+from utils.errors import CacheError, CorpusError, require
 from utils.files import read_arrays, remove_leftovers, replacing, write_json
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin, is_hanzi, reading_version
 from utils.mandarin.sandhi import spoken_variants
@@ -174,8 +174,7 @@ def prepare_pairs(
     """
     if not sources:
         raise CorpusError("no texts to prepare", hint="name at least one")
-    if not 0 <= spoken <= 1:
-        raise ConfigError(f"spoken is {spoken}, not a fraction", hint="from 0 to 1")
+    require(0 <= spoken <= 1, f"spoken is {spoken}, not a fraction", hint="from 0 to 1")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder)

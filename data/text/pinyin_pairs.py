@@ -110,8 +110,11 @@ def pairs_from_text(path: str | Path, limit: int = 0, cache: str | Path | None =
     path = Path(path)
     if cache is None:
         return _convert(path, limit)
-    stem = Path(cache) / f"{path.name.partition('.')[0]}-{_fingerprint(path, limit)}"
-    entry = CacheEntry(stem, ("tsv",), "syllables of a text")
+    entry = CacheEntry(
+        stem=Path(cache) / f"{path.name.partition('.')[0]}-{_fingerprint(path, limit)}",
+        endings=("tsv",),
+        content="syllables of a text",
+    )
     if entry.is_complete():
         with entry.reading():
             return _load(entry.path("tsv"))

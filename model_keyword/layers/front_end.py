@@ -42,8 +42,10 @@ def front_end(samples, config: KeywordFeatureConfig):
         ConfigError: the kind is ``micro``, which uses integer arithmetic and is not available as layers.
     """
     if config.kind == "micro":
-        what = "features.kind micro works in integers: it can't be part of a model"
-        raise ConfigError(what, hint="compute it outside, or choose features.kind=raw")
+        raise ConfigError(
+            "features.kind micro works in integers: it can't be part of a model",
+            hint="compute it outside, or choose features.kind=raw",
+        )
     x = Frames(config.window_samples, config.stride_samples, name="frames", dtype=_DTYPE)(samples)
     return MelCepstrum(config, name="mel_cepstrum", dtype=_DTYPE)(x)
 
@@ -86,10 +88,6 @@ class Frames(keras.layers.Layer):
         if samples is None or samples < self.window:
             raise ValueError(f"'{self.name}' needs {self.window} samples, and the input has {samples}")
         return batch, 1 + (samples - self.window) // self.hop, self.window
-
-    def get_config(self) -> dict[str, Any]:
-        """Window and hop."""
-        return {**super().get_config(), "window": self.window, "hop": self.hop}
 
 
 @keras.saving.register_keras_serializable(package="model_keyword")

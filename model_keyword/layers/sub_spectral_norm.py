@@ -26,8 +26,8 @@ class SubSpectralNorm(keras.layers.Layer):
 
     frame_wise = True
 
-    def __init__(self, bands: int, momentum: float = 0.97, epsilon: float = 1e-3, **settings):
-        super().__init__(**settings)
+    def __init__(self, bands: int, momentum: float = 0.97, epsilon: float = 1e-3, **kwargs):
+        super().__init__(**kwargs)
         self.bands, self.momentum, self.epsilon = bands, momentum, epsilon
 
     def build(self, input_shape):
@@ -67,8 +67,3 @@ class SubSpectralNorm(keras.layers.Layer):
     def _per_feature(self, values, dtype):
         """Repeat the values of a band for each of its features: (S, C) → (F, C)."""
         return ops.cast(ops.repeat(values, self.band_features, axis=0), dtype)
-
-    def get_config(self):
-        """The arguments of the constructor."""
-        arguments = {"bands": self.bands, "momentum": self.momentum, "epsilon": self.epsilon}
-        return super().get_config() | arguments

@@ -15,16 +15,14 @@ layer has a name, and its padding, normalisation and activation are named after 
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any
 
 import keras
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_kernel_fits, check_stride
+from model_keyword.layers.layer_settings import Padding, check_kernel_fits, check_stride, each_layer
 
-Padding = Literal["causal", "same", "valid"]
-# Residual connections need a constant number of frames.
-KeptLength = Literal["causal", "same"]
+POOL = 3  # frames of a max pooling, as in the papers of inception and xception
 OUTPUT_LAYER = "logits"  # name of the last layer of every keyword model; one unit a label
 # Trainings have a few thousand steps: with Keras's default of 0.99 the first epochs would still count.
 _MOMENTUM = 0.97
@@ -187,8 +185,9 @@ def image_convolutions(config, x, *, normalise: bool = False):
     Raises:
         ConfigError: a kernel is too large for its input.
     """
-    lists = (config.filters, config.kernels, config.strides, config.dilations, config.activations)
-    for number, (filters, kernel, stride, dilation, activation) in enumerate(zip(*lists, strict=True), 1):
+    for number, filters, kernel, stride, dilation, activation in each_layer(
+        config.filters, config.kernels, config.strides, config.dilations, config.activations
+    ):
         x = convolution(
             x,
             filters,
@@ -205,7 +204,7 @@ def image_convolutions(config, x, *, normalise: bool = False):
 
 def hidden_layers(x, units: Sequence[int], activations: Sequence[str], name: str = "dense"):
     """A stack of dense layers: (…, C) → (…, units[-1])."""
-    for number, (size, activation) in enumerate(zip(units, activations, strict=True), 1):
+    for number, size, activation in each_layer(units, activations):
         x = layers.Dense(size, activation=activation, name=f"{name}_{number}")(x)
     return x
 
@@ -214,6 +213,48 @@ def last_state(x, cell: type[keras.Layer], units: Sequence[int], name: str):
     """A stack of recurrent layers: (B, T, C) → (B, units[-1]), the final state of the last layer."""
     for number, size in enumerate(units, 1):
         x = cell(size, return_sequences=number < len(units), name=f"{name}_{number}")(x)
+    return x
+
+
+def dense_head(x, config, labels: int):
+    """Dropout, the dense layers that a config lists, and logits: (B, C) → (B, labels).
+
+    Args:
+        x: one vector for each clip.
+        config: has ``dropout``, and the lists ``units`` and ``unit_activations``.
+        labels: number of labels.
+    """
+    x = layers.Dropout(config.dropout, name="dropout")(x)
+    return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)
+
+
+def mean_head(x, config, labels: int, clip_fraction: float):
+    """Mean over the clip, dropout and logits: (B, T, C) or (B, T, F, C) → (B, labels).
+
+    Args:
+        x: frames of the context, then of the clip.
+        config: has ``dropout``.
+        labels: number of labels.
+        clip_fraction: see `clip_mean`.
+    """
+    x = layers.Dropout(config.dropout, name="dropout")(clip_mean(x, clip_fraction))
+    return label_logits(x, labels)
+
+
+def pooled_convolutions(x, config, settings: dict[str, Any]):
+    """The convolutions before the blocks, each with a max pooling after it: (B, T, C) → (B, T', C').
+
+    Args:
+        x: frames.
+        config: has ``padding`` and the lists ``first_filters``, ``first_kernels`` and ``first_strides``
+            (of the pooling), with one entry for each convolution.
+        settings: further arguments of `normalised_convolution`.
+    """
+    for number, filters, kernel, stride in each_layer(
+        config.first_filters, config.first_kernels, config.first_strides
+    ):
+        x = normalised_convolution(x, filters, kernel, name=f"conv_{number}", **settings)
+        x = max_pooling(x, POOL, stride, padding=config.padding, name=f"conv_{number}_pool")
     return x
 
 

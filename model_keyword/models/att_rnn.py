@@ -13,20 +13,18 @@ from typing import Literal
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_layers, check_value
+from model_keyword.layers.layer_settings import Activation, Count, Fraction, KeptLength, LayerSettings, Pair
 from model_keyword.layers.time_layers import (
-    KeptLength,
     as_image,
-    hidden_layers,
+    dense_head,
     image_convolutions,
-    label_logits,
 )
 
 _CELLS = {"gru": layers.GRU, "lstm": layers.LSTM}
 
 
 @dataclass(frozen=True)
-class AttRnnConfig:
+class AttRnnConfig(LayerSettings):
     """Settings of `build_att_rnn`; lists of one kind of layer have one entry for each layer.
 
     Attributes:
@@ -46,28 +44,19 @@ class AttRnnConfig:
     """
 
     name: str = "att_rnn"
-    filters: tuple[int, ...] = (10, 1)
-    kernels: tuple[tuple[int, int], ...] = ((5, 1), (5, 1))
-    dilations: tuple[tuple[int, int], ...] = ((1, 1), (1, 1))
-    strides: tuple[tuple[int, int], ...] = ((1, 1), (1, 1))
-    activations: tuple[str, ...] = ("relu", "relu")
+    filters: tuple[Count, ...] = (10, 1)
+    kernels: tuple[Pair, ...] = ((5, 1), (5, 1))
+    dilations: tuple[Pair, ...] = ((1, 1), (1, 1))
+    strides: tuple[Pair, ...] = ((1, 1), (1, 1))
+    activations: tuple[Activation, ...] = ("relu", "relu")
     padding: KeptLength = "same"
     cell: Literal["gru", "lstm"] = "lstm"
-    recurrent_units: tuple[int, ...] = (64, 64)
+    recurrent_units: tuple[Count, ...] = (64, 64)
     bidirectional: bool = True
-    heads: int = 1
-    dropout: float = 0.5
-    units: tuple[int, ...] = (64, 32)
-    unit_activations: tuple[str, ...] = ("relu", "linear")
-
-    def __post_init__(self):
-        check_layers(
-            self, filters="count", kernels="pair", dilations="pair", strides="pair", activations="activation"
-        )
-        check_layers(self, recurrent_units="count")
-        check_layers(self, units="count", unit_activations="activation")
-        check_value(self, padding="kept_length", cell="cell", bidirectional="flag")
-        check_value(self, heads="count", dropout="fraction")
+    heads: Count = 1
+    dropout: Fraction = 0.5
+    units: tuple[Count, ...] = (64, 32)
+    unit_activations: tuple[Activation, ...] = ("relu", "linear")
 
 
 @dataclass(frozen=True)
@@ -82,10 +71,10 @@ class AttMhRnnConfig(AttRnnConfig):
     name: str = "att_mh_rnn"
     padding: KeptLength = "causal"
     cell: Literal["gru", "lstm"] = "gru"
-    recurrent_units: tuple[int, ...] = (128, 128)
+    recurrent_units: tuple[Count, ...] = (128, 128)
     bidirectional: bool = False
-    heads: int = 4
-    dropout: float = 0.2
+    heads: Count = 4
+    dropout: Fraction = 0.2
 
 
 def build_att_rnn(config: AttRnnConfig, x, labels: int):
@@ -110,8 +99,7 @@ def build_att_rnn(config: AttRnnConfig, x, labels: int):
     frames, values = x.shape[1:]
     x = layers.Reshape((frames, values), name="clip")(layers.Flatten(name="window")(x))
     x = _attend(x, config.heads, frames // 2 if config.bidirectional else frames - 1)
-    x = layers.Dropout(config.dropout, name="dropout")(x)
-    return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)
+    return dense_head(x, config, labels)
 
 
 def _attend(x, heads: int, query_frame: int):

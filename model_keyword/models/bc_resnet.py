@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_layers, check_value
+from model_keyword.layers.layer_settings import Count, Factor, Fraction, KeptLength, LayerSettings, each_layer
 from model_keyword.layers.sub_spectral_norm import SubSpectralNorm
 from model_keyword.layers.time_layers import (
-    KeptLength,
     as_image,
     clip_mean,
     depthwise,
@@ -27,7 +26,7 @@ from model_keyword.layers.time_layers import (
 
 
 @dataclass(frozen=True)
-class BcResnetConfig:
+class BcResnetConfig(LayerSettings):
     """Settings of `build_bc_resnet`; the lists have one entry for each stage.
 
     Attributes:
@@ -44,21 +43,16 @@ class BcResnetConfig:
     """
 
     name: str = "bc_resnet"
-    scale: float = 1.0
-    first_filters: int = 16
-    channels: tuple[int, ...] = (8, 12, 16, 20)
-    blocks: tuple[int, ...] = (2, 2, 4, 4)
-    strides: tuple[int, ...] = (1, 2, 2, 1)
-    dilations: tuple[int, ...] = (1, 2, 4, 8)
-    last_filters: int = 32
-    bands: int = 5
+    scale: Factor = 1.0
+    first_filters: Count = 16
+    channels: tuple[Count, ...] = (8, 12, 16, 20)
+    blocks: tuple[Count, ...] = (2, 2, 4, 4)
+    strides: tuple[Count, ...] = (1, 2, 2, 1)
+    dilations: tuple[Count, ...] = (1, 2, 4, 8)
+    last_filters: Count = 32
+    bands: Count = 5
     padding: KeptLength = "causal"
-    dropout: float = 0.1
-
-    def __post_init__(self):
-        check_value(self, scale="factor", first_filters="count", last_filters="count", bands="count")
-        check_value(self, padding="kept_length", dropout="fraction")
-        check_layers(self, channels="count", blocks="count", strides="count", dilations="count")
+    dropout: Fraction = 0.1
 
     def scaled(self, channels: int) -> int:
         """Number of channels, multiplied by ``scale``."""
@@ -85,8 +79,9 @@ def build_bc_resnet(config: BcResnetConfig, x, labels: int, clip_fraction: float
     x = normalised_convolution(
         as_image(x), first_filters, (5, 5), name="conv", **settings
     )  # (B, T, F / 2, C)
-    lists = (config.channels, config.blocks, config.strides, config.dilations)
-    for stage, (channels, blocks, stride, dilation) in enumerate(zip(*lists, strict=True), 1):
+    for stage, channels, blocks, stride, dilation in each_layer(
+        config.channels, config.blocks, config.strides, config.dilations
+    ):
         for block in range(1, blocks + 1):
             name = f"stage_{stage}_block_{block}"
             x = _block(x, config.scaled(channels), stride if block == 1 else 1, dilation, config, name)

@@ -12,18 +12,16 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_layers, check_value
+from model_keyword.layers.layer_settings import Activation, Count, Fraction, LayerSettings, Padding, Pair
 from model_keyword.layers.time_layers import (
-    Padding,
     as_image,
-    hidden_layers,
+    dense_head,
     image_convolutions,
-    label_logits,
 )
 
 
 @dataclass(frozen=True)
-class CnnConfig:
+class CnnConfig(LayerSettings):
     """Settings of `build_cnn`; lists of one kind of layer have one entry for each layer.
 
     Attributes:
@@ -39,22 +37,15 @@ class CnnConfig:
     """
 
     name: str = "cnn"
-    filters: tuple[int, ...] = (64, 64, 64, 64, 128, 64, 128)
-    kernels: tuple[tuple[int, int], ...] = ((3, 3), (5, 3), (5, 3), (5, 3), (5, 2), (5, 1), (10, 1))
-    dilations: tuple[tuple[int, int], ...] = ((1, 1), (1, 1), (2, 1), (1, 1), (2, 1), (1, 1), (2, 1))
-    strides: tuple[tuple[int, int], ...] = ((1, 1),) * 7
-    activations: tuple[str, ...] = ("relu",) * 7
+    filters: tuple[Count, ...] = (64, 64, 64, 64, 128, 64, 128)
+    kernels: tuple[Pair, ...] = ((3, 3), (5, 3), (5, 3), (5, 3), (5, 2), (5, 1), (10, 1))
+    dilations: tuple[Pair, ...] = ((1, 1), (1, 1), (2, 1), (1, 1), (2, 1), (1, 1), (2, 1))
+    strides: tuple[Pair, ...] = ((1, 1),) * 7
+    activations: tuple[Activation, ...] = ("relu",) * 7
     padding: Padding = "valid"
-    dropout: float = 0.5
-    units: tuple[int, ...] = (128, 256)
-    unit_activations: tuple[str, ...] = ("linear", "relu")
-
-    def __post_init__(self):
-        check_layers(
-            self, filters="count", kernels="pair", dilations="pair", strides="pair", activations="activation"
-        )
-        check_layers(self, units="count", unit_activations="activation")
-        check_value(self, padding="padding", dropout="fraction")
+    dropout: Fraction = 0.5
+    units: tuple[Count, ...] = (128, 256)
+    unit_activations: tuple[Activation, ...] = ("linear", "relu")
 
 
 def build_cnn(config: CnnConfig, x, labels: int):
@@ -73,5 +64,4 @@ def build_cnn(config: CnnConfig, x, labels: int):
     """
     x = image_convolutions(config, as_image(x))  # (B, T', F', C)
     x = layers.Flatten(name="clip")(x)  # (B, T' · F' · C)
-    x = layers.Dropout(config.dropout, name="dropout")(x)
-    return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)
+    return dense_head(x, config, labels)

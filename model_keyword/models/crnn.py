@@ -12,19 +12,25 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_layers, check_value
-from model_keyword.layers.time_layers import (
+from model_keyword.layers.layer_settings import (
+    Activation,
+    Count,
+    Counts,
+    Fraction,
+    LayerSettings,
     Padding,
+    Pair,
+)
+from model_keyword.layers.time_layers import (
     as_image,
-    hidden_layers,
+    dense_head,
     image_convolutions,
-    label_logits,
     last_state,
 )
 
 
 @dataclass(frozen=True)
-class CrnnConfig:
+class CrnnConfig(LayerSettings):
     """Settings of `build_crnn`; lists of one kind of layer have one entry for each layer.
 
     Attributes:
@@ -41,24 +47,16 @@ class CrnnConfig:
     """
 
     name: str = "crnn"
-    filters: tuple[int, ...] = (16, 16)
-    kernels: tuple[tuple[int, int], ...] = ((3, 3), (5, 3))
-    dilations: tuple[tuple[int, int], ...] = ((1, 1), (1, 1))
-    strides: tuple[tuple[int, int], ...] = ((1, 1), (1, 1))
-    activations: tuple[str, ...] = ("relu", "relu")
+    filters: tuple[Count, ...] = (16, 16)
+    kernels: tuple[Pair, ...] = ((3, 3), (5, 3))
+    dilations: tuple[Pair, ...] = ((1, 1), (1, 1))
+    strides: tuple[Pair, ...] = ((1, 1), (1, 1))
+    activations: tuple[Activation, ...] = ("relu", "relu")
     padding: Padding = "valid"
-    recurrent_units: tuple[int, ...] = (256,)
-    dropout: float = 0.1
-    units: tuple[int, ...] = (128, 256)
-    unit_activations: tuple[str, ...] = ("linear", "relu")
-
-    def __post_init__(self):
-        check_layers(
-            self, filters="count", kernels="pair", dilations="pair", strides="pair", activations="activation"
-        )
-        check_layers(self, recurrent_units="count")
-        check_layers(self, units="count", unit_activations="activation")
-        check_value(self, recurrent_units="counts", padding="padding", dropout="fraction")
+    recurrent_units: Counts = (256,)
+    dropout: Fraction = 0.1
+    units: tuple[Count, ...] = (128, 256)
+    unit_activations: tuple[Activation, ...] = ("linear", "relu")
 
 
 def build_crnn(config: CrnnConfig, x, labels: int):
@@ -78,5 +76,4 @@ def build_crnn(config: CrnnConfig, x, labels: int):
     x = image_convolutions(config, as_image(x))  # (B, T', F', C)
     x = layers.Reshape((-1, x.shape[2] * x.shape[3]), name="all_channels")(x)  # (B, T', F' · C)
     x = last_state(x, layers.GRU, config.recurrent_units, "gru")
-    x = layers.Dropout(config.dropout, name="dropout")(x)  # (B, units)
-    return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)
+    return dense_head(x, config, labels)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_kernel_fits, check_layers, check_value
-from model_keyword.layers.time_layers import hidden_layers, label_logits
+from model_keyword.layers.layer_settings import Activation, Count, Fraction, LayerSettings, check_kernel_fits
+from model_keyword.layers.time_layers import dense_head, hidden_layers
 
 
 @dataclass(frozen=True)
-class DnnConfig:
+class DnnConfig(LayerSettings):
     """Settings of `build_dnn`.
 
     Attributes:
@@ -30,17 +30,12 @@ class DnnConfig:
     """
 
     name: str = "dnn"
-    frame_units: tuple[int, ...] = (64, 128)
-    frame_activations: tuple[str, ...] = ("relu", "relu")
-    pool: int = 2
-    dropout: float = 0.1
-    units: tuple[int, ...] = (128, 256)
-    unit_activations: tuple[str, ...] = ("linear", "relu")
-
-    def __post_init__(self):
-        check_layers(self, frame_units="count", frame_activations="activation")
-        check_layers(self, units="count", unit_activations="activation")
-        check_value(self, pool="count", dropout="fraction")
+    frame_units: tuple[Count, ...] = (64, 128)
+    frame_activations: tuple[Activation, ...] = ("relu", "relu")
+    pool: Count = 2
+    dropout: Fraction = 0.1
+    units: tuple[Count, ...] = (128, 256)
+    unit_activations: tuple[Activation, ...] = ("linear", "relu")
 
 
 @dataclass(frozen=True)
@@ -75,5 +70,4 @@ def build_dnn(config: DnnConfig, x, labels: int):
         x = layers.Reshape((-1, 1), name="values")(x)
         x = layers.MaxPooling1D(config.pool, name="pool")(x)
         x = layers.Flatten(name="pooled")(x)  # (B, T · units / pool)
-    x = layers.Dropout(config.dropout, name="dropout")(x)
-    return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)
+    return dense_head(x, config, labels)

@@ -12,22 +12,18 @@ convolutions) and two activations of 25 x 5 x 64. Before folding, the weights ar
 
 from dataclasses import dataclass
 
-from keras import layers
-
-from model_keyword.layers.layer_lists import check_layers, check_value
+from model_keyword.layers.layer_settings import Count, Fraction, LayerSettings, Padding, Pair, each_layer
 from model_keyword.layers.time_layers import (
-    Padding,
     as_image,
-    clip_mean,
     convolution,
     depthwise,
-    label_logits,
+    mean_head,
     normalised,
 )
 
 
 @dataclass(frozen=True)
-class DsCnnConfig:
+class DsCnnConfig(LayerSettings):
     """Settings of `build_ds_cnn`; the lists have one entry for each depthwise separable layer.
 
     Attributes:
@@ -44,21 +40,16 @@ class DsCnnConfig:
     """
 
     name: str = "ds_cnn"
-    first_filters: int = 64
-    first_kernel: tuple[int, int] = (10, 4)
-    first_stride: tuple[int, int] = (2, 2)
-    first_dilation: tuple[int, int] = (1, 1)
-    filters: tuple[int, ...] = (64,) * 4
-    kernels: tuple[tuple[int, int], ...] = ((3, 3),) * 4
-    strides: tuple[tuple[int, int], ...] = ((1, 1),) * 4
-    dilations: tuple[tuple[int, int], ...] = ((1, 1),) * 4
+    first_filters: Count = 64
+    first_kernel: Pair = (10, 4)
+    first_stride: Pair = (2, 2)
+    first_dilation: Pair = (1, 1)
+    filters: tuple[Count, ...] = (64,) * 4
+    kernels: tuple[Pair, ...] = ((3, 3),) * 4
+    strides: tuple[Pair, ...] = ((1, 1),) * 4
+    dilations: tuple[Pair, ...] = ((1, 1),) * 4
     padding: Padding = "causal"
-    dropout: float = 0.2
-
-    def __post_init__(self):
-        check_value(self, first_filters="count", first_kernel="pair", first_stride="pair")
-        check_value(self, first_dilation="pair", padding="padding", dropout="fraction")
-        check_layers(self, filters="count", kernels="pair", strides="pair", dilations="pair")
+    dropout: Fraction = 0.2
 
 
 def build_ds_cnn(config: DsCnnConfig, x, labels: int, clip_fraction: float = 1.0):
@@ -86,12 +77,12 @@ def build_ds_cnn(config: DsCnnConfig, x, labels: int, clip_fraction: float = 1.0
         name="conv",
     )
     x = normalised(x, "conv")  # (B, T', F', first_filters)
-    lists = (config.filters, config.kernels, config.strides, config.dilations)
-    for number, (filters, kernel, stride, dilation) in enumerate(zip(*lists, strict=True), 1):
+    for number, filters, kernel, stride, dilation in each_layer(
+        config.filters, config.kernels, config.strides, config.dilations
+    ):
         name = f"depthwise_{number}"
         x = depthwise(x, kernel, stride=stride, dilation=dilation, padding=config.padding, name=name)
         x = normalised(x, name)
         x = convolution(x, filters, 1, name=f"pointwise_{number}")
         x = normalised(x, f"pointwise_{number}")
-    x = clip_mean(x, clip_fraction)  # (B, filters)
-    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+    return mean_head(x, config, labels, clip_fraction)

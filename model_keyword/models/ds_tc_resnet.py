@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_layers, check_value
+from model_keyword.layers.layer_settings import Count, Fraction, KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
-    KeptLength,
     clip_mean,
     depthwise,
     label_logits,
@@ -26,7 +25,7 @@ from model_keyword.layers.time_layers import (
 
 
 @dataclass(frozen=True)
-class DsTcResnetConfig:
+class DsTcResnetConfig(LayerSettings):
     """Settings of `build_ds_tc_resnet`; the lists have one entry for each block.
 
     Attributes:
@@ -41,26 +40,14 @@ class DsTcResnetConfig:
     """
 
     name: str = "ds_tc_resnet"
-    filters: tuple[int, ...] = (128, 64, 64, 64, 128, 128)
-    repeats: tuple[int, ...] = (1,) * 6
-    kernels: tuple[int, ...] = (11, 13, 15, 17, 29, 1)
-    strides: tuple[int, ...] = (1,) * 6
-    dilations: tuple[int, ...] = (1, 1, 1, 1, 2, 1)
+    filters: tuple[Count, ...] = (128, 64, 64, 64, 128, 128)
+    repeats: tuple[Count, ...] = (1,) * 6
+    kernels: tuple[Count, ...] = (11, 13, 15, 17, 29, 1)
+    strides: tuple[Count, ...] = (1,) * 6
+    dilations: tuple[Count, ...] = (1, 1, 1, 1, 2, 1)
     residuals: tuple[bool, ...] = (False, True, True, True, False, False)
     padding: KeptLength = "causal"
-    dropout: float = 0.0
-
-    def __post_init__(self):
-        check_layers(
-            self,
-            filters="count",
-            repeats="count",
-            kernels="count",
-            strides="count",
-            dilations="count",
-            residuals="flag",
-        )
-        check_value(self, padding="kept_length", dropout="fraction")
+    dropout: Fraction = 0.0
 
 
 def build_ds_tc_resnet(config: DsTcResnetConfig, x, labels: int, clip_fraction: float = 1.0):

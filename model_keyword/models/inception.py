@@ -14,49 +14,42 @@ from typing import Any
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_layers, check_value
+from model_keyword.layers.layer_settings import Count, Fraction, KeptLength, LayerSettings, each_layer
 from model_keyword.layers.time_layers import (
-    KeptLength,
-    clip_mean,
-    label_logits,
+    POOL,
     max_pooling,
+    mean_head,
     normalised_convolution,
+    pooled_convolutions,
 )
-
-_POOL = 3  # frames of a max pooling, as in the papers
 
 
 @dataclass(frozen=True)
-class InceptionConfig:
+class InceptionConfig(LayerSettings):
     """Settings of `build_inception`.
 
     Attributes:
         first_filters: channels of each convolution before the blocks.
         first_kernels: their sizes in frames.
         first_strides: stride of the pooling after each of them; 1: no pooling.
+        padding: around the clip; see `model_keyword.layers.time_layers`.
         branch_filters: channels of each of the three branches of each block.
         filters: channels after each block.
         kernels: sizes of its convolutions over time, in frames.
         strides: stride of the pooling after each block; 1: no pooling.
-        padding: around the clip; see `model_keyword.layers.time_layers`.
         dropout: fraction of channels dropped before the logits.
     """
 
     name: str = "inception"
-    first_filters: tuple[int, ...] = (32,)
-    first_kernels: tuple[int, ...] = (5,)
-    first_strides: tuple[int, ...] = (1,)
-    branch_filters: tuple[int, ...] = (16, 16, 16)
-    filters: tuple[int, ...] = (32, 64, 70)
-    kernels: tuple[int, ...] = (3, 5, 5)
-    strides: tuple[int, ...] = (2, 2, 1)
+    first_filters: tuple[Count, ...] = (32,)
+    first_kernels: tuple[Count, ...] = (5,)
+    first_strides: tuple[Count, ...] = (1,)
     padding: KeptLength = "causal"
-    dropout: float = 0.2
-
-    def __post_init__(self):
-        check_layers(self, first_filters="count", first_kernels="count", first_strides="count")
-        check_layers(self, branch_filters="count", filters="count", kernels="count", strides="count")
-        check_value(self, padding="kept_length", dropout="fraction")
+    branch_filters: tuple[Count, ...] = (16, 16, 16)
+    filters: tuple[Count, ...] = (32, 64, 70)
+    kernels: tuple[Count, ...] = (3, 5, 5)
+    strides: tuple[Count, ...] = (2, 2, 1)
+    dropout: Fraction = 0.2
 
 
 def build_inception(config: InceptionConfig, x, labels: int, clip_fraction: float = 1.0):
@@ -72,16 +65,13 @@ def build_inception(config: InceptionConfig, x, labels: int, clip_fraction: floa
         logits (B, L) float32.
     """
     settings = {"padding": config.padding, "scale": False}
-    lists = (config.first_filters, config.first_kernels, config.first_strides)
-    for number, (filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
-        x = normalised_convolution(x, filters, kernel, name=f"conv_{number}", **settings)
-        x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"conv_{number}_pool")
-    lists = (config.branch_filters, config.filters, config.kernels, config.strides)
-    for number, (branch, filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
+    x = pooled_convolutions(x, config, settings)
+    for number, branch, filters, kernel, stride in each_layer(
+        config.branch_filters, config.filters, config.kernels, config.strides
+    ):
         x = _block(x, branch, filters, kernel, f"block_{number}", settings)
-        x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"block_{number}_pool")
-    x = clip_mean(x, clip_fraction)  # (B, filters)
-    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+        x = max_pooling(x, POOL, stride, padding=config.padding, name=f"block_{number}_pool")
+    return mean_head(x, config, labels, clip_fraction)
 
 
 def _block(x, branch: int, filters: int, kernel: int, name: str, settings: dict[str, Any]):

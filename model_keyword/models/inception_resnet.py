@@ -13,62 +13,47 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_layers, check_value
+from model_keyword.layers.layer_settings import Count, Factor, Fraction, KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
-    KeptLength,
-    clip_mean,
-    label_logits,
+    POOL,
     max_pooling,
+    mean_head,
     normalised,
     normalised_convolution,
+    pooled_convolutions,
 )
-
-_POOL = 3  # frames of a max pooling, as in the papers
 
 
 @dataclass(frozen=True)
-class InceptionResnetConfig:
+class InceptionResnetConfig(LayerSettings):
     """Settings of `build_inception_resnet`.
 
     Attributes:
         first_filters: channels of each convolution before the blocks.
         first_kernels: their sizes in frames.
         first_strides: stride of the pooling after each of them; 1: no pooling.
+        padding: around the clip; see `model_keyword.layers.time_layers`.
         scales: factor for the branches of each block before they are added to its input.
         frame_filters: channels of the branch without a convolution over time.
         window_filters: channels of the branch with two convolutions over time.
         filters: channels after each block.
         kernels: sizes of its convolutions over time, in frames.
         strides: stride of the pooling after each block; 1: no pooling.
-        padding: around the clip; see `model_keyword.layers.time_layers`.
         dropout: fraction of channels dropped before the logits.
     """
 
     name: str = "inception_resnet"
-    first_filters: tuple[int, ...] = (32,)
-    first_kernels: tuple[int, ...] = (5,)
-    first_strides: tuple[int, ...] = (1,)
-    scales: tuple[float, ...] = (0.2, 0.5, 1.0)
-    frame_filters: tuple[int, ...] = (16, 16, 32)
-    window_filters: tuple[int, ...] = (16, 16, 32)
-    filters: tuple[int, ...] = (32, 32, 64)
-    kernels: tuple[int, ...] = (3, 5, 5)
-    strides: tuple[int, ...] = (2, 2, 1)
+    first_filters: tuple[Count, ...] = (32,)
+    first_kernels: tuple[Count, ...] = (5,)
+    first_strides: tuple[Count, ...] = (1,)
     padding: KeptLength = "causal"
-    dropout: float = 0.2
-
-    def __post_init__(self):
-        check_layers(self, first_filters="count", first_kernels="count", first_strides="count")
-        check_layers(
-            self,
-            scales="factor",
-            frame_filters="count",
-            window_filters="count",
-            filters="count",
-            kernels="count",
-            strides="count",
-        )
-        check_value(self, padding="kept_length", dropout="fraction")
+    scales: tuple[Factor, ...] = (0.2, 0.5, 1.0)
+    frame_filters: tuple[Count, ...] = (16, 16, 32)
+    window_filters: tuple[Count, ...] = (16, 16, 32)
+    filters: tuple[Count, ...] = (32, 32, 64)
+    kernels: tuple[Count, ...] = (3, 5, 5)
+    strides: tuple[Count, ...] = (2, 2, 1)
+    dropout: Fraction = 0.2
 
 
 def build_inception_resnet(config: InceptionResnetConfig, x, labels: int, clip_fraction: float = 1.0):
@@ -84,16 +69,12 @@ def build_inception_resnet(config: InceptionResnetConfig, x, labels: int, clip_f
         logits (B, L) float32.
     """
     settings = {"padding": config.padding}
-    lists = (config.first_filters, config.first_kernels, config.first_strides)
-    for number, (filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
-        x = normalised_convolution(x, filters, kernel, name=f"conv_{number}", **settings)
-        x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"conv_{number}_pool")
+    x = pooled_convolutions(x, config, settings)
     for index, (filters, stride) in enumerate(zip(config.filters, config.strides, strict=True)):
         name = f"block_{index + 1}"
         x = normalised_convolution(_block(x, config, index), filters, 1, name=f"{name}_out", **settings)
-        x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"{name}_pool")
-    x = clip_mean(x, clip_fraction)  # (B, filters)
-    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+        x = max_pooling(x, POOL, stride, padding=config.padding, name=f"{name}_pool")
+    return mean_head(x, config, labels, clip_fraction)
 
 
 def _block(x, config: InceptionResnetConfig, index: int):

@@ -11,13 +11,9 @@ clip only, so that the model can stream.
 
 from dataclasses import dataclass
 
-from keras import layers
-
-from model_keyword.layers.layer_lists import check_layers, check_value
+from model_keyword.layers.layer_settings import Count, Fraction, LayerSettings, Padding, each_layer
 from model_keyword.layers.time_layers import (
-    Padding,
-    clip_mean,
-    label_logits,
+    mean_head,
     normalised_convolution,
     normalised_dense,
     normalised_depthwise,
@@ -25,7 +21,7 @@ from model_keyword.layers.time_layers import (
 
 
 @dataclass(frozen=True)
-class MobilenetConfig:
+class MobilenetConfig(LayerSettings):
     """Settings of `build_mobilenet`; the lists have one entry for each block.
 
     Attributes:
@@ -40,19 +36,14 @@ class MobilenetConfig:
     """
 
     name: str = "mobilenet"
-    first_filters: int = 32
-    first_kernel: int = 3
-    first_stride: int = 2
-    filters: tuple[int, ...] = (32, 64, 128, 128)
-    kernels: tuple[int, ...] = (3, 3, 3, 3)
-    strides: tuple[int, ...] = (2, 2, 1, 1)
+    first_filters: Count = 32
+    first_kernel: Count = 3
+    first_stride: Count = 2
+    filters: tuple[Count, ...] = (32, 64, 128, 128)
+    kernels: tuple[Count, ...] = (3, 3, 3, 3)
+    strides: tuple[Count, ...] = (2, 2, 1, 1)
     padding: Padding = "causal"
-    dropout: float = 0.2
-
-    def __post_init__(self):
-        check_value(self, first_filters="count", first_kernel="count", first_stride="count")
-        check_value(self, padding="padding", dropout="fraction")
-        check_layers(self, filters="count", kernels="count", strides="count")
+    dropout: Fraction = 0.2
 
 
 def build_mobilenet(config: MobilenetConfig, x, labels: int, clip_fraction: float = 1.0):
@@ -74,9 +65,7 @@ def build_mobilenet(config: MobilenetConfig, x, labels: int, clip_fraction: floa
     x = normalised_convolution(
         x, config.first_filters, config.first_kernel, stride=config.first_stride, name="conv", **settings
     )  # (B, T', first_filters)
-    lists = (config.filters, config.kernels, config.strides)
-    for number, (filters, kernel, stride) in enumerate(zip(*lists, strict=True), 1):
+    for number, filters, kernel, stride in each_layer(config.filters, config.kernels, config.strides):
         x = normalised_depthwise(x, kernel, stride=stride, name=f"block_{number}_depthwise", **settings)
         x = normalised_dense(x, filters, name=f"block_{number}_mix", activation="relu6")
-    x = clip_mean(x, clip_fraction)  # (B, filters)
-    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+    return mean_head(x, config, labels, clip_fraction)

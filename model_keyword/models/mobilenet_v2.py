@@ -13,11 +13,9 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_layers, check_value
+from model_keyword.layers.layer_settings import Count, Factor, Fraction, KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
-    KeptLength,
-    clip_mean,
-    label_logits,
+    mean_head,
     normalised_convolution,
     normalised_dense,
     normalised_depthwise,
@@ -25,7 +23,7 @@ from model_keyword.layers.time_layers import (
 
 
 @dataclass(frozen=True)
-class MobilenetV2Config:
+class MobilenetV2Config(LayerSettings):
     """Settings of `build_mobilenet_v2`; the lists have one entry for each block.
 
     Attributes:
@@ -41,20 +39,15 @@ class MobilenetV2Config:
     """
 
     name: str = "mobilenet_v2"
-    first_filters: int = 32
-    first_kernel: int = 3
-    first_stride: int = 2
-    filters: tuple[int, ...] = (32, 32, 64, 64)
-    kernels: tuple[int, ...] = (3, 3, 3, 3)
-    strides: tuple[int, ...] = (1, 2, 1, 1)
-    expansions: tuple[float, ...] = (1.5, 1.5, 1.5, 1.5)
+    first_filters: Count = 32
+    first_kernel: Count = 3
+    first_stride: Count = 2
+    filters: tuple[Count, ...] = (32, 32, 64, 64)
+    kernels: tuple[Count, ...] = (3, 3, 3, 3)
+    strides: tuple[Count, ...] = (1, 2, 1, 1)
+    expansions: tuple[Factor, ...] = (1.5, 1.5, 1.5, 1.5)
     padding: KeptLength = "causal"
-    dropout: float = 0.2
-
-    def __post_init__(self):
-        check_value(self, first_filters="count", first_kernel="count", first_stride="count")
-        check_value(self, padding="kept_length", dropout="fraction")
-        check_layers(self, filters="count", kernels="count", strides="count", expansions="factor")
+    dropout: Fraction = 0.2
 
 
 def build_mobilenet_v2(config: MobilenetV2Config, x, labels: int, clip_fraction: float = 1.0):
@@ -81,8 +74,7 @@ def build_mobilenet_v2(config: MobilenetV2Config, x, labels: int, clip_fraction:
     )  # (B, T', first_filters)
     for index in range(len(config.filters)):
         x = _block(x, config, index)
-    x = clip_mean(x, clip_fraction)  # (B, filters)
-    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+    return mean_head(x, config, labels, clip_fraction)
 
 
 def _block(x, config: MobilenetV2Config, index: int):

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_layers, check_value
-from model_keyword.layers.time_layers import hidden_layers, label_logits, last_state
+from model_keyword.layers.layer_settings import Activation, Count, Counts, Fraction, LayerSettings
+from model_keyword.layers.time_layers import dense_head, last_state
 
 _CELLS = {"gru": layers.GRU, "lstm": layers.LSTM}
 
 
 @dataclass(frozen=True)
-class GruConfig:
+class GruConfig(LayerSettings):
     """Settings of a GRU, see `build_recurrent`.
 
     Attributes:
@@ -33,15 +33,10 @@ class GruConfig:
     """
 
     name: str = "gru"
-    recurrent_units: tuple[int, ...] = (400,)
-    dropout: float = 0.1
-    units: tuple[int, ...] = (128, 256)
-    unit_activations: tuple[str, ...] = ("linear", "relu")
-
-    def __post_init__(self):
-        check_layers(self, recurrent_units="count")
-        check_value(self, recurrent_units="counts", dropout="fraction")
-        check_layers(self, units="count", unit_activations="activation")
+    recurrent_units: Counts = (400,)
+    dropout: Fraction = 0.1
+    units: tuple[Count, ...] = (128, 256)
+    unit_activations: tuple[Activation, ...] = ("linear", "relu")
 
 
 @dataclass(frozen=True)
@@ -49,9 +44,9 @@ class LstmConfig(GruConfig):
     """Settings of an LSTM; the fields are those of `GruConfig`."""
 
     name: str = "lstm"
-    recurrent_units: tuple[int, ...] = (118,)
-    units: tuple[int, ...] = ()
-    unit_activations: tuple[str, ...] = ()
+    recurrent_units: Counts = (118,)
+    units: tuple[Count, ...] = ()
+    unit_activations: tuple[Activation, ...] = ()
 
 
 def build_recurrent(config: GruConfig, x, labels: int):
@@ -66,5 +61,4 @@ def build_recurrent(config: GruConfig, x, labels: int):
         logits (B, L) float32.
     """
     x = last_state(x, _CELLS[config.name], config.recurrent_units, config.name)
-    x = layers.Dropout(config.dropout, name="dropout")(x)  # (B, units)
-    return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)
+    return dense_head(x, config, labels)

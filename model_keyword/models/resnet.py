@@ -16,19 +16,25 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_kernel_fits, check_layers, check_value
-from model_keyword.layers.time_layers import (
+from model_keyword.layers.layer_settings import (
+    Count,
+    Fraction,
     KeptLength,
+    LayerSettings,
+    Pair,
+    check_kernel_fits,
+    each_layer,
+)
+from model_keyword.layers.time_layers import (
     as_image,
-    clip_mean,
-    label_logits,
+    mean_head,
     normalised_convolution,
     residual_block,
 )
 
 
 @dataclass(frozen=True)
-class ResnetConfig:
+class ResnetConfig(LayerSettings):
     """Settings of `build_resnet`; the lists have one entry for each block.
 
     Attributes:
@@ -44,20 +50,15 @@ class ResnetConfig:
     """
 
     name: str = "resnet"
-    first_filters: int = 19
-    first_kernel: tuple[int, int] = (3, 3)
-    first_stride: tuple[int, int] = (1, 1)
-    pooling: tuple[int, int] = (4, 3)
-    channels: tuple[int, ...] = (19,) * 3
-    strides: tuple[tuple[int, int], ...] = ((1, 1),) * 3
-    kernel: tuple[int, int] = (3, 3)
+    first_filters: Count = 19
+    first_kernel: Pair = (3, 3)
+    first_stride: Pair = (1, 1)
+    pooling: Pair = (4, 3)
+    channels: tuple[Count, ...] = (19,) * 3
+    strides: tuple[Pair, ...] = ((1, 1),) * 3
+    kernel: Pair = (3, 3)
     padding: KeptLength = "causal"
-    dropout: float = 0.0
-
-    def __post_init__(self):
-        check_value(self, first_filters="count", first_kernel="pair", first_stride="pair", pooling="pair")
-        check_value(self, kernel="pair", padding="kept_length", dropout="fraction")
-        check_layers(self, channels="count", strides="pair")
+    dropout: Fraction = 0.0
 
 
 def build_resnet(config: ResnetConfig, x, labels: int, clip_fraction: float = 1.0):
@@ -87,7 +88,6 @@ def build_resnet(config: ResnetConfig, x, labels: int, clip_fraction: float = 1.
     if max(config.pooling) > 1:
         check_kernel_fits("pooling", x.shape[1:3], config.pooling)
         x = layers.AveragePooling2D(config.pooling, name="pooling")(x)
-    for number, (channels, stride) in enumerate(zip(config.channels, config.strides, strict=True), 1):
+    for number, channels, stride in each_layer(config.channels, config.strides):
         x = residual_block(x, channels, config.kernel, stride, name=f"block_{number}", **settings)
-    x = clip_mean(x, clip_fraction)  # (B, channels)
-    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+    return mean_head(x, config, labels, clip_fraction)

@@ -13,12 +13,20 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_layers, check_value
-from model_keyword.layers.time_layers import Padding, depthwise, hidden_layers, label_logits
+from model_keyword.layers.layer_settings import (
+    Activation,
+    Count,
+    Fraction,
+    LayerSettings,
+    Padding,
+    Size,
+    each_layer,
+)
+from model_keyword.layers.time_layers import dense_head, depthwise
 
 
 @dataclass(frozen=True)
-class SvdfConfig:
+class SvdfConfig(LayerSettings):
     """Settings of `build_svdf`; `filters`, `memory`, `projections` and `activations` have one entry
     for each SVDF layer.
 
@@ -34,19 +42,14 @@ class SvdfConfig:
     """
 
     name: str = "svdf"
-    filters: tuple[int, ...] = (16, 32, 32, 32, 64, 128)
-    memory: tuple[int, ...] = (4, 10, 10, 10, 10, 10)
-    projections: tuple[int, ...] = (40, 40, 64, 64, 64, 0)
-    activations: tuple[str, ...] = ("relu",) * 6
+    filters: tuple[Count, ...] = (16, 32, 32, 32, 64, 128)
+    memory: tuple[Count, ...] = (4, 10, 10, 10, 10, 10)
+    projections: tuple[Size, ...] = (40, 40, 64, 64, 64, 0)
+    activations: tuple[Activation, ...] = ("relu",) * 6
     padding: Padding = "valid"
-    dropout: float = 0.0
-    units: tuple[int, ...] = ()
-    unit_activations: tuple[str, ...] = ()
-
-    def __post_init__(self):
-        check_layers(self, filters="count", memory="count", projections="size", activations="activation")
-        check_layers(self, units="count", unit_activations="activation")
-        check_value(self, padding="padding", dropout="fraction")
+    dropout: Fraction = 0.0
+    units: tuple[Count, ...] = ()
+    unit_activations: tuple[Activation, ...] = ()
 
 
 def build_svdf(config: SvdfConfig, x, labels: int):
@@ -63,16 +66,16 @@ def build_svdf(config: SvdfConfig, x, labels: int):
     Raises:
         ConfigError: the memory of a layer is longer than its input.
     """
-    lists = (config.filters, config.memory, config.projections, config.activations)
-    for number, (filters, memory, projection, activation) in enumerate(zip(*lists, strict=True), 1):
+    for number, filters, memory, projection, activation in each_layer(
+        config.filters, config.memory, config.projections, config.activations
+    ):
         name = f"svdf_{number}"
         x = svdf_layer(x, filters, memory, name=name, padding=config.padding)
         x = layers.Activation(activation, name=f"{name}_act")(x)
         if projection:
             x = layers.Dense(projection, name=f"{name}_projection")(x)
     x = layers.Flatten(name="clip")(x)  # (B, T' · filters)
-    x = layers.Dropout(config.dropout, name="dropout")(x)
-    return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)
+    return dense_head(x, config, labels)
 
 
 def svdf_layer(x, filters: int, memory: int, *, name: str, padding: Padding, use_bias: bool = True):

@@ -12,12 +12,18 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_equal_lengths, check_layers, check_value
-from model_keyword.layers.time_layers import (
+from model_keyword.layers.layer_settings import (
+    Activation,
+    Count,
+    Counts,
+    Fraction,
     KeptLength,
+    LayerSettings,
+    each_layer,
+)
+from model_keyword.layers.time_layers import (
     clip_mean,
-    hidden_layers,
-    label_logits,
+    dense_head,
     max_pooling,
     normalised,
     normalised_dense,
@@ -26,7 +32,7 @@ from model_keyword.models.svdf import svdf_layer
 
 
 @dataclass(frozen=True)
-class SvdfResnetConfig:
+class SvdfResnetConfig(LayerSettings):
     """Settings of `build_svdf_resnet`; `filters`, `memory` and `pools` have one entry for each block.
 
     Attributes:
@@ -40,19 +46,13 @@ class SvdfResnetConfig:
     """
 
     name: str = "svdf_resnet"
-    filters: tuple[tuple[int, ...], ...] = ((32,), (50,), (50, 128))
-    memory: tuple[tuple[int, ...], ...] = ((7,), (7,), (11, 11))
-    pools: tuple[int, ...] = (2, 2, 1)
+    filters: tuple[Counts, ...] = ((32,), (50,), (50, 128))
+    memory: tuple[Counts, ...] = ((7,), (7,), (11, 11))
+    pools: tuple[Count, ...] = (2, 2, 1)
     padding: KeptLength = "causal"
-    dropout: float = 0.0
-    units: tuple[int, ...] = (64,)
-    unit_activations: tuple[str, ...] = ("relu",)
-
-    def __post_init__(self):
-        check_layers(self, filters="counts", memory="counts", pools="count")
-        check_equal_lengths(self, "filters", "memory")
-        check_layers(self, units="count", unit_activations="activation")
-        check_value(self, padding="kept_length", dropout="fraction")
+    dropout: Fraction = 0.0
+    units: tuple[Count, ...] = (64,)
+    unit_activations: tuple[Activation, ...] = ("relu",)
 
 
 def build_svdf_resnet(config: SvdfResnetConfig, x, labels: int, clip_fraction: float = 1.0):
@@ -70,19 +70,17 @@ def build_svdf_resnet(config: SvdfResnetConfig, x, labels: int, clip_fraction: f
     Raises:
         ConfigError: the pooling is larger than its input.
     """
-    lists = (config.filters, config.memory, config.pools)
-    for number, (filters, memory, pool) in enumerate(zip(*lists, strict=True), 1):
+    for number, filters, memory, pool in each_layer(config.filters, config.memory, config.pools):
         x = _block(x, filters, memory, config.padding, f"block_{number}")
         x = max_pooling(x, pool, pool, padding="valid", name=f"pool_{number}")
     x = clip_mean(x, clip_fraction)  # (B, filters)
-    x = layers.Dropout(config.dropout, name="dropout")(x)
-    return label_logits(hidden_layers(x, config.units, config.unit_activations), labels)
+    return dense_head(x, config, labels)
 
 
 def _block(x, filters: tuple[int, ...], memory: tuple[int, ...], padding: KeptLength, name: str):
     """SVDF layers with a residual connection: (B, T, C) → (B, T, filters[-1])."""
     shortcut = normalised_dense(x, filters[-1], name=f"{name}_shortcut", activation=None)
-    for number, (size, frames) in enumerate(zip(filters, memory, strict=True), 1):
+    for number, size, frames in each_layer(filters, memory):
         layer = f"{name}_svdf_{number}"
         x = svdf_layer(x, size, frames, padding=padding, use_bias=False, name=layer)
         x = normalised(x, layer, "relu" if number < len(filters) else None)

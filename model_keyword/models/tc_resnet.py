@@ -11,20 +11,16 @@ pads on both sides ("same"); the default here pads before the clip only, so that
 
 from dataclasses import dataclass
 
-from keras import layers
-
-from model_keyword.layers.layer_lists import check_layers, check_value
+from model_keyword.layers.layer_settings import Count, Counts, Fraction, KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
-    KeptLength,
-    clip_mean,
-    label_logits,
+    mean_head,
     normalised_convolution,
     residual_block,
 )
 
 
 @dataclass(frozen=True)
-class TcResnetConfig:
+class TcResnetConfig(LayerSettings):
     """Settings of `build_tc_resnet`.
 
     Attributes:
@@ -36,16 +32,11 @@ class TcResnetConfig:
     """
 
     name: str = "tc_resnet"
-    channels: tuple[int, ...] = (16, 24, 32, 48)
-    first_kernel: int = 3
-    kernel: int = 9
+    channels: Counts = (16, 24, 32, 48)
+    first_kernel: Count = 3
+    kernel: Count = 9
     padding: KeptLength = "causal"
-    dropout: float = 0.2
-
-    def __post_init__(self):
-        check_layers(self, channels="count")
-        check_value(self, channels="counts", first_kernel="count", kernel="count")
-        check_value(self, padding="kept_length", dropout="fraction")
+    dropout: Fraction = 0.2
 
 
 def build_tc_resnet(config: TcResnetConfig, x, labels: int, clip_fraction: float = 1.0):
@@ -69,5 +60,4 @@ def build_tc_resnet(config: TcResnetConfig, x, labels: int, clip_fraction: float
         x = residual_block(
             x, channels, config.kernel, stride, name=name, shortcut_activation="relu", **settings
         )
-    x = clip_mean(x, clip_fraction)  # (B, channels)
-    return label_logits(layers.Dropout(config.dropout, name="dropout")(x), labels)
+    return mean_head(x, config, labels, clip_fraction)

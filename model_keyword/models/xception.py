@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_lists import check_equal_lengths, check_layers, check_value
+from model_keyword.layers.layer_settings import Count, Counts, Fraction, KeptLength, LayerSettings, each_layer
 from model_keyword.layers.time_layers import (
-    KeptLength,
+    POOL,
     clip_mean,
     depthwise,
     label_logits,
@@ -24,11 +24,9 @@ from model_keyword.layers.time_layers import (
     normalised_dense,
 )
 
-_POOL = 3  # frames of a max pooling, as in the papers
-
 
 @dataclass(frozen=True)
-class XceptionConfig:
+class XceptionConfig(LayerSettings):
     """Settings of `build_xception`.
 
     Attributes:
@@ -44,22 +42,15 @@ class XceptionConfig:
     """
 
     name: str = "xception"
-    first_filters: tuple[int, ...] = (16,)
-    first_kernels: tuple[int, ...] = (5,)
-    first_stride: int = 2
-    filters: tuple[tuple[int, ...], ...] = ((32, 40), (64,), (100,))
-    kernels: tuple[tuple[int, ...], ...] = ((5, 7), (7,), (11,))
-    strides: tuple[int, ...] = (2, 1, 1)
+    first_filters: tuple[Count, ...] = (16,)
+    first_kernels: tuple[Count, ...] = (5,)
+    first_stride: Count = 2
+    filters: tuple[Counts, ...] = ((32, 40), (64,), (100,))
+    kernels: tuple[Counts, ...] = ((5, 7), (7,), (11,))
+    strides: tuple[Count, ...] = (2, 1, 1)
     padding: KeptLength = "causal"
-    dropout: float = 0.0
-    units: tuple[int, ...] = (64,)
-
-    def __post_init__(self):
-        check_layers(self, first_filters="count", first_kernels="count")
-        check_layers(self, filters="counts", kernels="counts", strides="count")
-        check_equal_lengths(self, "filters", "kernels")
-        check_layers(self, units="count")
-        check_value(self, first_stride="count", padding="kept_length", dropout="fraction")
+    dropout: Fraction = 0.0
+    units: tuple[Count, ...] = (64,)
 
 
 def build_xception(config: XceptionConfig, x, labels: int, clip_fraction: float = 1.0):
@@ -74,15 +65,13 @@ def build_xception(config: XceptionConfig, x, labels: int, clip_fraction: float 
     Returns:
         logits (B, L) float32.
     """
-    lists = (config.first_filters, config.first_kernels)
-    for number, (filters, kernel) in enumerate(zip(*lists, strict=True), 1):
+    for number, filters, kernel in each_layer(config.first_filters, config.first_kernels):
         settings = {"padding": config.padding, "scale": False}
         x = normalised_convolution(x, filters, kernel, name=f"conv_{number}", **settings)
-    x = max_pooling(x, _POOL, config.first_stride, padding=config.padding, name="conv_pool")
-    lists = (config.filters, config.kernels, config.strides)
-    for number, (filters, kernels, stride) in enumerate(zip(*lists, strict=True), 1):
+    x = max_pooling(x, POOL, config.first_stride, padding=config.padding, name="conv_pool")
+    for number, filters, kernels, stride in each_layer(config.filters, config.kernels, config.strides):
         x = _block(x, filters, kernels, config, f"block_{number}")
-        x = max_pooling(x, _POOL, stride, padding=config.padding, name=f"block_{number}_pool")
+        x = max_pooling(x, POOL, stride, padding=config.padding, name=f"block_{number}_pool")
     x = clip_mean(x, clip_fraction)  # (B, filters)
     x = layers.Dropout(config.dropout, name="dropout")(x)
     for number, units in enumerate(config.units, 1):
@@ -93,7 +82,7 @@ def build_xception(config: XceptionConfig, x, labels: int, clip_fraction: float 
 def _block(x, filters: tuple[int, ...], kernels: tuple[int, ...], config: XceptionConfig, name: str):
     """Separable convolutions with a residual connection: (B, T, C) → (B, T, filters[-1])."""
     shortcut = normalised_dense(x, filters[-1], name=f"{name}_shortcut", activation=None, scale=False)
-    for number, (size, kernel) in enumerate(zip(filters, kernels, strict=True), 1):
+    for number, size, kernel in each_layer(filters, kernels):
         layer = f"{name}_depthwise_{number}"
         x = depthwise(x, kernel, padding=config.padding, use_bias=False, name=layer)
         last = number == len(filters)

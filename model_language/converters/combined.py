@@ -89,8 +89,10 @@ class CombinedConfig:
     def __post_init__(self):
         rates = self.error_rates
         if not rates or list(rates) != sorted(set(rates), reverse=True) or not 0 < rates[-1] <= rates[0] < 1:
-            what = f"model.error_rates={list(rates)} are not descending fractions between 1 and 0"
-            raise ConfigError(what, hint="such as [0.1,0.005], or a single one")
+            raise ConfigError(
+                f"model.error_rates={list(rates)} are not descending fractions between 1 and 0",
+                hint="such as [0.1,0.005], or a single one",
+            )
 
 
 class CombinedConverter(Converter):
@@ -124,8 +126,10 @@ class CombinedConverter(Converter):
         sizes = {ngrams.size, len(symbols.hanzi), words.size if words else ngrams.size}
         common = tables.candidates[:tokens, :rated]
         if len(sizes) > 1 or not ((common == network.rated_candidates) | (common <= UNKNOWN_ID)).all():
-            hint = "copy the whole run folder again, or train it again"
-            raise RunError("network, n-grams, words and candidates are of different trainings", hint=hint)
+            raise RunError(
+                "network, n-grams, words and candidates are of different trainings",
+                hint="copy the whole run folder again, or train it again",
+            )
         self._network, self.symbols, self._config, self.beam = network, symbols, config, config.beam
         self.history_model, self.path_model = WeightedHistory(ngrams, config.ngram), words
         self._tables, self._ngrams, self._rated = tables, ngrams, rated

@@ -243,8 +243,7 @@ def _path_fractions(conversions: Sequence[Conversion]) -> list[float]:
     """Of each character of the best conversion, the fraction of all that have it, by probability."""
     logs = np.array([conversion.score for conversion in conversions])
     characters = np.array([list(conversion.hanzi) for conversion in conversions])  # (n, L)
-    same = characters == characters[0]
-    return (softmax(logs) @ same).tolist()
+    return (softmax(logs) @ (characters == characters[0])).tolist()
 
 
 def _leads(found: _Paths, row: int) -> list[tuple[float, str, dict[str, float]]]:

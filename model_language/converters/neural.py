@@ -6,12 +6,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from model_language.batching import LONGEST, length_batches, pad_rows, windows
+from model_language.batching import LONGEST, length_batches, windows
 from model_language.converters.base import Converter
 from model_language.networks.loss import candidate_logits
 from model_language.search.grid import Grid
 from model_language.vocabulary.symbols import PAD_ID, Symbols
 from utils.backend.prediction import predict, prepare_prediction
+from utils.padding import pad_rows
 
 # Padded lengths are multiples of this: fewer shapes for compilers that specialise on them.
 _LENGTH_STEP = 8
@@ -55,7 +56,7 @@ class NeuralConverter(Converter):
         for batch in length_batches([window.end - window.start for _, window in cut], self.batch_syllables):
             parts = [cut[index] for index in batch]
             rows = [encoded[row][window.start : window.end] for row, window in parts]
-            found = predict(self._scorer, {"syllables": pad_rows(rows, _LENGTH_STEP)})
+            found = predict(self._scorer, {"syllables": pad_rows(rows, multiple=_LENGTH_STEP)})
             for (row, window), scores, ids in zip(parts, found["log_probs"], found["rows"], strict=True):
                 log_probs[row, window.first : window.last] = scores[window.kept]
                 candidates[row, window.first : window.last] = ids[window.kept]

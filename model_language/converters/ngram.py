@@ -116,8 +116,10 @@ class NgramConverter(Converter):
     def __init__(self, model: NgramModel, symbols: Symbols, beam: int):
         if model.readings.shape != symbols.candidates.shape or model.size != len(symbols.hanzi):
             sizes = f"{model.size} hanzi in the model, {len(symbols.hanzi)} in the vocabulary"
-            hint = "copy the whole run folder again, or train it again"
-            raise RunError(f"the n-gram model belongs to another vocabulary or lexicon ({sizes})", hint=hint)
+            raise RunError(
+                f"the n-gram model belongs to another vocabulary or lexicon ({sizes})",
+                hint="copy the whole run folder again, or train it again",
+            )
         self.history_model, self.symbols, self.beam = model, symbols, beam
         self._tokens = Tokens(symbols)
         self._candidates, self._readings = self._tokens.with_readings(model.readings)
@@ -140,8 +142,7 @@ def load_ngram_converter(run: RunFolder, config: NgramConfig) -> NgramConverter:
     Raises:
         RunError: a part is missing or damaged.
     """
-    model = NgramModel.load(run.path / NGRAM_FILE)
-    return NgramConverter(model, Symbols.load(run.path), config.beam)
+    return NgramConverter(NgramModel.load(run.path / NGRAM_FILE), Symbols.load(run.path), config.beam)
 
 
 def _text_ids(sentences: Iterable[str], symbols: Symbols) -> np.ndarray:

@@ -20,6 +20,7 @@ import numpy as np
 from model_language.files import load_part, save_arrays
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from model_language.vocabulary.tokens import Tokens
+from utils.padding import pad_rows
 
 EMISSIONS_FILE = "heard.npz"
 _LOWEST = -20.0  # log-probability of a candidate that should not be possible
@@ -139,8 +140,7 @@ def build_emissions(
         _choose(row, lexicon, emissions[token] * frequency, others)
         for token, (row, lexicon) in enumerate(zip(rated, tokens.lexicon_rows(), strict=True))
     ]
-    width = max(map(len, chosen))
-    candidates = np.stack([np.pad(row, (0, width - len(row))) for row in chosen])
+    candidates = pad_rows(chosen, fill=PAD_ID)
     token = np.arange(len(chosen))[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         weights = emissions * frequency

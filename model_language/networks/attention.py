@@ -35,8 +35,10 @@ def attend(model: keras.Model, syllables: np.ndarray) -> Attention:
     """
     layers = [layer for layer in model.layers if isinstance(layer, AttentionWeights)]
     if not layers:
-        hint = "give a run of a transformer with at least one block"
-        raise RunError(f"the model '{model.name}' has no attention layers", hint=hint)
+        raise RunError(
+            f"the model '{model.name}' has no attention layers",
+            hint="give a run of a transformer with at least one block",
+        )
     outputs = {"logits": model.output, **{layer.name: layer.output for layer in layers}}
     observed = keras.Model(model.input, outputs)
     prepare_prediction(observed)

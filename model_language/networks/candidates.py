@@ -23,6 +23,7 @@ from utils.mandarin.confusion_statistics import (
     shipped_statistics,
 )
 from utils.mandarin.pinyin import full_inventory
+from utils.padding import pad_rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -109,9 +110,9 @@ def build_tables(
     unchanged = np.arange(len(tokens), dtype=np.int32)
     has_base = tokens.bases < len(tokens.toneless)
     return CandidateTables(
-        candidates=_table([row.candidates for row in rows], choices, PAD_ID, np.int32),
-        priors=_table([row.priors for row in rows], choices, -np.inf, np.float32),
-        rare=_table([row.rare for row in rows], max(len(row.rare) for row in rows), PAD_ID, np.int32),
+        candidates=pad_rows([row.candidates for row in rows], choices, fill=PAD_ID),
+        priors=pad_rows([row.priors for row in rows], choices, fill=-np.inf, dtype=np.float32),
+        rare=pad_rows([row.rare for row in rows], 0, fill=PAD_ID),
         bases=tokens.bases,
         toneless=np.where(has_base, syllables + tokens.bases, unchanged).astype(np.int32),
         confusions=_draw(confusions),
@@ -191,10 +192,3 @@ def _draw(probabilities: np.ndarray) -> np.ndarray:
     for row in np.flatnonzero(probabilities.sum(axis=1) > 0):
         drawn[row] = np.searchsorted(cumulative(probabilities[row]), quantiles, side="right")
     return drawn
-
-
-def _table(rows: list[np.ndarray], width: int, fill: float, dtype: type) -> np.ndarray:
-    table = np.full((len(rows), width), fill, dtype)
-    for line, values in zip(table, rows, strict=True):
-        line[: len(values)] = values
-    return table

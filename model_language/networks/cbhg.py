@@ -13,11 +13,11 @@ import keras
 from keras import layers, ops
 
 from model_language.vocabulary.symbols import PAD_ID
-from utils.config import check_at_least, check_fraction
+from utils.limits import Count, Fraction, Limited, Size
 
 
 @dataclass(frozen=True)
-class CbhgConfig:
+class CbhgConfig(Limited, section="model"):
     """Geometry of :func:`build_cbhg`; the defaults are the reference recipe's.
 
     Tacotron's own encoder is ``embedding=256 width=128 projection_kernel=3``.
@@ -33,17 +33,13 @@ class CbhgConfig:
     """
 
     name: str = "cbhg"
-    embedding: int = 300
-    width: int = 150
-    bank: int = 16
-    projection_kernel: int = 5
-    highway: int = 4
-    dropout: float = 0.5
-    label_smoothing: float = 0.0
-
-    def __post_init__(self):
-        check_at_least(self, "model", embedding=1, width=1, bank=1, projection_kernel=1, highway=0)
-        check_fraction(self, "model", "dropout", "label_smoothing")
+    embedding: Count = 300
+    width: Count = 150
+    bank: Count = 16
+    projection_kernel: Count = 5
+    highway: Size = 4
+    dropout: Fraction = 0.5
+    label_smoothing: Fraction = 0.0
 
 
 def build_cbhg(config: CbhgConfig, pinyin_size: int, hanzi_size: int) -> keras.Model:

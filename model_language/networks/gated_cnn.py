@@ -9,6 +9,7 @@ quarter of a Transformer with the same error, and NumPy runs it
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import keras
 import numpy as np
@@ -18,8 +19,8 @@ from model_language.networks.candidates import CandidateTables
 from model_language.networks.gated_cnn_numpy import KERNEL, GatedCnnWeights
 from model_language.networks.loss import IMPOSSIBLE
 from model_language.vocabulary.symbols import PAD_ID
-from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
+from utils.limits import Count, Fraction, Limited, at_least
 
 NAME = "gated_cnn"
 # Log-score of a hanzi that the network does not rate, below the lowest of those that it rates.
@@ -29,7 +30,7 @@ _serializable = keras.saving.register_keras_serializable(package="model_language
 
 
 @dataclass(frozen=True)
-class RowsConfig:
+class RowsConfig(Limited, section="model.rows"):
     """Training rows: pieces of the text, some of them corrupted.
 
     A row is either unchanged, toneless, mixed or confused. All values except ``steps`` are fractions.
@@ -44,25 +45,25 @@ class RowsConfig:
         confused: of the rows, those in which more syllables are misheard.
     """
 
-    steps: int = 1000
-    joined: float = 0.5
-    particles: float = 0.4
-    spoken: float = 0.0
-    toneless: float = 0.25
-    mixed: float = 0.1
-    confused: float = 0.15
+    steps: Count = 1000
+    joined: Fraction = 0.5
+    particles: Fraction = 0.4
+    spoken: Fraction = 0.0
+    toneless: Fraction = 0.25
+    mixed: Fraction = 0.1
+    confused: Fraction = 0.15
 
     def __post_init__(self):
-        check_at_least(self, "model.rows", steps=1)
-        check_fraction(self, "model.rows", "joined", "particles", "spoken", "toneless", "mixed", "confused")
+        super().__post_init__()
         if self.toneless + self.mixed + self.confused > 1:
-            what = f"model.rows: {self.toneless} + {self.mixed} + {self.confused} is more than 1"
-            hint = "toneless, mixed and confused are fractions of the rows that exclude each other"
-            raise ConfigError(what, hint=hint)
+            raise ConfigError(
+                f"model.rows: {self.toneless} + {self.mixed} + {self.confused} is more than 1",
+                hint="toneless, mixed and confused are fractions of the rows that exclude each other",
+            )
 
 
 @dataclass(frozen=True)
-class GatedCnnConfig:
+class GatedCnnConfig(Limited, section="model"):
     """Geometry of :func:`build_gated_cnn` and its training rows.
 
     Attributes:
@@ -73,13 +74,10 @@ class GatedCnnConfig:
     """
 
     name: str = NAME
-    width: int = 128
-    dilations: tuple[int, ...] = (1, 2, 4, 8)
-    choices: int = 32
+    width: Count = 128
+    dilations: tuple[Count, ...] = (1, 2, 4, 8)
+    choices: Annotated[int, at_least(2)] = 32
     rows: RowsConfig = field(default_factory=RowsConfig)
-
-    def __post_init__(self):
-        check_at_least(self, "model", width=1, dilations=1, choices=2)
 
 
 def build_gated_cnn(config: GatedCnnConfig, tables: CandidateTables, hanzi_size: int) -> keras.Model:
@@ -205,10 +203,6 @@ class GatedNeighbours(layers.Layer):
     def compute_output_shape(self, x_shape, present_shape=None):
         """(B, L, width) → the same."""
         return x_shape
-
-    def get_config(self):
-        """The constructor's arguments."""
-        return {**super().get_config(), "dilation": self.dilation}
 
 
 @_serializable

@@ -13,7 +13,7 @@ from keras import layers, ops
 
 from model_language.networks.transformer import AttentionMix, AttentionWeights, EncoderConfig
 from model_language.vocabulary.symbols import PAD_ID
-from utils.config import check_at_least
+from utils.limits import Count
 
 NAME = "published_transformer"
 _EPSILON = 1e-8  # of the layer normalisations, as in the original
@@ -29,11 +29,7 @@ class PublishedTransformerConfig(EncoderConfig):
     """
 
     name: str = NAME
-    positions: int = 100
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_at_least(self, "model", positions=1)
+    positions: Count = 100
 
 
 def build_published_transformer(
@@ -97,7 +93,3 @@ class LearnedPositions(layers.Layer):
     def compute_output_shape(self, x_shape):
         """(B, L, width) → the same."""
         return x_shape
-
-    def get_config(self):
-        """The constructor's arguments."""
-        return {**super().get_config(), "positions": self.positions}

@@ -13,14 +13,14 @@ from keras import layers, ops
 
 from model_language.vocabulary.symbols import PAD_ID
 from utils.backend.masked_softmax import masked_softmax
-from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
+from utils.limits import Count, Fraction, Limited, Size
 
 _serializable = keras.saving.register_keras_serializable(package="model_language")
 
 
 @dataclass(frozen=True)
-class EncoderConfig:
+class EncoderConfig(Limited, section="model"):
     """Geometry of a transformer encoder; the defaults are the reference recipe's.
 
     Attributes:
@@ -33,19 +33,20 @@ class EncoderConfig:
     """
 
     name: str = ""
-    width: int = 512
-    blocks: int = 6
-    heads: int = 8
-    feed_forward: int = 4
-    dropout: float = 0.2
-    label_smoothing: float = 0.1
+    width: Count = 512
+    blocks: Size = 6
+    heads: Count = 8
+    feed_forward: Count = 4
+    dropout: Fraction = 0.2
+    label_smoothing: Fraction = 0.1
 
     def __post_init__(self):
-        check_at_least(self, "model", width=1, blocks=0, heads=1, feed_forward=1)
-        check_fraction(self, "model", "dropout", "label_smoothing")
+        super().__post_init__()
         if self.width % self.heads:
-            what = f"model.width {self.width} is not a multiple of model.heads {self.heads}"
-            raise ConfigError(what, hint="each head gets an equal part of the width")
+            raise ConfigError(
+                f"model.width {self.width} is not a multiple of model.heads {self.heads}",
+                hint="each head gets an equal part of the width",
+            )
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,7 @@ class TransformerConfig(EncoderConfig):
     """
 
     name: str = "transformer"
-    reach: int = 32
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_at_least(self, "model", reach=0)
+    reach: Size = 32
 
 
 def build_transformer(config: TransformerConfig, pinyin_size: int, hanzi_size: int) -> keras.Model:
@@ -147,11 +144,6 @@ class AttentionWeights(layers.Layer):
         """(B, L, width) → (B, heads, L, L)."""
         return (x_shape[0], self.heads, x_shape[1], x_shape[1])
 
-    def get_config(self):
-        """The constructor's arguments."""
-        own = {"heads": self.heads, "reach": self.reach, "activation": self.activation}
-        return {**super().get_config(), **own}
-
     def _bias(self, length):
         positions = ops.arange(length, dtype="int32")
         distance = positions[None, :] - positions[:, None]  # (L, L): key - query
@@ -194,11 +186,6 @@ class AttentionMix(layers.Layer):
     def compute_output_shape(self, x_shape, weights_shape=None):
         """(B, L, width) → the same."""
         return x_shape
-
-    def get_config(self):
-        """The constructor's arguments."""
-        own = {"heads": self.heads, "activation": self.activation, "projected": self.projected}
-        return {**super().get_config(), **own}
 
 
 def _projection(layer: AttentionWeights | AttentionMix, x_shape, name: str) -> layers.Dense:

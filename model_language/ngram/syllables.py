@@ -64,8 +64,7 @@ class SyllableNgram(BackoffModel):
         sentences = [sentence for sentence in sentences if sentence]
         if not sentences:
             raise TrainingError("no training text for the n-gram model", hint="see data.train of the config")
-        known = set(full_inventory()).union(*sentences)
-        vocabulary = language_vocabulary(known)
+        vocabulary = language_vocabulary(set(full_inventory()).union(*sentences))
         check_order(config.order, len(vocabulary))
         return cls(estimate(_ids(sentences, vocabulary), config.order, len(vocabulary)), vocabulary)
 
@@ -113,16 +112,22 @@ def load_syllable_ngram(run_folder: str | Path) -> SyllableNgram:
     run = open_run(run_folder, task="language")
     name = (run.config().get("model") or {}).get("name")
     if name != NAME:
-        hint = "train one: python train.py language --config configs/language/syllables.yaml"
-        raise RunError(f"this is a run of '{name}', not of '{NAME}'", where=run.path, hint=hint)
+        raise RunError(
+            f"this is a run of '{name}', not of '{NAME}'",
+            where=run.path,
+            hint="train one: python train.py language --config configs/language/syllables.yaml",
+        )
     vocabulary = Vocabulary.load(run.vocabulary("pinyin.txt"))
     path = run.path / SYLLABLES_FILE
     size, tables = load_part(
         path, "the n-gram model", lambda arrays: (int(arrays["size"]), tables_of(arrays))
     )
     if size != len(vocabulary):
-        what = f"model and vocabulary do not belong together ({size} and {len(vocabulary)} tokens)"
-        raise RunError(what, where=path, hint="copy the run folder again")
+        raise RunError(
+            f"model and vocabulary do not belong together ({size} and {len(vocabulary)} tokens)",
+            where=path,
+            hint="copy the run folder again",
+        )
     return SyllableNgram(tables, vocabulary)
 
 

@@ -21,6 +21,7 @@ from model_language.files import load_part
 from model_language.ngram.code_book import LEVELS, code_book, group_steps, undo_group_steps
 from model_language.ngram.hash_table import HashTable, extend_hashes
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from utils.padding import pad_rows
 
 WORDS_FILE = "words.npz"
 LONGEST = 4
@@ -156,9 +157,8 @@ def pack_words(uses: Mapping[str, int], symbols: Symbols) -> dict[str, np.ndarra
     alone[[PAD_ID, UNKNOWN_ID]] = 0.0, alone.min()
     arrays = {"alone": alone.astype(np.float16), "by_rank": by_rank.astype(np.uint16), "book": book}
     lengths = np.array([len(word) for word in longer], np.int64)
-    ranks = np.zeros((len(longer), LONGEST), np.int64)  # of their hanzi
-    for row, word in zip(ranks, longer, strict=True):
-        row[: len(word)] = [rank[ids[character]] for character in word]
+    of_hanzi = [[rank[ids[character]] for character in word] for word in longer]
+    ranks = pad_rows(of_hanzi, LONGEST, dtype=np.int64)
     below = np.arange(size)  # nodes of the shorter length, each a number made of its ranks
     keys = ranks[:, 0]
     for length in range(2, LONGEST + 1):

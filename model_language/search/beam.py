@@ -105,8 +105,7 @@ def _options(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _within(rows: np.ndarray, score: np.ndarray, margin: float) -> np.ndarray:
     """Indices of the scores (E,) that are within the margin of the best of their row (ascending)."""
     starts, sizes = _groups(rows)
-    best = np.maximum.reduceat(score, starts)
-    return (score >= np.repeat(best - margin, sizes)).nonzero()[0]
+    return (score >= np.repeat(np.maximum.reduceat(score, starts) - margin, sizes)).nonzero()[0]
 
 
 def _highest(rows: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:

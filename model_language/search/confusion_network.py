@@ -9,6 +9,8 @@ from model_language.search.grid import HistoryModel, MaskedHistory, MaskedPaths,
 from model_language.search.word_bonus import NetworkWords, Progress
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
 
+Option = tuple[str, float, np.ndarray, np.ndarray]
+"""A syllable of a slot, its log-posterior, the ids that it may become, and their log-scores, both (K,)."""
 Candidates = Callable[[int, str], tuple[np.ndarray, np.ndarray]]
 """(slot, syllable) → ids that the syllable may become, and their log-scores, both (K,)."""
 
@@ -91,7 +93,7 @@ def search_network(
     kept = [Hypothesis(state=model.paths.initial_states(1)[0] if model.paths else None)]
     for index, slot in enumerate(network.slots):
         options = [
-            _Option(syllable, log_posterior, *candidates(index, syllable))
+            (syllable, log_posterior, *candidates(index, syllable))
             for syllable, log_posterior in zip(slot.syllables, slot.log_posteriors, strict=True)
             if syllable != NOTHING
         ]
@@ -109,36 +111,25 @@ def search_network(
     return sorted(finished, key=lambda path: -path.score)
 
 
-@dataclass(frozen=True)
-class _Option:
-    """A syllable of a slot, its log-posterior, and the tokens that it may become."""
-
-    syllable: str
-    log_posterior: float
-    ids: np.ndarray
-    scores: np.ndarray
-
-
 def _extend(
     kept: Sequence[Hypothesis],
     slot: int,
-    options: Sequence[_Option],
+    options: Sequence[Option],
     model: TokenModel,
     words: NetworkWords | None,
     count: int,
 ) -> list[Hypothesis]:
     """The best ``count`` continuations by one token of the slot."""
-    ids = np.concatenate([option.ids for option in options])  # (C,)
-    own = np.concatenate([option.log_posterior + model.weight * option.scores for option in options])
-    syllables = [option.syllable for option in options for _ in option.ids]
+    ids = np.concatenate([ids for _, _, ids, _ in options])  # (C,)
+    own = np.concatenate([log_posterior + model.weight * scores for _, log_posterior, _, scores in options])
+    syllables = [syllable for syllable, _, own_ids, _ in options for _ in own_ids]
     past = _last_tokens(kept, model.seen)
     rated = model.log_probs(past, np.broadcast_to(ids, (len(kept), len(ids))))  # (N, C)
     if model.paths:
         states = np.stack([path.state for path in kept])  # (N, S)
         gained = model.path_gains(past, states, ids)
         rated = rated + model.weight * gained
-    before = np.array([path.score - path.paid for path in kept])
-    score = before[:, None] + own + model.bonus + rated
+    score = np.array([path.score - path.paid for path in kept])[:, None] + own + model.bonus + rated
     advanced: dict[tuple[int, int], tuple[Progress, float]] = {}
     entries = [(slot, syllable, hanzi) for syllable, hanzi in zip(syllables, ids.tolist(), strict=True)]
     for column in [column for column, entry in enumerate(entries) if words and entry in words]:

@@ -135,8 +135,10 @@ class JointSearch:
         if syllable not in self._candidates:
             grid = self._converter.converter.grid([[syllable]])
             used = grid.candidates[0, 0] > PAD_ID
-            scores = grid.scores[0, 0, used].astype(np.float64)
-            self._candidates[syllable] = grid.candidates[0, 0, used], scores
+            self._candidates[syllable] = (
+                grid.candidates[0, 0, used],
+                grid.scores[0, 0, used].astype(np.float64),
+            )
         return self._candidates[syllable]
 
     def _convert_sequences(self, networks: Sequence[ConfusionNetwork]) -> list[list[JointReading]]:
@@ -232,8 +234,7 @@ def load_joint_search(
 
 def _with_confidence(readings: Sequence[JointReading]) -> list[JointReading]:
     """Add the confidence of each character."""
-    scores = np.array([reading.score for reading in readings])
-    fractions = softmax(scores)
+    fractions = softmax(np.array([reading.score for reading in readings]))
     mass: dict[tuple[int, str], float] = {}
     for reading, fraction in zip(readings, fractions.tolist(), strict=True):
         for cell in zip(reading.slots, reading.hanzi, strict=True):

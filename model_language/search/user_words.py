@@ -139,8 +139,11 @@ def _parse(fields: Sequence[str], weight: float, where: str) -> UserWord:
     if rest and _NUMBER.fullmatch(rest[-1]):
         weight = float(rest.pop())
         if not (math.isfinite(weight) and 0 < weight <= _HIGHEST_WEIGHT):
-            hint = f"a weight is above 0 and at most {_HIGHEST_WEIGHT:g}; to ignore a word, remove it"
-            raise CorpusError(f"'{hanzi}' has the weight {weight:g}", where=where, hint=hint)
+            raise CorpusError(
+                f"'{hanzi}' has the weight {weight:g}",
+                where=where,
+                hint=f"a weight is above 0 and at most {_HIGHEST_WEIGHT:g}; to ignore a word, remove it",
+            )
     readings = _given_readings(hanzi, " ".join(rest), where) if rest else _usual_readings(hanzi, where)
     return UserWord(hanzi, readings, weight)
 
@@ -149,11 +152,15 @@ def _given_readings(hanzi: str, pinyin: str, where: str) -> tuple[frozenset[str]
     try:
         syllables = read_syllables(pinyin)
     except CorpusError as error:
-        what = f"'{hanzi}' has no valid pinyin: {error.what}"
-        raise CorpusError(what, where=where, hint=error.hint) from error
+        raise CorpusError(
+            f"'{hanzi}' has no valid pinyin: {error.what}", where=where, hint=error.hint
+        ) from error
     if len(syllables) != len(hanzi):
-        what = f"'{hanzi}' has {len(hanzi)} hanzi but {len(syllables)} syllables ({' '.join(syllables)})"
-        raise CorpusError(what, where=where, hint="write one syllable for each hanzi")
+        raise CorpusError(
+            f"'{hanzi}' has {len(hanzi)} hanzi but {len(syllables)} syllables ({' '.join(syllables)})",
+            where=where,
+            hint="write one syllable for each hanzi",
+        )
     return tuple(frozenset((syllable,)) for syllable in syllables)
 
 
@@ -163,8 +170,11 @@ def _usual_readings(hanzi: str, where: str) -> tuple[frozenset[str], ...]:
     for character, found in zip(hanzi, possible_readings(hanzi), strict=True):
         known = frozenset(normalise_syllable(reading) for reading in found if is_syllable(reading))
         if not known:
-            what = f"'{hanzi}': no reading of '{character}' is known"
-            raise CorpusError(what, where=where, hint=f"write its pinyin beside it: {hanzi} …")
+            raise CorpusError(
+                f"'{hanzi}': no reading of '{character}' is known",
+                where=where,
+                hint=f"write its pinyin beside it: {hanzi} …",
+            )
         readings.append(known | frozenset(_SANDHI.get(character, ())))
     return tuple(readings)
 

@@ -177,8 +177,7 @@ class NetworkWords:
         numbers = {id(word): number for number, word in enumerate(words.words)}
         for start in range(len(network.slots)):
             for entries in self._beginnings(start):
-                syllables = [syllable for _, syllable in entries]
-                for word in words.beginning_with(*syllables):
+                for word in words.beginning_with(*[syllable for _, syllable in entries]):
                     self._add(word, numbers[id(word)], entries)
 
     def __contains__(self, entry: tuple[int, str, int]) -> bool:

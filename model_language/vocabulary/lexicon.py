@@ -12,6 +12,7 @@ Candidates are looked up in this order; the first step with a result is used:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -64,11 +65,8 @@ class Lexicon:
 
     def nearest(self, syllable: str) -> str | None:
         """The first syllable with entries in the same order: ``huar1`` → ``hua1``; None if none."""
-        for group in _relatives(syllable):
-            for relative in group:
-                if relative in self._readings:
-                    return relative
-        return None
+        relatives = itertools.chain.from_iterable(_relatives(syllable))
+        return next((relative for relative in relatives if relative in self._readings), None)
 
     def save(self, path: str | Path) -> None:
         """Write ``syllable<TAB>hanzi`` lines, the hanzi of a syllable without separator."""
@@ -108,22 +106,19 @@ def build_lexicon(pairs: Iterable[tuple[Iterable[str], str]] = ()) -> Lexicon:
         pairs: (syllables, hanzi) of equal length; corpora have labels that no dictionary contains.
     """
     readings: dict[str, set[str]] = {}
-    for syllable, character in _dictionary_readings():
+    aligned = (zip(syllables, sentence, strict=True) for syllables, sentence in pairs)
+    for syllable, character in itertools.chain(
+        _dictionary_readings(), itertools.chain.from_iterable(aligned)
+    ):
         readings.setdefault(syllable, set()).add(character)
-    for syllables, sentence in pairs:
-        for syllable, character in zip(syllables, sentence, strict=True):
-            readings.setdefault(syllable, set()).add(character)
     return Lexicon(readings)
 
 
 def gb2312_hanzi() -> tuple[str, ...]:
     """The 6,763 hanzi of GB 2312, in its order: rows 16–87 of the code table (the frequent ones first)."""
-    characters = []
-    for row in range(0xB0, 0xF8):
-        for cell in range(0xA1, 0xFF):
-            # Row 55 has five empty cells at its end.
-            characters.append(bytes((row, cell)).decode("gb2312", errors="ignore"))
-    return tuple(character for character in characters if character)
+    cells = itertools.product(range(0xB0, 0xF8), range(0xA1, 0xFF))
+    # Row 55 has five empty cells at its end.
+    return tuple(filter(None, (bytes(cell).decode("gb2312", errors="ignore") for cell in cells)))
 
 
 def _dictionary_readings() -> Iterator[tuple[str, str]]:

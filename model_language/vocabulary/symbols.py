@@ -14,6 +14,7 @@ import numpy as np
 
 from model_language.vocabulary.lexicon import UNREADABLE, Lexicon, build_lexicon
 from utils.mandarin.pinyin import full_inventory
+from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import PAD, UNKNOWN, Vocabulary, language_vocabulary
 
@@ -41,11 +42,7 @@ class Symbols:
 
         Every row has at least one: ``<unk>`` for a syllable without hanzi.
         """
-        rows = [self._candidate_ids(token) for token in self.pinyin.tokens]
-        table = np.full((len(rows), max(map(len, rows))), PAD_ID, np.int32)
-        for row, ids in zip(table, rows, strict=True):
-            row[: len(ids)] = ids
-        return table
+        return pad_rows([self._candidate_ids(token) for token in self.pinyin.tokens], fill=PAD_ID)
 
     def encode(self, syllables: Sequence[str]) -> np.ndarray:
         """Syllable ids, ``(len(syllables),) int32``. A syllable that is not in the vocabulary becomes the

@@ -10,9 +10,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from model_language.batching import pad_rows
 from model_language.vocabulary.symbols import PAD_ID, Symbols
 from utils.mandarin.pinyin import has_tone
+from utils.padding import pad_rows
 
 # Unknown syllables whose ids are remembered, and the letters of the longest of them: at most about 1 MB.
 _UNKNOWN_KEPT, _LONGEST_KEPT = 4096, 32
@@ -78,13 +78,8 @@ class Tokens:
         """
         table = self._symbols.candidates
         sums = [_sum_readings(table[members], readings[members]) for members in self.members]
-        shape = (len(self), max([table.shape[1], *(len(ids) for ids, _ in sums)]))
-        candidates, logs = np.full(shape, PAD_ID, np.int32), np.full(shape, -np.inf, np.float32)
-        candidates[: len(table), : table.shape[1]] = table
-        logs[: len(table), : table.shape[1]] = readings
-        for row, (ids, values) in enumerate(sums, start=len(table)):
-            candidates[row, : len(ids)] = ids
-            logs[row, : len(ids)] = values
+        candidates = pad_rows([*table, *(ids for ids, _ in sums)], fill=PAD_ID)
+        logs = pad_rows([*readings, *(values for _, values in sums)], fill=-np.inf, dtype=np.float32)
         return candidates, logs
 
     def _encode(self, sentence: Sequence[str]) -> np.ndarray:

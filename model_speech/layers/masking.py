@@ -59,10 +59,6 @@ class PadTime(keras.layers.Layer):
         frames = None if shape[1] is None else -(-shape[1] // self.multiple) * self.multiple + self.more
         return (shape[0], frames, shape[2])
 
-    def get_config(self):
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "multiple": self.multiple, "more": self.more}
-
 
 @keras.saving.register_keras_serializable(package="model_speech")
 class FrameMask(keras.layers.Layer):
@@ -90,10 +86,6 @@ class FrameMask(keras.layers.Layer):
     def compute_output_spec(self, features, lengths):
         """Boolean for any dtype policy of the layer."""
         return keras.KerasTensor(self.compute_output_shape(features.shape, lengths.shape), dtype="bool")
-
-    def get_config(self):
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "time_stride": self.time_stride}
 
 
 @keras.saving.register_keras_serializable(package="model_speech")

@@ -78,13 +78,8 @@ class MaskedBatchNormalization(keras.layers.Layer):
         count = ops.maximum(count, 1.0)
         mean = sums / count
         # E[x²] - E[x]² saves a pass. It is accurate here, because the deviation is not far below the mean.
-        variance = squares / count - ops.square(mean)
-        return mean, ops.maximum(variance, 0.0)
+        return mean, ops.maximum(squares / count - ops.square(mean), 0.0)
 
     def compute_output_shape(self, frames_shape, valid_shape):
         """Return the shape of ``frames``."""
         return frames_shape
-
-    def get_config(self):
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "momentum": self.momentum, "epsilon": self.epsilon}

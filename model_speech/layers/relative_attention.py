@@ -77,10 +77,6 @@ class RelativeAttention(layers.Layer):
         """(B, T, width) → the same."""
         return x_shape
 
-    def get_config(self):
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "heads": self.heads}
-
     def multiply_accumulates(self, frames: int) -> int:
         """For one utterance: projections, scores by content and by position, weighted sum."""
         width, distances = self.projection.units, 2 * frames - 1

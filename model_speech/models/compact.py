@@ -17,7 +17,7 @@ from keras import layers
 
 from model_speech.layers.masking import MeanFrame, masked_inputs
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from utils.config import check_at_least, check_fraction
+from utils.limits import Count, Fraction, Limited, Size
 
 # Trainings are short, some thousand steps: with Keras's default 0.99 the first epoch would still count.
 MOMENTUM = 0.97
@@ -28,7 +28,7 @@ Normalise = Callable[[str, keras.KerasTensor, int], keras.KerasTensor]
 
 
 @dataclass(frozen=True)
-class CompactSettings:
+class CompactSettings(Limited, section="model"):
     """Settings that both compact models share.
 
     Attributes:
@@ -41,15 +41,11 @@ class CompactSettings:
     """
 
     name: str = "compact"
-    front_filters: tuple[int, ...] = (16, 32)
-    width: int = 256
-    blocks: int = 8
-    kernel: int = 7
-    dropout: float = 0.1
-
-    def __post_init__(self):
-        check_at_least(self, "model", front_filters=1, width=1, blocks=0, kernel=1)
-        check_fraction(self, "model", "dropout")
+    front_filters: tuple[Count, ...] = (16, 32)
+    width: Count = 256
+    blocks: Size = 8
+    kernel: Count = 7
+    dropout: Fraction = 0.1
 
     @property
     def time_stride(self) -> int:
@@ -66,11 +62,7 @@ class CompactConfig(CompactSettings):
             first output frame.
     """
 
-    gate: int = 64
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_at_least(self, "model", gate=0)
+    gate: Size = 64
 
 
 def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> keras.Model:

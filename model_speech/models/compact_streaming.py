@@ -22,8 +22,8 @@ from model_speech.models.compact import (
     output_layer,
     residual_block,
 )
-from utils.config import check_at_least
 from utils.errors import ConfigError
+from utils.limits import Size
 
 _EPSILON = 1e-3
 
@@ -38,15 +38,17 @@ class CompactStreamingConfig(CompactSettings):
     """
 
     name: str = "compact_streaming"
-    look_ahead: int = 32
+    look_ahead: Size = 32
 
     def __post_init__(self):
         super().__post_init__()
-        check_at_least(self, "model", look_ahead=0)
         if self.look_ahead % self.time_stride:
             lower = self.look_ahead // self.time_stride * self.time_stride
-            hint = f"a multiple of the time stride {self.time_stride}: {lower} or {lower + self.time_stride}"
-            raise ConfigError(f"model.look_ahead is {self.look_ahead}", hint=hint)
+            raise ConfigError(
+                f"model.look_ahead is {self.look_ahead}",
+                hint=f"a multiple of the time stride {self.time_stride}: {lower} or "
+                f"{lower + self.time_stride}",
+            )
 
     @property
     def delay(self) -> int:
@@ -69,8 +71,7 @@ def build_compact_streaming(config: CompactStreamingConfig, feature_bins: int, c
     """
     features = keras.Input((None, feature_bins), name="features")
     lengths = keras.Input((), dtype="int32", name="lengths")
-    valid = FrameMask(1, name="valid")(features, lengths)
-    unpadded = MaskFrames(name="spoken")(features, valid)
+    unpadded = MaskFrames(name="spoken")(features, FrameMask(1, name="valid")(features, lengths))
     padded = PadTime(config.time_stride, config.look_ahead, name="end")(unpadded)  # (B, T' + look_ahead, F)
     padded_lengths = PaddedLengths(config.time_stride, config.look_ahead, name="padded_lengths")(lengths)
 
@@ -141,7 +142,3 @@ class PaddedLengths(keras.layers.Layer):
     def compute_output_spec(self, lengths):
         """Integers for any dtype policy of the layer."""
         return keras.KerasTensor(lengths.shape, dtype="int32")
-
-    def get_config(self):
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "time_stride": self.time_stride, "look_ahead": self.look_ahead}

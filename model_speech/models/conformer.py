@@ -17,12 +17,12 @@ from keras import layers
 from model_speech.layers.masking import MaskFrames, masked_inputs
 from model_speech.layers.normalisation import MaskedBatchNormalization
 from model_speech.layers.relative_attention import RelativeAttention, RelativePositions
-from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
+from utils.limits import Count, Fraction, Limited, Size
 
 
 @dataclass(frozen=True)
-class ConformerConfig:
+class ConformerConfig(Limited, section="model"):
     """Configuration of `build_conformer`; the defaults are those of the paper's Conformer (S).
 
     Attributes:
@@ -35,19 +35,20 @@ class ConformerConfig:
     """
 
     name: str = "conformer"
-    blocks: int = 16
-    width: int = 144
-    heads: int = 4
-    feed_forward: int = 4
-    kernel: int = 32
-    dropout: float = 0.1
+    blocks: Size = 16
+    width: Count = 144
+    heads: Count = 4
+    feed_forward: Count = 4
+    kernel: Count = 32
+    dropout: Fraction = 0.1
 
     def __post_init__(self):
-        check_at_least(self, "model", blocks=0, width=1, heads=1, feed_forward=1, kernel=1)
-        check_fraction(self, "model", "dropout")
+        super().__post_init__()
         if self.width % self.heads:
-            what = f"model.width {self.width} is not a multiple of model.heads {self.heads}"
-            raise ConfigError(what, hint="each head gets an equal part of the width")
+            raise ConfigError(
+                f"model.width {self.width} is not a multiple of model.heads {self.heads}",
+                hint="each head gets an equal part of the width",
+            )
 
     @property
     def time_stride(self) -> int:

@@ -11,26 +11,27 @@ from keras import layers
 
 from model_speech.layers.masking import masked_inputs
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from utils.config import check_at_least, check_fraction
 from utils.errors import ConfigError
+from utils.limits import Count, Fraction, Limited, Size
 
 
 @dataclass(frozen=True)
-class DfcnnConfig:
+class DfcnnConfig(Limited, section="model"):
     """Configuration of `build_dfcnn`; the defaults are those of the published model."""
 
     name: str = "dfcnn"
-    filters: tuple[int, ...] = (32, 64, 128, 128, 128)  # of each cell's two convolutions
-    pooled: int = 3  # number of cells, from the first, that end with pooling
-    dense: int = 256
-    dropout: float = 0.2
+    filters: tuple[Count, ...] = (32, 64, 128, 128, 128)  # of each cell's two convolutions
+    pooled: Size = 3  # number of cells, from the first, that end with pooling
+    dense: Count = 256
+    dropout: Fraction = 0.2
 
     def __post_init__(self):
-        check_at_least(self, "model", filters=1, pooled=0, dense=1)
-        check_fraction(self, "model", "dropout")
+        super().__post_init__()
         if self.pooled > len(self.filters):
-            hint = f"at most {len(self.filters)}, the number of cells in model.filters"
-            raise ConfigError(f"model.pooled is {self.pooled}", hint=hint)
+            raise ConfigError(
+                f"model.pooled is {self.pooled}",
+                hint=f"at most {len(self.filters)}, the number of cells in model.filters",
+            )
 
     @property
     def time_stride(self) -> int:
@@ -55,8 +56,10 @@ def build_dfcnn(config: DfcnnConfig, feature_bins: int, classes: int) -> keras.M
         ConfigError: there are too few bins for the poolings.
     """
     if feature_bins < config.time_stride:  # each pooling halves time and bins alike
-        what = f"{feature_bins} feature bins can't be halved model.pooled = {config.pooled} times"
-        raise ConfigError(what, hint="more features.bins, or a smaller model.pooled")
+        raise ConfigError(
+            f"{feature_bins} feature bins can't be halved model.pooled = {config.pooled} times",
+            hint="more features.bins, or a smaller model.pooled",
+        )
     inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
     for cell, filters in enumerate(config.filters):
         x = _cell(x, f"cell_{cell + 1}", valid_at(2 ** min(cell, config.pooled)), filters)

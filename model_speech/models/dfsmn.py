@@ -11,11 +11,11 @@ import keras
 from keras import layers
 
 from model_speech.layers.masking import MaskFrames, masked_inputs
-from utils.config import check_at_least
+from utils.limits import Count, Limited, Size
 
 
 @dataclass(frozen=True)
-class DfsmnConfig:
+class DfsmnConfig(Limited, section="model"):
     """Configuration of `build_dfsmn`; the defaults are those of the paper, 2048-512(20, 20, 2, 2).
 
     Attributes:
@@ -32,19 +32,15 @@ class DfsmnConfig:
     """
 
     name: str = "dfsmn"
-    stack: int = 3
-    blocks: int = 10
-    hidden: int = 2048
-    projection: int = 512
-    past: int = 20
-    future: int = 20
-    past_stride: int = 2
-    future_stride: int = 2
-    top: int = 2
-
-    def __post_init__(self):
-        check_at_least(self, "model", stack=1, blocks=1, hidden=1, projection=1, past=0, future=0)
-        check_at_least(self, "model", past_stride=1, future_stride=1, top=0)
+    stack: Count = 3
+    blocks: Count = 10
+    hidden: Count = 2048
+    projection: Count = 512
+    past: Size = 20
+    future: Size = 20
+    past_stride: Count = 2
+    future_stride: Count = 2
+    top: Size = 2
 
     @property
     def time_stride(self) -> int:

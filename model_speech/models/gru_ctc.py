@@ -15,11 +15,11 @@ import keras
 from keras import layers
 
 from model_speech.layers.masking import ReverseFrames, masked_inputs
-from utils.config import check_at_least, check_fraction
+from utils.limits import Count, Fraction, Limited, Size
 
 
 @dataclass(frozen=True)
-class GruCtcConfig:
+class GruCtcConfig(Limited, section="model"):
     """Configuration of `build_gru_ctc`; the defaults are those of the tutorial.
 
     Attributes:
@@ -31,15 +31,11 @@ class GruCtcConfig:
     """
 
     name: str = "gru_ctc"
-    stack: int = 1
-    width: int = 512
-    dense: int = 2
-    recurrent: int = 3
-    dropout: float = 0.2
-
-    def __post_init__(self):
-        check_at_least(self, "model", stack=1, width=1, dense=0, recurrent=0)
-        check_fraction(self, "model", "dropout")
+    stack: Count = 1
+    width: Count = 512
+    dense: Size = 2
+    recurrent: Size = 3
+    dropout: Fraction = 0.2
 
     @property
     def time_stride(self) -> int:

@@ -1,5 +1,5 @@
 """One subject a file: manifest lines, recordings, caches or run folders in; findings out.
 
-Read ``manifests``, ``audio`` with ``audio_measurements``, ``readings``, ``splits`` and ``lengths``;
-``features`` and ``cache`` check a recipe's settings and files, ``runs`` checks a run folder.
+Read ``manifests``, ``audio`` with ``audio_measurements``, ``readings`` and ``splits``; ``model`` and
+``cache`` check a recipe's settings and files, ``runs`` checks a run folder.
 """

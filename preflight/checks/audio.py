@@ -7,11 +7,11 @@ manifest's. The findings in these corpora are true: in dspspeech20 40 recordings
 and 36 of another speaker are duplicates.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from preflight.checks.audio_measurements import AudioMeasurements
-from preflight.findings import ERROR, WARNING, Finding, line_finding
+from preflight.findings import ERROR, WARNING, Finding, line_check, line_finding, repeated_lines
 from preflight.listings import Line, Listing, of_role
 
 _CLIPPED = 0.01  # fraction of the samples
@@ -24,21 +24,44 @@ _SECONDS_OFF, _SECONDS_OFF_FRACTION = 0.1, 0.02  # decoders of MP3 differ by up 
 Measurements = Mapping[str, AudioMeasurements]
 
 
-def unreadable_recording(listing: Listing, measurements: Measurements) -> Iterator[Finding]:
+def _found(
+    listing: Listing, measurements: Measurements, readable: bool = True
+) -> Iterator[tuple[Line, AudioMeasurements]]:
+    """Lines with the measurements of their readable (or unreadable) recordings."""
+    for line in listing.lines:
+        found = measurements.get(line.audio)
+        if found and bool(found.fault) != readable:
+            yield line, found
+
+
+def _spoken(listing: Listing, measurements: Measurements) -> Iterator[tuple[Line, AudioMeasurements]]:
+    """The readable ones with speech: lines with a text, and recordings without a manifest."""
+    return ((line, found) for line, found in _found(listing, measurements) if line.pinyin or not line.number)
+
+
+def _unreadable(listing: Listing, measurements: Measurements) -> Iterator[tuple[Line, AudioMeasurements]]:
+    return _found(listing, measurements, readable=False)
+
+
+@line_check(
+    ERROR, "not usable as audio", "copy, download or convert it again, or remove the line", _unreadable
+)
+def unreadable_recording(line: Line, found: AudioMeasurements) -> str:
     """Files that are empty, truncated, not audio, or contain NaN."""
-    for line, found in _found(listing, measurements, readable=False):
-        advice = "copy, download or convert it again, or remove the line"
-        yield line_finding(ERROR, listing, line, "not usable as audio", advice, found.fault)
+    return found.fault
 
 
-def wrong_seconds(listing: Listing, measurements: Measurements) -> Iterator[Finding]:
+@line_check(
+    ERROR,
+    "not the length of the recording",
+    "the file has changed or is the wrong one: prepare the corpus again",
+    _found,
+)
+def wrong_seconds(line: Line, found: AudioMeasurements) -> str | None:
     """Lengths in the manifest that differ from the recording."""
-    for line, found in _found(listing, measurements):
-        off = abs(line.seconds - found.seconds) if line.seconds >= 0 else 0.0
-        if off > _SECONDS_OFF and off > _SECONDS_OFF_FRACTION * found.seconds:
-            detail = f"{line.seconds:.2f} s in the list, {found.seconds:.2f} s in the file"
-            advice = "the file has changed or is the wrong one: prepare the corpus again"
-            yield line_finding(ERROR, listing, line, "not the length of the recording", advice, detail)
+    off = abs(line.seconds - found.seconds) if line.seconds >= 0 else 0.0
+    is_wrong = off > _SECONDS_OFF and off > _SECONDS_OFF_FRACTION * found.seconds
+    return f"{line.seconds:.2f} s in the list, {found.seconds:.2f} s in the file" if is_wrong else None
 
 
 def low_rate(listing: Listing, measurements: Measurements, sample_rate: int) -> Iterator[Finding]:
@@ -48,7 +71,7 @@ def low_rate(listing: Listing, measurements: Measurements, sample_rate: int) -> 
     for line, found in found_lines:
         if found.rate < sample_rate:
             what, advice = _low_rate_texts(rates, sample_rate)
-            yield line_finding(WARNING, listing, line, what, advice, f"{found.rate} Hz")
+            yield line_finding(WARNING, listing, line, what=what, advice=advice, detail=f"{found.rate} Hz")
 
 
 def low_rate_of_some(listing: Listing, rates: Counter[int], sample_rate: int) -> Iterator[Finding]:
@@ -56,8 +79,14 @@ def low_rate_of_some(listing: Listing, rates: Counter[int], sample_rate: int) ->
     low = sum(count for rate, count in rates.items() if rate < sample_rate)
     if low:
         what, advice = _low_rate_texts(rates, sample_rate)
-        detail = f"{low} of {rates.total()} checked recordings, from {min(rates)} Hz"
-        yield Finding(WARNING, listing.path, "", what, advice, detail)
+        yield Finding(
+            WARNING,
+            listing.path,
+            "",
+            what=what,
+            advice=advice,
+            detail=f"{low} of {rates.total()} checked recordings, from {min(rates)} Hz",
+        )
 
 
 def _low_rate_texts(rates: Counter[int], sample_rate: int) -> tuple[str, str]:
@@ -75,76 +104,71 @@ def unlike_rate(listing: Listing, measurements: Measurements, sample_rate: int) 
     usual = rates.most_common(1)[0][0] if rates else 0
     for line, found in _found(listing, measurements):
         if found.rate != usual and found.rate >= sample_rate:  # low_rate reports the others
-            detail = f"{found.rate} Hz, most have {usual}"
-            advice = "check its origin; harmless if it is the right recording"
-            yield line_finding(WARNING, listing, line, "another sample rate than the rest", advice, detail)
-
-
-def clipping(listing: Listing, measurements: Measurements) -> Iterator[Finding]:
-    """Recordings that are clipped."""
-    for line, found in _found(listing, measurements):
-        if found.clipped > _CLIPPED:
-            detail = f"{found.clipped:.1%} of the samples"
-            advice = "record it again at a lower level; a few clipped recordings are harmless"
-            yield line_finding(WARNING, listing, line, "clipped", advice, detail)
-
-
-def silence(listing: Listing, measurements: Measurements) -> Iterator[Finding]:
-    """Recordings of speech that are nearly silent."""
-    for line, found in _spoken(listing, measurements):
-        if found.level < _SILENT and found.zeros <= _ZEROS:
-            detail = f"loud frames at {found.level:.0f} dB"
             yield line_finding(
-                WARNING, listing, line, "nearly silent", "listen to it, or remove the line", detail
+                WARNING,
+                listing,
+                line,
+                what="another sample rate than the rest",
+                advice="check its origin; harmless if it is the right recording",
+                detail=f"{found.rate} Hz, most have {usual}",
             )
 
 
-def digital_zero(listing: Listing, measurements: Measurements) -> Iterator[Finding]:
+@line_check(
+    WARNING, "clipped", "record it again at a lower level; a few clipped recordings are harmless", _found
+)
+def clipping(line: Line, found: AudioMeasurements) -> str | None:
+    """Recordings that are clipped."""
+    return f"{found.clipped:.1%} of the samples" if found.clipped > _CLIPPED else None
+
+
+@line_check(WARNING, "nearly silent", "listen to it, or remove the line", _spoken)
+def silence(line: Line, found: AudioMeasurements) -> str | None:
+    """Recordings of speech that are nearly silent."""
+    is_silent = found.level < _SILENT and found.zeros <= _ZEROS
+    return f"loud frames at {found.level:.0f} dB" if is_silent else None
+
+
+@line_check(WARNING, "mostly digital zeros", "remove the zeros, or copy the file again", _spoken)
+def digital_zero(line: Line, found: AudioMeasurements) -> str | None:
     """Recordings that are mostly exact zeros: transmission gaps or padding."""
-    for line, found in _spoken(listing, measurements):
-        if found.zeros > _ZEROS:
-            detail = f"{found.zeros:.0%} of the samples"
-            advice = "remove the zeros, or copy the file again"
-            yield line_finding(WARNING, listing, line, "mostly digital zeros", advice, detail)
+    return f"{found.zeros:.0%} of the samples" if found.zeros > _ZEROS else None
 
 
-def dc_offset(listing: Listing, measurements: Measurements) -> Iterator[Finding]:
+@line_check(WARNING, "a constant offset", "subtract the mean, e.g. sox IN OUT highpass 20", _found)
+def dc_offset(line: Line, found: AudioMeasurements) -> str | None:
     """Recordings with a constant offset."""
-    for line, found in _found(listing, measurements):
-        if abs(found.offset) > _OFFSET and found.relative_offset > _RELATIVE_OFFSET:
-            detail = f"{found.offset:+.3f}, {found.relative_offset:.0%} of the level"
-            advice = "subtract the mean, e.g. sox IN OUT highpass 20"
-            yield line_finding(WARNING, listing, line, "a constant offset", advice, detail)
+    is_offset = abs(found.offset) > _OFFSET and found.relative_offset > _RELATIVE_OFFSET
+    return f"{found.offset:+.3f}, {found.relative_offset:.0%} of the level" if is_offset else None
 
 
-def dead_channel(listing: Listing, measurements: Measurements) -> Iterator[Finding]:
+@line_check(
+    WARNING,
+    "a channel is silent",
+    "keep only the other channel: the mean of both is half as loud",
+    _found,
+)
+def dead_channel(line: Line, found: AudioMeasurements) -> str | None:
     """Recordings with a silent channel among several."""
-    for line, found in _found(listing, measurements):
-        loudest, softest = max(found.channel_levels), min(found.channel_levels)
-        if loudest > _SILENT and softest < loudest - _DEAD_CHANNEL:
-            detail = f"channel {found.channel_levels.index(softest) + 1} of {len(found.channel_levels)}"
-            advice = "keep only the other channel: the mean of both is half as loud"
-            yield line_finding(WARNING, listing, line, "a channel is silent", advice, detail)
+    loudest, softest = max(found.channel_levels), min(found.channel_levels)
+    is_dead = loudest > _SILENT and softest < loudest - _DEAD_CHANNEL
+    shown = f"channel {found.channel_levels.index(softest) + 1} of {len(found.channel_levels)}"
+    return shown if is_dead else None
 
 
 def same_sound(listing: Listing, measurements: Measurements) -> Iterator[Finding]:
     """Files with different names and identical samples."""
-    same: dict[bytes, list[Line]] = defaultdict(list)
-    for line, found in _found(listing, measurements):
-        same[found.digest].append(line)
-    for lines in same.values():
-        first = lines[0]
-        for line in lines[1:]:
-            if line.audio == first.audio:  # reported by repeated_recording
-                continue
-            detail = f"same as line {first.number} ({first.id})"
-            if line.pinyin == first.pinyin:
-                advice = "remove one of them"
-                yield line_finding(WARNING, listing, line, "a copy of another recording", advice, detail)
-            else:
-                what = "a copy of another recording with another text"
-                advice = "listen to it: at most one of the texts is right"
-                yield line_finding(ERROR, listing, line, what, advice, detail)
+    return repeated_lines(
+        listing,
+        ((found.digest, line) for line, found in _found(listing, measurements)),
+        ("a copy of another recording", "remove one of them"),
+        (
+            "a copy of another recording with another text",
+            "listen to it: at most one of the texts is right",
+        ),
+        already_found=lambda line, first: line.audio == first.audio,  # by repeated_recording
+        relation="same as",
+    )
 
 
 def same_sound_in_splits(listings: list[Listing], measurements: Measurements) -> Iterator[Finding]:
@@ -161,25 +185,10 @@ def same_sound_in_splits(listings: list[Listing], measurements: Measurements) ->
                     ERROR if listing.role == "test" else WARNING,
                     listing,
                     line,
-                    "a copy of a recording in the training set",
-                    f"remove one of them: the {listing.role} figures are too good",
-                    f"{known[found.digest].id}",
+                    what="a copy of a recording in the training set",
+                    advice=f"remove one of them: the {listing.role} figures are too good",
+                    detail=f"{known[found.digest].id}",
                 )
-
-
-def _found(
-    listing: Listing, measurements: Measurements, readable: bool = True
-) -> Iterator[tuple[Line, AudioMeasurements]]:
-    """Lines with the measurements of their readable (or unreadable) recordings."""
-    for line in listing.lines:
-        found = measurements.get(line.audio)
-        if found and bool(found.fault) != readable:
-            yield line, found
-
-
-def _spoken(listing: Listing, measurements: Measurements) -> Iterator[tuple[Line, AudioMeasurements]]:
-    """The readable ones with speech: lines with a text, and recordings without a manifest."""
-    return ((line, found) for line, found in _found(listing, measurements) if line.pinyin or not line.number)
 
 
 AUDIO = (

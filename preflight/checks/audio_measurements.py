@@ -2,16 +2,14 @@
 
 import hashlib
 from collections.abc import Sequence
-from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from tqdm import tqdm
 
 from utils.audio.levels import clipped_fraction, decibels, long_runs, speech_level
 from utils.audio.reading import read_channels
 from utils.errors import AudioError
-from utils.processes import run_in_processes
+from utils.processes import collect
 
 _CHUNK = 64  # files in a job
 _ZERO_SECONDS = 0.01
@@ -55,17 +53,11 @@ def measure_recordings(paths: Sequence[str], workers: int) -> dict[str, AudioMea
         AudioError: a process died, because a decoder crashed.
     """
     chunks = [paths[start : start + _CHUNK] for start in range(0, len(paths), _CHUNK)]
-    measurements: dict[str, AudioMeasurements] = {}
-    try:
-        with tqdm(total=len(paths), desc="recordings", unit="file", disable=None) as progress:
-            for measured in run_in_processes(_measure_chunk, chunks, workers):
-                measurements |= {item.path: item for item in measured}
-                progress.update(len(measured))
-    except BrokenExecutor as error:
-        raise AudioError(
-            "a process that reads recordings died", hint="--workers 1 shows which file"
-        ) from error
-    return measurements
+    died = AudioError("a process that reads recordings died", hint="--workers 1 shows which file")
+    measured = collect(
+        _measure_chunk, chunks, workers, items=len(paths), title="recordings", died=died, unit="file"
+    )
+    return {item.path: item for item in measured}
 
 
 def measure(path: str) -> AudioMeasurements:
@@ -91,5 +83,5 @@ def measure(path: str) -> AudioMeasurements:
     )
 
 
-def _measure_chunk(paths: Sequence[str]) -> list[AudioMeasurements]:
-    return [measure(path) for path in paths]
+def _measure_chunk(paths: Sequence[str]) -> tuple[int, list[AudioMeasurements]]:
+    return len(paths), [measure(path) for path in paths]

@@ -89,8 +89,14 @@ def needs_room(features: FeatureConfig, hours: float, folder: str | Path) -> boo
 def damaged_shard(state: CacheState) -> Iterator[Finding]:
     """Feature shards that are truncated or cannot be read."""
     for name, why in state.damaged:
-        advice = "delete it: its features are computed again"
-        yield Finding(WARNING, str(state.folder), name, "a damaged shard of features", advice, why)
+        yield Finding(
+            WARNING,
+            str(state.folder),
+            name,
+            what="a damaged shard of features",
+            advice="delete it: its features are computed again",
+            detail=why,
+        )
 
 
 def outdated_features(state: CacheState) -> Iterator[Finding]:
@@ -100,19 +106,23 @@ def outdated_features(state: CacheState) -> Iterator[Finding]:
             WARNING,
             str(state.folder),
             "",
-            "recordings that are new or have changed since the features were made",
-            "no action needed: their features are computed when the training starts",
-            f"{state.missing:,} of {state.cached + state.missing:,}",
+            what="recordings that are new or have changed since the features were made",
+            advice="no action needed: their features are computed when the training starts",
+            detail=f"{state.missing:,} of {state.cached + state.missing:,}",
         )
 
 
 def disk_space(state: CacheState) -> Iterator[Finding]:
     """Features that do not fit on the disk."""
     if state.bytes_needed > _NEARLY_FULL * state.bytes_free:
-        severity = ERROR if state.bytes_needed > state.bytes_free else WARNING
-        detail = f"{state.bytes_needed / 2**30:.1f} GiB needed, {state.bytes_free / 2**30:.1f} GiB free"
-        advice = "free some space, or put data.cache on another disk"
-        yield Finding(severity, str(state.folder), "", "no room for the features", advice, detail)
+        yield Finding(
+            ERROR if state.bytes_needed > state.bytes_free else WARNING,
+            str(state.folder),
+            "",
+            what="no room for the features",
+            advice="free some space, or put data.cache on another disk",
+            detail=f"{state.bytes_needed / 2**30:.1f} GiB needed, {state.bytes_free / 2**30:.1f} GiB free",
+        )
 
 
 def _known_keys(folder: Path, bins: int, thorough: bool) -> tuple[np.ndarray, list[tuple[str, str]]]:

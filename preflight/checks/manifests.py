@@ -6,10 +6,10 @@ utterances: 0.49 to 6.84 syllables per second, 0.5 to 9.1 seconds; never within 
 """
 
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 
-from preflight.findings import ERROR, WARNING, Finding, line_finding
+from preflight.findings import ERROR, WARNING, Finding, line_check, line_finding, repeated_lines
 from preflight.listings import Line, Listing, canonical
 from utils.mandarin.pinyin import full_inventory, is_hanzi
 from utils.vocabulary import Vocabulary
@@ -26,28 +26,23 @@ def misshapen_line(listing: Listing) -> Iterator[Finding]:
             ERROR,
             listing.path,
             f"line {number}",
-            "the number of fields differs from the header",
-            "separate the fields by single tabs",
-            f"{fields} instead of {listing.columns}",
+            what="the number of fields differs from the header",
+            advice="separate the fields by single tabs",
+            detail=f"{fields} instead of {listing.columns}",
         )
 
 
-def impossible_seconds(listing: Listing) -> Iterator[Finding]:
+@line_check(ERROR, "not a valid length", "prepare the corpus again")
+def impossible_seconds(line: Line) -> str | None:
     """Lengths that are not a number, negative or infinite."""
-    for line in listing.lines:
-        if not 0 <= line.seconds < float("inf"):
-            yield line_finding(ERROR, listing, line, "not a valid length", "prepare the corpus again")
+    return None if 0 <= line.seconds < float("inf") else ""
 
 
-def unknown_syllable(listing: Listing) -> Iterator[Finding]:
+@line_check(ERROR, "not a Mandarin syllable", "write syllables like zhong1 lv4 de5, or remove the line")
+def unknown_syllable(line: Line) -> str | None:
     """Syllables that are not Mandarin."""
-    unknown = {syllable for syllable in _counts(listing) if canonical(syllable) is None}
-    for line in listing.lines if unknown else ():
-        own = [syllable for syllable in (*line.pinyin, *line.spoken) if syllable in unknown]
-        if own:
-            advice = "write syllables like zhong1 lv4 de5, or remove the line"
-            shown = " ".join(map(repr, own[:3]))
-            yield line_finding(ERROR, listing, line, "not a Mandarin syllable", advice, shown)
+    unknown = [syllable for syllable in (*line.pinyin, *line.spoken) if canonical(syllable) is None]
+    return " ".join(map(repr, unknown[:3])) or None
 
 
 def rare_syllable(listing: Listing) -> Iterator[Finding]:
@@ -59,9 +54,9 @@ def rare_syllable(listing: Listing) -> Iterator[Finding]:
                 WARNING,
                 listing.path,
                 syllable,
-                "a syllable outside the inventory, which adds a class to the model",
-                "check the transcript; write erhua as two syllables if few utterances have it",
-                f"{count:,} time{'s' * (count > 1)}",
+                what="a syllable outside the inventory, which adds a class to the model",
+                advice="check the transcript; write erhua as two syllables if few utterances have it",
+                detail=f"{count:,} time{'s' * (count > 1)}",
             )
 
 
@@ -70,22 +65,25 @@ def unequal_length(listing: Listing) -> Iterator[Finding]:
     for line in listing.lines:
         for kind, syllables in (("pinyin", line.pinyin), ("spoken_pinyin", line.spoken)):
             if len(syllables) != len(line.hanzi) and (syllables or kind == "pinyin"):
-                detail = f"{len(syllables)} syllables in {kind}, {len(line.hanzi)} hanzi"
-                advice = "write one syllable for each hanzi, or remove the line"
                 yield line_finding(
-                    ERROR, listing, line, "syllables and hanzi differ in number", advice, detail
+                    ERROR,
+                    listing,
+                    line,
+                    what="syllables and hanzi differ in number",
+                    advice="write one syllable for each hanzi, or remove the line",
+                    detail=f"{len(syllables)} syllables in {kind}, {len(line.hanzi)} hanzi",
                 )
 
 
-def not_hanzi(listing: Listing) -> Iterator[Finding]:
+@line_check(
+    WARNING,
+    "a text with characters that are not hanzi",
+    "write the spoken words in hanzi, or remove the line",
+)
+def not_hanzi(line: Line) -> str | None:
     """Letters, digits or punctuation in the hanzi."""
-    for line in listing.lines:
-        if line.hanzi and not is_hanzi(line.hanzi):
-            others = "".join(character for character in line.hanzi if not is_hanzi(character))
-            advice = "write the spoken words in hanzi, or remove the line"
-            yield line_finding(
-                WARNING, listing, line, "a text with characters that are not hanzi", advice, repr(others)
-            )
+    others = "".join(character for character in line.hanzi if not is_hanzi(character))
+    return repr(others) if others else None
 
 
 def empty_text(listing: Listing) -> Iterator[Finding]:
@@ -93,7 +91,9 @@ def empty_text(listing: Listing) -> Iterator[Finding]:
     empty = [line for line in listing.lines if not line.pinyin and not line.hanzi]
     if len(empty) < len(listing.lines):  # a list of noises has no texts
         for line in empty:
-            yield line_finding(WARNING, listing, line, "no text", "add the text, or remove the line")
+            yield line_finding(
+                WARNING, listing, line, what="no text", advice="add the text, or remove the line"
+            )
 
 
 def repeated_id(listing: Listing) -> Iterator[Finding]:
@@ -102,35 +102,31 @@ def repeated_id(listing: Listing) -> Iterator[Finding]:
     for line in listing.lines:
         first = seen.setdefault(line.id, line.number)
         if first != line.number:
-            advice = "give each line a unique id"
-            yield line_finding(ERROR, listing, line, "a repeated id", advice, f"also in line {first}")
+            yield line_finding(
+                ERROR,
+                listing,
+                line,
+                what="a repeated id",
+                advice="give each line a unique id",
+                detail=f"also in line {first}",
+            )
 
 
 def repeated_recording(listing: Listing) -> Iterator[Finding]:
     """Recordings with several ids."""
-    by_audio: dict[str, list[Line]] = defaultdict(list)
-    for line in listing.lines:
-        by_audio[line.audio].append(line)
-    for lines in by_audio.values():
-        first = lines[0]
-        for line in lines[1:]:
-            if line.id == first.id:  # reported by repeated_id
-                continue
-            detail = f"also in line {first.number} ({first.id})"
-            if line.pinyin == first.pinyin:
-                advice = "remove one of them; data.weights repeats whole lists"
-                yield line_finding(WARNING, listing, line, "a repeated recording", advice, detail)
-            else:
-                advice = "listen to it, and keep the right line"
-                yield line_finding(ERROR, listing, line, "a recording with two texts", advice, detail)
+    return repeated_lines(
+        listing,
+        ((line.audio, line) for line in listing.lines),
+        ("a repeated recording", "remove one of them; data.weights repeats whole lists"),
+        ("a recording with two texts", "listen to it, and keep the right line"),
+        already_found=lambda line, first: line.id == first.id,  # by repeated_id
+    )
 
 
-def missing_recording(listing: Listing) -> Iterator[Finding]:
+@line_check(ERROR, "no such recording", "mount or unpack the corpus, or prepare it again")
+def missing_recording(line: Line) -> str | None:
     """Recordings that do not exist."""
-    for line in listing.lines:
-        if not os.path.isfile(line.audio):  # noqa: PTH113, a hundred thousand times
-            advice = "mount or unpack the corpus, or prepare it again"
-            yield line_finding(ERROR, listing, line, "no such recording", advice, line.audio)
+    return None if os.path.isfile(line.audio) else line.audio  # noqa: PTH113, a hundred thousand times
 
 
 def speech_rate(listing: Listing) -> Iterator[Finding]:
@@ -142,9 +138,18 @@ def speech_rate(listing: Listing) -> Iterator[Finding]:
             continue
         detail = f"{count} syllables in {line.seconds:.2f} s"
         if count > _FASTEST * line.seconds:
-            yield line_finding(WARNING, listing, line, "faster than anyone can speak", advice, detail)
+            yield line_finding(
+                WARNING, listing, line, what="faster than anyone can speak", advice=advice, detail=detail
+            )
         elif line.seconds > _PAUSE + _SLOWEST * count:
-            yield line_finding(WARNING, listing, line, "a text too short for the recording", advice, detail)
+            yield line_finding(
+                WARNING,
+                listing,
+                line,
+                what="a text too short for the recording",
+                advice=advice,
+                detail=detail,
+            )
 
 
 def unusual_length(listing: Listing) -> Iterator[Finding]:
@@ -154,31 +159,39 @@ def unusual_length(listing: Listing) -> Iterator[Finding]:
             continue
         detail = f"{line.seconds:.2f} s"
         if 0 <= line.seconds < _SHORTEST:
-            yield line_finding(WARNING, listing, line, "too short for a syllable", "remove the line", detail)
-        elif _LONGEST < line.seconds < float("inf"):
-            advice = "cut it at pauses: the longest recording determines the memory of a batch"
-            yield line_finding(WARNING, listing, line, "a very long recording", advice, detail)
-
-
-def not_in_vocabulary(listing: Listing, vocabulary: Vocabulary) -> Iterator[Finding]:
-    """Syllables that are not in the vocabulary of a run."""
-    for line in listing.lines:
-        missing = [s for s in line.pinyin if canonical(s) and s not in vocabulary]
-        if missing:
-            advice = "the run can't output them: remove the lines, or use inspect_model.py transfer"
-            shown = " ".join(missing[:3])
             yield line_finding(
-                ERROR, listing, line, "a syllable that is not in the run's vocabulary", advice, shown
+                WARNING,
+                listing,
+                line,
+                what="too short for a syllable",
+                advice="remove the line",
+                detail=detail,
             )
+        elif _LONGEST < line.seconds < float("inf"):
+            yield line_finding(
+                WARNING,
+                listing,
+                line,
+                what="a very long recording",
+                advice="cut it at pauses: the longest recording determines the memory of a batch",
+                detail=detail,
+            )
+
+
+@line_check(
+    ERROR,
+    "a syllable that is not in the run's vocabulary",
+    "the run can't output them: remove the lines, or use inspect_model.py transfer",
+)
+def not_in_vocabulary(line: Line, vocabulary: Vocabulary) -> str | None:
+    """Syllables that are not in the vocabulary of a run."""
+    missing = [syllable for syllable in line.pinyin if canonical(syllable) and syllable not in vocabulary]
+    return " ".join(missing[:3]) or None
 
 
 def _counts(listing: Listing) -> Counter[str]:
     """The number of occurrences of each syllable."""
-    counts: Counter[str] = Counter()
-    for line in listing.lines:
-        counts.update(line.pinyin)
-        counts.update(line.spoken)
-    return counts
+    return Counter(syllable for line in listing.lines for syllable in (*line.pinyin, *line.spoken))
 
 
 CHEAP = (

@@ -4,36 +4,30 @@ Of 10,273 pairs of AISHELL, 4,320 of dspspeech20 and 3,003 of HSK words none is 
 the THCHS-30 and AISHELL texts 0.012 %, which are true errors (谎 huang1, 捧 peng2).
 """
 
-from collections.abc import Iterator
 from functools import cache
 
 from pypinyin.constants import PINYIN_DICT
 
-from preflight.findings import WARNING, Finding, line_finding
-from preflight.listings import Listing, canonical
+from preflight.findings import WARNING, line_check
+from preflight.listings import Line, canonical
 from utils.mandarin.pinyin import tone_of, without_tone
 
 # Their tone depends on the next syllable (sandhi), and corpora write either tone.
 _SANDHI = frozenset("一不七八")
 
 
-def hanzi_reading(listing: Listing) -> Iterator[Finding]:
+@line_check(WARNING, "a hanzi does not have the reading of its syllable", "correct the hanzi or the syllable")
+def hanzi_reading(line: Line) -> str | None:
     """Hanzi without the reading of their syllable."""
-    for line in listing.lines:
-        if not line.pinyin or len(line.pinyin) != len(line.hanzi):
-            continue
-        following = (*line.pinyin[1:], "")
-        wrong = [
-            f"{character} {syllable}"
-            for character, syllable, after in zip(line.hanzi, line.pinyin, following, strict=True)
-            if not may_be_read(character, syllable, before_third=after.endswith("3"))
-        ]
-        if wrong:
-            what, advice = (
-                "a hanzi does not have the reading of its syllable",
-                "correct the hanzi or the syllable",
-            )
-            yield line_finding(WARNING, listing, line, what, advice, ", ".join(wrong[:3]))
+    if len(line.pinyin) != len(line.hanzi):
+        return None
+    following = (*line.pinyin[1:], "")[: len(line.pinyin)]
+    wrong = [
+        f"{character} {syllable}"
+        for character, syllable, after in zip(line.hanzi, line.pinyin, following, strict=True)
+        if not may_be_read(character, syllable, before_third=after.endswith("3"))
+    ]
+    return ", ".join(wrong[:3]) or None
 
 
 @cache

@@ -40,7 +40,12 @@ def unreadable_config(run: RunFolder) -> Iterator[Finding]:
         run.config()
     except RunError as error:
         yield Finding(
-            ERROR, str(run.config_file), "", "the config can't be read", error.hint or _AGAIN, error.what
+            ERROR,
+            str(run.config_file),
+            "",
+            what="the config can't be read",
+            advice=error.hint or _AGAIN,
+            detail=error.what,
         )
 
 
@@ -48,13 +53,16 @@ def changed_file(run: RunFolder) -> Iterator[Finding]:
     """Files that have changed since the training."""
     accept = f"if it was changed on purpose: python inspect_model.py accept {run.path}"
     if not checksums.exist(run.path):
-        what = "a run without checksums: damage to its files can't be detected"
         yield Finding(
-            WARNING, str(run.path), "", what, f"to add them: python inspect_model.py accept {run.path}"
+            WARNING,
+            str(run.path),
+            "",
+            what="a run without checksums: damage to its files can't be detected",
+            advice=f"to add them: python inspect_model.py accept {run.path}",
         )
         return
     for name, state in checksums.differences(run.path).items():
-        yield Finding(ERROR, str(run.path), name, f"it is {state}", f"{_AGAIN}; {accept}")
+        yield Finding(ERROR, str(run.path), name, what=f"it is {state}", advice=f"{_AGAIN}; {accept}")
 
 
 def missing_part(run: RunFolder) -> Iterator[Finding]:
@@ -62,8 +70,13 @@ def missing_part(run: RunFolder) -> Iterator[Finding]:
     trained = run.history.is_file() or run.metrics.is_file() or not run.checkpoint.is_file()
     for path in _missing(run):
         if trained or path != run.best_weights:
-            name = str(path.relative_to(run.path))
-            yield Finding(ERROR, str(run.path), name, "a part of the run is missing", _AGAIN)
+            yield Finding(
+                ERROR,
+                str(run.path),
+                str(path.relative_to(run.path)),
+                what="a part of the run is missing",
+                advice=_AGAIN,
+            )
 
 
 def unknown_config(run: RunFolder) -> Iterator[Finding]:
@@ -71,15 +84,20 @@ def unknown_config(run: RunFolder) -> Iterator[Finding]:
     config = {key: value for key, value in run.config().items() if key not in _NOT_OF_THE_RECIPE}
     if config.get("task") not in RECIPES:
         what, advice = f"a run of task '{config.get('task')}'", f"known: {', '.join(RECIPES)}"
-        yield Finding(ERROR, str(run.config_file), "", what, advice)
+        yield Finding(ERROR, str(run.config_file), "", what=what, advice=advice)
         return
     schema, variants, _ = RECIPES[config["task"]]
     try:
         build_config(schema, config, variants, where="")
     except UserError as error:
-        severity = WARNING if run.metrics.is_file() else ERROR
-        advice = "to resume it, use the git revision in config.yaml"
-        yield Finding(severity, str(run.config_file), "", "not a config of this code", advice, error.what)
+        yield Finding(
+            WARNING if run.metrics.is_file() else ERROR,
+            str(run.config_file),
+            "",
+            what="not a config of this code",
+            advice="to resume it, use the git revision in config.yaml",
+            detail=error.what,
+        )
 
 
 def damaged_weights(run: RunFolder) -> Iterator[Finding]:
@@ -88,7 +106,14 @@ def damaged_weights(run: RunFolder) -> Iterator[Finding]:
         try:
             _not_finite(path)
         except (OSError, RuntimeError, KeyError) as error:
-            yield Finding(ERROR, str(run.path), path.name, "a damaged weights file", _AGAIN, str(error))
+            yield Finding(
+                ERROR,
+                str(run.path),
+                path.name,
+                what="a damaged weights file",
+                advice=_AGAIN,
+                detail=str(error),
+            )
 
 
 def not_finite(run: RunFolder) -> Iterator[Finding]:
@@ -99,9 +124,14 @@ def not_finite(run: RunFolder) -> Iterator[Finding]:
         except (OSError, RuntimeError, KeyError):
             continue  # reported by damaged_weights
         if bad:
-            detail = f"{len(bad)} arrays, e.g. {bad[0]}"
-            advice = "train again with a lower optimiser.learning_rate, or in float32"
-            yield Finding(ERROR, str(run.path), path.name, "weights that are NaN or infinite", advice, detail)
+            yield Finding(
+                ERROR,
+                str(run.path),
+                path.name,
+                what="weights that are NaN or infinite",
+                advice="train again with a lower optimiser.learning_rate, or in float32",
+                detail=f"{len(bad)} arrays, e.g. {bad[0]}",
+            )
 
 
 def damaged_checkpoint(run: RunFolder) -> Iterator[Finding]:
@@ -116,13 +146,24 @@ def damaged_checkpoint(run: RunFolder) -> Iterator[Finding]:
     except RunError:
         return  # reported by changed_file
     except (OSError, ValueError, KeyError) as error:
-        advice = "delete it to start again; best.weights.h5 is kept"
-        yield Finding(ERROR, str(run.path), name, "a damaged checkpoint", advice, str(error))
+        yield Finding(
+            ERROR,
+            str(run.path),
+            name,
+            what="a damaged checkpoint",
+            advice="delete it to start again; best.weights.h5 is kept",
+            detail=str(error),
+        )
         return
     if bad:
-        detail = f"{len(bad)} variables, e.g. {bad[0]}"
-        advice = "train again with a lower optimiser.learning_rate"
-        yield Finding(ERROR, str(run.path), name, "a checkpoint with NaN or infinite values", advice, detail)
+        yield Finding(
+            ERROR,
+            str(run.path),
+            name,
+            what="a checkpoint with NaN or infinite values",
+            advice="train again with a lower optimiser.learning_rate",
+            detail=f"{len(bad)} variables, e.g. {bad[0]}",
+        )
 
 
 def odd_vocabulary(run: RunFolder) -> Iterator[Finding]:
@@ -134,7 +175,9 @@ def odd_vocabulary(run: RunFolder) -> Iterator[Finding]:
     try:
         vocabulary = Vocabulary.load(path)
     except VocabularyError as error:
-        yield Finding(ERROR, str(run.path), name, "a damaged vocabulary", _AGAIN, error.what)
+        yield Finding(
+            ERROR, str(run.path), name, what="a damaged vocabulary", advice=_AGAIN, detail=error.what
+        )
         return
     except RunError:
         return  # reported by changed_file
@@ -142,10 +185,15 @@ def odd_vocabulary(run: RunFolder) -> Iterator[Finding]:
     if vocabulary != usual:
         pairs = zip(vocabulary.tokens, usual.tokens, strict=False)
         index, pair = next(((n, pair) for n, pair in enumerate(pairs) if pair[0] != pair[1]), (0, ("", "")))
-        what = "the order or tokens of the vocabulary differ from what a training writes"
-        detail = f"class {index} is '{pair[0]}', usually '{pair[1]}'; hash {vocabulary.hash}"
-        advice = "use the file that was written with the weights; with this one classes have the wrong tokens"
-        yield Finding(ERROR, str(run.path), name, what, advice, detail)
+        yield Finding(
+            ERROR,
+            str(run.path),
+            name,
+            what="the order or tokens of the vocabulary differ from what a training writes",
+            advice="use the file that was written with the weights; with this one classes have the wrong "
+            "tokens",
+            detail=f"class {index} is '{pair[0]}', usually '{pair[1]}'; hash {vocabulary.hash}",
+        )
 
 
 def unfit_weights(run: RunFolder) -> Iterator[Finding]:
@@ -155,9 +203,15 @@ def unfit_weights(run: RunFolder) -> Iterator[Finding]:
     try:
         _LOADERS[run.config()["task"]](run.path)
     except UserError as error:
-        what = " ".join(error.what.split())
         hint = error.hint or "config.yaml, vocabulary/ and weights must come from one training"
-        yield Finding(ERROR, str(run.path), "", "the run can't be loaded", " ".join(hint.split()), what)
+        yield Finding(
+            ERROR,
+            str(run.path),
+            "",
+            what="the run can't be loaded",
+            advice=" ".join(hint.split()),
+            detail=" ".join(error.what.split()),
+        )
 
 
 def loss_not_falling(run: RunFolder) -> Iterator[Finding]:
@@ -165,10 +219,16 @@ def loss_not_falling(run: RunFolder) -> Iterator[Finding]:
     losses = [value for row in _history(run) if (value := row.get("train_loss")) is not None]
     advice = "check the learning rate and the transcripts; doctor.py RUN --overfit shows which is wrong"
     if not all(map(math.isfinite, losses)):
-        yield Finding(ERROR, str(run.history), "", "the training loss is not finite", advice)
+        yield Finding(ERROR, str(run.history), "", what="the training loss is not finite", advice=advice)
     elif len(losses) >= _EPOCHS_TO_JUDGE and losses[-1] > _NOT_FALLING * losses[0]:
-        detail = f"{losses[0]:.4g} in epoch 1, {losses[-1]:.4g} in epoch {len(losses)}"
-        yield Finding(ERROR, str(run.history), "", "the training loss doesn't fall", advice, detail)
+        yield Finding(
+            ERROR,
+            str(run.history),
+            "",
+            what="the training loss doesn't fall",
+            advice=advice,
+            detail=f"{losses[0]:.4g} in epoch 1, {losses[-1]:.4g} in epoch {len(losses)}",
+        )
 
 
 def collapsed(run: RunFolder) -> Iterator[Finding]:
@@ -178,10 +238,14 @@ def collapsed(run: RunFolder) -> Iterator[Finding]:
     if len(errors) < _EPOCHS_TO_JUDGE or min(errors) < _COLLAPSED:
         return
     if rows[-1].get("step", 0) >= _STEPS_TO_JUDGE or run.metrics.is_file():
-        detail = f"{min(errors):.1%} after {len(errors)} epochs, {rows[-1].get('step', 0):.0f} steps"
-        advice = "check transcripts and learning rate (doctor.py RUN --overfit), or train longer"
-        what = "the dev error stays at 100 %: the model outputs blanks only"
-        yield Finding(ERROR, str(run.history), "", what, advice, detail)
+        yield Finding(
+            ERROR,
+            str(run.history),
+            "",
+            what="the dev error stays at 100 %: the model outputs blanks only",
+            advice="check transcripts and learning rate (doctor.py RUN --overfit), or train longer",
+            detail=f"{min(errors):.1%} after {len(errors)} epochs, {rows[-1].get('step', 0):.0f} steps",
+        )
 
 
 def foreign_vocabulary(run: RunFolder, syllables: Sequence[str]) -> Iterator[Finding]:
@@ -201,10 +265,15 @@ def foreign_vocabulary(run: RunFolder, syllables: Sequence[str]) -> Iterator[Fin
     expected = acoustic_vocabulary(syllables)
     if set(saved.tokens) != set(expected.tokens):
         only = sorted(set(saved.tokens) ^ set(expected.tokens))
-        detail = f"hash {saved.hash}, theirs {expected.hash}; not in both: {', '.join(only[:5])}"
-        what = "the vocabulary does not match the run's manifests"
-        advice = "harmless if the manifests have changed since the training; else the file is of another run"
-        yield Finding(WARNING, str(run.path), str(path.relative_to(run.path)), what, advice, detail)
+        yield Finding(
+            WARNING,
+            str(run.path),
+            str(path.relative_to(run.path)),
+            what="the vocabulary does not match the run's manifests",
+            advice="harmless if the manifests have changed since the training; else the file is of another "
+            "run",
+            detail=f"hash {saved.hash}, theirs {expected.hash}; not in both: {', '.join(only[:5])}",
+        )
 
 
 def _weights(run: RunFolder) -> list[Path]:

@@ -30,9 +30,9 @@ def id_of_another(listings: Sequence[Listing]) -> Iterator[Finding]:
                     ERROR,
                     listing,
                     line,
-                    "an id that another list gives to another recording",
-                    "make ids unique in all lists, e.g. with the corpus name as a prefix",
-                    f"{path}, line {first.number}",
+                    what="an id that another list gives to another recording",
+                    advice="make ids unique in all lists, e.g. with the corpus name as a prefix",
+                    detail=f"{path}, line {first.number}",
                 )
 
 
@@ -47,8 +47,8 @@ def shared_recording(listings: Sequence[Listing]) -> Iterator[Finding]:
                         ERROR if (role, other) == ("train", "test") else WARNING,
                         listing,
                         line,
-                        f"a recording that is also in the {role} list",
-                        f"remove it from one list: the {other} figures are too good",
+                        what=f"a recording that is also in the {role} list",
+                        advice=f"remove it from one list: the {other} figures are too good",
                     )
 
 
@@ -65,9 +65,9 @@ def shared_sentence(listings: Sequence[Listing]) -> Iterator[Finding]:
                 WARNING,
                 listing.path,
                 "",
-                f"{how_many} of its sentences are in the training set",
-                "its error rate is that of known sentences; others will be worse: split by sentence",
-                f"{len(shared):,} of {len(own):,}, e.g. {min(shared)}",
+                what=f"{how_many} of its sentences are in the training set",
+                advice="its error rate is that of known sentences; others will be worse: split by sentence",
+                detail=f"{len(shared):,} of {len(own):,}, e.g. {min(shared)}",
             )
 
 
@@ -82,9 +82,9 @@ def shared_speaker(listings: Sequence[Listing]) -> Iterator[Finding]:
                 WARNING,
                 listing.path,
                 "",
-                "speakers of this list are in the training set",
-                "its error rate is that of known voices; others will be worse: split by speaker",
-                f"{len(own & known):,} of {len(own):,}: {first_few(sorted(own & known), 5)}",
+                what="speakers of this list are in the training set",
+                advice="its error rate is that of known voices; others will be worse: split by speaker",
+                detail=f"{len(own & known):,} of {len(own):,}: {first_few(sorted(own & known), 5)}",
             )
 
 
@@ -100,9 +100,9 @@ def known_test(listings: Sequence[Listing]) -> Iterator[Finding]:
                 ERROR,
                 listing.path,
                 "",
-                "each test sentence is in the training set, by the same speaker",
-                "its figures mean nothing: test on other speakers and sentences",
-                f"{len(lines):,} recordings",
+                what="each test sentence is in the training set, by the same speaker",
+                advice="its figures mean nothing: test on other speakers and sentences",
+                detail=f"{len(lines):,} recordings",
             )
 
 
@@ -119,9 +119,10 @@ def unheard_syllable(listings: Sequence[Listing]) -> Iterator[Finding]:
                 WARNING,
                 listing.path,
                 "",
-                "syllables that are not in the training set: they can't be recognised",
-                "add recordings with them, e.g. synthetic ones",
-                f"{occurrences / counts.total():.1%} of all, {len(unseen):,} kinds: {first_few(unseen, 6)}",
+                what="syllables that are not in the training set: they can't be recognised",
+                advice="add recordings with them, e.g. synthetic ones",
+                detail=f"{occurrences / counts.total():.1%} of all, {len(unseen):,} kinds: "
+                f"{first_few(unseen, 6)}",
             )
 
 

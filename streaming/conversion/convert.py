@@ -76,8 +76,7 @@ def _plain_copy(model: keras.Model, batch: int | None) -> keras.Model:
         if not isinstance(call.layer, TRAINING_ONLY):
             given = call.repeat(copies.of(call.layer), given)
         tensors.update(zip(call.outputs, given, strict=True))
-    outputs = [tensors[wire] for wire in graph.outputs]
-    return _finish(_single(inputs), _single(outputs), model.name, copies)
+    return _finish(_single(inputs), _single([tensors[wire] for wire in graph.outputs]), model.name, copies)
 
 
 def _single(tensors: list[Any]) -> Any:
@@ -152,8 +151,7 @@ class _StreamBuilder:
         output = self.tensors[self.plan.output]
         if not self.external:
             return _finish(self.inputs["input"], output, self.name, self.copies)
-        outputs = {"output": output} | self.outputs
-        return _finish(self.inputs, outputs, self.name, self.copies)
+        return _finish(self.inputs, {"output": output} | self.outputs, self.name, self.copies)
 
     def _stateful(
         self,
@@ -218,11 +216,11 @@ class _StreamBuilder:
 
     def _recur(self, item: Run, layer: Any, tensor: Any) -> list[Any]:
         warm_up = item.layer_plan.warm_up
-        settings = {"recurrent": layer, "warm_up": warm_up, "stride": self._stride(tensor)}
+        settings = {
+            "recurrent": layer,
+            "warm_up": warm_up,
+            "stride": self.inputs["input"].shape[1] // tensor.shape[1],
+        }
         given = {"index": self.index} if warm_up else {}
         name = f"{item.call.layer.name}_stream"
         return [self._stateful(RecurrentStream, name, item.states, tensor, settings, **given)]
-
-    def _stride(self, tensor: Any) -> int:
-        """Input frames per frame of this tensor."""
-        return self.inputs["input"].shape[1] // tensor.shape[1]

@@ -71,9 +71,9 @@ def read_graph(model: keras.Model) -> Graph:
     """
     function = _function(model)
     if function is None:
-        what = f"the model '{model.name}' is not a functional model, so it has no graph of layers"
         raise ConfigError(
-            what, hint="build it as keras.Model(inputs, outputs), or give a Sequential an Input"
+            f"the model '{model.name}' is not a functional model, so it has no graph of layers",
+            hint="build it as keras.Model(inputs, outputs), or give a Sequential an Input",
         )
     numbers = itertools.count()
     shapes: dict[int, Shape] = {}

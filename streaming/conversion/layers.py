@@ -23,7 +23,7 @@ class StreamState(keras.layers.Layer):
     """
 
     def __init__(self, shapes: Sequence[Sequence[int]], external: bool = False, **kwargs):
-        super().__init__(trainable=False, **kwargs)
+        super().__init__(**kwargs | {"trainable": False})
         self.shapes = [list(shape) for shape in shapes]
         self.external = external
         internal = [] if external else enumerate(self.shapes)
@@ -48,12 +48,6 @@ class StreamState(keras.layers.Layer):
         """Set the internal states to zero."""
         for kept in self.kept:
             kept.assign(ops.zeros(kept.shape))
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        config = super().get_config() | {"shapes": self.shapes, "external": self.external}
-        config.pop("trainable")
-        return config
 
 
 @keras.saving.register_keras_serializable(package="streaming")
@@ -84,10 +78,6 @@ class FrameIndex(StreamState):
         count = chunk.shape[1]
         index = past + ops.reshape(ops.arange(count, dtype="float32"), (1, count))
         return self.finish(index, [ops.minimum(past + float(count), float(self.limit))])
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return super().get_config() | {"limit": self.limit}
 
 
 @keras.saving.register_keras_serializable(package="streaming")
@@ -128,7 +118,8 @@ class RecurrentStream(StreamState):
         """Return the constructor's arguments."""
         inner = keras.saving.serialize_keras_object(self.recurrent)
         inner.pop("build_config", None)  # this layer builds it
-        return super().get_config() | {"recurrent": inner, "warm_up": self.warm_up, "stride": self.stride}
+        own = {"recurrent": inner, "warm_up": self.warm_up, "stride": self.stride}
+        return super().get_config() | {"shapes": self.shapes, "external": self.external} | own
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> RecurrentStream:
@@ -155,10 +146,6 @@ class WarmUpMask(keras.layers.Layer):
         valid = ops.reshape(valid, (1, chunk.shape[1]) + (1,) * (len(chunk.shape) - 2))
         return ops.where(valid, chunk, ops.zeros_like(chunk))
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return super().get_config() | {"warm_up": self.warm_up, "stride": self.stride}
-
 
 @keras.saving.register_keras_serializable(package="streaming")
 class TakeFrames(keras.layers.Layer):
@@ -171,10 +158,6 @@ class TakeFrames(keras.layers.Layer):
     def call(self, chunk):
         """``chunk`` has at least ``first + count`` frames."""
         return chunk[:, self.first : self.first + self.count]
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return super().get_config() | {"first": self.first, "count": self.count}
 
 
 def reset_state(model: keras.Model) -> None:

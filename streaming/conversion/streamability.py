@@ -62,8 +62,9 @@ def require_streamable(
     """
     plan = plan_stream(model, look_ahead)
     if plan.obstacles:
-        what = "can't stream: " + "; ".join(map(str, plan.obstacles))
-        raise ConfigError(what, where=f"model '{model.name}'")
+        raise ConfigError(
+            "can't stream: " + "; ".join(map(str, plan.obstacles)), where=f"model '{model.name}'"
+        )
     if frames_per_call is None:
         return plan
     chunk = frames_per_call * plan.hop
@@ -71,8 +72,10 @@ def require_streamable(
         allowed = f"a multiple of {plan.step}"
         if plan.hop > 1:
             allowed += f" samples; a frame is {plan.hop} samples"
-        what = f"frames_per_call is {frames_per_call}, but the strides of '{model.name}' need {allowed}"
-        raise ConfigError(what, hint=f"for example frames_per_call={max(1, plan.step // plan.hop)}")
+        raise ConfigError(
+            f"frames_per_call is {frames_per_call}, but the strides of '{model.name}' need {allowed}",
+            hint=f"for example frames_per_call={max(1, plan.step // plan.hop)}",
+        )
     return plan_stream(model, look_ahead, chunk)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.config import check_at_least, check_fraction
+from utils.limits import Fraction, Limited, NotNegative
 
 BACKGROUND = ("_silence_", "_unknown_")
 """Labels that are not keywords: they are never detected."""
@@ -23,7 +23,7 @@ SMOOTHING_MS = 300.0
 
 
 @dataclass(frozen=True)
-class DetectionConfig:
+class DetectionConfig(Limited, section="detection"):
     """Parameters of the detection; saved in every bundle.
 
     Attributes:
@@ -33,13 +33,9 @@ class DetectionConfig:
         threshold: of the averaged probability, from 0 to 1.
     """
 
-    refractory_ms: float
-    smoothing_ms: float = SMOOTHING_MS
-    threshold: float = 0.8
-
-    def __post_init__(self):
-        check_at_least(self, "detection", smoothing_ms=0, refractory_ms=0)
-        check_fraction(self, "detection", "threshold")
+    refractory_ms: NotNegative
+    smoothing_ms: NotNegative = SMOOTHING_MS
+    threshold: Fraction = 0.8
 
     @classmethod
     def for_clip(cls, clip_ms: float, smoothing_ms: float = SMOOTHING_MS) -> DetectionConfig:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from streaming.chunks import cut_blocks
 from streaming.speech.stream import SpeechStream
 from streaming.speech.utterances import Syllable
 from utils.audio.reading import audio_blocks
@@ -73,7 +74,7 @@ class StreamRecognizer:
         samples, error = 0, None
         self._stream.reset()
         try:
-            for piece in _pieces(blocks, round(PIECE_SECONDS * self.sample_rate)):
+            for piece in cut_blocks(blocks, round(PIECE_SECONDS * self.sample_rate)):
                 samples += len(piece)
                 yield from self._segments(self._stream.feed, piece)
             if not samples:
@@ -105,10 +106,3 @@ class StreamRecognizer:
             for alternative, text in zip(segment.n_best, hanzi, strict=True)
         )
         return dataclasses.replace(segment, n_best=n_best)
-
-
-def _pieces(blocks: Iterable[np.ndarray], size: int) -> Iterator[np.ndarray]:
-    """The same samples, in pieces of at most ``size``."""
-    for block in blocks:
-        for start in range(0, len(block), size):
-            yield block[start : start + size]

@@ -115,8 +115,7 @@ class SpeechStream:
 
     def flush(self) -> list[Syllable | Segment]:
         """Return the events that the end of the sound completes; then `reset`."""
-        events = self._utterances.feed(self._logits.flush())
-        return events + self._utterances.flush()
+        return self._utterances.feed(self._logits.flush()) + self._utterances.flush()
 
 
 def keras_stream(model: CausalModel, frames_per_call: int) -> KerasStream:
@@ -136,5 +135,6 @@ def keras_stream(model: CausalModel, frames_per_call: int) -> KerasStream:
 def _check_chunk(model: CausalModel, frames: int) -> None:
     if frames < 1 or frames % model.time_stride:
         stride = f"{model.time_stride} frames, {1000 * model.frame_seconds:.0f} ms"
-        hint = f"a multiple of the model's time stride: {stride}"
-        raise ConfigError(f"a chunk of {frames} feature frames", hint=hint)
+        raise ConfigError(
+            f"a chunk of {frames} feature frames", hint=f"a multiple of the model's time stride: {stride}"
+        )

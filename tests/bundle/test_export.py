@@ -19,7 +19,7 @@ from keras import layers
 from bundle.check import measuring, proof, verification
 from bundle.check.proof import prove
 from bundle.check.verification import Outcome, verify_bundle
-from bundle.export import artefact_writer, build, float_layers
+from bundle.export import artefact_writer, build
 from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.build import export_bundle
 from bundle.export.keyword_source import keyword_source
@@ -265,10 +265,10 @@ def test_labels_that_are_gained_do_not_make_up_for_those_lost(tmp_path):
 
 def test_attempts_to_keep_layers_in_float_are_few(tmp_path):
     groups = [(f"layer_{number}", "shared") for number in range(40)]
-    attempts = list(float_layers._attempts(SimpleNamespace(noisiest_layers=groups)))
+    attempts = list(build._attempts(SimpleNamespace(noisiest_layers=groups)))
     assert [len(names) for names in attempts] == [0, 6, 11, 21, 41]
     assert attempts[1] == ("layer_0", "shared", "layer_1", "layer_2", "layer_3", "layer_4")
-    assert list(float_layers._attempts(SimpleNamespace(noisiest_layers=[]))) == [()]
+    assert list(build._attempts(SimpleNamespace(noisiest_layers=[]))) == [()]
 
 
 def test_operations_belong_to_layers_by_their_scopes():

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from data.batches.batching import FRAME_MULTIPLE, BatchSource, make_batch, plan_batches
 from data.batches.mixture import WeightedCorpus
-from data.batches.prefetch import prefetch
 from data.features.augment import AugmentConfig
 from data.features.cache import FeatureCache, prepare_features
 from data.features.spec_augment import SpecAugmentConfig, spec_augment
 from data.manifest import Utterance
 from utils.audio.reading import write_wav
 from utils.features.speech import FeatureConfig
+from utils.processes import prefetch
 
 LIMITS = {"batch_frames": 3000, "max_batch": 16}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from data.corpora import thchs30
-from data.corpora.tools.command import run_corpus_command
+from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import (
     ATTEMPTS,
     Archive,
@@ -226,5 +226,5 @@ def test_command_downloads_from_a_mirror(server, tmp_path, capsys):
     server.content = tar_bytes({"corpus/readme": b""})
     archive = archive_of(server.content, "https://www.openslr.org/never-asked")
     arguments = ["download", str(tmp_path), "--url", server.url]
-    assert run_corpus_command(replace(thchs30.CORPUS, source=archive), arguments) == 0
+    assert corpus_command(replace(thchs30.CORPUS, source=archive))(arguments) == 0
     assert "python -m data.corpora.thchs30 prepare" in capsys.readouterr().out

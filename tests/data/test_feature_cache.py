@@ -292,7 +292,7 @@ def test_what_killed_processes_left_is_removed_after_an_hour(tmp_path, corpus):
 
 
 def test_shards_that_vanish_are_noticed(tmp_path, corpus, monkeypatch):
-    monkeypatch.setattr(feature_cache, "_run", lambda jobs, workers: [])
+    monkeypatch.setattr(feature_cache, "compute", lambda *_, **__: [])
     with pytest.raises(CacheError, match="shards vanished"):
         prepare_features(corpus, CONFIG, tmp_path, workers=1)
 

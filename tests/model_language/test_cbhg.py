@@ -7,7 +7,6 @@ import keras
 import numpy as np
 import pytest
 
-from model_language.batching import pad_rows
 from model_language.converters.neural import NeuralConverter
 from model_language.networks.cbhg import CbhgConfig, build_cbhg
 from model_language.registry import MODELS, load_converter
@@ -15,6 +14,7 @@ from model_language.vocabulary.lexicon import Lexicon
 from model_language.vocabulary.symbols import Symbols
 from training.run import train_from_config
 from utils.errors import ConfigError
+from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import language_vocabulary
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from data.text.pinyin_pairs import read_pairs
-from model_language.batching import length_batches, pad_rows
+from model_language.batching import length_batches
 from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
 from model_language.ngram.kneser_ney import bits_needed, estimate
 from model_language.registry import load_converter
@@ -19,6 +19,7 @@ from model_language.vocabulary.lexicon import UNREADABLE
 from model_language.vocabulary.symbols import Symbols, build_symbols
 from utils.config import save_yaml, to_plain
 from utils.errors import ConfigError, RunError, TrainingError
+from utils.padding import pad_rows
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 

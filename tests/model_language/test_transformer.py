@@ -10,7 +10,6 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from model_language.batching import pad_rows
 from model_language.converters.neural import NeuralConverter
 from model_language.networks.loss import candidate_logits, sequence_loss
 from model_language.networks.transformer import TransformerConfig, build_transformer
@@ -19,6 +18,7 @@ from model_language.vocabulary.lexicon import UNREADABLE, Lexicon
 from model_language.vocabulary.symbols import UNKNOWN_ID, Symbols
 from utils.config import save_yaml, to_plain
 from utils.errors import ConfigError, RunError
+from utils.padding import pad_rows
 from utils.vocabulary import language_vocabulary
 
 TINY = TransformerConfig(width=16, blocks=2, heads=2, reach=4, dropout=0.0)

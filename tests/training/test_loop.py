@@ -20,9 +20,9 @@ from keras import ops
 from model_speech.layers.normalisation import MaskedBatchNormalization
 from tests.support.tiny_corpus import write_tiny_corpus
 from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from training.history import UtteranceLog
 from training.loop import TrainingConfig, log, train
 from training.optimiser import OptimiserConfig, Stage, averaged_weights, make_optimizer
-from training.utterance_log import UtteranceLog
 from utils.errors import ConfigError, RunError, TrainingError
 from utils.run_folder.run import RunFolder, start_run
 from utils.stop_signals import Stopped

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from training.device_record import record_devices
-from training.memory import BATCH_SIZES, memory_errors_explained
+from training.failures import BATCH_SIZES, memory_errors_explained
+from training.history import record_devices
 from training.run import RECIPES
 from training.tasks.speech import SpeechConfig
 from utils.backend import devices

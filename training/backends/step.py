@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from utils.errors import ConfigError
+from utils.errors import require
 
 Losses = Callable[[dict[str, Any], bool], Any]
 
@@ -30,11 +30,11 @@ def make_train_step(
         ConfigError: there is no step for the Keras backend, or it does not support a setting.
     """
     backend = keras.backend.backend()
-    if backend not in BACKENDS:
-        raise ConfigError(
-            f"there is no training on the Keras backend '{backend}'",
-            hint=f"set KERAS_BACKEND to one of: {', '.join(BACKENDS)}",
-        )
+    require(
+        backend in BACKENDS,
+        f"there is no training on the Keras backend '{backend}'",
+        hint=f"set KERAS_BACKEND to one of: {', '.join(BACKENDS)}",
+    )
     # By name: the other backends must not be loaded, and may not be installed.
     return importlib.import_module(f"training.backends.step_{backend}").make_step(
         model, optimizer, losses, xla

@@ -46,7 +46,10 @@ def make_step(
 
     def call(arrays: dict[str, np.ndarray]) -> np.ndarray:
         rows = len(next(iter(arrays.values())))
-        weights, state, optimizer_state = map(_values, (trainable, others, optimizer.variables))
+        weights, state, optimizer_state = (
+            [variable.value for variable in variables]
+            for variables in (trainable, others, optimizer.variables)
+        )
         gradients, (each, state) = gradient(weights, state, optimizer_state, pad_to_few_shapes(arrays), rows)
         weights, optimizer_state = apply(optimizer_state, gradients, weights)
         new_values = [*weights, *state, *optimizer_state]
@@ -55,7 +58,3 @@ def make_step(
         return np.asarray(each)[:rows]
 
     return call
-
-
-def _values(variables: list[keras.Variable]) -> Values:
-    return [variable.value for variable in variables]

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from keras import ops
 
-from utils.errors import ConfigError
+from utils.errors import require
 
 
 def make_step(
@@ -22,11 +22,11 @@ def make_step(
     Raises:
         ConfigError: XLA is requested, which PyTorch does not support.
     """
-    if xla:
-        raise ConfigError(
-            "training.xla=true needs another Keras backend than 'torch'",
-            hint="set training.xla=false, or KERAS_BACKEND=tensorflow; jax always compiles with XLA",
-        )
+    require(
+        not xla,
+        "training.xla=true needs another Keras backend than 'torch'",
+        hint="set training.xla=false, or KERAS_BACKEND=tensorflow; jax always compiles with XLA",
+    )
 
     def call(arrays: dict[str, np.ndarray]) -> np.ndarray:
         # The batch must be on the device of the weights.

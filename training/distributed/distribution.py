@@ -25,7 +25,7 @@ import numpy as np
 
 from training.backends.step import Losses, make_train_step
 from training.distributed.cluster import VARIABLE, read_cluster, wait_for_workers
-from utils.errors import ConfigError, TrainingError
+from utils.errors import TrainingError, require
 from utils.files import replacing
 from utils.run_folder.run import RunFolder
 
@@ -180,8 +180,9 @@ def distributed(kind: str | None, virtual_devices: int = 0) -> Iterator[Distribu
         wait_for_workers(cluster)
         with _replicas().lost_workers_named(cluster):
             strategy, count = _replicas().over_workers(), len(cluster.names)
-            send = _replicas().make_send(strategy, (cluster.index, count))
-            distribution = Distribution(strategy, cluster.index, count, send)
+            distribution = Distribution(
+                strategy, cluster.index, count, send=_replicas().make_send(strategy, (cluster.index, count))
+            )
             yield distribution
             distribution.gather([])  # wait for all: the others may still need this process
 
@@ -197,20 +198,22 @@ def run_path_of(distribution: Distribution, path: Path) -> Iterator[Path]:
 
 
 def _check(kind: str | None, virtual_devices: int) -> None:
-    if virtual_devices < 0 or (virtual_devices and kind != "mirrored"):
-        raise ConfigError(f"--virtual-devices {virtual_devices}", hint="above 0, with --distribute mirrored")
+    require(
+        virtual_devices == 0 or (virtual_devices > 0 and kind == "mirrored"),
+        f"--virtual-devices {virtual_devices}",
+        hint="above 0, with --distribute mirrored",
+    )
     if kind is None:
         if VARIABLE in os.environ:
             log.warning("%s is set, but not --distribute multi_worker: this process trains alone", VARIABLE)
         return
-    if kind not in KINDS:
-        raise ConfigError(f"--distribute {kind}", hint=f"one of: {', '.join(KINDS)}")
+    require(kind in KINDS, f"--distribute {kind}", hint=f"one of: {', '.join(KINDS)}")
     backend = keras.backend.backend()
-    if backend != "tensorflow":
-        raise ConfigError(
-            f"--distribute works on TensorFlow only, not on '{backend}'",
-            hint="leave it out, or set KERAS_BACKEND=tensorflow",
-        )
+    require(
+        backend == "tensorflow",
+        f"--distribute works on TensorFlow only, not on '{backend}'",
+        hint="leave it out, or set KERAS_BACKEND=tensorflow",
+    )
 
 
 def _replicas() -> ModuleType:

@@ -28,7 +28,7 @@ from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from training.tasks.gated import reading_matrix
 from training.tasks.language_config import LanguageConfig
 from training.tasks.language_results import character_error_rate, save_results
-from utils.errors import ConfigError
+from utils.errors import require
 from utils.mandarin.confusion_statistics import shipped_statistics
 from utils.mandarin.pinyin import without_tone
 from utils.run_folder.run import RunFolder, open_run
@@ -47,18 +47,18 @@ def make_combined(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
         CorpusError, RunError: see the message.
     """
     model, data = config.model, config.data
-    if not model.network_run:
-        raise ConfigError(
-            "model.network_run is empty",
-            hint="train a network first: configs/language/pinyin_to_hanzi_network.yaml",
-        )
+    require(
+        model.network_run,
+        "model.network_run is empty",
+        hint="train a network first: configs/language/pinyin_to_hanzi_network.yaml",
+    )
     source = open_run(model.network_run, task="language")
     trained = read_model_config(source)
-    if not isinstance(trained, GatedCnnConfig):
-        raise ConfigError(
-            f"'{source.path}' is a run of model.name={trained.name}, not of gated_cnn",
-            hint="train one: configs/language/pinyin_to_hanzi_network.yaml",
-        )
+    require(
+        isinstance(trained, GatedCnnConfig),
+        f"'{source.path}' is a run of model.name={trained.name}, not of gated_cnn",
+        hint="train one: configs/language/pinyin_to_hanzi_network.yaml",
+    )
     rows = trained.rows
     network, symbols = load_network(source.path)
     symbols.save(run.path)
@@ -94,8 +94,11 @@ def _token_ids(
         yield table[shard.hanzi].astype(np.int32)
     if model.dictionary:
         known = frozenset(symbols.hanzi.tokens)
-        words = {word: count for word, count in read_dictionary().items() if known.issuperset(word)}
-        lines = dictionary_lines(words, model.dictionary, seed=seed)
+        lines = dictionary_lines(
+            words={word: count for word, count in read_dictionary().items() if known.issuperset(word)},
+            count=model.dictionary,
+            seed=seed,
+        )
         text = "".join(f"{line}\n" for line in lines)
         yield table[np.frombuffer(text.encode("utf-16-le"), np.uint16)].astype(np.int32)
 

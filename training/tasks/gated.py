@@ -25,13 +25,11 @@ from model_language.networks.gated_cnn import build_gated_cnn, numpy_weights
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, build_symbols
 from training.distributed.distribution import ALONE, Distribution
-from training.initialise import freeze_layers
 from training.loop import prepare_backend, train
 from training.tasks.gated_rows import PARTICLES, RowBatch, RowBatches
 from training.tasks.language_config import LanguageConfig
-from utils.backend.model_summary import summary_text
-from utils.errors import ConfigError
-from utils.files import write_text
+from training.tasks.recipe import prepare_model
+from utils.errors import require
 from utils.mandarin.pinyin import full_inventory, without_tone
 from utils.metrics import ErrorCounts, count_errors
 from utils.run_folder.run import RunFolder
@@ -97,8 +95,9 @@ class GatedCnnTask:
 
     def evaluate(self) -> dict[str, float]:
         """Character error rates of the dev set, and mean cross-entropy of a hanzi given toned syllables."""
-        network = NumpyGatedCnn(numpy_weights(self.model, self._tables))
-        converter = GatedCnnConverter(network, self._symbols)
+        converter = GatedCnnConverter(
+            network=NumpyGatedCnn(numpy_weights(self.model, self._tables)), symbols=self._symbols
+        )
         hanzi = [pair.hanzi for pair in self._dev]
         toned, loss = evaluate_converter(converter, [pair.pinyin for pair in self._dev], hanzi)
         toneless_pinyin = [tuple(map(without_tone, pair.pinyin)) for pair in self._dev]
@@ -142,12 +141,29 @@ def train_gated_cnn(
     prepare_backend(config.training, config.seed)
     distribution.check_same("vocabulary", [symbols.pinyin.tokens, symbols.hanzi.tokens])
     model = distribution.build(lambda: build_gated_cnn(config.model, tables, len(symbols.hanzi)))
-    freeze_layers(model, config.freeze)
-    write_text(run.path / "model_summary.txt", summary_text(model))
-    rows = text_rows(dataset, symbols, data.batch_syllables // data.batch_sentences)
-    batches = RowBatches(rows, tables, symbols, config.model.rows, data.batch_sentences, config.seed)
-    task = GatedCnnTask(model, tables, symbols, batches, config.model.rows.steps, dev, distribution.shard)
-    return train(task, run, config.training, config.optimiser, distribution)
+    prepare_model(model, config, run)
+    return train(
+        task=GatedCnnTask(
+            model,
+            tables,
+            symbols,
+            batches=RowBatches(
+                rows=text_rows(dataset, symbols, data.batch_syllables // data.batch_sentences),
+                tables=tables,
+                symbols=symbols,
+                config=config.model.rows,
+                size=data.batch_sentences,
+                seed=config.seed,
+            ),
+            steps=config.model.rows.steps,
+            dev=dev,
+            shard=distribution.shard,
+        ),
+        run=run,
+        config=config.training,
+        optimiser=config.optimiser,
+        distribution=distribution,
+    )
 
 
 def prepare_tables(
@@ -160,8 +176,11 @@ def prepare_tables(
     found = dataset.count_readings()
     symbols = build_symbols(((syllable,), hanzi) for syllable, hanzi, _ in found.named())
     symbols.save(run.path)
-    counts = reading_matrix(found, symbols, config.model.rows.particles)
-    tables = build_tables(symbols, counts, config.model.choices)
+    tables = build_tables(
+        symbols,
+        counts=reading_matrix(found, symbols, config.model.rows.particles),
+        choices=config.model.choices,
+    )
     tables.save(path)
     return symbols, tables
 
@@ -199,20 +218,24 @@ def _id_tables(symbols: Symbols) -> tuple[np.ndarray, np.ndarray]:
 
 def _check(config: LanguageConfig) -> None:
     data, name = config.data, config.model.name
-    if config.initialise_from:
-        raise ConfigError(f"initialise_from cannot be used with model.name={name}", hint="leave it out")
-    if data.limit:
-        raise ConfigError(
-            f"data.limit cannot be used with model.name={name}", hint="leave it out and set training.epochs"
-        )
+    require(
+        not config.initialise_from,
+        f"initialise_from cannot be used with model.name={name}",
+        hint="leave it out",
+    )
+    require(
+        not data.limit,
+        f"data.limit cannot be used with model.name={name}",
+        hint="leave it out and set training.epochs",
+    )
     lists = [source for source in data.train if source.endswith(MANIFEST_ENDINGS)]
-    if lists:
-        raise ConfigError(
-            f"model.name={name} is trained on texts, not on lists: {', '.join(lists)}",
-            hint="give .txt or .txt.xz files with one clause a line",
-        )
-    if data.batch_syllables < data.batch_sentences:
-        raise ConfigError(
-            f"data.batch_syllables={data.batch_syllables} is too small for {data.batch_sentences} rows",
-            hint="a row has data.batch_syllables / data.batch_sentences syllables",
-        )
+    require(
+        not lists,
+        f"model.name={name} is trained on texts, not on lists: {', '.join(lists)}",
+        hint="give .txt or .txt.xz files with one clause a line",
+    )
+    require(
+        data.batch_syllables >= data.batch_sentences,
+        f"data.batch_syllables={data.batch_syllables} is too small for {data.batch_sentences} rows",
+        hint="a row has data.batch_syllables / data.batch_sentences syllables",
+    )

@@ -25,15 +25,14 @@ from model_keyword.layers.time_layers import OUTPUT_LAYER
 from model_keyword.loading import LABELS_HASH, load_keyword_model, logits_of, samples_of
 from model_keyword.registry import MODELS, build_keyword_model
 from training.distributed.distribution import ALONE, Distribution
-from training.initialise import TokenLayer, check_initialise, freeze_layers, take_weights
+from training.initialise import TokenLayer
 from training.loop import TrainingConfig, prepare_backend, train
-from training.optimiser import OptimiserConfig
 from training.tasks.keyword_batches import KeywordBatch, KeywordBatches, features_of
+from training.tasks.recipe import SourceModel, Recipe, prepare_model
 from utils.audio.reading import sample_rates_of
-from utils.backend.model_summary import summary_text
 from utils.backend.prediction import prepare_prediction
-from utils.config import check_at_least, check_fraction, flatten, to_plain
-from utils.errors import ConfigError, CorpusError, RunError
+from utils.config import flatten, to_plain
+from utils.errors import CorpusError, RunError, require
 from utils.features.keyword import (
     KeywordFeatureConfig,
     describe_mismatch,
@@ -41,6 +40,7 @@ from utils.features.keyword import (
     feature_values,
 )
 from utils.files import write_json, write_text
+from utils.limits import Count, Fraction, Size
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 
@@ -63,53 +63,37 @@ class KeywordTrainingConfig(TrainingConfig):
             arXiv:1512.00567, section 7).
     """
 
-    evaluation_steps: int = 400
-    kept_weights: int = 5
-    batch_clips: int = 100
-    label_smoothing: float = 0.0
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_at_least(self, "training", evaluation_steps=1, batch_clips=1)
-        check_fraction(self, "training", "label_smoothing")
+    evaluation_steps: Count = 400
+    kept_weights: Size = 5
+    batch_clips: Count = 100
+    label_smoothing: Fraction = 0.0
 
 
 @dataclass(frozen=True)
-class KeywordConfig:
-    """A recipe of a keyword model.
+class KeywordConfig(Recipe):
+    """A recipe of a keyword model; ``initialise_from`` takes the weights of the output layer by label.
 
     Attributes:
-        initialise_from: keyword run with the initial weights, those of the output layer by label; empty:
-            none. It is read once, before the first step.
-        initialise_except: patterns of layers that keep their initial values.
-        freeze: patterns of layers that are not trained.
         spec_augment: masks over the features of training clips; not used for the kind ``raw``.
-        model: the config class of the named model.
     """
 
     task: str = "keyword"
-    seed: int = 0
-    initialise_from: str = ""
-    initialise_except: tuple[str, ...] = ()
-    freeze: tuple[str, ...] = ()
     features: KeywordFeatureConfig = field(default_factory=KeywordFeatureConfig)
     data: KeywordDataConfig = field(default_factory=KeywordDataConfig)
     augment: KeywordAugmentConfig = field(default_factory=KeywordAugmentConfig)
     spec_augment: SpecAugmentConfig = MASKS
-    model: Any = None
-    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     training: KeywordTrainingConfig = field(default_factory=KeywordTrainingConfig)
 
     def __post_init__(self):
-        check_initialise(self.initialise_from, self.initialise_except)
+        super().__post_init__()
         steps = sum(stage.steps for stage in self.optimiser.stages)
         needed = -(-steps // self.training.evaluation_steps)
-        if steps and needed != self.training.epochs:
-            raise ConfigError(
-                f"optimiser.stages have {steps} steps, training.epochs={self.training.epochs} evaluations "
-                f"after {self.training.evaluation_steps} steps each",
-                hint=f"training.epochs={needed}",
-            )
+        require(
+            not steps or needed == self.training.epochs,
+            f"optimiser.stages have {steps} steps, training.epochs={self.training.epochs} evaluations "
+            f"after {self.training.evaluation_steps} steps each",
+            hint=f"training.epochs={needed}",
+        )
 
     @property
     def total_steps(self) -> int:
@@ -234,9 +218,7 @@ def train_keyword(
             config.model, config.features, config.clip_samples, len(labels), config.context_samples
         )
     )
-    _initialise(config, run, model, labels)
-    freeze_layers(model, config.freeze)
-    write_text(run.path / "model_summary.txt", summary_text(model))
+    prepare_model(model, config, run, partial(_load_source, config.features, labels))
     _warn_of_low_rates(clips["train"], config.features.sample_rate)
     train_store, dev_store = (_load(config, clips[split]) for split in ("train", "dev"))
     test_store = _load(config, clips["test"]) if clips["test"] else None
@@ -248,35 +230,40 @@ def train_keyword(
         len(dev_store.clips),
         len(labels),
     )
-    batches = KeywordBatches(
-        train_store,
-        targets_of(train_store.clips, labels),
-        config.training.batch_clips,
-        config.features,
-        config.augment,
-        config.spec_augment,
-        load_noises(noise_recordings(config.data), config.features.sample_rate, config.seed),
-        config.seed,
-        distribution.shard,
-        config.context_samples,
+    return train(
+        task=KeywordTask(
+            model,
+            config,
+            batches=KeywordBatches(
+                train_store,
+                targets_of(train_store.clips, labels),
+                config.training.batch_clips,
+                config.features,
+                config.augment,
+                config.spec_augment,
+                load_noises(noise_recordings(config.data), config.features.sample_rate, config.seed),
+                config.seed,
+                distribution.shard,
+                config.context_samples,
+            ),
+            dev=features_of(dev_store, config.features, config.context_samples),
+            dev_targets=targets_of(dev_store.clips, labels),
+        ),
+        run=run,
+        config=config.training,
+        optimiser=config.optimiser,
+        distribution=distribution,
+        test=partial(_test, config, run, model, labels, test_store) if test_store else None,
     )
-    dev = features_of(dev_store, config.features, config.context_samples)
-    dev_targets = targets_of(dev_store.clips, labels)
-    task = KeywordTask(model, config, batches, dev, dev_targets)
-    test = partial(_test, config, run, model, labels, test_store) if test_store else None
-    return train(task, run, config.training, config.optimiser, distribution, test)
 
 
-def _initialise(config: KeywordConfig, run: RunFolder, model: keras.Model, labels: Sequence[str]) -> None:
-    """Copy the weights of another run if the config names one and this run has no checkpoint."""
-    if not config.initialise_from or run.checkpoint.is_file():
-        return
-    source = load_keyword_model(config.initialise_from)
-    if source.features != config.features:
-        mismatch = describe_mismatch(source.features, config.features)
-        log.warning("%s was trained on other features (%s)", config.initialise_from, mismatch)
-    tokens = {OUTPUT_LAYER: TokenLayer(Vocabulary(source.labels), Vocabulary(tuple(labels)))}
-    take_weights(model, source.model, config.initialise_from, tokens, config.initialise_except)
+def _load_source(features: KeywordFeatureConfig, labels: Sequence[str], run: str) -> SourceModel:
+    """The trained model of another run, and its output layer."""
+    source = load_keyword_model(run)
+    if source.features != features:
+        mismatch = describe_mismatch(source.features, features)
+        log.warning("%s was trained on other features (%s)", run, mismatch)
+    return source.model, {OUTPUT_LAYER: TokenLayer(Vocabulary(source.labels), Vocabulary(tuple(labels)))}
 
 
 def _test(

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data.batches.prefetch import prefetch
 from data.features.spec_augment import SpecAugmentConfig
 from data.keywords.augment import KeywordAugmentConfig, augment_clips, mask_features
 from data.keywords.clip_cache import ClipStore
 from model_keyword.loading import BATCH, after_silence, as_float
 from utils.features.keyword import KeywordFeatureConfig, keyword_features
+from utils.processes import prefetch
 
 _PREFETCHED = 4
 _ORDER, _AUGMENTATION = 1, 2  # uses of random numbers, part of their seeds
@@ -74,16 +74,23 @@ class KeywordBatches:
         rows = self._rows(step)
         own = rows[index::count]
         rng = np.random.default_rng([self.seed, _AUGMENTATION, step, index])
-        samples = np.concatenate([self._contexts(len(own), rng), self._augmented(own, rng)], axis=1)
-        features = keyword_features(samples, self.features)
+        features = keyword_features(
+            samples=np.concatenate([self._contexts(len(own), rng), self._augmented(own, rng)], axis=1),
+            config=self.features,
+        )
         if self.features.kind != "raw":
             features = mask_features(features, self.spec_augment, rng)
         return KeywordBatch([self.store.clips[row].id for row in rows], features, self.targets[own])
 
     def _augmented(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The augmented clips of these rows, (rows, clip_samples) float32."""
-        samples = as_float(self.store.samples[rows])
-        return augment_clips(samples, self.augment, rng, self.noises, self.features.sample_rate)
+        return augment_clips(
+            samples=as_float(self.store.samples[rows]),
+            config=self.augment,
+            rng=rng,
+            noises=self.noises,
+            sample_rate=self.features.sample_rate,
+        )
 
     def _contexts(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """Sound to put before ``count`` clips, (count, context_samples) float32."""

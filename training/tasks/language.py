@@ -3,15 +3,13 @@
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import keras
 import numpy as np
-from keras import ops
 
 from data.batches.batching import plan_batches
 from data.text.pinyin_pairs import Pair, read_pairs
-from model_language.batching import pad_rows
 from model_language.converters.combined import CombinedConfig
 from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
 from model_language.networks.gated_cnn import GatedCnnConfig
@@ -19,9 +17,8 @@ from model_language.ngram.backoff import ngram_counts
 from model_language.ngram.syllables import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
 from model_language.registry import INPUT_LAYER, OUTPUT_LAYER, load_network, model_entry
 from model_language.vocabulary.symbols import Symbols, build_symbols
-from training.backends.step import compiled
 from training.distributed.distribution import ALONE, Distribution
-from training.initialise import TokenLayer, freeze_layers, take_weights
+from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
 from training.losses import CandidateLoss, pack_pairs
 from training.metrics import CharacterErrorRate
@@ -29,10 +26,10 @@ from training.tasks.combined import make_combined
 from training.tasks.gated import train_gated_cnn
 from training.tasks.language_config import LanguageConfig
 from training.tasks.language_results import character_error_rate, save_results
-from utils.backend.model_summary import summary_text
-from utils.backend.prediction import pad_to_few_shapes, predict, prepare_prediction
-from utils.errors import ConfigError
-from utils.files import write_text
+from training.tasks.recipe import SourceModel, prepare_model
+from training.tasks.sequence_task import SequenceTask
+from utils.errors import require
+from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder
 
 log = logging.getLogger("train")
@@ -57,7 +54,7 @@ class SentenceBatch:
     targets: np.ndarray
 
 
-class LanguageTask:
+class LanguageTask(SequenceTask):
     """Cross-entropy over the candidates of each syllable; the evaluation takes the best candidate.
 
     Args:
@@ -69,6 +66,7 @@ class LanguageTask:
         shard: (index, count): this process trains the rows i of each batch with i % count = index.
     """
 
+    inputs = ("syllables",)
     metric = "dev_character_error_rate"
 
     def __init__(
@@ -80,13 +78,13 @@ class LanguageTask:
         dev: Sequence[EncodedPair],
         shard: tuple[int, int] = (0, 1),
     ):
-        self.model = model
-        prepare_prediction(model)
+        super().__init__(
+            model,
+            loss=CandidateLoss(symbols.candidates, config.model.label_smoothing),
+            dev_loss=CandidateLoss(symbols.candidates),
+            error_rate=CharacterErrorRate(symbols.candidates),
+        )
         self._config = config
-        self._loss = CandidateLoss(symbols.candidates, config.model.label_smoothing)
-        self._dev_loss = CandidateLoss(symbols.candidates)
-        self._error_rate = CharacterErrorRate(symbols.candidates)
-        self._dev_batch = compiled(self._count_dev_batch)
         self._train, self._dev, self._shard = train, dev, shard
         self._train_lengths = np.array([len(syllables) for syllables, _ in train])
         self._dev_lengths = np.array([len(syllables) for syllables, _ in dev])
@@ -104,31 +102,14 @@ class LanguageTask:
         """Syllables and targets, both (batch, length) int32."""
         return {"syllables": batch.syllables, "targets": batch.targets}
 
-    def losses(self, arrays: dict[str, Any], training: bool) -> Any:
-        """Cross-entropy of each sentence, in nats, (batch,) float32."""
-        logits = self.model({"syllables": arrays["syllables"]}, training=training)
-        loss = self._loss if training else self._dev_loss
-        return loss.call(pack_pairs(arrays["syllables"], arrays["targets"]), logits)
+    def targets(self, arrays: dict[str, Any]) -> Any:
+        """Syllables and hanzi packed for the loss, (batch, 2, length) int32."""
+        return pack_pairs(arrays["syllables"], arrays["targets"])
 
-    def evaluate(self) -> dict[str, float]:
-        """Mean cross-entropy of a sentence and character error rate of the dev set."""
-        loss = 0.0
-        counts = self._error_rate.stateless_reset_state()
+    def dev_batches(self) -> Iterator[SentenceBatch]:
+        """The batches of the dev set."""
         for indices in self._plan(self._dev_lengths, epoch=1, shuffle=False):
-            arrays = pad_to_few_shapes(self.arrays(_pad(self._dev, indices)))
-            logits = predict(self.model, {"syllables": arrays["syllables"]})
-            losses, counts = self._dev_batch(counts, arrays, logits)
-            loss += float(np.sum(ops.convert_to_numpy(losses)))
-        error_rate = float(self._error_rate.stateless_result(counts))
-        return {"dev_loss": loss / len(self._dev), self.metric: error_rate}
-
-    def _count_dev_batch(
-        self, counts: list[Any], arrays: dict[str, Any], logits: Any
-    ) -> tuple[Any, list[Any]]:
-        """Losses of a batch (batch,), and the counts of the error rate with this batch added."""
-        pairs = pack_pairs(arrays["syllables"], arrays["targets"])
-        counts = self._error_rate.stateless_update_state(counts, pairs, logits)
-        return self._dev_loss.call(pairs, logits), counts
+            yield _pad(self._dev, indices)
 
     def _plan(self, lengths: np.ndarray, epoch: int, shuffle: bool) -> list[np.ndarray]:
         data = self._config.data
@@ -152,13 +133,16 @@ def train_language(
         ConfigError, CorpusError, TrainingError: see the message.
     """
     data = config.data
-    if not data.train or not data.dev:
-        raise ConfigError("data.train or data.dev is empty", hint="both need a text, see configs/language")
-    if distribution is not ALONE and model_entry(config.model.name).build is None:
-        raise ConfigError(
-            f"model.name={config.model.name} is estimated by counting, in one process",
-            hint="leave --distribute out",
-        )
+    require(
+        data.train and data.dev,
+        "data.train or data.dev is empty",
+        hint="both need a text, see configs/language",
+    )
+    require(
+        distribution is ALONE or model_entry(config.model.name).build is not None,
+        f"model.name={config.model.name} is estimated by counting, in one process",
+        hint="leave --distribute out",
+    )
     if isinstance(config.model, GatedCnnConfig):
         return train_gated_cnn(config, run, distribution)
     if isinstance(config.model, CombinedConfig):
@@ -175,24 +159,24 @@ def train_language(
     distribution.check_same("vocabulary", [symbols.pinyin.tokens, symbols.hanzi.tokens])
     build = model_entry(config.model.name).build
     model = distribution.build(lambda: build(config.model, symbols, run))
-    _initialise(config, run, model, symbols)
-    freeze_layers(model, config.freeze)
-    write_text(run.path / "model_summary.txt", summary_text(model))
+    prepare_model(model, config, run, partial(_load_source, symbols))
     encoded = [[symbols.encode_pair(*pair) for pair in pairs] for pairs in (train_pairs, dev_pairs)]
-    task = LanguageTask(model, config, symbols, *encoded, distribution.shard)
-    return train(task, run, config.training, config.optimiser, distribution)
+    return train(
+        task=LanguageTask(model, config, symbols, *encoded, distribution.shard),
+        run=run,
+        config=config.training,
+        optimiser=config.optimiser,
+        distribution=distribution,
+    )
 
 
-def _initialise(config: LanguageConfig, run: RunFolder, model: keras.Model, symbols: Symbols) -> None:
-    """Take the weights of another run if the config says so and the training has not begun."""
-    if not config.initialise_from or run.checkpoint.is_file():
-        return
-    source, theirs = load_network(config.initialise_from)
-    tokens = {
+def _load_source(symbols: Symbols, run: str) -> SourceModel:
+    """The trained network of another run, its embedding and its output layer."""
+    source, theirs = load_network(run)
+    return source, {
         INPUT_LAYER: TokenLayer(theirs.pinyin, symbols.pinyin, axis=0),
         OUTPUT_LAYER: TokenLayer(theirs.hanzi, symbols.hanzi),
     }
-    take_weights(model, source, config.initialise_from, tokens, config.initialise_except)
 
 
 def _read(sources: Sequence[str], cache: str) -> list[Pair]:
@@ -224,12 +208,16 @@ def _count_ngrams(
     """Estimate an n-gram model by counting, without epochs; the run folder has the usual files."""
     model = NgramModel.train(train_pairs, config.model, symbols)
     model.save(run.path / NGRAM_FILE)
-    converter = NgramConverter(model, symbols, config.model.beam)
     rate = character_error_rate(
-        converter, [pair.pinyin for pair in dev_pairs], [pair.hanzi for pair in dev_pairs]
+        converter=NgramConverter(model, symbols, config.model.beam),
+        pinyin=[pair.pinyin for pair in dev_pairs],
+        hanzi=[pair.hanzi for pair in dev_pairs],
     )
-    summary = f"interpolated Kneser-Ney, {ngram_counts(model.ngrams)}"
-    return save_results(run, summary, {LanguageTask.metric: rate})
+    return save_results(
+        run,
+        summary=f"interpolated Kneser-Ney, {ngram_counts(model.ngrams)}",
+        metrics={LanguageTask.metric: rate},
+    )
 
 
 def _count_syllables(
@@ -239,8 +227,11 @@ def _count_syllables(
     model = SyllableNgram.train((pair.pinyin for pair in train_pairs), config.model)
     model.vocabulary.save(run.vocabulary("pinyin.txt"))
     model.save(run.path / SYLLABLES_FILE)
-    summary = f"interpolated Kneser-Ney over syllables, {ngram_counts(model.ngrams)}"
-    return save_results(run, summary, {"dev_perplexity": model.perplexity(pair.pinyin for pair in dev_pairs)})
+    return save_results(
+        run,
+        summary=f"interpolated Kneser-Ney over syllables, {ngram_counts(model.ngrams)}",
+        metrics={"dev_perplexity": model.perplexity(pair.pinyin for pair in dev_pairs)},
+    )
 
 
 def _pad(pairs: Sequence[EncodedPair], indices: np.ndarray, shard: tuple[int, int] = (0, 1)) -> SentenceBatch:

@@ -1,18 +1,15 @@
 """The recipe of a pinyin → hanzi model: YAML and overrides in, checked settings of its training out."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from model_language.registry import MODELS, OLD_NAMES, model_entry
-from training.initialise import check_initialise
-from training.loop import TrainingConfig
-from training.optimiser import OptimiserConfig
-from utils.config import check_at_least
-from utils.errors import ConfigError
+from training.tasks.recipe import Recipe
+from utils.errors import require
+from utils.limits import Count, Limited, Size
 
 
 @dataclass(frozen=True)
-class LanguageDataConfig:
+class LanguageDataConfig(Limited, section="data"):
     """The pairs of pinyin and hanzi, and their batches.
 
     Attributes:
@@ -30,41 +27,23 @@ class LanguageDataConfig:
     dev: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
     cache: str = "datasets/text"
-    batch_syllables: int = 4_000
-    batch_sentences: int = 256
-    limit: int = 0
-
-    def __post_init__(self):
-        check_at_least(self, "data", batch_syllables=1, batch_sentences=1, limit=0)
+    batch_syllables: Count = 4_000
+    batch_sentences: Count = 256
+    limit: Size = 0
 
 
 @dataclass(frozen=True)
-class LanguageConfig:
-    """A recipe of a pinyin → hanzi model.
-
-    Attributes:
-        initialise_from: language run whose weights the model starts from, matched by token; empty: none. It
-            is read only at the first start.
-        initialise_except: patterns of layers that keep their random initial values.
-        freeze: patterns of layers that are not trained.
-        model: settings of the named model, an instance of its config class.
-    """
+class LanguageConfig(Recipe):
+    """A recipe of a pinyin → hanzi model; ``initialise_from`` takes the weights of tokens by name."""
 
     task: str = "language"
-    seed: int = 0
-    initialise_from: str = ""
-    initialise_except: tuple[str, ...] = ()
-    freeze: tuple[str, ...] = ()
     data: LanguageDataConfig = field(default_factory=LanguageDataConfig)
-    model: Any = None
-    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self):
-        check_initialise(self.initialise_from, self.initialise_except)
-        counted = self.model is not None and model_entry(self.model.name).build is None
-        if counted and (self.initialise_from or self.freeze):
-            raise ConfigError(
+        super().__post_init__()
+        if self.model is not None:
+            require(
+                model_entry(self.model.name).build or not (self.initialise_from or self.freeze),
                 f"model.name={self.model.name} is estimated by counting",
                 hint="initialise_from and freeze are for networks: leave them out",
             )

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import keras
@@ -20,20 +21,18 @@ from model_speech.ctc.consistency import consistency_loss
 from model_speech.ctc.loss import frames_needed, output_lengths
 from model_speech.registry import MODELS
 from model_speech.vocabulary_transfer import OUTPUT_LAYER
-from training.backends.step import compiled
 from training.distributed.distribution import ALONE, Distribution
-from training.initialise import TokenLayer, check_initialise, freeze_layers, take_weights
-from training.loop import TrainingConfig, prepare_backend, train
+from training.initialise import TokenLayer
+from training.loop import prepare_backend, train
 from training.losses import CtcLoss, pack_ctc_targets
 from training.metrics import SyllableErrorRate
-from training.optimiser import OptimiserConfig
 from training.tasks.adaptation import INITIAL, InitialModelConfig, hold_out
-from utils.backend.model_summary import summary_text
-from utils.backend.prediction import pad_to_few_shapes, predict, prepare_prediction
-from utils.config import check_at_least
-from utils.errors import ConfigError, TrainingError
+from training.tasks.recipe import Recipe, SourceModel, prepare_model
+from training.tasks.sequence_task import SequenceTask
+from utils.errors import TrainingError, require
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.files import write_text
+from utils.limits import Count, Limited, Size
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
@@ -43,7 +42,7 @@ MAX_SKIPPED_FRACTION = 0.05
 
 
 @dataclass(frozen=True)
-class SpeechDataConfig:
+class SpeechDataConfig(Limited, section="data"):
     """Manifests and batch sizes.
 
     Attributes:
@@ -65,63 +64,49 @@ class SpeechDataConfig:
     train: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()
     dev: tuple[str, ...] = ()
-    hold_out: int = 0
+    hold_out: Size = 0
     test: tuple[str, ...] = ()
     cache: str = "datasets/features"
-    workers: int = 2
-    batch_frames: int = 12_000
-    batch_utterances: int = 32
-    limit: int = 0
+    workers: Count = 2
+    batch_frames: Count = 12_000
+    batch_utterances: Count = 32
+    limit: Size = 0
 
     def __post_init__(self):
-        check_at_least(self, "data", hold_out=0, workers=1, batch_frames=1, batch_utterances=1, limit=0)
-        if self.hold_out == 1:
-            raise ConfigError("data.hold_out is 1: nothing is left to train on", hint="0, or at least 2")
-        if self.weights and len(self.weights) != len(self.train):
-            raise ConfigError(
-                f"data.weights has {len(self.weights)} entries for {len(self.train)} manifests",
-                hint="one for each entry of data.train, or none at all",
-            )
-        if any(weight <= 0 for weight in self.weights):
-            raise ConfigError(
-                f"data.weights is {self.weights}",
-                hint="passes an epoch, above 0; to leave a manifest out, take it from data.train",
-            )
+        super().__post_init__()
+        require(
+            self.hold_out != 1, "data.hold_out is 1: nothing is left to train on", hint="0, or at least 2"
+        )
+        require(
+            not self.weights or len(self.weights) == len(self.train),
+            f"data.weights has {len(self.weights)} entries for {len(self.train)} manifests",
+            hint="one for each entry of data.train, or none at all",
+        )
+        require(
+            all(weight > 0 for weight in self.weights),
+            f"data.weights is {self.weights}",
+            hint="passes an epoch, above 0; to leave a manifest out, take it from data.train",
+        )
 
 
 @dataclass(frozen=True)
-class SpeechConfig:
-    """A recipe of an acoustic model.
+class SpeechConfig(Recipe):
+    """A recipe of an acoustic model; ``initialise_from`` takes the weights of syllables by name.
 
-    Attributes:
-        initialise_from: speech run with the initial weights, tokens by name; empty: none. It is read once,
-            before the first step.
-        initialise_except: patterns of layers that keep their initial values.
-        freeze: patterns of layers that are not trained.
-        model: the config class of the named model; ``initial``: that of the run in ``initialise_from``.
+    The model ``initial`` is that of the run in ``initialise_from``.
     """
 
     task: str = "speech"
-    seed: int = 0
-    initialise_from: str = ""
-    initialise_except: tuple[str, ...] = ()
-    freeze: tuple[str, ...] = ()
     features: FeatureConfig = field(default_factory=FeatureConfig)
     augment: AugmentConfig = field(default_factory=AugmentConfig)
     spec_augment: SpecAugmentConfig = field(default_factory=SpecAugmentConfig)
     data: SpeechDataConfig = field(default_factory=SpeechDataConfig)
-    model: Any = None
-    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
-
-    def __post_init__(self):
-        check_initialise(self.initialise_from, self.initialise_except)
 
 
 VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()} | {INITIAL: InitialModelConfig}}
 
 
-class SpeechTask:
+class SpeechTask(SequenceTask):
     """CTC training on cached features; evaluation by greedy decoding of the dev set.
 
     Args:
@@ -134,6 +119,7 @@ class SpeechTask:
         consistency: weight of the consistency loss; above 0 the training batches have two views.
     """
 
+    inputs = ("features", "lengths")
     metric = "dev_syllable_error_rate"
 
     def __init__(
@@ -146,13 +132,10 @@ class SpeechTask:
         shard: tuple[int, int] = (0, 1),
         consistency: float = 0.0,
     ):
-        self.model, self._consistency = model, consistency
-        prepare_prediction(model)
-        self._loss = CtcLoss(vocabulary.blank_index)
-        self._error_rate = SyllableErrorRate(vocabulary.blank_index)
-        self._time_stride = time_stride
+        loss = CtcLoss(vocabulary.blank_index)
+        super().__init__(model, loss, loss, SyllableErrorRate(vocabulary.blank_index))
+        self._time_stride, self._consistency = time_stride, consistency
         self._train, self._dev, self._shard = train, dev, shard
-        self._dev_batch = compiled(self._count_dev_batch)
 
     def steps(self, epoch: int) -> int:
         """Number of training batches in an epoch."""
@@ -177,7 +160,7 @@ class SpeechTask:
 
         With two views it is the mean of both, plus the weighted consistency loss.
         """
-        targets = self._targets(arrays)
+        targets = self.targets(arrays)
         views = [arrays[name] for name in ("features", "second_view") if name in arrays]
         # Both views in one call: batch normalisation sees them together.
         inputs = {
@@ -191,27 +174,12 @@ class SpeechTask:
         frames = output_lengths(arrays["lengths"], self._time_stride)
         return losses + self._consistency * consistency_loss(*logits, frames)
 
-    def evaluate(self) -> dict[str, float]:
-        """Mean CTC loss of an utterance and tonal syllable error rate of the dev set."""
-        total, utterances = 0.0, 0
-        counts = self._error_rate.stateless_reset_state()
-        for batch in self._dev.batches(epoch=1, first_step=0):
-            arrays = pad_to_few_shapes(self.arrays(batch))
-            logits = predict(self.model, {"features": arrays["features"], "lengths": arrays["lengths"]})
-            losses, counts = self._dev_batch(counts, arrays, logits)
-            total += float(np.sum(ops.convert_to_numpy(losses)))
-            utterances += len(batch.ids)
-        return {"dev_loss": total / utterances, self.metric: float(self._error_rate.stateless_result(counts))}
+    def dev_batches(self) -> Iterator[Batch]:
+        """The batches of the dev set."""
+        return self._dev.batches(epoch=1, first_step=0)
 
-    def _count_dev_batch(
-        self, counts: list[Any], arrays: dict[str, Any], logits: Any
-    ) -> tuple[Any, list[Any]]:
-        """Losses of a batch (batch,), and the ``counts`` of the error rate including the batch."""
-        targets = self._targets(arrays)
-        counts = self._error_rate.stateless_update_state(counts, targets, logits)
-        return self._loss.call(targets, logits), counts
-
-    def _targets(self, arrays: dict[str, Any]) -> Any:
+    def targets(self, arrays: dict[str, Any]) -> Any:
+        """Labels and lengths packed for CTC, (batch, 1 + labels) int32."""
         frames = output_lengths(arrays["lengths"], self._time_stride)
         return pack_ctc_targets(arrays["labels"], arrays["label_lengths"], frames)
 
@@ -231,9 +199,7 @@ def train_speech(
     distribution.check_same("vocabulary", vocabulary.tokens)
     build, bins = MODELS[config.model.name].build, feature_bins(config.features)
     model = distribution.build(lambda: build(config.model, bins, len(vocabulary)))
-    _initialise(config, run, model, vocabulary)
-    freeze_layers(model, config.freeze)
-    write_text(run.path / "model_summary.txt", summary_text(model))
+    prepare_model(model, config, run, partial(_load_source, config.features, vocabulary))
     train_source = _train_source(
         config, run, vocabulary, train_utterances, [len(corpus) for corpus in corpora]
     )
@@ -247,15 +213,23 @@ def train_speech(
         len(vocabulary),
     )
     stride, weight = config.model.time_stride, config.spec_augment.consistency
-    task = SpeechTask(model, vocabulary, stride, train_source, dev_source, distribution.shard, weight)
-    return train(task, run, config.training, config.optimiser, distribution)
+    return train(
+        task=SpeechTask(model, vocabulary, stride, train_source, dev_source, distribution.shard, weight),
+        run=run,
+        config=config.training,
+        optimiser=config.optimiser,
+        distribution=distribution,
+    )
 
 
 def _read(config: SpeechConfig) -> tuple[list[list[Utterance]], list[Utterance]]:
     """The utterances of each train manifest, and those of all dev manifests or the ones held out."""
     data = config.data
-    if not data.train or not (data.dev or data.hold_out):
-        raise ConfigError("data.train and data.dev each need a manifest", hint="see configs/speech")
+    require(
+        data.train and (data.dev or data.hold_out),
+        "data.train and data.dev each need a manifest",
+        hint="see configs/speech",
+    )
     corpora = [read_manifest(path) for path in data.train]
     if data.dev:
         return corpora, [utterance for path in data.dev for utterance in read_manifest(path)]
@@ -263,15 +237,12 @@ def _read(config: SpeechConfig) -> tuple[list[list[Utterance]], list[Utterance]]
     return corpora, held_out
 
 
-def _initialise(config: SpeechConfig, run: RunFolder, model: keras.Model, vocabulary: Vocabulary) -> None:
-    """Copy the weights of another run if the config names one and this run has no checkpoint."""
-    if not config.initialise_from or run.checkpoint.is_file():
-        return
-    source = load_acoustic_model(config.initialise_from)
-    if source.features != config.features:
-        log.warning("%s was trained on other features: see its config.yaml", config.initialise_from)
-    tokens = {OUTPUT_LAYER: TokenLayer(source.vocabulary, vocabulary)}
-    take_weights(model, source.model, config.initialise_from, tokens, config.initialise_except)
+def _load_source(features: FeatureConfig, vocabulary: Vocabulary, run: str) -> SourceModel:
+    """The trained model of another run, and its output layer."""
+    source = load_acoustic_model(run)
+    if source.features != features:
+        log.warning("%s was trained on other features: see its config.yaml", run)
+    return source.model, {OUTPUT_LAYER: TokenLayer(source.vocabulary, vocabulary)}
 
 
 def _vocabulary(run: RunFolder, utterances: Sequence[Utterance]) -> Vocabulary:
@@ -333,8 +304,11 @@ def _dev_source(config: SpeechConfig, vocabulary: Vocabulary, utterances: list[U
 
 def _report_mixture(manifests: Sequence[str], mixture: Sequence[WeightedCorpus], run: RunFolder) -> None:
     """Log what each manifest contributes, and record it in config.yaml."""
-    if not any(corpus.count(1) for corpus in mixture):
-        raise ConfigError("the first epoch would read no utterance", hint="raise data.weights")
+    require(
+        any(corpus.count(1) for corpus in mixture),
+        "the first epoch would read no utterance",
+        hint="raise data.weights",
+    )
     corpora = [
         {
             "manifest": manifest,

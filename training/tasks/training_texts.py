@@ -1,7 +1,6 @@
 """Records checksums of the training texts in config.yaml; detects texts that have changed since."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,7 @@ from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import ENVIRONMENT, RunFolder
 
 TEXTS = "training_texts"
-"""Key in the environment of config.yaml: path of a training text → its :class:`_Text`."""
-
-
-@dataclass(frozen=True)
-class _Text:
-    """A recorded text; a file of the same size and time is not read again to compare its checksum."""
-
-    sha256: str
-    bytes: int
-    modified_ns: int
+"""Key in the environment of config.yaml: path of a training text → its checksum, size and time."""
 
 
 def check_training_texts(run: RunFolder, texts: Sequence[str | Path]) -> None:
@@ -38,7 +28,7 @@ def check_training_texts(run: RunFolder, texts: Sequence[str | Path]) -> None:
     noted = run.config().get(ENVIRONMENT, {}).get(TEXTS)
     if noted is None:
         if not run.checkpoint.is_file() and not run.metrics.is_file():
-            run.record(TEXTS, {str(path): asdict(_noted(path)) for path in paths})
+            run.record(TEXTS, {str(path): _noted(path) for path in paths})
         return
     changed = [str(path) for path in paths if str(path) in noted and _changed(path, noted[str(path)])]
     if changed:
@@ -49,15 +39,15 @@ def check_training_texts(run: RunFolder, texts: Sequence[str | Path]) -> None:
         )
 
 
-def _noted(path: Path) -> _Text:
+def _noted(path: Path) -> dict[str, Any]:
     status = path.stat()
-    return _Text(file_hash(path), status.st_size, status.st_mtime_ns)
+    return {"sha256": file_hash(path), "bytes": status.st_size, "modified_ns": status.st_mtime_ns}
 
 
 def _changed(path: Path, before: str | Mapping[str, Any]) -> bool:
     if isinstance(before, str):  # a run of an earlier version: the checksum alone
         return file_hash(path) != before
-    status, text = path.stat(), _Text(**before)
-    if (status.st_size, status.st_mtime_ns) == (text.bytes, text.modified_ns):
-        return False
-    return file_hash(path) != text.sha256
+    status = path.stat()
+    # A file of the same size and time is not read again to compare its checksum.
+    unread = (status.st_size, status.st_mtime_ns) == (before["bytes"], before["modified_ns"])
+    return not unread and file_hash(path) != before["sha256"]

@@ -104,8 +104,11 @@ def _raw_blocks(
 
 
 def _is_audio_file(head: bytes) -> bool:
-    known = any(head.startswith(signature, offset) for offset, signature in _SIGNATURES)
-    return known or _is_mp3(head)
+    if any(head.startswith(signature, offset) for offset, signature in _SIGNATURES):
+        return True
+    # Two consecutive frames of MPEG audio layer III: raw samples may look like one.
+    first = _mp3_frame_bytes(head[:4])
+    return bool(first) and bool(_mp3_frame_bytes(head[first : first + 4]))
 
 
 def _live_wav(head: bytes) -> tuple[int, int] | None:
@@ -116,12 +119,6 @@ def _live_wav(head: bytes) -> tuple[int, int] | None:
     code, channels, rate, _, _, bits = struct.unpack("<HHIIHH", header[2])
     (size,) = struct.unpack("<I", header[3])
     return (header.end(), rate) if (code, channels, bits) == (_PCM, 1, 16) and size >= UNKNOWN_SIZE else None
-
-
-def _is_mp3(head: bytes) -> bool:
-    """Whether there are two consecutive frames of MPEG audio layer III: raw samples may look like one."""
-    first = _mp3_frame_bytes(head[:4])
-    return bool(first) and bool(_mp3_frame_bytes(head[first : first + 4]))
 
 
 def _mp3_frame_bytes(header: bytes) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from utils.audio.reading import SAMPLE_RATE
-from utils.errors import ConfigError
+from utils.errors import ConfigError, require
 
 KINDS = ("raw", "mfcc", "micro")
 _DEFAULTS = {
@@ -49,8 +49,9 @@ class KeywordFeatureConfig:
     highest_hz: float | None = None
 
     def __post_init__(self):
-        if self.kind not in KINDS:
-            raise ConfigError(f"unknown features.kind '{self.kind}'", hint=f"one of: {', '.join(KINDS)}")
+        require(
+            self.kind in KINDS, f"unknown features.kind '{self.kind}'", hint=f"one of: {', '.join(KINDS)}"
+        )
         for name, value in _DEFAULTS["micro" if self.kind == "micro" else "mfcc"].items():
             if getattr(self, name) is None:
                 if name == "highest_hz":
@@ -84,46 +85,47 @@ def mel(hertz: float | np.ndarray) -> np.ndarray:
 
 def _check_times(config: KeywordFeatureConfig) -> None:
     for name in _FLOATS:
-        if not np.isfinite(getattr(config, name)):
-            raise ConfigError(f"features.{name} is {getattr(config, name)}", hint="a finite number")
-    if config.sample_rate < 1:
-        raise ConfigError(f"features.sample_rate is {config.sample_rate}", hint="above 0 Hz")
-    if config.stride_samples < 1:
-        raise ConfigError(
-            f"features.stride_ms is {config.stride_ms:g}",
-            hint=f"at least one sample, {1000 / config.sample_rate:g} ms",
+        require(
+            np.isfinite(getattr(config, name)),
+            f"features.{name} is {getattr(config, name)}",
+            hint="a finite number",
         )
-    if not config.window_ms >= config.stride_ms:
-        raise ConfigError(
-            f"features.window_ms is {config.window_ms:g}",
-            hint=f"at least features.stride_ms, {config.stride_ms:g}: no sample may be skipped",
-        )
+    require(config.sample_rate >= 1, f"features.sample_rate is {config.sample_rate}", hint="above 0 Hz")
+    require(
+        config.stride_samples >= 1,
+        f"features.stride_ms is {config.stride_ms:g}",
+        hint=f"at least one sample, {1000 / config.sample_rate:g} ms",
+    )
+    require(
+        config.window_ms >= config.stride_ms,
+        f"features.window_ms is {config.window_ms:g}",
+        hint=f"at least features.stride_ms, {config.stride_ms:g}: no sample may be skipped",
+    )
 
 
 def _check_filters(config: KeywordFeatureConfig) -> None:
-    if config.mel_bins < 1:
-        raise ConfigError(f"features.mel_bins is {config.mel_bins}", hint="at least 1")
-    if config.kind == "micro" and config.coefficients:
-        raise ConfigError(
-            f"features.coefficients is {config.coefficients}", hint="0 for the kind micro: it has no DCT"
-        )
-    if not 0 <= config.coefficients <= config.mel_bins:
-        raise ConfigError(
-            f"features.coefficients is {config.coefficients}",
-            hint=f"0 (the log mel values) to features.mel_bins, {config.mel_bins}",
-        )
+    require(config.mel_bins >= 1, f"features.mel_bins is {config.mel_bins}", hint="at least 1")
+    require(
+        config.kind != "micro" or not config.coefficients,
+        f"features.coefficients is {config.coefficients}",
+        hint="0 for the kind micro: it has no DCT",
+    )
+    require(
+        0 <= config.coefficients <= config.mel_bins,
+        f"features.coefficients is {config.coefficients}",
+        hint=f"0 (the log mel values) to features.mel_bins, {config.mel_bins}",
+    )
     half = config.sample_rate / 2
-    if not 0 <= config.lowest_hz < half:
-        raise ConfigError(
-            f"features.lowest_hz is {config.lowest_hz:g}",
-            hint=f"at least 0 and below half the sample rate, {half:g}",
-        )
-    if not config.lowest_hz < config.highest_hz <= half:
-        raise ConfigError(
-            f"features.highest_hz is {config.highest_hz:g}",
-            hint=f"above features.lowest_hz, {config.lowest_hz:g}, and at most half the sample rate, "
-            f"{half:g}",
-        )
+    require(
+        0 <= config.lowest_hz < half,
+        f"features.lowest_hz is {config.lowest_hz:g}",
+        hint=f"at least 0 and below half the sample rate, {half:g}",
+    )
+    require(
+        config.lowest_hz < config.highest_hz <= half,
+        f"features.highest_hz is {config.highest_hz:g}",
+        hint=f"above features.lowest_hz, {config.lowest_hz:g}, and at most half the sample rate, {half:g}",
+    )
     empty = _empty_filters(config.mel_bins, config)
     if empty:
         largest = next((n for n in range(config.mel_bins - 1, 0, -1) if not _empty_filters(n, config)), None)

@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from python_speech_features import get_filterbanks
 
 from utils.audio.reading import INT16_SCALE, SAMPLE_RATE
-from utils.errors import ConfigError
+from utils.errors import require
 from utils.features.running_normalisation import RunningNormalisation
 
 DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13}
@@ -74,33 +74,41 @@ class FeatureConfig:
     window: str | None = None
 
     def __post_init__(self):
-        if self.kind not in DEFAULT_BINS:
-            raise ConfigError(
-                f"unknown features.kind '{self.kind}'", hint=f"one of: {', '.join(DEFAULT_BINS)}"
-            )
-        if self.normalise not in NORMALISATIONS:
-            raise ConfigError(
-                f"unknown features.normalise '{self.normalise}'", hint=f"one of: {', '.join(NORMALISATIONS)}"
-            )
-        if self.normalise == "running" and self.kind != "filter_bank":
-            raise ConfigError(
-                f"features.normalise 'running' is for log mel energies, features.kind is '{self.kind}'",
-                hint="use features.kind=filter_bank",
-            )
-        if self.window not in (None, *WINDOWS):
-            raise ConfigError(
-                f"unknown features.window '{self.window}'", hint=f"one of: {', '.join(WINDOWS)}"
-            )
-        if min(self.sample_rate, self.frame_ms, self.hop_ms, self.hop_samples) <= 0:
-            raise ConfigError("features.sample_rate, frame_ms and hop_ms must be above 0")
+        require(
+            self.kind in DEFAULT_BINS,
+            f"unknown features.kind '{self.kind}'",
+            hint=f"one of: {', '.join(DEFAULT_BINS)}",
+        )
+        require(
+            self.normalise in NORMALISATIONS,
+            f"unknown features.normalise '{self.normalise}'",
+            hint=f"one of: {', '.join(NORMALISATIONS)}",
+        )
+        require(
+            self.normalise != "running" or self.kind == "filter_bank",
+            f"features.normalise 'running' is for log mel energies, features.kind is '{self.kind}'",
+            hint="use features.kind=filter_bank",
+        )
+        require(
+            self.window in (None, *WINDOWS),
+            f"unknown features.window '{self.window}'",
+            hint=f"one of: {', '.join(WINDOWS)}",
+        )
+        require(
+            min(self.sample_rate, self.frame_ms, self.hop_ms, self.hop_samples) > 0,
+            "features.sample_rate, frame_ms and hop_ms must be above 0",
+        )
         usual = default_bins(self.kind, self.frame_samples, self.fft_size, self.sample_rate)
         if self.bins is None and usual != DEFAULT_BINS[self.kind]:
             # Set here, so that the config of a run contains the number that its model was built for.
             object.__setattr__(self, "bins", usual)
         limits = {"spectrogram": self.frame_samples // 2, "mfcc": _MFCC_FILTERS}
         limit = limits.get(self.kind, self.fft_size // 2)
-        if not 1 <= self.base_bins <= limit:
-            raise ConfigError(f"features.bins is {self.bins}", hint=f"{self.kind} has 1 to {limit} bins here")
+        require(
+            1 <= self.base_bins <= limit,
+            f"features.bins is {self.bins}",
+            hint=f"{self.kind} has 1 to {limit} bins here",
+        )
 
     @property
     def frame_samples(self) -> int:
@@ -250,8 +258,9 @@ def log_filter_bank(emphasised: np.ndarray, config: FeatureConfig) -> np.ndarray
 
 def _mfcc_with_deltas(emphasised: np.ndarray, config: FeatureConfig) -> np.ndarray:
     """``python_speech_features.mfcc`` with first and second deltas: (frames, 3 × bins) float64."""
-    filters = _mel_filters(_MFCC_FILTERS, config.fft_size, config.sample_rate)
-    energies, totals = _filter_energies(emphasised, config, filters)
+    energies, totals = _filter_energies(
+        emphasised, config, filters=_mel_filters(_MFCC_FILTERS, config.fft_size, config.sample_rate)
+    )
     cepstra = scipy.fft.dct(np.log(energies), type=2, norm="ortho", axis=1)[:, : config.base_bins]
     cepstra *= 1 + _LIFTER / 2 * np.sin(np.pi * np.arange(config.base_bins) / _LIFTER)
     cepstra[:, 0] = np.log(totals)

@@ -6,7 +6,7 @@ The frames are those of `extract_features` for the whole recording.
 import numpy as np
 
 from utils.audio.reading import INT16_SCALE
-from utils.errors import ConfigError
+from utils.errors import require
 from utils.features.running_normalisation import RunningNormalisation
 from utils.features.speech import (
     FeatureConfig,
@@ -76,18 +76,18 @@ class FeatureStream:
 
 def _check(config: FeatureConfig) -> None:
     """Refuse features that a stream can't compute, with a hint what to use instead."""
-    if config.normalise == "utterance":
-        raise ConfigError(
-            "features.normalise is 'utterance', which needs the whole utterance before its first frame",
-            hint="train a model on features.normalise=running: see configs/speech/compact_streaming.yaml",
-        )
-    if config.kind == "mfcc":
-        raise ConfigError(
-            "features.kind is 'mfcc': its deltas need later frames",
-            hint="train a model on features.kind=filter_bank",
-        )
-    if config.hop_samples > config.frame_samples:
-        raise ConfigError(
-            "features.hop_ms is longer than frame_ms: a stream can't skip samples",
-            hint="train a model with a shorter hop",
-        )
+    require(
+        config.normalise != "utterance",
+        "features.normalise is 'utterance', which needs the whole utterance before its first frame",
+        hint="train a model on features.normalise=running: see configs/speech/compact_streaming.yaml",
+    )
+    require(
+        config.kind != "mfcc",
+        "features.kind is 'mfcc': its deltas need later frames",
+        hint="train a model on features.kind=filter_bank",
+    )
+    require(
+        config.hop_samples <= config.frame_samples,
+        "features.hop_ms is longer than frame_ms: a stream can't skip samples",
+        hint="train a model with a shorter hop",
+    )

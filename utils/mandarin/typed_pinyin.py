@@ -50,8 +50,8 @@ def _letters() -> str:
 
 _LETTER = f"[{_letters()}][{_MARKS}\u0308\u0302]*"
 _WORD = re.compile(rf"{_LETTER}(?:{_LETTER}|(?<=[uU]):|[0-9]|['’‘`ʼ\-](?={_LETTER}))*")
-_UNIT = re.compile(rf"(?:[uU]:|{_LETTER})|[0-9]|['’‘`ʼ\-]")
-_SEPARATORS = "'’‘`ʼ-"
+_UNIT = re.compile(rf"(?:[uU]:|{_LETTER})|[0-9]")
+_SEPARATOR = re.compile(r"['’‘`ʼ\-]")
 
 
 @dataclass(frozen=True)
@@ -94,17 +94,22 @@ def read_line(line: str, unwritable: Set[str] = frozenset()) -> list[Piece]:
     plain = _half_width(line)
     words = []
     for found in _WORD.finditer(plain):
-        readings = tuple(reading for reading in _segment(found[0]) if unwritable.isdisjoint(reading))
+        segment = _segment_cached if len(found[0]) <= _LONGEST_KEPT else _segment
+        readings = tuple(reading for reading in segment(found[0]) if unwritable.isdisjoint(reading))
         digit_before = found.start() > 0 and plain[found.start() - 1].isdecimal()
         if readings and not (digit_before and len(found[0]) == 1):  # the m of 5m
             words.append((found.start(), found.end(), readings))
     if len(words) > 1 and all(len(readings[0]) == 1 for _, _, readings in words):
         words = [(start, end, readings[:1]) for start, end, readings in words]
-    neutral = _bare_is_neutral([readings[0] for _, _, readings in words])
+    best = [syllable for _, _, readings in words for syllable in readings[0]]
+    neutral = 2 * sum(map(has_tone, best)) > len(best)  # a syllable without a tone is neutral
     pieces, reached = [], 0
     for start, end, readings in words:
         pieces += _other_text(line, reached, start, after=reached > 0, before=True)
-        toned = tuple(tuple(_toned(syllable, neutral) for syllable in reading) for reading in readings)
+        toned = tuple(
+            tuple(f"{syllable}5" if neutral and not has_tone(syllable) else syllable for syllable in reading)
+            for reading in readings
+        )
         pieces.append(Piece(line[start:end], start + 1, toned))
         reached = end
     return pieces + _other_text(line, reached, len(line), after=reached > 0, before=False)
@@ -165,15 +170,6 @@ def _other_text(line: str, start: int, end: int, after: bool, before: bool) -> l
     return [Piece(text, start + 1)] if text else []
 
 
-def _bare_is_neutral(readings: Sequence[Sequence[str]]) -> bool:
-    syllables = [syllable for reading in readings for syllable in reading]
-    return 2 * sum(map(has_tone, syllables)) > len(syllables)
-
-
-def _toned(syllable: str, neutral: bool) -> str:
-    return syllable + "5" if neutral and not has_tone(syllable) else syllable
-
-
 @lru_cache(maxsize=_WORDS_KEPT)
 def _canonical(text: str) -> tuple[str, ...] | None:
     """A typed syllable as canonical syllables, without a digit if it has no tone; None if it is not one."""
@@ -193,32 +189,18 @@ _Rank = tuple[int, int, int, tuple[int, ...]]  # erhua, inner vowels, syllables,
 
 def _segment(word: str) -> tuple[tuple[str, ...], ...]:
     """The best segmentations of a word, with cuts at its apostrophes; () if there is none."""
-    return _segment_cached(word) if len(word) <= _LONGEST_KEPT else _segment_anew(word)
-
-
-@lru_cache(maxsize=_WORDS_KEPT)
-def _segment_cached(word: str) -> tuple[tuple[str, ...], ...]:
-    return _segment_anew(word)
-
-
-def _segment_anew(word: str) -> tuple[tuple[str, ...], ...]:
-    units = [found[0] for found in _UNIT.finditer(word)]
-    parts, part = [], []
-    for unit in units:
-        if unit in _SEPARATORS:
-            parts.append(part)
-            part = []
-        else:
-            part.append(unit)
     ways: list[tuple[str, ...]] = [()]
-    for units in filter(None, [*parts, part]):
-        found = _ways(units)
+    for part in filter(None, _SEPARATOR.split(word)):
+        found = _ways([unit[0] for unit in _UNIT.finditer(part)])
         if not found:
             return ()
         ways = [way + more for way in ways for more in found][:WAYS_KEPT]
     if any(map(has_tone, ways[0])):  # a tone digit ends a syllable
         ways = ways[:1]
     return tuple(dict.fromkeys(ways))
+
+
+_segment_cached = lru_cache(maxsize=_WORDS_KEPT)(_segment)
 
 
 def _ways(units: Sequence[str]) -> list[tuple[str, ...]]:
@@ -233,7 +215,8 @@ def _ways(units: Sequence[str]) -> list[tuple[str, ...]]:
     for start in range(len(units)):
         best[start] = sorted(best[start], key=itemgetter(0))[:kept]
         for end, syllables, erhua in _syllables_from(units, start) if best[start] else ():
-            inner = start > 0 and not units[start - 1].isdigit() and _begins_open(units[start])
+            begins_open = unicodedata.normalize("NFD", units[start].lower())[0] in _VOWELS
+            inner = begins_open and start > 0 and not units[start - 1].isdigit()
             for way in best[start]:
                 r, v, n, lengths = way[0]
                 rank = (r + erhua, v + inner, n + 1, (*lengths, start - end) if kept > 1 else ())
@@ -261,10 +244,6 @@ def _syllables_from(units: Sequence[str], start: int) -> list[tuple[int, tuple[s
         if syllables and not _ALONE & {written.rstrip("012345"), _without_digit(syllables[0])}:
             found.append((end, syllables, len(syllables) > 1))
     return found
-
-
-def _begins_open(unit: str) -> bool:
-    return unicodedata.normalize("NFD", unit.lower())[0] in _VOWELS
 
 
 def _without_digit(syllable: str) -> str:

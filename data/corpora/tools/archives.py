@@ -34,17 +34,16 @@ def find_in_speaker_archives(
     Raises:
         CorpusError: the disk is full or not writable.
     """
-    damaged = set()
-    for archive, reason in _unpack_all(folder, workers):
-        damaged.add(_speaker(archive))
-        problem = Problem("speaker's archive is damaged", reason)
-        yield Candidate(_speaker(archive), "", archive, problem=problem)
+    damaged = {_speaker(archive): (archive, reason) for archive, reason in _unpack_all(folder, workers)}
+    for speaker, (archive, reason) in damaged.items():
+        yield Candidate(speaker, "", archive, problem=Problem("speaker's archive is damaged", reason))
     without_recording = set(texts)
     for split in SPLITS:
         for audio in sorted((folder / split).glob("[!.]*/[!.]*.wav")):
             without_recording.discard(audio.stem)
-            text = texts.get(audio.stem, Problem(MISSING))
-            yield make_candidate(audio.stem, split, audio, audio.parent.name, text)
+            yield make_candidate(
+                audio.stem, split, audio, audio.parent.name, text=texts.get(audio.stem, Problem(MISSING))
+            )
     for name in sorted(without_recording):
         speaker = speaker_of(name)
         reason = "recording in a damaged archive" if speaker in damaged else NO_AUDIO

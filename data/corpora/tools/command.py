@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from data.corpora.tools.download import Archive, ByHand, Source, download_corpus
@@ -17,21 +18,19 @@ _CHECKSUM = (
 )
 
 
-def run_corpus_command(corpus: Corpus, argv: list[str] | None = None) -> int:
-    """Run ``prepare`` or ``download`` for one corpus.
+def corpus_command(corpus: Corpus) -> Callable[[list[str] | None], int]:
+    """Make the ``main`` of a corpus's module: ``prepare`` and, where there is a source, ``download``.
 
-    Args:
-        corpus: the corpus.
-        argv: the command line's words; None for the program's own.
-
-    Returns:
-        The exit code: 0, or 1 if a split is empty.
-
-    Raises:
-        UserError: the corpus is not there, can't be downloaded, or none of it is usable.
+    It takes the words of the command line (None for the program's own) and returns the exit code: 0, or 1 if
+    a split is empty. It raises a UserError if the corpus is not there, can't be downloaded, or none of it is
+    usable.
     """
-    options = corpus_parser(corpus).parse_args(argv)
-    return _download(corpus, options) if options.action == "download" else run_prepare(corpus, options)
+
+    def main(argv: list[str] | None = None) -> int:
+        options = corpus_parser(corpus).parse_args(argv)
+        return _download(corpus, options) if options.action == "download" else run_prepare(corpus, options)
+
+    return main
 
 
 def run_prepare(corpus: Corpus, options: argparse.Namespace) -> int:

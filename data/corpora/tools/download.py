@@ -147,9 +147,10 @@ def _transfer(url: str, part: Path, unpacked: float, size: int) -> bool:
     try:
         response = urllib.request.urlopen(request, timeout=_TIMEOUT)
     except urllib.error.HTTPError as error:
-        total = _total(error.headers.get("Content-Range"))
-        if error.code != 416 or total is None:  # 416: nothing after our bytes
+        length = re.search(r"/(\d+)$", error.headers.get("Content-Range") or "")
+        if error.code != 416 or not length:  # 416: nothing after our bytes
             raise
+        total = int(length[1])
         if total < received:
             part.unlink()  # part of another file
         _check_size(url, total, size)
@@ -296,8 +297,3 @@ def check_space(folder: Path, needed: int) -> None:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def _total(content_range: str | None) -> int | None:
-    match = re.search(r"/(\d+)$", content_range or "")
-    return int(match[1]) if match else None

@@ -254,9 +254,7 @@ def _write(
     (output / "summary.json").unlink(missing_ok=True)
     for name, utterances in splits.items():
         write_manifest(output / f"{name}.tsv", utterances)
-    lines = ["split\tid\treason\tdetail"]
-    for candidate, problem, _ in rejected:
-        fields = (candidate.split, candidate.id, problem.reason, shorten(problem.detail))
-        lines.append("\t".join(" ".join(field.split()) for field in fields))
-    write_text(output / REJECTED, "\n".join(lines) + "\n")
+    rows = [(item.split, item.id, problem.reason, shorten(problem.detail)) for item, problem, _ in rejected]
+    lines = ("\t".join(" ".join(field.split()) for field in row) for row in rows)
+    write_text(output / REJECTED, "\n".join(["split\tid\treason\tdetail", *lines]) + "\n")
     write_json(output / "summary.json", summary)

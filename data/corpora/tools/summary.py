@@ -6,11 +6,11 @@ from itertools import combinations
 from typing import Any
 
 from rich.console import Console
-from rich.table import Column, Table
 
 from data.manifest import Utterance
 from utils.audio.reading import SAMPLE_RATE
 from utils.mandarin.pinyin import full_inventory
+from utils.text_table import print_table
 
 Splits = Mapping[str, Sequence[Utterance]]
 
@@ -100,19 +100,14 @@ def _coverage(splits: Splits) -> dict[str, Any]:
 def print_summary(summary: Mapping[str, Any], console: Console | None = None) -> None:
     """Print the statistics as tables."""
     console = console or Console()
-    sizes = Table(Column("split", overflow="fold"), title=f"{summary['corpus']}: utterances")
-    for label in _SIZE_COLUMNS.values():
-        sizes.add_column(label, justify="right", no_wrap=True)
-    for name, size in summary["splits"].items():
-        values = {key: f"{size[key]:,}" for key in _SIZE_COLUMNS} | {"hours": f"{size['hours']:,.2f}"}
-        sizes.add_row(name, *values.values())
-    overlap = Table("in both", title="overlap between splits")
-    for label in ("speakers", "sentences", "utterances of\nthe second"):
-        overlap.add_column(label, justify="right")
-    for pair, counts in summary["overlap"].items():
-        overlap.add_row(pair, *(f"{count:,}" for count in counts.values()))
-    console.print(sizes)
-    console.print(overlap)
+    sizes = [
+        (name, *({key: size[key] for key in _SIZE_COLUMNS} | {"hours": f"{size['hours']:,.2f}"}).values())
+        for name, size in summary["splits"].items()
+    ]
+    print_table(console, f"{summary['corpus']}: utterances", ("split", *_SIZE_COLUMNS.values()), sizes)
+    overlap = [(pair, *counts.values()) for pair, counts in summary["overlap"].items()]
+    headings = ("in both", "speakers", "sentences", "utterances of\nthe second")
+    print_table(console, "overlap between splits", headings, overlap)
     for line in (*_coverage_lines(summary), _rate_line(summary["sample_rates"])):
         console.print(line, highlight=False)
     _print_counts(console, "rejected (see rejected.tsv)", summary["rejected"])
@@ -147,7 +142,5 @@ def _print_counts(console: Console, title: str, counts: Mapping[str, int]) -> No
     if not counts:
         console.print(f"{title}: none")
         return
-    table = Table("reason", Column("utterances", justify="right"), title=title)
-    for reason, count in sorted(counts.items(), key=lambda item: -item[1]):
-        table.add_row(reason, f"{count:,}")
-    console.print(table)
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    print_table(console, title, ("reason", "utterances"), ordered)

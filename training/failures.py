@@ -1,9 +1,20 @@
-"""Turns running out of memory, on a GPU or a CPU, into an error that names the setting to lower."""
+"""A failure of a training step in; its cause out: the setting to lower, or the utterances.
 
-from collections.abc import Iterator
+Running out of memory, on a GPU or a CPU, becomes an error that names the setting to lower. Of a batch with a
+loss that is not finite, the utterances that cause it are found. Through batch normalisation, one such
+utterance affects all losses of its batch, and the step has damaged the weights: so the losses are computed
+again in inference mode, with earlier weights.
+"""
+
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+import numpy as np
+from keras import ops
+
+from training.backends.step import compiled
 from utils.errors import TrainingError, shorten
 
 BATCH_SIZES = {
@@ -49,3 +60,25 @@ def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
             hint=f"lower {section}.{name} (now {value:,}), e.g. {section}.{name}={value // 2}, in a new run "
             "(another --run); doctor.py --machine --config RECIPE tests a step",
         ) from error
+
+
+def broken_rows(losses_of: Callable[..., Any], arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """Find the rows of a batch with values that are not finite; if there is none, those with such a loss.
+
+    Args:
+        losses_of: ``losses`` of a task whose model has finite weights, such as those of a checkpoint.
+        arrays: the batch, as ``losses_of`` takes it.
+
+    Returns:
+        (batch,) bool. The losses are computed in inference mode, in which rows are independent.
+    """
+    finite = [
+        np.isfinite(value).all(axis=tuple(range(1, value.ndim)))  # (batch,)
+        for value in arrays.values()
+        if np.issubdtype(value.dtype, np.floating)
+    ]
+    broken = ~np.logical_and.reduce(finite) if finite else np.zeros(len(next(iter(arrays.values()))), bool)
+    if broken.any() or not len(broken):
+        return broken
+    losses = compiled(partial(losses_of, training=False))(arrays)
+    return ~np.isfinite(ops.convert_to_numpy(losses))

@@ -1,4 +1,4 @@
-"""Checks targets against the model's time stride: texts that are too long for CTC."""
+"""Checks of a recipe's model: mel filters that are always empty, texts that are too long for CTC."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,26 @@ from model_speech.ctc.loss import frames_needed, output_lengths
 from preflight.findings import ERROR, WARNING, Finding, line_finding
 from preflight.listings import Listing
 from training.tasks.speech import MAX_SKIPPED_FRACTION
-from utils.features.speech import FeatureConfig
+from utils.features.speech import FeatureConfig, empty_filters
+
+_EMPTY_FRACTION = 0.02  # with frames of 25 ms at 16 kHz, one of 80 filters is empty
+
+
+def empty_filter(features: FeatureConfig) -> Iterator[Finding]:
+    """Mel filters without an FFT bin: too many filters for the frame length and sample rate."""
+    if features.kind != "filter_bank":
+        return
+    empty = empty_filters(features.base_bins, features.fft_size, features.sample_rate)
+    if empty > _EMPTY_FRACTION * features.base_bins:
+        spacing = features.sample_rate / features.fft_size
+        yield Finding(
+            WARNING,
+            "features.bins",
+            "",
+            what="mel filters without an FFT bin",
+            advice="leave features.bins out (it is then chosen to fit), or set a longer features.frame_ms",
+            detail=f"{empty} of {features.base_bins}: the FFT's bins are {spacing:g} Hz apart",
+        )
 
 
 def target_too_long(
@@ -33,5 +52,11 @@ def target_too_long(
     is_refused = listing.role == "train" and len(short) > MAX_SKIPPED_FRACTION * len(listing.lines)
     advice = "check the transcripts, or choose a model with a smaller time stride"
     for line, detail in short:
-        severity = ERROR if is_refused else WARNING
-        yield line_finding(severity, listing, line, "more syllables than CTC can align", advice, detail)
+        yield line_finding(
+            ERROR if is_refused else WARNING,
+            listing,
+            line,
+            what="more syllables than CTC can align",
+            advice=advice,
+            detail=detail,
+        )

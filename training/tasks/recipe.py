@@ -1,0 +1,75 @@
+"""What all tasks have in common: the fields of every recipe; a built model in, the model to train out."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+
+from training.initialise import TokenLayer, freeze_layers, take_weights
+from training.loop import TrainingConfig
+from training.optimiser import OptimiserConfig
+from utils.backend.model_summary import summary_text
+from utils.errors import require
+from utils.files import write_text
+from utils.run_folder.run import RunFolder
+
+SourceModel = tuple[keras.Model, Mapping[str, TokenLayer]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The fields of every recipe; a task adds its own, such as ``data``.
+
+    Attributes:
+        task: ``speech``, ``language`` or ``keyword``.
+        seed: of all random choices of the training.
+        initialise_from: run of the same task with the initial weights, those of tokens by name; empty: none.
+            It is read once, before the first step.
+        initialise_except: patterns of layers that keep their initial values.
+        freeze: patterns of layers that are not trained.
+        model: settings of the named model, an instance of its config class.
+        optimiser: algorithm and learning-rate schedule.
+        training: duration and precision.
+    """
+
+    task: str = ""
+    seed: int = 0
+    initialise_from: str = ""
+    initialise_except: tuple[str, ...] = ()
+    freeze: tuple[str, ...] = ()
+    model: Any = None
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self):
+        require(
+            self.initialise_from or not self.initialise_except,
+            "initialise_except without initialise_from",
+            hint="name a run: initialise_from=RUN",
+        )
+
+
+def prepare_model(
+    model: keras.Model,
+    recipe: Recipe,
+    run: RunFolder,
+    load_source: Callable[[str], SourceModel] | None = None,
+) -> None:
+    """Copy initial weights, unless the training is resumed; freeze layers; write ``model_summary.txt``.
+
+    Args:
+        model: newly built.
+        recipe: names the run with the initial weights and the layers to freeze.
+        run: the run folder.
+        load_source: ``initialise_from`` → the trained model and its layers of tokens; None if the task can't
+            start from another run.
+
+    Raises:
+        ConfigError: the weights don't fit, or a pattern of layers matches none.
+    """
+    if load_source and recipe.initialise_from and not run.checkpoint.is_file():
+        source, token_layers = load_source(recipe.initialise_from)
+        take_weights(model, source, recipe.initialise_from, token_layers, recipe.initialise_except)
+    freeze_layers(model, recipe.freeze)
+    write_text(run.path / "model_summary.txt", summary_text(model))

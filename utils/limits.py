@@ -1,0 +1,63 @@
+"""Limits of the values of a config, as parts of their types: a config in; an error that names the value out.
+
+A field of type `Count` is a whole number of at least 1; ``Annotated[int, at_least(6)]`` has another limit.
+In a tuple, ``tuple[Count, ...]``, the limit is that of each entry.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from utils.errors import require
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a value may be: a description, which is the hint of an error, and the test."""
+
+    wanted: str
+    fits: Callable[[Any], bool]
+
+
+def at_least(low: float) -> Limit:
+    """The lowest value."""
+    return Limit(f"at least {low}", lambda value: value >= low)
+
+
+Count = Annotated[int, at_least(1)]
+Size = Annotated[int, at_least(0)]
+NotNegative = Annotated[float, at_least(0)]
+Fraction = Annotated[float, Limit("at least 0 and below 1", lambda value: 0 <= value < 1)]
+
+
+class Limited:
+    """Base of a section of a config, with its name: ``class ModelConfig(Limited, section="model")``.
+
+    Raises:
+        ConfigError: a value is beyond the limit of its type; it is named as ``section.name``.
+    """
+
+    _section = ""
+
+    def __init_subclass__(cls, section: str = "", **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls._section = section or cls._section
+
+    def __post_init__(self):
+        for name, hint in get_type_hints(type(self), include_extras=True).items():
+            value, is_tuple = getattr(self, name), get_origin(hint) is tuple
+            entry_hint = get_args(hint)[0] if is_tuple else hint
+            for limit in getattr(entry_hint, "__metadata__", ()):
+                fits = all(map(limit.fits, value if is_tuple else (value,)))
+                require(fits, f"{self._section}.{name} is {value}", hint=limit.wanted)
+
+
+def check_choice(config: Any, section: str, **known: Iterable[str]) -> None:
+    """Check that values are among the known ones; for a ``__post_init__``.
+
+    Raises:
+        ConfigError: a value is not; it is named as ``section.name``.
+    """
+    for name, choices in known.items():
+        value = getattr(config, name)
+        require(value in choices, f"unknown {section}.{name} '{value}'", hint=f"one of: {', '.join(choices)}")

@@ -1,0 +1,35 @@
+"""Rows of different lengths in; one padded array out (NumPy only)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+
+def pad_rows(
+    rows: Sequence[ArrayLike],
+    length: int = 1,
+    *,
+    multiple: int = 1,
+    fill: float = 0,
+    dtype: DTypeLike = np.int32,
+    inner: tuple[int, ...] = (),
+) -> np.ndarray:
+    """Stack rows of different lengths.
+
+    Args:
+        rows: N arrays or sequences, (L, *inner) each.
+        length: lowest length of the result.
+        multiple: the length is rounded up to a multiple of this.
+        fill: value after the end of a row.
+        dtype: of the result.
+        inner: shape of each entry of a row.
+
+    Returns:
+        (N, padded length, *inner).
+    """
+    longest = max([length, *map(len, rows)])
+    padded = np.full((len(rows), -(-longest // multiple) * multiple, *inner), fill, dtype)
+    for row, values in zip(padded, rows, strict=True):
+        row[: len(values)] = values
+    return padded
