@@ -8,7 +8,7 @@ READY := .venv/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test nightly lint format bench converter clean
+.PHONY: help demo test nightly lint format bench converter acoustic clean
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F '|' '{printf "make %-9s %s\n", $$1, $$2}'
@@ -58,6 +58,9 @@ converter: $(READY)  ## Train the converter on TEXT without the sentences of KEE
 	@$(BIN)/python train.py language --config $(RECIPE)_network.yaml --run $(CONVERTER)/network $(DATA)
 	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/fused $(DATA) \
 	  model.network_run=$(CONVERTER)/network
+
+acoustic: $(READY)  ## Train, pack and test the acoustic model of pretrained/ from ../shared/data (hours)
+	@$(BIN)/python -m benchmarks.recognition.audio_to_pinyin
 
 clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
 	@rm -rf .pytest_cache .ruff_cache .hypothesis .coverage

@@ -1,4 +1,4 @@
-"""Transcribe recordings: files, folders, a pipe and two run folders in; text, JSON, SRT or TextGrid out."""
+"""Transcribe recordings: files, folders or a pipe in; text, JSON, SRT or TextGrid out."""
 
 import argparse
 import hashlib
@@ -21,15 +21,14 @@ from recognition.options import (
 from utils.audio.piped import open_pipe
 from utils.audio.reading import find_recordings
 from utils.backend.quiet import silence_tensorflow
-from utils.cli import positive
+from utils.cli import fraction, positive
 from utils.errors import AudioError, ConfigError, RunError, UserError, run_command
 from utils.files import remove_leftovers, replacing
 from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, Events, as_json_line
 from utils.hypotheses.transcript_marks import TranscriptMarks
-from utils.run_folder.run import PRETRAINED, open_run
+from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, open_run
 
-DEMO = Path("runs/demo")
 PIPE = Path("-")
 PIPE_NAME = "stdin"
 SHOWN_FAILURES = 10
@@ -48,12 +47,12 @@ examples:
 
 Reads WAV, FLAC, OGG, MP3 and other formats of libsndfile, of any length, sample rate and number of channels.
 Recordings longer than 20 s are cut at pauses; the text appears line by line, and memory use is constant.
-Without --speech and --language the models of the demo are used (runs/demo, made by `make demo`); with
---speech alone the converter of this project. With --joint, syllables and hanzi are searched together, which
-helps where the acoustic model is not certain. With --stream the syllables appear while they are spoken (on
-standard error), and the text when an utterance ends; this needs a run of compact_streaming. For a file that
-can't be read an error is printed, and again a list at the end; the other files are transcribed, and the exit
-code is 1.
+Without --speech and --language the models of this project are used (pretrained/). With --joint, syllables
+and hanzi are searched together, which helps where the acoustic model is not certain; it is the default with
+the acoustic model of this project (--no-joint: without). With --stream the syllables appear while they are
+spoken (on standard error), and the text when an utterance ends; this needs a run of compact_streaming. For a
+file that can't be read an error is printed, and again a list at the end; the other files are transcribed,
+and the exit code is 1.
 """
 
 
@@ -71,6 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not options.paths and not options.list:
         parser.error("give recordings, folders, or --list FILE")
+    if options.joint is None:
+        others = (options.speech, options.language, options.beam, options.syllables, options.stream)
+        options.joint = not any((*others, options.phrases))
     options.beam = beam_width(options)
     if options.phrases:
         _check_phrase_options(options)
@@ -119,7 +121,6 @@ def _transcribe(
 
 
 def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
-    silence_tensorflow()
     from model_language.registry import load_converter
     from recognition.loading import WINDOW_SECONDS, load_recognizer
 
@@ -153,15 +154,17 @@ def _show_homophones(phrases: Any) -> None:
 
 
 def _stream_recognizer(options: argparse.Namespace, run: Path, converter: Any) -> Any:
+    silence_tensorflow()
     from model_speech.causal import load_causal_model
     from model_speech.ctc.decoder import Decoder
     from recognition.loading import load_optional_fusion, load_optional_phrases
     from streaming.speech.recognizer import StreamRecognizer
     from streaming.speech.stream import SpeechStream, keras_stream
 
-    if options.joint or (options.n_best > options.beam and not options.phrases):
-        hint = "leave --joint out, and use a --beam of at least --n-best"
-        raise UserError("--stream supports no joint search, and no more readings than the beam", hint=hint)
+    if options.joint or options.minimum_confidence or (options.n_best > options.beam and not options.phrases):
+        hint = "leave --joint and --minimum-confidence out, and use a --beam of at least --n-best"
+        what = "--stream supports no joint search, no confidence, and no more readings than the beam"
+        raise UserError(what, hint=hint)
     model = load_causal_model(run)
     frames = max(1, round(options.chunk / 1000 / model.features.hop_seconds))
     fusion = load_optional_fusion(options, model.vocabulary)
@@ -307,6 +310,7 @@ def _settings(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str
     return {
         **search_settings(options),
         "n_best": options.n_best,
+        "minimum_confidence": options.minimum_confidence,
         **{name: _text_hash(path) for name, path in lists.items()},
         **({"stream": True} if options.stream else {}),
         **{stage: _weights(run) for stage, run in used.items()},
@@ -324,19 +328,16 @@ def _weights(run: Path) -> list[list[Any]]:
 
 
 def _speech_run(given: Path | None) -> Path:
-    """The run folder of the acoustic model; by default that of the demo."""
-    run = given or DEMO / "speech"
-    if not given and not run.is_dir():
-        hint = "give --speech RUN, or train the models of the demo: make demo"
-        raise RunError(f"there is no {run}", hint=hint)
-    return open_run(run, "speech").path  # reports a wrong folder before models are loaded
+    """The run folder of the acoustic model; by default the shipped one."""
+    if not given and not PRETRAINED_SPEECH.is_dir():
+        hint = "get the whole project again, or give --speech RUN"
+        raise RunError("the shipped acoustic model is missing", where=PRETRAINED_SPEECH, hint=hint)
+    return open_run(given or PRETRAINED_SPEECH, "speech").path  # reports a wrong folder before models load
 
 
 def _language_run(options: argparse.Namespace) -> Path:
-    """The run folder of the language model; by default that of the demo, with --speech the shipped one."""
-    demo = DEMO / "language"
-    default = demo if not options.speech and demo.is_dir() else PRETRAINED
-    return open_run(options.language or default, "language").path
+    """The run folder of the language model; by default the shipped one."""
+    return open_run(options.language or PRETRAINED, "language").path
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -365,6 +366,13 @@ def _parser() -> argparse.ArgumentParser:
         type=positive,
         default=1,
         help="readings (or phrases) of each segment in JSON, at most --beam for readings",
+    )
+    parser.add_argument(
+        "--minimum-confidence",
+        type=fraction,
+        default=0.0,
+        metavar="P",
+        help="segments whose syllables are less certain on average have no text (0 to 1; default: 0)",
     )
     parser.add_argument(
         "--rate", type=positive, metavar="HZ", help="standard input is raw mono 16-bit sound of this rate"

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from scipy.special import expit
 
 from model_speech.byte_weights import byte_weights, read_byte_weights
 from utils.errors import RunError
@@ -97,7 +98,7 @@ class _Block:
         if self._gate:
             (squeeze, squeeze_bias), (excite, excite_bias) = self._gate
             hidden = np.maximum(y.mean(axis=0) @ squeeze + squeeze_bias, 0.0)
-            y *= 1.0 / (1.0 + np.exp(-(hidden @ excite + excite_bias)))
+            y *= expit(hidden @ excite + excite_bias)
         return y
 
 

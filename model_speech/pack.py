@@ -2,31 +2,38 @@
 
     python -m model_speech.pack RUN FOLDER
 
-The folder holds config.yaml, the vocabulary, the figures of the training and ``network.npz`` (see
-:mod:`model_speech.byte_weights`). Every command takes it in place of a run.
+The folder holds config.yaml without the paths of the data, the vocabulary, the figures of the training and
+``network.npz`` (see :mod:`model_speech.byte_weights`). Every command takes it in place of a run.
 """
 
 import argparse
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.byte_weights import byte_weights, save_byte_weights, weights_by_name
 from model_speech.compact_numpy import NAME
+from utils.config import save_yaml
 from utils.errors import RunError, run_command
 from utils.files import replacing_folder
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder, open_run
 
+_SEARCH = ("language_weight", "joint_bonus")
+_LOCAL = ("data", "environment", "initialise_from")  # sections that name files of the machine
 
-def pack(source: Path, target: Path, weights: str = "best") -> None:
+
+def pack(
+    source: Path, target: Path, weights: str = "best", search: Mapping[str, float] | None = None
+) -> None:
     """Write a speech run of `compact` with one byte per weight.
 
     Args:
         source: the run.
         target: the new folder; files that it has beside those of a run (a card) are kept.
         weights: ``best``, ``last``, or the path of a weights file.
+        search: weights of the joint search, chosen on dev speakers: ``language_weight`` and ``joint_bonus``.
 
     Raises:
         RunError: the run is not one of `compact`, or is damaged.
@@ -39,29 +46,39 @@ def pack(source: Path, target: Path, weights: str = "best") -> None:
     with replacing_folder(target) as folder:
         if target.is_dir():
             shutil.copytree(target, folder, dirs_exist_ok=True)
-        for path in (run.config_file, run.vocabulary("acoustic.txt"), run.metrics):
-            if path.is_file():
-                copy = folder / path.relative_to(run.path)
-                copy.parent.mkdir(exist_ok=True)
-                shutil.copyfile(path, copy)
-        save_byte_weights(byte_weights(RunFolder(folder)), weights_by_name(model))
+        new = RunFolder(folder)
+        config = {key: value for key, value in run.config().items() if key not in _LOCAL}
+        save_yaml(new.config_file, {**config, "search": dict(search)} if search else config)
+        new.vocabulary("").mkdir(exist_ok=True)
+        shutil.copyfile(run.vocabulary("acoustic.txt"), new.vocabulary("acoustic.txt"))
+        if run.metrics.is_file():
+            shutil.copyfile(run.metrics, new.metrics)
+        save_byte_weights(byte_weights(new), weights_by_name(model))
         checksums.begin(folder)
         checksums.accept(folder)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command ``python -m model_speech.pack``."""
+    options = _parser().parse_args(arguments)
+    search = {name: value for name in _SEARCH if (value := getattr(options, name)) is not None}
+    pack(options.run, options.folder, options.weights, search)
+    size = sum(path.stat().st_size for path in options.folder.rglob("*") if path.is_file())
+    print(f"{options.folder}: {size / 1e6:.1f} MB")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", type=Path, help="a finished run of compact")
     parser.add_argument("folder", type=Path, help="the folder to write")
     parser.add_argument("--weights", default="best", help="best, last or a file (default: best)")
-    options = parser.parse_args(arguments)
-    pack(options.run, options.folder, options.weights)
-    size = sum(path.stat().st_size for path in options.folder.rglob("*") if path.is_file())
-    print(f"{options.folder}: {size / 1e6:.1f} MB")
-    return 0
+    for name in _SEARCH:
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=float, metavar="W", help="of the joint search, for this model")
+    return parser
 
 
 if __name__ == "__main__":

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from model_language.converters.base import Converter
 from model_language.ngram.syllables import load_syllable_ngram
-from model_language.search.joint import load_joint_search
+from model_language.search.joint import JointSearch, load_joint_search
 from model_speech.byte_weights import is_packed
 from model_speech.compact_numpy import load_numpy_compact
 from model_speech.ctc.shallow_fusion import Fusion
+from recognition.confidence import load_calibration
 from recognition.options import beam_width, joint_settings
 from recognition.phrases.phrase_list import read_phrases
 from recognition.phrases.search import PhraseSearch
@@ -42,7 +43,7 @@ def load_recognizer(
     """
     joint = None
     if converter and options.joint:
-        joint = load_joint_search(converter, **joint_settings(options))
+        joint = load_joint_search_for(run, converter, **joint_settings(options))
     acoustic = load_acoustic_logits(run)
     return Recognizer(
         acoustic,
@@ -54,7 +55,33 @@ def load_recognizer(
         workers=options.workers,
         window_seconds=window_seconds,
         phrases=load_optional_phrases(options, acoustic.vocabulary, n_best),
+        calibration=load_calibration(run),
+        minimum_confidence=getattr(options, "minimum_confidence", 0.0),
     )
+
+
+def load_joint_search_for(
+    run: Path,
+    converter: Converter,
+    syllables: str | Path | None = None,
+    language: float | None = None,
+    bonus: float | None = None,
+) -> JointSearch:
+    """A joint search with the weights that suit an acoustic model.
+
+    Args:
+        run: the speech run; a packed one may have weights chosen on dev speakers in its config, as
+            ``search: {language_weight: W, joint_bonus: B}``.
+        converter, syllables, language, bonus: as for :func:`model_language.search.joint.load_joint_search`.
+
+    Raises:
+        RunError: a run is damaged or of another kind.
+    """
+    if syllables is None:
+        chosen = RunFolder(run).config().get("search") or {}
+        language = chosen.get("language_weight") if language is None else language
+        bonus = chosen.get("joint_bonus") if bonus is None else bonus
+    return load_joint_search(converter, syllables, language, bonus)
 
 
 def load_acoustic_logits(run: Path) -> AcousticLogits:

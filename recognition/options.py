@@ -82,7 +82,7 @@ def add_joint_options(parser: argparse.ArgumentParser) -> None:
     add_word_option(parser)
     parser.add_argument(
         "--joint",
-        action="store_true",
+        action=argparse.BooleanOptionalAction,
         help="search syllables and hanzi together, among all syllables that the acoustic model considers",
     )
     parser.add_argument(

@@ -21,6 +21,15 @@ from model_speech.ctc.forward_backward import sequence_score
 from model_speech.ctc.greedy import Hypothesis
 from model_speech.ctc.posteriors import confusion_network
 from model_speech.ctc.shallow_fusion import Fusion
+from recognition.confidence import (
+    FEATURES,
+    JOINT,
+    PLAIN,
+    Calibration,
+    FrameCertainty,
+    frame_certainty,
+    syllable_features,
+)
 from recognition.phrases.search import PhraseSearch
 from recognition.phrases.segments import phrase_segments
 from recognition.voice_activity import whole_or_stretches
@@ -81,10 +90,12 @@ class Recognizer:
         phrases: a list of phrases: only these are recognised, and there is no converter.
         workers: processes that decode; 0: this process decodes.
         window_seconds: audio that is collected before it is recognised; 0 recognises each piece at once.
+        calibration: for the confidence of syllables; None: there is none.
+        minimum_confidence: a segment with a lower mean confidence of its syllables has no text.
 
     Raises:
-        ConfigError: ``n_best`` is larger than the beam, there is fusion without a beam, or phrases together
-            with a second stage.
+        ConfigError: ``n_best`` is larger than the beam, there is fusion without a beam, phrases together with
+            a second stage, or a minimum confidence without a calibration.
     """
 
     def __init__(
@@ -98,7 +109,15 @@ class Recognizer:
         workers: int = 0,
         window_seconds: float = WINDOW_SECONDS,
         phrases: PhraseSearch | None = None,
+        calibration: Calibration | None = None,
+        minimum_confidence: float = 0.0,
     ):
+        self._kind = JOINT if joint else PLAIN
+        self._calibration = calibration or Calibration({})
+        self._minimum_confidence = minimum_confidence
+        if minimum_confidence and self._kind not in self._calibration.weights:
+            hint = "python -m recognition.calibrate RUN --manifest dev.tsv calibrates it"
+            raise ConfigError("a minimum confidence needs a calibrated acoustic model", hint=hint)
         if phrases and (converter or joint):
             raise ConfigError("phrases need no converter and no joint search", hint="leave these out")
         if not 1 <= n_best <= (n_best if joint or phrases else beam):
@@ -228,12 +247,13 @@ class Recognizer:
     def _read(self, pieces: Sequence[_Piece], submit: Submit) -> list[list[Segment]]:
         """Recognise each piece; only with phrases it may have several segments."""
         batches = list(_batches([len(piece.features) for piece in pieces]))
-        submitted = []
+        submitted, certainty = [], {}
         for batch in batches:
             logits, lengths = self._acoustic.logits([pieces[i].features for i in batch])
             # Only the searches below need the logits again: they take the most memory of all.
             needed = self._joint or self.phrases
             submitted.append((submit(logits, lengths), (logits, lengths) if needed else None))
+            certainty |= {i: frame_certainty(logits[row, : lengths[row]]) for row, i in enumerate(batch)}
         decoded: dict[int, list[Hypothesis]] = {}
         networks: dict[int, ConfusionNetwork] = {}
         by_phrases: dict[int, list[Segment]] = {}
@@ -255,13 +275,16 @@ class Recognizer:
         if self._joint:
             readings = self._joint.read(list(networks.values()), self._n_best)
             segments = {
-                i: self._joint_segment(pieces[i], network, found)
+                i: self._joint_segment(pieces[i], network, found, certainty[i])
                 for (i, network), found in zip(networks.items(), readings, strict=True)
             }
             return [[segments[i]] for i in range(len(pieces))]
         by_syllables = [self._by_syllables(decoded[i]) for i in range(len(pieces))]
         hanzi = self._convert({pinyin for hypotheses in by_syllables for pinyin in hypotheses})
-        return [[self._plain_segment(*each, hanzi)] for each in zip(pieces, by_syllables, strict=True)]
+        return [
+            [self._plain_segment(piece, hypotheses, hanzi, certainty[i])]
+            for i, (piece, hypotheses) in enumerate(zip(pieces, by_syllables, strict=True))
+        ]
 
     def _by_syllables(self, hypotheses: Sequence[Hypothesis]) -> dict[tuple[str, ...], Hypothesis]:
         """Hypotheses by their syllables, without the space token; of equal ones the first."""
@@ -276,10 +299,11 @@ class Recognizer:
         piece: _Piece,
         hypotheses: Mapping[tuple[str, ...], Hypothesis],
         hanzi: Mapping[tuple[str, ...], str],
+        certainty: FrameCertainty,
     ) -> Segment:
         _, frames = self._spoken(next(iter(hypotheses.values())))
         n_best = (Alternative(pinyin, hanzi[pinyin], one.score) for pinyin, one in hypotheses.items())
-        return self._segment(piece, frames, n_best)
+        return self._segment(piece, frames, n_best, syllable_features(frames, certainty))
 
     def _spoken(self, hypothesis: Hypothesis) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """The syllables of a hypothesis and their frames, without the space token."""
@@ -294,20 +318,35 @@ class Recognizer:
         return list(phrase_segments(self.phrases, logits, *spoken, frame_seconds, piece.start, piece.seconds))
 
     def _joint_segment(
-        self, piece: _Piece, network: ConfusionNetwork, readings: Sequence[JointReading]
+        self,
+        piece: _Piece,
+        network: ConfusionNetwork,
+        readings: Sequence[JointReading],
+        certainty: FrameCertainty,
     ) -> Segment:
-        frames = [network.slots[slot].frame for slot in readings[0].slots]
+        slots = [network.slots[slot] for slot in readings[0].slots]
+        frames = [slot.frame for slot in slots]
+        posteriors = [
+            np.exp(slot.log_posteriors[slot.syllables.index(syllable)])
+            for slot, syllable in zip(slots, readings[0].pinyin, strict=True)
+        ]
         n_best = (
             Alternative(reading.pinyin, reading.hanzi, reading.score, reading.confidence)
             for reading in readings
         )
-        return self._segment(piece, frames, n_best)
+        return self._segment(piece, frames, n_best, syllable_features(frames, certainty, posteriors))
 
-    def _segment(self, piece: _Piece, frames: Sequence[int], n_best: Iterable[Alternative]) -> Segment:
-        """The segment of a piece, from the output frames of the best reading's syllables."""
+    def _segment(
+        self, piece: _Piece, frames: Sequence[int], n_best: Iterable[Alternative], features: np.ndarray
+    ) -> Segment:
+        """The segment of a piece, from the output frames and features of the best reading's syllables."""
+        start, end = piece.start, piece.start + piece.seconds
+        confidence = self._calibration.confidence(self._kind, features)
+        if confidence and np.mean(confidence) < self._minimum_confidence:
+            return Segment(start, end, (), (Alternative((), "", 0.0),), certainty=features[:0])
         times = syllable_times(frames, self._acoustic.frame_seconds, piece.seconds)
-        moved = tuple((piece.start + start, piece.start + end) for start, end in times)
-        return Segment(piece.start, piece.start + piece.seconds, moved, tuple(n_best))
+        moved = tuple((start + first, start + last) for first, last in times)
+        return Segment(start, end, moved, tuple(n_best), confidence=confidence, certainty=features)
 
     def _convert(self, sentences: set[tuple[str, ...]]) -> Mapping[tuple[str, ...], str]:
         ordered = sorted(sentences)
@@ -338,6 +377,13 @@ class Recognizer:
             times=tuple(itertools.chain.from_iterable(segment.times for segment in segments)),
             n_best=tuple(best),
             phrases=tuple(segment.phrase for segment in segments if segment.phrase),
+            confidence=tuple(itertools.chain.from_iterable(segment.confidence for segment in segments)),
+            certainty=np.concatenate(
+                [
+                    np.zeros((0, len(FEATURES))),
+                    *(segment.certainty for segment in segments if segment.certainty is not None),
+                ]
+            ),
         )
 
 

@@ -26,6 +26,21 @@ def not_negative(text: str) -> int:
     return int(text)
 
 
+def fraction(text: str) -> float:
+    """A number from 0 to 1.
+
+    Raises:
+        argparse.ArgumentTypeError: it is not.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0.0 <= number <= 1.0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 to 1")
+    return number
+
+
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """Add ``--workers``, by default the number of CPU cores."""
     parser.add_argument(

@@ -138,8 +138,8 @@ def neighbourhood(
     # S pairs of a prefix of i tokens and a suffix from token j on. Replaced: (i, i + 1), inserted: (i, i).
     prefixes = np.concatenate([np.arange(length), np.arange(length + 1)])
     suffixes = np.concatenate([np.arange(1, length + 1), np.arange(length + 1)])
-    free = _with_free_token(log_probs, tokens, classes, blank, log_alpha, log_beta, prefixes, suffixes)
     whole = float(np.logaddexp(log_alpha_blank[-1, -1], log_alpha_token[-1, -1]))
+    free = _with_free_token(log_probs, tokens, classes, blank, log_alpha, log_beta, prefixes, suffixes)
     return Neighbourhood(whole, _deleted(tokens, log_alpha, log_beta), free[:length], free[length:])
 
 
@@ -153,23 +153,33 @@ def _with_free_token(
     prefixes: np.ndarray,
     suffixes: np.ndarray,
 ) -> np.ndarray:
-    """Log-probability of prefix + class + suffix for S pairs of prefix and suffix: (S, K)."""
-    log_alpha_blank, log_alpha_token = log_alpha
+    """Log-probability of prefix + class + suffix for S pairs of prefix and suffix: (S, K).
+
+    The recursion has probabilities, not logarithms, which take ten times as long. They are scaled in each
+    frame by the sum over all prefixes, and what is smaller than the smallest number has no weight.
+    """
+    scale = np.logaddexp.reduce(np.concatenate(log_alpha, axis=1), axis=1)  # (T + 1,)
+    highest = (scale[:, None] + log_beta).max()
+    alpha_blank, alpha_token = (np.exp(each - scale[:, None]) for each in log_alpha)  # (T + 1, L + 1)
+    beta = np.exp(log_beta + scale[:, None] - highest)  # (T + 1, L + 1)
+    step = np.exp(log_probs + (scale[:-1] - scale[1:])[:, None])  # (T, C)
     padded = np.concatenate([[NONE], tokens, [NONE]])
     repeats_left = padded[prefixes][:, None] == classes  # (S, K): the class is the prefix's last token
     repeats_right = padded[suffixes + 1][:, None] == classes
     shape = (len(prefixes), len(classes))
-    in_class, in_blank, total = np.full((3, *shape), -np.inf)  # in the class; in a blank after it; complete
-    for t, frame in enumerate(log_probs):
-        suffix = log_beta[t, suffixes][:, None]  # the suffix begins in this frame
-        total = np.logaddexp(total, in_blank + suffix)
-        total = np.logaddexp(total, np.where(repeats_right, -np.inf, in_class) + suffix)
-        entering = np.where(repeats_left, -np.inf, log_alpha_token[t, prefixes][:, None])
-        entering = np.logaddexp(entering, log_alpha_blank[t, prefixes][:, None])
-        in_blank = np.logaddexp(in_blank, in_class) + frame[blank]
-        in_class = np.logaddexp(in_class, entering) + frame[classes]
-    at_end = log_beta[-1, suffixes][:, None]
-    return np.logaddexp(total, np.logaddexp(in_class, in_blank) + at_end)
+    may_repeat_left, may_leave = ~repeats_left, ~repeats_right
+    in_class, in_blank, total = np.zeros((3, *shape))  # in the class; in a blank after it; complete
+    for t, frame in enumerate(step):
+        # The suffix begins in this frame.
+        total += (in_blank + in_class * may_leave) * beta[t, suffixes][:, None]
+        entering = alpha_token[t, prefixes][:, None] * may_repeat_left + alpha_blank[t, prefixes][:, None]
+        in_blank += in_class
+        in_blank *= frame[blank]
+        in_class += entering
+        in_class *= frame[classes]
+    total += (in_class + in_blank) * beta[-1, suffixes][:, None]
+    with np.errstate(divide="ignore"):
+        return np.log(total) + highest
 
 
 def _deleted(

@@ -15,6 +15,8 @@ import pytest
 import soundfile
 
 import transcribe
+from model_speech.pack import pack
+from recognition import loading
 from utils.audio.reading import write_wav
 from utils.errors import AudioError, ConfigError, RunError, UserError
 from utils.hypotheses.recognition import Alternative, Ending, Segment
@@ -195,15 +197,19 @@ def test_a_folder_without_recordings(tmp_path, runs):
         transcribe.main([str(tmp_path), *runs])
 
 
-def test_without_runs_the_demo_is_needed(talks, tmp_path, monkeypatch, speech_run, language_run, capsys):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(RunError, match=r"no runs/demo/speech.*--speech RUN.*make demo"):
+def test_without_runs_the_shipped_models_search_together(talks, tmp_path, monkeypatch, speech_run, capsys):
+    """No framework is loaded, and the joint search is the default unless another search is requested."""
+    shipped = tmp_path / "shipped"
+    monkeypatch.setattr(transcribe, "PRETRAINED_SPEECH", shipped)
+    with pytest.raises(RunError, match=r"shipped acoustic model is missing.*--speech RUN"):
         transcribe.main([str(talks / "a.wav")])
-    demo = tmp_path / "runs" / "demo"
-    demo.mkdir(parents=True)
-    (demo / "speech").symlink_to(speech_run)
-    (demo / "language").symlink_to(language_run)
-    assert transcribe.main([str(talks / "a.wav")]) == 0
+    pack(speech_run, shipped)
+    searches = []
+    monkeypatch.setattr(loading, "load_joint_search_for", lambda *_, **__: searches.append("joint"))
+    for search in ([], ["--joint"], ["--no-joint"], ["--beam", "2"]):
+        searches.append(search)
+        assert transcribe.main([str(talks / "a.wav"), *search]) == 0
+    assert searches == [[], "joint", ["--joint"], "joint", ["--no-joint"], ["--beam", "2"]]
 
 
 def test_with_a_speech_run_alone_our_converter_writes_the_hanzi(

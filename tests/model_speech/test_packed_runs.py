@@ -13,6 +13,7 @@ from model_speech.byte_weights import assign_weights, read_byte_weights, save_by
 from model_speech.compact_numpy import NumpyCompact, load_numpy_compact
 from model_speech.models.compact import CompactConfig, build_compact
 from model_speech.pack import main
+from recognition import loading
 from recognition.loading import load_acoustic_logits
 from utils.backend.weights import save_weights
 from utils.config import save_yaml
@@ -49,7 +50,8 @@ def run(tmp_path_factory) -> RunFolder:
     acoustic = keras_model(20, width=80)
     folder.path.mkdir()
     model = {"name": "compact", "front_filters": [4, 6], "width": 80, "blocks": 2, "gate": 5}
-    save_yaml(folder.config_file, {"task": "speech", "features": {"bins": 20}, "model": model})
+    paths = {"data": {"train": ["/somewhere/train.tsv"]}, "environment": {"folder": "/somewhere"}}
+    save_yaml(folder.config_file, {"task": "speech", "features": {"bins": 20}, "model": model, **paths})
     acoustic.vocabulary.save(folder.vocabulary("acoustic.txt"))
     save_weights(acoustic.model, folder.best_weights)
     return folder
@@ -99,6 +101,7 @@ def test_a_packed_run_serves_keras_and_numpy_alike(run, tmp_path, capsys):
     (packed / "README.md").write_text("card")
     assert main([str(run.path), str(packed)]) == 0
     assert "MB" in capsys.readouterr().out and (packed / "README.md").read_text() == "card"
+    assert "somewhere" not in (packed / "config.yaml").read_text()
     assert not (packed / "best.weights.h5").exists()
     keras, numpy = load_acoustic_model(packed), load_acoustic_logits(packed)
     assert isinstance(numpy, NumpyCompact) and isinstance(load_acoustic_logits(run.path), AcousticModel)
@@ -148,3 +151,16 @@ def test_only_compact_is_packed(run, tmp_path):
     save_yaml(other.config_file, {"task": "speech", "features": {}, "model": {"name": "dfcnn"}})
     with pytest.raises(RunError, match="'dfcnn'"):
         main([str(other.path), str(tmp_path / "packed")])
+
+
+def test_the_weights_of_the_search_come_with_the_model(run, tmp_path, monkeypatch):
+    packed = tmp_path / "packed"
+    weights = ["--language-weight", "0.25", "--joint-bonus", "1.5"]
+    assert main([str(run.path), str(packed), *weights]) == 0
+    seen = []
+    monkeypatch.setattr(loading, "load_joint_search", lambda *arguments: seen.append(arguments))
+    loading.load_joint_search_for(packed, "converter")
+    loading.load_joint_search_for(packed, "converter", language=0.75)
+    loading.load_joint_search_for(packed, "converter", syllables="ngram")  # another search, other weights
+    loading.load_joint_search_for(run.path, "converter")
+    assert [arguments[2:] for arguments in seen] == [(0.25, 1.5), (0.75, 1.5), (None, None), (None, None)]

@@ -2,7 +2,7 @@
 
 Moments are of two kinds: a share of the time that the command takes, and the nth change that it makes to its
 files (before a file is opened for writing, renamed, removed …), so that what lies between two changes is met
-however short it is. After each kill no file is half-written. 21 kills by default, 92 with ``--nightly``.
+however short it is. After each kill no file is half-written. 22 kills by default, 93 with ``--nightly``.
 """
 
 import json
@@ -148,6 +148,21 @@ def test_the_history_is_whole_after_a_kill_at_the_end_of_the_last_epoch(commands
     again = commands.run("train", *arguments)
     assert again.code == 0, again.output
     assert run_content(RunFolder(place)) == run_content(RunFolder(tiny_runs.speech))
+
+
+@pytest.mark.timeout(3600)
+def test_train_killed_at_a_random_step(commands, tiny_runs):
+    """Another step in each run of this test."""
+    run, steps = RunFolder(commands.folder / "killed_at_a_step"), np.random.default_rng().integers(1, 10)
+    arguments, seen = tiny_runs.training(run.path, commands.folder / "features"), run.path / "utterances.tsv"
+    killed = commands.run(
+        "train", *arguments, when=lambda: seen.is_file() and seen.read_bytes().count(b"\n") >= steps
+    )
+    assert killed.code == -9, killed.output
+    again = commands.run("train", *arguments)
+    assert again.code == 0 and "resumed at epoch" in again.output, f"after step {steps}: {again.output}"
+    assert run_content(run) == run_content(RunFolder(tiny_runs.speech)), f"after step {steps}"
+    assert temporary_files(run.path) == []
 
 
 def results_of(place: Path) -> dict[str, object]:

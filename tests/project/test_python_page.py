@@ -1,14 +1,12 @@
 """docs/python.md: every block of code runs, in the order of the page, each section by itself."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.fork_server import ForkServer
 from tests.support.tiny_corpus import write_tiny_corpus
 
 ROOT = Path(__file__).parents[2]
@@ -38,14 +36,15 @@ def test_each_section_shows_code():
 
 
 @pytest.mark.parametrize("title", SECTIONS)
-def test_blocks_run(title: str, workplace: Path, capsys: pytest.CaptureFixture[str]):
+def test_blocks_run(title: str, workplace: Path, capsys: pytest.CaptureFixture[str], commands: ForkServer):
     """A section that registers a model runs in a process of its own: other tests must not see the model."""
     code = "\n".join(SECTIONS[title])
     if "MODELS[" in code:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        printed = subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-        ).stdout
+        begin = f"import os, sys\nos.chdir({str(workplace)!r})\n"
+        begin += "sys.stdout = open('printed.txt', 'w', encoding='utf-8')\n"
+        ended = commands.run("python", begin + code)
+        assert ended.code == 0, ended.output
+        printed = (workplace / "printed.txt").read_text(encoding="utf-8")
     else:
         for block in SECTIONS[title]:
             exec(compile(block, "docs/python.md", "exec"), {"__name__": "docs_python"})

@@ -1,4 +1,4 @@
-"""requirements/run.txt is enough to convert pinyin and to run exported models, and loads no framework."""
+"""requirements/run.txt is enough to transcribe, to convert pinyin and to run exports; no framework loads."""
 
 import ast
 import re
@@ -7,12 +7,16 @@ import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+from utils.metrics import count_errors
+
 ROOT = Path(__file__).parents[2]
+RECORDING = ROOT / "examples" / "recordings" / "common_voice_18776500.ogg"
 USES = """
 import sys
 from pathlib import Path
 from tests.support.scripts import load_script
 load_script("convert.py").main([sys.argv[1]])
+load_script("transcribe.py").main([sys.argv[2]])
 load_script("listen.py")
 load_script("examples/recognise_exported.py")
 load_script("examples/stream_keyword.py")
@@ -33,14 +37,19 @@ def requirements(path: Path) -> set[str]:
     return found
 
 
-def test_run_txt_is_enough_to_convert_and_to_run_exports(tmp_path: Path):
+def test_run_txt_is_enough_to_transcribe_to_convert_and_to_run_exports(tmp_path: Path):
     lines = tmp_path / "lines.txt"
     lines.write_text("ni3 hao3\n", encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", USES, str(lines)], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", USES, str(lines), str(RECORDING)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    answer, files = done.stdout.splitlines()
+    answer, transcript, files = done.stdout.splitlines()
     assert answer == "你好"
+    assert count_errors("如果无法控制", transcript).rate < 0.5
     loaded = {Path(name) for name in files.removeprefix("files: ").split()}
     ours = {path for path in loaded if path.is_relative_to(ROOT) and ".venv" not in path.parts}
     assert len(ours) > 50

@@ -18,6 +18,7 @@ from model_language.search.joint import load_joint_search
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.ctc.greedy import Hypothesis
 from model_speech.registry import MODELS
+from recognition.confidence import frame_certainty
 from recognition.recognizer import Recognizer
 from recognition.voice_activity import Stretch
 from tests.support.scripted_acoustic import Scripted, speak
@@ -108,7 +109,9 @@ def test_n_best_without_spaces_has_no_twins():
     hypotheses = [Hypothesis((0, 4, 1), -1.0, (0, 1, 2)), Hypothesis((0, 1), -2.0, (0, 2))]
     assert recognizer._by_syllables(hypotheses) == {("ma1", "ni3"): hypotheses[0]}
     piece = type("Piece", (), {"start": 0.0, "seconds": 1.0})
-    segment = recognizer._plain_segment(piece, {("ma1", "ni3"): hypotheses[0]}, {("ma1", "ni3"): ""})
+    segment = recognizer._plain_segment(
+        piece, {("ma1", "ni3"): hypotheses[0]}, {("ma1", "ni3"): ""}, frame_certainty(np.zeros((3, 5)))
+    )
     assert (segment.best.pinyin, segment.best.score, len(segment.n_best)) == (("ma1", "ni3"), -1.0, 1)
 
 

@@ -167,6 +167,7 @@ def _serve() -> None:
         "train": train.main,
         "test": load_script("test.py").main,
         "transcribe": transcribe.main,
+        "python": _run_code,
     }
     gc.freeze()  # what is imported: not to be looked through, and copied, in each child
     _say(ready=len(list(Path("/proc/self/task").iterdir())))
@@ -184,6 +185,12 @@ def _serve() -> None:
         os.close(read_end)
         _, status = os.waitpid(pid, 0)
         _say(code=os.waitstatus_to_exitcode(status), changes=int(changes or -1))
+
+
+def _run_code(arguments: Sequence[str]) -> int:
+    """As ``python -c`` does, with Keras loaded."""
+    exec(compile(arguments[0], "<string>", "exec"), {"__name__": "__main__"})
+    return 0
 
 
 def _say(**values: int) -> None:

@@ -6,11 +6,7 @@ import json
 import math
 import os
 import signal
-import subprocess
-import sys
-import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -18,16 +14,13 @@ import pytest
 from keras import ops
 
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from tests.support.tiny_corpus import write_tiny_corpus
 from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from training.history import UtteranceLog
 from training.loop import TrainingConfig, log, train
 from training.optimiser import OptimiserConfig, Stage, averaged_weights, make_optimizer
 from utils.errors import ConfigError, RunError, TrainingError
-from utils.run_folder.run import RunFolder, start_run
+from utils.run_folder.run import start_run
 from utils.stop_signals import Stopped
-
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass
@@ -359,52 +352,6 @@ def _built(task):
     return optimizer
 
 
-SPEECH_OVERRIDES = (
-    "model.width=16",
-    "model.front_filters=[4]",
-    "model.blocks=1",
-    "training.epochs=8",
-    "training.checkpoint_steps=3",
-    "training.deterministic=true",
-    "training.log_utterances=true",
-    "data.batch_utterances=4",
-    "data.workers=1",
-)
-TRAIN_TWICE = "import sys, train; split = sys.argv.index('--'); train.main(sys.argv[1:split]); "
-TRAIN_TWICE += "train.main(sys.argv[split + 1 :])"
-
-
-def _speech_arguments(tmp_path: Path, manifest: Path, run: Path) -> list[str]:
-    config = tmp_path / "tiny.yaml"
-    config.write_text("model: {name: compact}\n", encoding="utf-8")
-    data = [f"data.train=[{manifest}]", f"data.dev=[{manifest}]", f"data.cache={tmp_path / 'features'}"]
-    return ["speech", "--config", str(config), "--no-checks", "--run", str(run), *SPEECH_OVERRIDES, *data]
-
-
-@pytest.mark.timeout(1200)
-def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
-    """The whole command: killed at a random step; then undisturbed, and started again."""
-    manifest = write_tiny_corpus(tmp_path / "corpus")
-    whole, broken = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "broken")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    arguments = _speech_arguments(tmp_path, manifest, broken.path)
-    victim = subprocess.Popen([sys.executable, "train.py", *arguments], cwd=ROOT, env=environment)
-    steps, deadline = np.random.default_rng().integers(1, 30), time.monotonic() + 600
-    while _steps_logged(broken) < steps and victim.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    victim.kill()
-    assert victim.wait(timeout=60) == -signal.SIGKILL, "training was over before it could be killed"
-
-    both = [*_speech_arguments(tmp_path, manifest, whole.path), "--", *arguments]
-    command = [sys.executable, "-c", TRAIN_TWICE, *both]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "resumed at epoch" in broken.log.read_text(encoding="utf-8")
-    assert _weights(whole) == _weights(broken)
-    assert _history(whole) == _history(broken)
-    assert (whole.path / "utterances.tsv").read_bytes() == (broken.path / "utterances.tsv").read_bytes()
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_a_signal_stops_between_two_steps_with_a_checkpoint(tmp_path, monkeypatch, caplog, number):
     monkeypatch.setattr(log, "propagate", True)
@@ -426,18 +373,3 @@ def test_a_signal_stops_between_two_steps_with_a_checkpoint(tmp_path, monkeypatc
     second = LineTask()
     train(second, run, config, OptimiserConfig())
     assert second.seen[0] == (2, "e2b2u0") and len(task.seen + second.seen) == 3 * 4 * 8
-
-
-def _steps_logged(run: RunFolder) -> int:
-    path = run.path / "utterances.tsv"
-    return len(path.read_bytes().splitlines()) if path.is_file() else 0
-
-
-def _weights(run: RunFolder) -> dict[str, bytes]:
-    with np.load(run.checkpoint) as saved:
-        return {name: saved[name].tobytes() for name in saved.files if name != "state"}
-
-
-def _history(run: RunFolder) -> list[list[str]]:
-    """The rows without the seconds, which are the one thing that may differ."""
-    return [line.split(",")[:-1] for line in run.history.read_text(encoding="utf-8").splitlines()]

@@ -28,10 +28,10 @@ from training.distributed.distribution import ALONE, Distribution
 from training.initialise import TokenLayer
 from training.loop import TrainingConfig, prepare_backend, train
 from training.tasks.keyword_batches import KeywordBatch, KeywordBatches, features_of
-from training.tasks.recipe import SourceModel, Recipe, prepare_model
+from training.tasks.recipe import Recipe, SourceModel, prepare_model
 from utils.audio.reading import sample_rates_of
 from utils.backend.prediction import prepare_prediction
-from utils.config import flatten, to_plain
+from utils.config import ConfigClasses, flatten, to_plain
 from utils.errors import CorpusError, RunError, require
 from utils.features.keyword import (
     KeywordFeatureConfig,
@@ -112,7 +112,7 @@ class KeywordConfig(Recipe):
         return samples_of(self.data.context_ms, self.features.sample_rate)
 
 
-VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()}}
+VARIANTS = {"model": ConfigClasses(MODELS)}
 
 
 class KeywordTask:

@@ -1,6 +1,7 @@
 """Training of an acoustic model: manifests and a config in; features, labels and a task for the loop out."""
 
 import logging
+from collections import ChainMap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,6 +30,7 @@ from training.metrics import SyllableErrorRate
 from training.tasks.adaptation import INITIAL, InitialModelConfig, hold_out
 from training.tasks.recipe import Recipe, SourceModel, prepare_model
 from training.tasks.sequence_task import SequenceTask
+from utils.config import ConfigClasses
 from utils.errors import TrainingError, require
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.files import write_text
@@ -103,7 +105,7 @@ class SpeechConfig(Recipe):
     data: SpeechDataConfig = field(default_factory=SpeechDataConfig)
 
 
-VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()} | {INITIAL: InitialModelConfig}}
+VARIANTS = {"model": ChainMap(ConfigClasses(MODELS), {INITIAL: InitialModelConfig})}
 
 
 class SpeechTask(SequenceTask):

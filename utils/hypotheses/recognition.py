@@ -5,7 +5,7 @@ Created by the recognizers; read by the transcript writers and the evaluation, w
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -39,6 +39,10 @@ class Segment:
         n_best: readings, the best first; at least one.
         phrase: the comparison with a list of phrases, if there is a list. The hanzi of the best reading are
             then the accepted phrase, which may have more or fewer characters than syllables, or empty.
+        confidence: probability that each syllable of the best reading is right; () if the acoustic model
+            was not calibrated.
+        certainty: (syllables, features) from which the confidence is computed, see
+            :mod:`recognition.confidence`; None from a stream.
     """
 
     start: float
@@ -46,6 +50,8 @@ class Segment:
     times: tuple[tuple[float, float], ...]
     n_best: tuple[Alternative, ...]
     phrase: PhraseResult | None = None
+    confidence: tuple[float, ...] = ()
+    certainty: np.ndarray | None = field(default=None, compare=False)
 
     @property
     def best(self) -> Alternative:
@@ -79,6 +85,7 @@ class Recognition:
         times: (start, end) in seconds of each syllable.
         n_best: readings, the best first (which is the one above).
         phrases: of each utterance in the recording, if there is a list of phrases.
+        confidence, certainty: of each syllable, see :class:`Segment`.
     """
 
     id: str
@@ -89,6 +96,8 @@ class Recognition:
     times: tuple[tuple[float, float], ...]
     n_best: tuple[Alternative, ...]
     phrases: tuple[PhraseResult, ...] = ()
+    confidence: tuple[float, ...] = ()
+    certainty: np.ndarray | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

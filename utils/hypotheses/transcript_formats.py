@@ -129,6 +129,7 @@ def _labels(segment: Segment) -> list[str]:
 
 def _segment(segment: Segment) -> dict[str, object]:
     best = segment.best
+    confidence = segment.confidence or [None] * len(best.pinyin)
     return {
         "start": round(segment.start, 3),
         "end": round(segment.end, 3),
@@ -137,7 +138,10 @@ def _segment(segment: Segment) -> dict[str, object]:
         "score": round(best.score, 4),
         "syllables": [
             {"pinyin": syllable, "hanzi": character, "start": round(time[0], 3), "end": round(time[1], 3)}
-            for syllable, character, time in zip(best.pinyin, _labels(segment), segment.times, strict=True)
+            | ({} if sure is None else {"confidence": round(sure, 3)})
+            for syllable, character, time, sure in zip(
+                best.pinyin, _labels(segment), segment.times, confidence, strict=True
+            )
         ],
         "n_best": [
             {"hanzi": reading.hanzi, "pinyin": " ".join(reading.pinyin), "score": round(reading.score, 4)}

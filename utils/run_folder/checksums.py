@@ -20,6 +20,7 @@ CHECKSUMS, CONFIG = "checksums", "config.yaml"
 # The files that other commands read. Logs, reports and files that grow line by line have no checksums.
 COVERED = (
     CONFIG,
+    "confidence.json",
     "labels.txt",
     "history.csv",
     "metrics.json",

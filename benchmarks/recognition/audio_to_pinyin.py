@@ -1,0 +1,156 @@
+"""Trains the acoustic model that ships from the shared recordings, packs it, and scores it on test speakers.
+
+    python -m benchmarks.recognition.audio_to_pinyin [--epochs 24]      # also: make acoustic
+    python -m benchmarks.recognition.audio_to_pinyin --only test
+
+Six collections of real recordings and 7 h of synthetic speech of open-domain text are prepared below
+``datasets/audio_to_pinyin``; ``configs/speech/audio_to_pinyin.yaml`` is trained into
+``runs/audio_to_pinyin`` and packed into ``pretrained/audio_to_pinyin``. Each step is skipped if its result is
+there, and an interrupted one is resumed. The best epoch is chosen on the dev speakers of Common Voice; the
+test speakers are in no training list. Some speakers of Lingua Libre are left out, for tests of phrases.
+Needs the project's shared recordings beside the checkout.
+"""
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.support.commands import run
+from benchmarks.support.open_text import SHARED, easily_spoken, open_domain_lines
+from benchmarks.support.tables import print_table
+from data.manifest import read_manifest, write_manifest
+from utils.errors import run_command
+from utils.files import write_json, write_text
+
+RECIPE = "configs/speech/audio_to_pinyin.yaml"
+WORK, RUN = Path("datasets/audio_to_pinyin"), Path("runs/audio_to_pinyin")
+PACKED = Path("pretrained/audio_to_pinyin")
+CONVERTER = Path("pretrained/pinyin_to_hanzi")
+SEED = 16
+SYNTHETIC = {"train": 9_800, "dev": 100, "test": 100}
+VOICES, GENERATED_VOICES = 86, 600
+SEARCH_WEIGHTS = {"--language-weight": 0.5, "--joint-bonus": 3.0}
+"""Chosen on the dev speakers: ``python -m benchmarks.recognition.joint_weights``."""
+HELD_OUT = "Jouketou"  # speaker of Lingua Libre
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A training manifest and how often an epoch reads it."""
+
+    folder: str
+    manifest: str
+    weight: float
+
+
+CORPORA = (
+    Corpus("common_voice_zh", "train", 1.0),
+    Corpus("synthetic", "train", 0.4),
+    Corpus("aishell1_two_speakers", "train", 2.0),
+    Corpus("aishell3_ssb0139", "train", 1.5),
+    Corpus("lingua_libre_words", "train_kept", 1.0),
+    Corpus("dspspeech20", "train", 0.6),
+    Corpus("words_one_speaker_mp3", "manifest", 0.6),
+)
+TESTS = {
+    "Common Voice, 60 speakers": ("common_voice_zh", "test"),
+    "AISHELL-1, other speaker": ("aishell1_two_speakers", "test_other_speaker"),
+    "AISHELL-1, same speaker": ("aishell1_two_speakers", "test_same_speaker"),
+    "dspspeech20, 8 speakers": ("dspspeech20", "test"),
+}
+DEVELOPMENT = {"Common Voice, 20 dev speakers": ("common_voice_zh", "dev")}
+SEARCHES = {"greedy": (), "joint": ("--joint",)}
+
+
+def main() -> int:
+    """Prepare, train, pack and test."""
+    options = _parser().parse_args()
+    steps = {"prepare": _prepare, "train": _train, "pack": _pack, "test": _test}
+    for name, step in steps.items():
+        if options.only in (None, name):
+            step(options)
+    return 0
+
+
+def _prepare(options: argparse.Namespace) -> None:
+    for corpus in CORPORA:
+        folder = WORK / corpus.folder
+        if not (folder / "summary.json").is_file():
+            source = ("synthetic", _synthetic()) if corpus.folder == "synthetic" else _recorded(corpus.folder)
+            run("-m", f"data.corpora.{source[0]}", "prepare", str(source[1]), "--output", str(folder))
+    words = WORK / "lingua_libre_words"
+    utterances = read_manifest(words / "train.tsv")
+    write_manifest(words / "train_kept.tsv", [u for u in utterances if u.speaker != HELD_OUT])
+    write_manifest(words / "held_out.tsv", [u for u in utterances if u.speaker == HELD_OUT])
+
+
+def _recorded(folder: str) -> tuple[str, Path]:
+    return "manifest_lists", SHARED / "audio" / folder
+
+
+def _synthetic() -> Path:
+    """Let the synthesiser speak open-domain text; returns the folder."""
+    text, folder = WORK / "spoken.txt", WORK / "synthetic" / "original"
+    lines = easily_spoken(open_domain_lines(SEED), sum(SYNTHETIC.values()) + 100)
+    write_text(text, "".join(f"{line}\n" for line in lines))
+    sizes = [value for split, count in SYNTHETIC.items() for value in (f"--{split}", str(count))]
+    voices = ["--voices", str(VOICES), "--made", str(GENERATED_VOICES), "--seed", str(SEED)]
+    run("-m", "data.corpora.synthetic", "generate", str(folder), *sizes, *voices, "--text", str(text))
+    return folder
+
+
+def _train(options: argparse.Namespace) -> None:
+    manifests = ",".join(str(WORK / corpus.folder / f"{corpus.manifest}.tsv") for corpus in CORPORA)
+    changes = [f"training.epochs={options.epochs}"] if options.epochs else []
+    run(
+        "train.py", "speech", "--config", RECIPE, "--run", str(RUN),
+        f"data.train=[{manifests}]",
+        f"data.weights={[corpus.weight for corpus in CORPORA]}",
+        f"data.dev=[{WORK / 'common_voice_zh' / 'dev.tsv'}]",
+        f"data.test=[{WORK / 'common_voice_zh' / 'test.tsv'}]",
+        *changes,
+    )  # fmt: skip
+
+
+def _pack(options: argparse.Namespace) -> None:
+    weights = [str(part) for pair in SEARCH_WEIGHTS.items() for part in pair]
+    print(run("-m", "model_speech.pack", str(options.run), str(PACKED), *weights), end="")
+    dev = str(WORK / "common_voice_zh" / "dev.tsv")
+    print(run("-m", "recognition.calibrate", str(PACKED), "--manifest", dev), end="")
+
+
+def _test(options: argparse.Namespace) -> None:
+    """Tonal syllable error and hanzi CER of each list and search; also in ``RUN/figures.json``."""
+    lists = DEVELOPMENT if options.dev else {**DEVELOPMENT, **TESTS}
+    rows, figures = [], {}
+    for title, (folder, split) in lists.items():
+        cells = []
+        for name, search in SEARCHES.items():
+            manifest = ("--manifest", str(WORK / folder / f"{split}.tsv"))
+            results = json.loads(
+                run("test.py", "pipeline", str(options.model), str(CONVERTER), "--json", *manifest, *search)
+            )
+            figures[f"{title}, {name}"] = {key: results[key] for key in ("syllable_error_rate", "cer")}
+            cells.append(f"{100 * results['syllable_error_rate']:.1f} / {100 * results['cer']:.1f}")
+        rows.append((title, *cells))
+    write_json(RUN / "figures.json", figures)
+    print_table("tonal syllable error / hanzi CER in %", ("list", *SEARCHES), rows)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--epochs", type=int, help="instead of the recipe's")
+    parser.add_argument("--only", choices=("prepare", "train", "pack", "test"), help="one step")
+    parser.add_argument(
+        "--model", type=Path, default=PACKED, help="speech run to test (default: %(default)s)"
+    )
+    parser.add_argument("--run", type=Path, default=RUN, help="speech run to pack (default: %(default)s)")
+    parser.add_argument("--dev", action="store_true", help="test on dev speakers only")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,67 @@
+"""The weights of the joint search on dev speakers: tonal syllable error and hanzi CER for a grid of them.
+
+    python -m benchmarks.recognition.joint_weights RUN --manifest dev.tsv [--language 0.6 1.0] [--bonus 2 3]
+
+The acoustic model and the confusion networks are computed once. Use dev speakers, never a test list.
+"""
+
+import argparse
+from itertools import product
+from pathlib import Path
+
+from tqdm import tqdm
+
+from benchmarks.support.tables import print_table
+from data.manifest import read_manifest
+from model_language.registry import load_converter
+from model_language.search.joint import load_joint_search
+from model_speech.ctc.greedy import greedy_decode
+from model_speech.ctc.posteriors import confusion_network
+from recognition.loading import load_acoustic_logits
+from utils.audio.reading import read_audio
+from utils.errors import run_command
+from utils.features.speech import extract_features
+from utils.metrics import count_errors, total
+from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
+
+
+def main() -> int:
+    """Recognise the recordings with each pair of weights and print the table."""
+    options = _parser().parse_args()
+    acoustic, converter = load_acoustic_logits(options.run), load_converter(PRETRAINED)
+    utterances = read_manifest(options.manifest)
+    networks = []
+    for utterance in tqdm(utterances, "acoustic model", disable=None):
+        features = extract_features(
+            read_audio(utterance.audio, acoustic.features.sample_rate), acoustic.features
+        )
+        logits, lengths = acoustic.logits([features])
+        best = greedy_decode(logits, lengths, acoustic.vocabulary.blank_index)[0]
+        networks.append(confusion_network(logits[0, : lengths[0]], best, acoustic.vocabulary))
+    rows = []
+    for language, bonus in tqdm(list(product(options.language, options.bonus)), "weights", disable=None):
+        search = load_joint_search(converter, language=language, bonus=bonus)
+        readings = [found[0] for found in search.read(networks)]
+        pairs = list(zip(utterances, readings, strict=True))
+        rates = (
+            total(count_errors(utterance.pinyin, reading.pinyin) for utterance, reading in pairs).rate,
+            total(count_errors(utterance.hanzi, reading.hanzi) for utterance, reading in pairs).rate,
+        )
+        rows.append((f"{language:g}", f"{bonus:g}", *(f"{100 * rate:.1f}" for rate in rates)))
+    print_table("joint search, %", ("language", "bonus", "tonal syllable error", "CER"), rows, left=0)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", type=Path, nargs="?", default=PRETRAINED_SPEECH, help="a speech run")
+    parser.add_argument("--manifest", type=Path, required=True, help="recordings of dev speakers")
+    parser.add_argument("--language", type=float, nargs="+", default=[0.6, 0.8, 1.0, 1.2])
+    parser.add_argument("--bonus", type=float, nargs="+", default=[1.0, 3.0, 5.0])
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,157 @@
+"""A speech run and recordings of dev speakers in; confidences that mean probabilities out.
+
+    python -m recognition.calibrate RUN --manifest dev.tsv [--check test.tsv]
+
+Recognises the recordings with and without the joint search, compares the syllables with their texts, fits a
+logistic regression for each (:mod:`recognition.confidence`) and writes ``confidence.json`` into the run.
+Prints, for the recordings that it was fitted on and for those to check: the expected calibration error over
+ten bins of equal size (Guo et al., "On calibration of modern neural networks", ICML 2017), and the area under
+the ROC curve of right against wrong syllables.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+from scipy.optimize import minimize
+from scipy.special import expit
+from scipy.stats import rankdata
+from tqdm import tqdm
+
+from data.manifest import Utterance, read_manifest
+from model_language.registry import load_converter
+from recognition.confidence import FEATURES, FILE, JOINT, PLAIN, Calibration
+from recognition.loading import load_acoustic_logits, load_joint_search_for
+from recognition.recognizer import Recognizer
+from utils.errors import CorpusError, run_command
+from utils.files import write_json
+from utils.run_folder.run import PRETRAINED, open_run
+
+BINS = 10
+_PENALTY = 1e-3  # of the squared weights, a syllable: keeps them finite if a feature separates perfectly
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Recognised syllables.
+
+    Attributes:
+        features: (syllables, features) float64, see :func:`recognition.confidence.syllable_features`.
+        right: (syllables,) bool, whether each is in the text.
+    """
+
+    features: np.ndarray
+    right: np.ndarray
+
+
+def observe(recognizer: Recognizer, utterances: Sequence[Utterance]) -> Observations:
+    """Recognise utterances and compare their syllables, with tones, with the texts.
+
+    Raises:
+        CorpusError: no syllable was recognised.
+    """
+    features, right = [], []
+    recognised = recognizer.recognise((utterance.id, utterance.audio) for utterance in utterances)
+    shown = tqdm(recognised, "recognising", len(utterances), disable=None)
+    for utterance, result in zip(utterances, shown, strict=True):
+        features.append(result.certainty)
+        right.append(_right(utterance.pinyin, result.pinyin))
+    if not sum(map(len, right)):
+        raise CorpusError("no syllable was recognised: there is nothing to calibrate on")
+    return Observations(np.concatenate(features), np.concatenate(right))
+
+
+def _right(reference: Sequence[str], hypothesis: Sequence[str]) -> np.ndarray:
+    """Whether each syllable of the hypothesis equals the one that it is aligned with: (syllables,) bool."""
+    right = np.ones(len(hypothesis), bool)
+    for edit in Levenshtein.editops(reference, hypothesis):
+        if edit.tag != "delete":
+            right[edit.dest_pos] = False
+    return right
+
+
+def fit(observed: Observations) -> tuple[float, ...]:
+    """The weights of a logistic regression, then its offset, of highest likelihood."""
+    inputs = np.column_stack([observed.features, np.ones(len(observed.right))])
+    spread = np.maximum(inputs.std(axis=0), 1e-6)
+    spread[-1] = 1.0
+    signs = np.where(observed.right, 1.0, -1.0)
+
+    def cost(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        margins = signs * (inputs / spread @ weights)
+        gradient = -(inputs / spread * (signs * expit(-margins))[:, None]).mean(axis=0)
+        loss = np.logaddexp(0.0, -margins).mean()
+        return loss + _PENALTY * weights @ weights, gradient + 2 * _PENALTY * weights
+
+    found = minimize(cost, np.zeros(inputs.shape[1]), jac=True, method="L-BFGS-B")
+    return tuple((found.x / spread).tolist())
+
+
+def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = BINS) -> float:
+    """Expected calibration error: mean difference of confidence and accuracy over bins of equal size."""
+    order = np.argsort(confidence, kind="stable")
+    groups = [group for group in np.array_split(order, bins) if len(group)]
+    gaps = [len(group) * abs(confidence[group].mean() - right[group].mean()) for group in groups]
+    return float(sum(gaps) / len(confidence))
+
+
+def area_under_curve(confidence: np.ndarray, right: np.ndarray) -> float:
+    """Probability that a right syllable has a higher confidence than a wrong one; ties count half."""
+    good, bad = int(right.sum()), int((~right).sum())
+    if not good or not bad:
+        return float("nan")
+    ranks = rankdata(confidence)
+    return float((ranks[right].sum() - good * (good + 1) / 2) / (good * bad))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command ``python -m recognition.calibrate``."""
+    options = _parser().parse_args(arguments)
+    run = open_run(options.run, "speech").path
+    acoustic = load_acoustic_logits(run)
+    joint = load_joint_search_for(run, load_converter(options.language))
+    recognizers = {PLAIN: Recognizer(acoustic), JOINT: Recognizer(acoustic, joint=joint)}
+    dev = [utterance for path in options.manifest for utterance in read_manifest(path)]
+    observed = {kind: observe(recognizer, dev) for kind, recognizer in recognizers.items()}
+    weights = {kind: fit(found) for kind, found in observed.items()}
+    named = {kind: dict(zip((*FEATURES, "offset"), values, strict=True)) for kind, values in weights.items()}
+    write_json(run / FILE, {"weights": named, "syllables": len(observed[PLAIN].right)})
+    calibration = Calibration(weights)
+    for line in _report("fitted", observed, calibration):
+        print(line)
+    for path in options.check:
+        utterances = read_manifest(path)
+        checked = {kind: observe(recognizer, utterances) for kind, recognizer in recognizers.items()}
+        for line in _report(str(path), checked, calibration):
+            print(line)
+    return 0
+
+
+def _report(title: str, observed: dict[str, Observations], calibration: Calibration) -> Iterator[str]:
+    for kind, found in observed.items():
+        confidence = np.array(calibration.confidence(kind, found.features))
+        yield (
+            f"{title}, {kind}: {len(found.right)} syllables, {found.right.mean():.1%} right, "
+            f"calibration error {calibration_error(confidence, found.right):.1%}, "
+            f"area under the curve {area_under_curve(confidence, found.right):.3f}"
+        )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", type=Path, help="a speech run")
+    parser.add_argument("--manifest", type=Path, nargs="+", required=True, help="recordings of dev speakers")
+    parser.add_argument("--check", type=Path, nargs="+", default=[], help="recordings to measure on only")
+    parser.add_argument(
+        "--language", type=Path, default=PRETRAINED, metavar="RUN", help="converter of the joint search"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,111 @@
+"""What the models say about a recognised syllable in; the probability that it is right out.
+
+The posterior of a syllable is no such probability: CTC models are too certain. A logistic regression on dev
+speakers turns a few quantities into one: the posterior, the entropy of the frames around the syllable's peak,
+which for CTC separates right from wrong syllables better than the highest probability (Laptev and Ginsburg,
+"Fast entropy-based methods of word-level confidence estimation", arXiv:2212.08703), and the same of the whole
+utterance. ``python -m recognition.calibrate`` fits it and writes ``confidence.json`` into the speech run.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.special import expit
+
+from utils.errors import RunError
+from utils.run_folder.checksums import verified
+from utils.softmax import log_softmax
+
+FILE = "confidence.json"
+PLAIN, JOINT = "plain", "joint"
+"""The two kinds of search, whose posteriors differ."""
+FEATURES = ("posterior", "entropy", "utterance_posterior", "utterance_entropy")
+_REACH = 1  # output frames on both sides of a peak
+_CLOSEST = 1e-4  # to 0 and 1, of a probability before its logit
+
+
+@dataclass(frozen=True)
+class FrameCertainty:
+    """How certain the acoustic model is in each output frame of a piece.
+
+    Attributes:
+        highest: (T',) highest probability of a class.
+        entropy: (T',) entropy of the distribution, as a fraction of its maximum.
+    """
+
+    highest: np.ndarray
+    entropy: np.ndarray
+
+
+def frame_certainty(logits: np.ndarray) -> FrameCertainty:
+    """(T', C) logits, valid frames only → the certainty of each frame."""
+    log_probs = log_softmax(logits.astype(np.float32))
+    probabilities = np.exp(log_probs)
+    entropy = -(probabilities * log_probs).sum(axis=1) / np.log(logits.shape[1])
+    return FrameCertainty(probabilities.max(axis=1), entropy)
+
+
+def syllable_features(
+    frames: Sequence[int], certainty: FrameCertainty, posteriors: Sequence[float] | None = None
+) -> np.ndarray:
+    """The inputs of the regression for each syllable of an utterance.
+
+    Args:
+        frames: output frame of each syllable's peak.
+        certainty: of all frames of the utterance.
+        posteriors: of each syllable, if a search has found them; otherwise the highest probability of its
+            frame.
+
+    Returns:
+        (syllables, :data:`FEATURES`) float64.
+    """
+    if not len(frames):
+        return np.zeros((0, len(FEATURES)))
+    chosen = certainty.highest[list(frames)] if posteriors is None else np.asarray(posteriors)
+    chosen = np.clip(chosen, _CLOSEST, 1.0 - _CLOSEST)
+    logits = np.log(chosen / (1.0 - chosen))
+    entropies = [certainty.entropy[max(frame - _REACH, 0) : frame + _REACH + 1].mean() for frame in frames]
+    whole = np.full((len(frames), 2), (logits.mean(), certainty.entropy.mean()))
+    return np.column_stack([logits, entropies, whole])
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Logistic regressions by kind of search.
+
+    Attributes:
+        weights: kind → the weights of :data:`FEATURES`, then the offset.
+    """
+
+    weights: Mapping[str, tuple[float, ...]]
+
+    def confidence(self, kind: str, features: np.ndarray) -> tuple[float, ...]:
+        """Probability that each syllable is right; () for a search that was not calibrated."""
+        if kind not in self.weights:
+            return ()
+        *slopes, offset = self.weights[kind]
+        return tuple(expit(features @ np.array(slopes) + offset).tolist())
+
+
+def load_calibration(run: Path) -> Calibration:
+    """Read the calibration of a speech run; without one no confidences are computed.
+
+    Raises:
+        RunError: the file is damaged or changed.
+    """
+    path = run / FILE
+    if not path.is_file():
+        return Calibration({})
+    try:
+        weights = json.loads(verified(path).read_text(encoding="utf-8"))["weights"]
+        found = {
+            kind: tuple(float(values[name]) for name in (*FEATURES, "offset"))
+            for kind, values in weights.items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        hint = "to write it again: python -m recognition.calibrate RUN --manifest dev.tsv"
+        raise RunError("the calibration of the confidences is damaged", where=path, hint=hint) from error
+    return Calibration(found)

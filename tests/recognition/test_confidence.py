@@ -1,0 +1,91 @@
+"""Confidence: its inputs by hand, a regression that finds planted weights, and the commands that use it."""
+
+import json
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import transcribe
+from model_speech.pack import pack
+from recognition.calibrate import Observations, area_under_curve, calibration_error, fit, main
+from recognition.confidence import (
+    FEATURES,
+    JOINT,
+    PLAIN,
+    Calibration,
+    frame_certainty,
+    load_calibration,
+    syllable_features,
+)
+from tests.support.tiny_corpus import write_tiny_corpus
+from utils.errors import ConfigError, RunError
+
+
+def test_certainty_of_uniform_and_of_certain_frames():
+    certainty = frame_certainty(np.array([[1.0] * 4, [50.0, 0.0, 0.0, 0.0], [1.0, 1.0, -90.0, -90.0]]))
+    np.testing.assert_allclose(certainty.highest, [1 / 4, 1.0, 1 / 2], atol=1e-6)
+    np.testing.assert_allclose(certainty.entropy, [1.0, 0.0, 1 / 2], atol=1e-6)
+
+
+def test_features_of_syllables_by_hand():
+    certainty = frame_certainty(np.array([[1.0] * 4, [1.0] * 4, [50.0, 0, 0, 0], [50.0, 0, 0, 0]]))
+    features = syllable_features([0, 3], certainty, [0.5, 0.8])
+    expected = [[0.0, 1.0], [np.log(4.0), 0.0]]  # logit; mean entropy of frames 0 to 1, and 2 to 3
+    np.testing.assert_allclose(features[:, :2], expected, atol=1e-6)
+    np.testing.assert_allclose(features[:, 2:], [[np.log(4.0) / 2, 0.5]] * 2, atol=1e-6)
+    assert syllable_features([0, 3], certainty)[0, 0] == pytest.approx(np.log(1 / 3))
+    assert syllable_features([], certainty).shape == (0, len(FEATURES))
+
+
+def test_a_fit_finds_the_weights_that_made_the_data_and_is_calibrated():
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(20_000, len(FEATURES))) * (1.0, 0.1, 2.0, 0.5)
+    weights = np.array([1.2, -3.0, 0.4, -0.7])
+    right = rng.random(20_000) < 1.0 / (1.0 + np.exp(-(features @ weights + 0.3)))
+    found = fit(Observations(features, right))
+    np.testing.assert_allclose(found, [*weights, 0.3], rtol=0.15, atol=0.08)
+    confidence = np.array(Calibration({PLAIN: found}).confidence(PLAIN, features))
+    assert calibration_error(confidence, right) < 0.01 < calibration_error(confidence**3, right)
+    assert Calibration({PLAIN: found}).confidence(JOINT, features) == ()
+
+
+def test_area_under_the_curve_equals_the_count_of_pairs():
+    rng = np.random.default_rng(5)
+    confidence, right = rng.integers(0, 6, 60) / 6, rng.random(60) < 0.6
+    pairs = [
+        (good > bad) + 0.5 * (good == bad) for good, bad in product(confidence[right], confidence[~right])
+    ]
+    assert area_under_curve(confidence, right) == pytest.approx(np.mean(pairs))
+    assert np.isnan(area_under_curve(confidence, np.ones(60, bool)))
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory, speech_run) -> Path:
+    folder = tmp_path_factory.mktemp("packed") / "run"
+    pack(speech_run, folder)
+    return folder
+
+
+def test_a_calibrated_run_gives_confidences_to_transcripts(packed, tmp_path, capsys, language_run):
+    manifest = write_tiny_corpus(tmp_path / "corpus", utterances=3)
+    recording = str(next((tmp_path / "corpus").rglob("*.wav")))
+    call = [recording, "--speech", str(packed), "--language", str(language_run), "--format", "json"]
+    with pytest.raises(ConfigError, match="needs a calibrated acoustic model"):
+        transcribe.main([*call, "--minimum-confidence", "0.5"])
+    assert main([str(packed), "--manifest", str(manifest), "--check", str(manifest)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 4 and printed[0].split(": ")[1] == printed[2].split(": ")[1]
+    assert set(load_calibration(packed).weights) == {PLAIN, JOINT}
+    assert transcribe.main(call) == 0
+    segments = json.loads(capsys.readouterr().out)["segments"]
+    syllables = [syllable for segment in segments for syllable in segment["syllables"]]
+    assert syllables and all(0.0 <= syllable["confidence"] <= 1.0 for syllable in syllables)
+    assert transcribe.main([*call, "--minimum-confidence", "1"]) == 0
+    assert [segment["hanzi"] for segment in json.loads(capsys.readouterr().out)["segments"]] == [""]
+    (packed / "confidence.json").write_text('{"weights": {"plain": {}}}')
+    for _ in range(2):  # changed, then damaged
+        with pytest.raises(RunError, match=r"SHA-256|calibration of the confidences is damaged"):
+            transcribe.main(call)
+        (packed / "checksums").unlink(missing_ok=True)

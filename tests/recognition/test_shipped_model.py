@@ -1,0 +1,44 @@
+"""The acoustic model that ships: small, described, undamaged, and it understands people."""
+
+from model_speech.acoustic_model import load_acoustic_model
+from recognition.confidence import JOINT, PLAIN, load_calibration
+from recognition.loading import load_acoustic_logits
+from recognition.recognizer import Recognizer
+from tests.project.test_requirements import RECORDING
+from utils.metrics import count_errors, total
+from utils.run_folder.checksums import differences
+from utils.run_folder.run import PRETRAINED_SPEECH
+
+TEXTS = {  # the card of examples/recordings
+    "common_voice_18735239.ogg": "ci3 wai4 yi4 xie1 qi2 ta1 guo2 ji4 bi3 sai4 ye3 shi3 yong4 ci3 gui1 ze2",
+    "common_voice_18776500.ogg": "ru2 guo3 wu2 fa3 kong4 zhi4",
+    "common_voice_18662996.ogg": "gai1 di4 qu1 de5 xi1 la4 ren2 gong4 feng4 sheng4 ni2 ge4 lao3",
+}
+
+
+def test_it_is_small_undamaged_and_has_a_card():
+    files = [path for path in PRETRAINED_SPEECH.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 8_000_000
+    assert differences(PRETRAINED_SPEECH) == {}
+    card = (PRETRAINED_SPEECH / "README.md").read_text(encoding="utf-8")
+    assert all(word in card for word in ("Common Voice", "CC BY-SA", "## Limits", "## Figures"))
+    texts = [path.read_text(encoding="utf-8") for path in files if path.suffix in (".yaml", ".json")]
+    assert not any(path in text for path in ("/home", ".tsv", ": /") for text in texts)
+
+
+def test_it_understands_more_than_half_of_the_shipped_recordings():
+    recognizer = Recognizer(load_acoustic_logits(PRETRAINED_SPEECH))
+    results = list(recognizer.recognise((name, RECORDING.with_name(name)) for name in TEXTS))
+    errors = total(count_errors(TEXTS[result.id].split(), result.pinyin) for result in results)
+    assert errors.reference == 35 and errors.rate < 0.5
+
+
+def test_it_is_calibrated_for_both_searches():
+    assert set(load_calibration(PRETRAINED_SPEECH).weights) == {PLAIN, JOINT}
+
+
+def test_keras_recognises_the_same_syllables():
+    loaders = (load_acoustic_logits, load_acoustic_model)
+    numpy, keras = (Recognizer(load(PRETRAINED_SPEECH)) for load in loaders)
+    found = [[result.pinyin for result in each.recognise([("clip", RECORDING)])] for each in (numpy, keras)]
+    assert found[0] == found[1]
