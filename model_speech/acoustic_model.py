@@ -101,12 +101,12 @@ def trained_settings(folder: RunFolder) -> tuple[FeatureConfig, Any]:
     Raises:
         RunError: the config lacks a section or names an unknown model.
     """
+    features = folder.section("features", FeatureConfig)
     name = (folder.config().get("model") or {}).get("name")
     if str(name) not in MODELS:
         known = ", ".join(MODELS)
         raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=f"known: {known}")
     model = folder.section("model", MODELS[name].config)
-    features = folder.section("features", FeatureConfig)
     if (folder.config()["features"] or {}).get("bins") is None and features.bins is not None:
         features = replace(features, bins=DEFAULT_BINS[features.kind])
     return features, model

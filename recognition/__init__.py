@@ -1,6 +1,7 @@
 """Recordings in; segments with syllables, times and hanzi out: what testing, transcription and serving share.
 
-Read ``recognizer`` (acoustic model, decoder and converter together) and ``voice_activity`` (long recordings
-cut at pauses), then ``options`` and ``loading`` (a recognizer from a command line), and ``evaluation``
-(the results of a whole test set).
+Read ``recognizer`` (acoustic model, decoder and converter together), ``pieces`` and ``voice_activity`` (long
+recordings cut at pauses), then ``options`` and ``loading`` (a recognizer from a command line), ``confidence``
+and ``calibrate`` (how certain a syllable is), ``phrases`` (only what a list allows), and ``evaluation`` (the
+results of a whole test set).
 """

@@ -14,7 +14,8 @@ from recognition.confidence import load_calibration
 from recognition.options import beam_width, joint_settings
 from recognition.phrases.phrase_list import read_phrases
 from recognition.phrases.search import PhraseSearch
-from recognition.recognizer import WINDOW_SECONDS, AcousticLogits, Recognizer
+from recognition.pieces import WINDOW_SECONDS
+from recognition.recognizer import AcousticLogits, Recognizer
 from utils.backend.quiet import silence_tensorflow
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary

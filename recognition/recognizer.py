@@ -8,9 +8,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -32,8 +30,7 @@ from recognition.confidence import (
 )
 from recognition.phrases.search import PhraseSearch
 from recognition.phrases.segments import phrase_segments
-from recognition.voice_activity import whole_or_stretches
-from utils.audio.reading import audio_blocks
+from recognition.pieces import LONGEST_PIECE, WINDOW_SECONDS, Piece, Source, batches_of, read_parts, windows
 from utils.errors import AudioError, ConfigError, RunError
 from utils.features.speech import FeatureConfig, extract_features
 from utils.hypotheses.confusion_network import ConfusionNetwork
@@ -41,12 +38,6 @@ from utils.hypotheses.recognition import Alternative, Ending, Inspection, Recogn
 from utils.softmax import softmax
 from utils.vocabulary import SPACE, Vocabulary
 
-LONGEST_PIECE = 20.0  # seconds
-WINDOW_SECONDS = 600.0  # audio whose features are in memory at the same time
-BATCH_FRAMES = 6_000  # feature frames in a batch, padding included
-
-# Name; file, mono samples in [-1, 1] at the model's sample rate, or blocks of such samples.
-Source = tuple[str, str | Path | np.ndarray | Iterator[np.ndarray]]
 OnError = Callable[[str, AudioError], None]
 
 
@@ -62,19 +53,6 @@ class AcousticLogits(Protocol):
 
     def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """A part of a recording, ready for the acoustic model."""
-
-    start: float  # seconds from the recording's start
-    seconds: float
-    features: np.ndarray  # (frames, bins) float32
-
-
-# The number and name of a recording, and a piece of it or its end.
-_Part = tuple[int, str, _Piece | Ending]
 
 
 class Recognizer:
@@ -212,41 +190,16 @@ class Recognizer:
 
     def _events(self, sources: Iterable[Source]) -> Iterator[tuple[int, str, Segment | Ending]]:
         with decoding(self._decoder, self._workers) as submit:
-            for window in _windows(self._parts(sources), self._window_seconds):
-                pieces = [part for _, _, part in window if isinstance(part, _Piece)]
+            for window in windows(read_parts(sources, self._acoustic.features), self._window_seconds):
+                pieces = [part for _, _, part in window if isinstance(part, Piece)]
                 segments = iter(self._read(pieces, submit))
                 for number, name, part in window:
-                    for event in next(segments) if isinstance(part, _Piece) else [part]:
+                    for event in next(segments) if isinstance(part, Piece) else [part]:
                         yield number, name, event
 
-    def _parts(self, sources: Iterable[Source]) -> Iterator[_Part]:
-        for number, (name, audio) in enumerate(sources):
-            for part in self._parts_of(name, audio):
-                yield number, name, part
-
-    def _parts_of(self, name: str, audio: Any) -> Iterator[_Piece | Ending]:
-        rate, length = self._acoustic.features.sample_rate, 0
-
-        def counted() -> Iterator[np.ndarray]:
-            nonlocal length
-            for block in _blocks(audio, rate):
-                length += len(block)
-                yield block
-
-        error = None
-        try:
-            for stretch in whole_or_stretches(counted(), rate, LONGEST_PIECE):
-                features = extract_features(stretch.samples, self._acoustic.features)
-                yield _Piece(stretch.start / rate, len(stretch.samples) / rate, features)
-            if not length:
-                error = AudioError("there are no samples", where=name)
-        except AudioError as caught:
-            error = caught
-        yield Ending(length / rate, error)
-
-    def _read(self, pieces: Sequence[_Piece], submit: Submit) -> list[list[Segment]]:
+    def _read(self, pieces: Sequence[Piece], submit: Submit) -> list[list[Segment]]:
         """Recognise each piece; only with phrases it may have several segments."""
-        batches = list(_batches([len(piece.features) for piece in pieces]))
+        batches = list(batches_of([len(piece.features) for piece in pieces]))
         submitted, certainty = [], {}
         for batch in batches:
             logits, lengths = self._acoustic.logits([pieces[i].features for i in batch])
@@ -296,7 +249,7 @@ class Recognizer:
 
     def _plain_segment(
         self,
-        piece: _Piece,
+        piece: Piece,
         hypotheses: Mapping[tuple[str, ...], Hypothesis],
         hanzi: Mapping[tuple[str, ...], str],
         certainty: FrameCertainty,
@@ -311,7 +264,7 @@ class Recognizer:
         kept = [pair for pair in zip(tokens, hypothesis.frames, strict=True) if pair[0] != SPACE]
         return tuple(token for token, _ in kept), tuple(frame for _, frame in kept)
 
-    def _phrase_segments(self, piece: _Piece, logits: np.ndarray, free: Hypothesis) -> list[Segment]:
+    def _phrase_segments(self, piece: Piece, logits: np.ndarray, free: Hypothesis) -> list[Segment]:
         """The utterances of a piece, compared with the phrases."""
         spoken = self._spoken(free)
         frame_seconds = self._acoustic.frame_seconds
@@ -319,7 +272,7 @@ class Recognizer:
 
     def _joint_segment(
         self,
-        piece: _Piece,
+        piece: Piece,
         network: ConfusionNetwork,
         readings: Sequence[JointReading],
         certainty: FrameCertainty,
@@ -337,7 +290,7 @@ class Recognizer:
         return self._segment(piece, frames, n_best, syllable_features(frames, certainty, posteriors))
 
     def _segment(
-        self, piece: _Piece, frames: Sequence[int], n_best: Iterable[Alternative], features: np.ndarray
+        self, piece: Piece, frames: Sequence[int], n_best: Iterable[Alternative], features: np.ndarray
     ) -> Segment:
         """The segment of a piece, from the output frames and features of the best reading's syllables."""
         start, end = piece.start, piece.start + piece.seconds
@@ -385,35 +338,3 @@ class Recognizer:
                 ]
             ),
         )
-
-
-def _blocks(audio: str | Path | np.ndarray | Iterator[np.ndarray], rate: int) -> Iterable[np.ndarray]:
-    if isinstance(audio, np.ndarray):
-        return [audio]
-    return audio_blocks(audio, rate) if isinstance(audio, str | Path) else audio
-
-
-def _windows(parts: Iterable[_Part], longest: float) -> Iterator[list[_Part]]:
-    """Groups of about ``longest`` seconds: large enough for batches of similar length, and small."""
-    window: list[_Part] = []
-    seconds = 0.0
-    for part in parts:
-        window.append(part)
-        seconds += part[2].seconds if isinstance(part[2], _Piece) else 0.0
-        if seconds >= longest:
-            yield window
-            window, seconds = [], 0.0
-    if window:
-        yield window
-
-
-def _batches(frames: Sequence[int]) -> Iterator[list[int]]:
-    """Indices by ascending length; as many in a batch as fit with their padding, at least one."""
-    batch: list[int] = []
-    for i in sorted(range(len(frames)), key=frames.__getitem__):
-        if batch and (len(batch) + 1) * frames[i] > BATCH_FRAMES:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch

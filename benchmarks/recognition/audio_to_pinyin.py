@@ -128,9 +128,9 @@ def _test(options: argparse.Namespace) -> None:
         cells = []
         for name, search in SEARCHES.items():
             manifest = ("--manifest", str(WORK / folder / f"{split}.tsv"))
-            results = json.loads(
-                run("test.py", "pipeline", str(options.model), str(CONVERTER), "--json", *manifest, *search)
-            )
+            output = ("--output", str(RUN / "test" / f"{folder}_{split}_{name}"))
+            command = ("test.py", "pipeline", str(options.model), str(CONVERTER), "--json")
+            results = json.loads(run(*command, *manifest, *output, *search))
             figures[f"{title}, {name}"] = {key: results[key] for key in ("syllable_error_rate", "cer")}
             cells.append(f"{100 * results['syllable_error_rate']:.1f} / {100 * results['cer']:.1f}")
         rows.append((title, *cells))

@@ -18,6 +18,7 @@ from model_language.search.joint import load_joint_search
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.ctc.greedy import Hypothesis
 from model_speech.registry import MODELS
+from recognition import pieces
 from recognition.confidence import frame_certainty
 from recognition.recognizer import Recognizer
 from recognition.voice_activity import Stretch
@@ -81,11 +82,10 @@ def test_many_recordings_share_batches_and_keep_their_order():
 def test_output_does_not_depend_on_windows_and_batches(monkeypatch):
     sources = [(str(i), speak("m.n.h-w."[: i % 8 + 1] * (i % 3 + 1))) for i in range(30)]
     at_once = list(Recognizer(Scripted(), Echo()).recognise(sources))
-    monkeypatch.setattr(recognizer_module, "LONGEST_PIECE", 100.0)
-    monkeypatch.setattr(recognizer_module, "WINDOW_SECONDS", 3.0)
-    monkeypatch.setattr(recognizer_module, "BATCH_FRAMES", 20)
+    monkeypatch.setattr(pieces, "LONGEST_PIECE", 100.0)
+    monkeypatch.setattr(pieces, "BATCH_FRAMES", 20)
     acoustic = Scripted()
-    assert list(Recognizer(acoustic, Echo()).recognise(sources)) == at_once
+    assert list(Recognizer(acoustic, Echo(), window_seconds=3.0).recognise(sources)) == at_once
     assert len(acoustic.batches) > 10
     assert max(acoustic.batches) > 1
 
@@ -123,7 +123,7 @@ def _every_ten_seconds(blocks, rate, longest):
 
 
 def test_n_best_of_a_long_recording_combines_its_pieces(monkeypatch):
-    monkeypatch.setattr(recognizer_module, "whole_or_stretches", _every_ten_seconds)
+    monkeypatch.setattr(pieces, "whole_or_stretches", _every_ten_seconds)
     text = "m.h." * 40 + "." * 20 + "n.w." * 40  # 34 s
     (heard,) = Recognizer(Scripted(), Echo(), beam=4, n_best=4).recognise([("long", speak(text))])
     assert heard.hanzi == text.replace(".", "")
@@ -163,7 +163,7 @@ def test_syllable_times_meet_half_way_and_stay_near():
 
 
 def test_segments_have_times_in_the_recording_and_an_ending(monkeypatch):
-    monkeypatch.setattr(recognizer_module, "whole_or_stretches", _every_ten_seconds)
+    monkeypatch.setattr(pieces, "whole_or_stretches", _every_ten_seconds)
     sources = [("long", speak("m" + "." * 199 + "h..")), ("short", speak("n"))]
     found = [(name, list(events)) for name, events in Recognizer(Scripted(), Echo()).segments(sources)]
     assert [name for name, _ in found] == ["long", "short"]
@@ -188,7 +188,7 @@ def test_segments_come_before_the_recording_has_ended(monkeypatch):
     def as_they_come(blocks, rate, longest):
         yield from (Stretch(n * rate, block) for n, block in enumerate(blocks))
 
-    monkeypatch.setattr(recognizer_module, "whole_or_stretches", as_they_come)
+    monkeypatch.setattr(pieces, "whole_or_stretches", as_they_come)
     recognizer = Recognizer(Scripted(), Echo(), window_seconds=0)
     ((_, events),) = itertools.islice(recognizer.segments([("live", blocks())]), 1)
     assert next(events).best.hanzi == "mnhwm"

@@ -1,0 +1,105 @@
+"""Recordings in; their pieces with features, in windows and batches for the acoustic model, out.
+
+A recording is read block by block and cut at pauses. A window collects pieces of several recordings, and the
+pieces of similar length in it form a batch.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from recognition.voice_activity import whole_or_stretches
+from utils.audio.reading import audio_blocks
+from utils.errors import AudioError
+from utils.features.speech import FeatureConfig, extract_features
+from utils.hypotheses.recognition import Ending
+
+LONGEST_PIECE = 20.0  # seconds
+WINDOW_SECONDS = 600.0  # audio whose features are in memory at the same time
+BATCH_FRAMES = 6_000  # feature frames in a batch, padding included
+
+# A file, mono samples in [-1, 1] at the model's sample rate, or blocks of such samples.
+Audio = str | Path | np.ndarray | Iterator[np.ndarray]
+Source = tuple[str, Audio]
+"""The name of a recording, and its audio."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a recording, ready for the acoustic model.
+
+    Attributes:
+        start: seconds from the start of the recording.
+        seconds: its length.
+        features: (frames, bins) float32.
+    """
+
+    start: float
+    seconds: float
+    features: np.ndarray
+
+
+Part = tuple[int, str, Piece | Ending]
+"""The number and name of a recording, and a piece of it or its end."""
+
+
+def read_parts(sources: Iterable[Source], features: FeatureConfig) -> Iterator[Part]:
+    """The pieces of all recordings in order, each recording followed by its ending."""
+    for number, (name, audio) in enumerate(sources):
+        for part in _parts_of(name, audio, features):
+            yield number, name, part
+
+
+def _parts_of(name: str, audio: Audio, features: FeatureConfig) -> Iterator[Piece | Ending]:
+    rate, length = features.sample_rate, 0
+
+    def counted() -> Iterator[np.ndarray]:
+        nonlocal length
+        for block in _blocks(audio, rate):
+            length += len(block)
+            yield block
+
+    error = None
+    try:
+        for stretch in whole_or_stretches(counted(), rate, LONGEST_PIECE):
+            seconds = len(stretch.samples) / rate
+            yield Piece(stretch.start / rate, seconds, extract_features(stretch.samples, features))
+        if not length:
+            error = AudioError("there are no samples", where=name)
+    except AudioError as caught:
+        error = caught
+    yield Ending(length / rate, error)
+
+
+def _blocks(audio: Audio, rate: int) -> Iterable[np.ndarray]:
+    if isinstance(audio, np.ndarray):
+        return [audio]
+    return audio_blocks(audio, rate) if isinstance(audio, str | Path) else audio
+
+
+def windows(parts: Iterable[Part], longest: float) -> Iterator[list[Part]]:
+    """Groups of about ``longest`` seconds: large enough for batches of similar length, and small."""
+    window: list[Part] = []
+    seconds = 0.0
+    for part in parts:
+        window.append(part)
+        seconds += part[2].seconds if isinstance(part[2], Piece) else 0.0
+        if seconds >= longest:
+            yield window
+            window, seconds = [], 0.0
+    if window:
+        yield window
+
+
+def batches_of(frames: Sequence[int]) -> Iterator[list[int]]:
+    """Indices by ascending length; as many in a batch as fit with their padding, at least one."""
+    batch: list[int] = []
+    for i in sorted(range(len(frames)), key=frames.__getitem__):
+        if batch and (len(batch) + 1) * frames[i] > BATCH_FRAMES:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
