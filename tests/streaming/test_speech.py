@@ -441,7 +441,7 @@ def test_transcribe_goes_along_with_the_sound(command, acoustic, capsys):
 
 
 def test_what_stream_can_not_do_is_refused(command):
-    with pytest.raises(UserError, match="leave --joint out"):
+    with pytest.raises(UserError, match="leave --joint and --minimum-confidence out"):
         main([*command, "--joint"])
     with pytest.raises(ConfigError, match=r"a chunk of 10 feature frames.*8 frames, 80 ms"):
         main([*command, "--chunk", "100"])
