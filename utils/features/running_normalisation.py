@@ -5,7 +5,6 @@ so a stream in pieces of any size has the same result as the whole recording.
 """
 
 import numpy as np
-from scipy.signal import lfilter
 
 MEMORY_SECONDS = 5.0  # of speech, after which a frame has a weight of 1 / e
 # The mean starts at an assumed level, with the weight of half a second of speech: the mean log energy of
@@ -39,6 +38,8 @@ class RunningNormalisation:
 
     def __call__(self, frames: np.ndarray) -> np.ndarray:
         """Normalise the next frames: (n, F) float64, natural logarithms of energies → the same shape."""
+        from scipy.signal import lfilter  # loading it takes a second, and only streams need it
+
         active = self._active(frames)  # (n,) bool
         added = np.pad(frames[active], ((0, 0), (0, 1)), constant_values=1.0)  # (m, F + 1)
         # sums[i] = added[i] + keep * sums[i - 1]
