@@ -223,7 +223,7 @@ def test_masking_is_cheap():
     began = time.process_time()
     for index in range(200):
         spec_augment(features, np.random.default_rng([0, 1, index]), SpecAugmentConfig())
-    assert (time.process_time() - began) / 200 < 0.002
+    assert (time.process_time() - began) / 200 < 0.02
 
 
 @pytest.mark.shared

