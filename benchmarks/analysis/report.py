@@ -28,7 +28,8 @@ from analysis.page.report import write_report_page
 from analysis.results.collect import collect_results
 from analysis.results.files import write_results
 from analysis.results.results import Results
-from tests.support.chromium import MISSING, Chromium, find_chromium
+from tests.support.chromium import MISSING, find_chromium, open_chromium
+from tests.support.chromium import open_page as open_in
 from tests.support.report_results import imagined_outcomes, training_of
 from utils.cli import positive
 from utils.errors import run_command
@@ -90,17 +91,17 @@ def random_evidence(results: Results) -> dict[str, Evidence]:
 
 def open_page(page: Path) -> dict[str, float]:
     """Time and memory until the page has loaded with its table; empty without a browser."""
-    path = find_chromium()
-    if path is None:
+    if find_chromium() is None:
         return {}
-    with Chromium(path) as browser:
-        browser.open("about:blank").close()  # the first page of a browser takes longer
-        shown = browser.new_page()
-        shown.ask("Performance.enable", timeDomain="threadTicks")
-        shown.go(page.as_uri())
+    with open_chromium() as browser:
+        open_in(browser, "about:blank").close()  # the first page of a browser takes longer
+        shown = open_in(browser)
+        session = shown.page.context.new_cdp_session(shown.page)
+        session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        shown.page.goto(page.as_uri())
         assert not shown.errors and shown.run("document.querySelectorAll('tr.row').length > 0")
         metrics = {
-            metric["name"]: metric["value"] for metric in shown.ask("Performance.getMetrics")["metrics"]
+            metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]
         }
         return {
             "seconds": shown.run("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
 from analysis.errors.confusions import Matrix
 from analysis.errors.kinds import KINDS
@@ -21,7 +22,7 @@ from analysis.page.utterance_rows import COLUMNS, WORDS, utterance_rows
 from analysis.report import main
 from analysis.results.files import to_json
 from analysis.results.results import Flow, Results
-from tests.support.chromium import MISSING, Chromium, Page, find_chromium
+from tests.support.chromium import WatchedPage, open_chromium, open_page
 from tests.support.report_results import NASTY, evidence_of, one_system, stage_alone, two_systems
 
 VOID = {"meta", "br", "img", "link", "hr", "input"}
@@ -294,43 +295,38 @@ def test_the_command_for_files_writes_the_page(tmp_path, capsys):
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Chromium]:
-    path = find_chromium()
-    if path is None:
-        pytest.skip(MISSING)
-    with Chromium(path) as browser:
+def chromium() -> Iterator[Browser]:
+    with open_chromium() as browser:
         yield browser
 
 
-def settled(page: Page, address: Path) -> None:
+def settled(page: WatchedPage, address: Path) -> None:
     """Nothing went wrong, and nothing was asked for but the page itself."""
     assert page.errors == []
     assert page.requests == [address.as_uri()]
 
 
-def ids(page: Page) -> list[str]:
+def ids(page: WatchedPage) -> list[str]:
     return page.run(
         "[...document.querySelectorAll('.system:not([hidden]) tr.row')].map(row => row.dataset.id)"
     )
 
 
-def found(page: Page) -> int:
+def found(page: WatchedPage) -> int:
     text = page.run("document.querySelector('.system:not([hidden]) .found .count').textContent")
     return int(text.split(" of ")[0].replace(",", ""))
 
 
-def choose(page: Page, name: str, value: str) -> None:
-    page.run(
-        f"""(() => {{
-        const field = document.querySelector('.system:not([hidden]) .toolbar').elements[{json.dumps(name)}];
-        field.value = {json.dumps(value)};
-        field.dispatchEvent(new Event('input', {{bubbles: true}}));
-    }})()"""
-    )
+def choose(page: WatchedPage, name: str, value: str) -> None:
+    field = page.page.locator(f".system:not([hidden]) .toolbar [name={name}]")
+    if field.evaluate("element => element.tagName") == "SELECT":
+        field.select_option(value)
+    else:
+        field.fill(value)
 
 
 def test_the_page_in_a_browser(chromium, page, results, evidence):
-    shown = chromium.open(page.as_uri())
+    shown = open_page(chromium, page.as_uri())
     utterances = results.systems[0].utterances
     wrong = [one for one in utterances if one.syllable_errors or one.hanzi_errors]
     assert found(shown) == len(wrong)
@@ -360,11 +356,11 @@ def test_the_page_in_a_browser(chromium, page, results, evidence):
         == "descending"
     )
     shown.run("document.querySelector('[data-sort=id] button').focus()")
-    shown.press("Enter", 13, "\r")
+    shown.page.keyboard.press("Enter")
     assert shown.run("document.querySelectorAll('.utterances [aria-sort]').length") == 1
     first = ids(shown)
     assert first[:2] != list(evidence)
-    shown.press("Enter", 13, "\r")
+    shown.page.keyboard.press("Enter")
     assert ids(shown) != first
     shown.run("document.querySelector('.pages [data-step=\"1\"]').click()")
     assert not set(ids(shown)) & set(first[:5])
@@ -373,17 +369,14 @@ def test_the_page_in_a_browser(chromium, page, results, evidence):
     rows = "[...document.querySelector('#s0-top-hanzi').tBodies[0].rows].filter(row => !row.hidden).length"
     before = shown.run(rows)
     said = results.systems[0].top_confusions[HANZI][0][0]
-    shown.run(
-        "(() => { const field = document.querySelector('[data-filters=s0-top-hanzi]');"
-        f"field.value = '{said}'; field.dispatchEvent(new Event('input')); }})()"
-    )
+    shown.page.locator("[data-filters=s0-top-hanzi]").fill(said)
     assert 0 < shown.run(rows) < before
     shown.run("document.querySelector('#s0-top-hanzi .pick').click()")
     assert 0 < found(shown) < len(utterances)
 
     # Heat maps: the arrow keys move, the text below describes a cell.
     shown.run("document.querySelector('.heat td[tabindex]').focus()")
-    shown.press("ArrowRight", 39)
+    shown.page.keyboard.press("ArrowRight")
     assert "recognised as" in shown.run("document.querySelector('.readout').textContent")
     settled(shown, page)
     shown.close()
@@ -391,7 +384,7 @@ def test_the_page_in_a_browser(chromium, page, results, evidence):
 
 @pytest.mark.parametrize("nth", [0, 1])
 def test_an_utterance_opens_and_its_sound_plays(chromium, page, evidence, nth):
-    shown = chromium.open(page.as_uri())
+    shown = open_page(chromium, page.as_uri())
     shown.run(f"document.querySelectorAll('.open')[{nth}].click()")
     assert shown.run("location.hash").startswith("#utt-")
     text = shown.run("document.querySelector('.detail').textContent")
@@ -414,7 +407,7 @@ def test_an_utterance_opens_and_its_sound_plays(chromium, page, evidence, nth):
 
 
 def test_pages_of_one_stage_in_a_browser(chromium, single):
-    shown = chromium.open(single.as_uri())
+    shown = open_page(chromium, single.as_uri())
     choose(shown, "errors", "")
     shown.run("document.querySelector('.open').click()")
     assert shown.run("document.querySelectorAll('.detail .place').length") > 0
@@ -425,7 +418,7 @@ def test_pages_of_one_stage_in_a_browser(chromium, single):
 
 def test_a_link_opens_its_utterance(chromium, page):
     address = f"{page.as_uri()}#utt-%3C%2Fscript%3E%3Cb%20id%3D%22x%22%3E%26amp%3B'%22%3C!--2"
-    shown = chromium.open(address)
+    shown = open_page(chromium, address)
     opened = shown.run("document.querySelector('.detail-row').previousElementSibling.dataset.id")
     assert opened == f"{NASTY}2"
     assert "&lt;" in shown.run("document.querySelector('.places').textContent")
@@ -436,21 +429,21 @@ def test_a_link_opens_its_utterance(chromium, page):
 @pytest.mark.parametrize("name", ["page", "compared"])
 def test_nothing_is_wider_than_a_phone(chromium, name, request):
     address = request.getfixturevalue(name)
-    shown = chromium.open(address.as_uri(), 390, 844)
+    shown = open_page(chromium, address.as_uri(), 390, 844)
     shown.run("document.querySelectorAll('details').forEach(one => one.open = true)")
     shown.run("document.querySelector('.open').click()")
     for width in (390, 768):
-        shown.resize(width, 844)
+        shown.page.set_viewport_size({"width": width, "height": 844})
         assert shown.run("document.documentElement.scrollWidth") <= width
     settled(shown, address)
     shown.close()
 
 
 def test_two_systems_in_tabs(chromium, compared):
-    shown = chromium.open(compared.as_uri())
+    shown = open_page(chromium, compared.as_uri())
     one = found(shown)
     shown.run("document.querySelector('#s0-tab').focus()")
-    shown.press("ArrowRight", 39)
+    shown.page.keyboard.press("ArrowRight")
     assert shown.run("document.activeElement.id") == "s1-tab"
     assert shown.run("[...document.querySelectorAll('.system')].map(one => one.hidden)") == [True, False]
     assert 0 < found(shown) < one
@@ -468,8 +461,7 @@ def test_two_systems_in_tabs(chromium, compared):
 
 
 def test_the_page_prints(chromium, page):
-    shown = chromium.open(page.as_uri())
-    printed = shown.ask("Page.printToPDF")
-    assert len(printed["data"]) > 10_000
+    shown = open_page(chromium, page.as_uri())
+    assert len(shown.page.pdf()) > 7_500
     settled(shown, page)
     shown.close()
