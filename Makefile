@@ -8,13 +8,17 @@ READY := .venv/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test nightly lint format bench converter acoustic clean
+.PHONY: help demo serve test nightly lint format bench converter acoustic clean
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F '|' '{printf "make %-9s %s\n", $$1, $$2}'
 
 demo: $(READY)  ## Make a corpus, train both models, test on unseen voices and sentences, write a summary page
 	@$(BIN)/python demo.py
+
+serve: $(READY)  ## Serve recognition on http://127.0.0.1:8000 (python serve.py --help)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements/serve.txt
+	@$(BIN)/python serve.py
 
 # In the order of the folders, so that the processes end together: utils/ has many quick files.
 BY_FILE := --dist loadfile --no-loadscope-reorder
@@ -68,7 +72,7 @@ clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
 	@echo "caches removed; datasets/, runs/ and .venv stay: delete them by hand if you mean it"
 
 # Made anew when a requirements file is newer than the last installation.
-$(READY): requirements.txt requirements/run.txt requirements/demo.txt requirements/dev.txt
+$(READY): requirements.txt requirements/run.txt requirements/demo.txt requirements/serve.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "error: $(PYTHON) is not a Python 3.11 or newer, name another: make PYTHON=/path/to/python3.12" >&2; \
 	  exit 2; }

@@ -33,6 +33,7 @@ _CODE = (
     "model_*",
     "preflight",
     "recognition",
+    "serving",
     "streaming",
     "training",
 )

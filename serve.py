@@ -1,0 +1,71 @@
+"""Serve recognition over HTTP and WebSocket: settings in; a service that OpenAI's clients can use out."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from utils.cli import not_negative, positive
+from utils.errors import ConfigError, run_command
+
+EXAMPLES = """\
+examples:
+  python serve.py                                   # http://127.0.0.1:8000, this machine only
+  python serve.py --port 9000 --workers 4
+  python serve.py --speech runs/compact --language runs/ngram
+  python serve.py --host 0.0.0.0 --tokens tokens.txt
+
+Needs: pip install -r requirements/serve.txt. Without --speech and --language the models of this project are
+used (pretrained/). A public address needs a token: one a line in a file, or in the environment variable
+SPEECH_TOKENS. Ctrl-C and SIGTERM end the service after every accepted request is answered.
+
+  curl -F file=@recording.wav http://127.0.0.1:8000/v1/audio/transcriptions
+
+docs/serving.md describes the requests, and how to run the service behind a proxy.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the command line, serve until a signal."""
+    options = _parser().parse_args(arguments)
+    try:
+        import uvicorn
+
+        from serving.app import create_app
+        from serving.settings import Settings, read_tokens
+    except ModuleNotFoundError as error:
+        hint = "pip install -r requirements/serve.txt"
+        raise ConfigError(f"the package {error.name} is missing", hint=hint) from error
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    names = {each.name for each in fields(Settings)}
+    given["tokens"] = read_tokens(options.tokens, os.environ)
+    settings = Settings(**{name: value for name, value in given.items() if name in names})
+    config = uvicorn.Config(
+        create_app(settings),
+        settings.host,
+        settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+    )
+    uvicorn.Server(config).run()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
+    parser.add_argument("--port", type=not_negative, help="default: 8000; 0 is any free one")
+    parser.add_argument("--tokens", type=Path, metavar="FILE", help="tokens that give access, one a line")
+    parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
+    parser.add_argument("--language", type=Path, metavar="RUN", help="run of the language model")
+    parser.add_argument(
+        "--workers", type=positive, metavar="N", help="processes that recognise (default: one for each core)"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

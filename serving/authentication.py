@@ -1,0 +1,67 @@
+"""Tokens and the headers of a request in; whether it may use the service out."""
+
+import base64
+import binascii
+import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fastapi.datastructures import Headers
+
+SUBPROTOCOL = "bearer."
+"""Beginning of the WebSocket subprotocol that carries a token: browsers can't set headers there."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of a service.
+
+    Attributes:
+        tokens: any of them gives access; none: nobody needs one.
+    """
+
+    tokens: tuple[str, ...]
+
+    def accepts(self, token: str | None) -> bool:
+        """Whether a token gives access; the time depends neither on its characters nor on ours."""
+        if not self.tokens:
+            return True
+        given = (token or "").encode("utf-8", "replace")
+        # All are compared, so that the time doesn't tell which one was nearly right.
+        return sum(hmac.compare_digest(given, known.encode()) for known in self.tokens) > 0
+
+
+def token_of(headers: Headers) -> str | None:
+    """The token in the headers of a request; None without one.
+
+    It is a bearer token, the password of basic authentication (for which browsers ask when a page is opened),
+    or in a WebSocket subprotocol ``bearer.TOKEN``.
+    """
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value.strip(), validate=True).decode("utf-8").partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            return None
+    return next(
+        (name.removeprefix(SUBPROTOCOL) for name in subprotocols(headers) if name.startswith(SUBPROTOCOL)),
+        None,
+    )
+
+
+def subprotocols(headers: Headers) -> list[str]:
+    """The WebSocket subprotocols that a client offers."""
+    return [name.strip() for name in headers.get("sec-websocket-protocol", "").split(",")]
+
+
+def is_allowed_origin(headers: Headers, origins: Iterable[str]) -> bool:
+    """Whether a browser's page may use the service: one of this host, or of ``origins``.
+
+    Programs other than browsers send no origin, and are allowed.
+    """
+    origin = headers.get("origin")
+    if origin is None or origin in origins:
+        return True
+    return origin.partition("://")[2] == headers.get("host")

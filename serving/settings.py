@@ -1,0 +1,89 @@
+"""Options of a command line and an environment in; the checked settings of the service out."""
+
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from utils.errors import ConfigError, require
+from utils.limits import Count, Limited, at_least
+from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
+
+TOKENS_VARIABLE = "SPEECH_TOKENS"
+"""Environment variable with tokens, separated by commas or spaces."""
+SHORTEST_TOKEN = 16  # characters
+_LOOPBACK_NAMES = {"localhost", "ip6-localhost"}
+_Positive = Annotated[float, at_least(1e-3)]
+
+
+@dataclass(frozen=True)
+class Settings(Limited, section="serve"):
+    """What a service is to do and what it allows.
+
+    Attributes:
+        host, port: where it listens; port 0 is any free one.
+        speech, language: run folders of the two models.
+        tokens: any of them gives access to everything; none: no token is needed.
+        origins: further origins (``https://example.org``) whose pages may use the service from a browser.
+        workers: processes that recognise, each with the models in memory.
+        upload_megabytes: largest request.
+        upload_seconds: longest recording.
+        queue_seconds: audio that may wait; a request beyond is answered with 429.
+        requests: requests that are processed at the same time; a further one is answered with 429.
+        connections: of all clients together.
+        rate: requests that a client (its token or address) may begin in a minute; 0: any number.
+        receive_seconds: time in which each further part of a request has to arrive.
+    """
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, at_least(0)] = 8000
+    speech: Path = PRETRAINED_SPEECH
+    language: Path = PRETRAINED
+    tokens: tuple[str, ...] = field(default=(), repr=False)
+    origins: tuple[str, ...] = ()
+    workers: Count = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    upload_megabytes: _Positive = 100.0
+    upload_seconds: _Positive = 4 * 3600.0
+    queue_seconds: _Positive = 4 * 3600.0
+    requests: Count = 64
+    connections: Count = 512
+    rate: Annotated[int, at_least(0)] = 0
+    receive_seconds: _Positive = 20.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        for token in self.tokens:
+            hint = 'e.g. python -c "import secrets; print(secrets.token_urlsafe())"'
+            valid = len(token) >= SHORTEST_TOKEN and token.isascii() and token.isprintable()
+            require(valid, f"a token needs {SHORTEST_TOKEN} or more ASCII characters", hint=hint)
+        if not self.tokens and not is_loopback(self.host):
+            hint = f"set {TOKENS_VARIABLE}, give --tokens FILE, or listen on 127.0.0.1"
+            raise ConfigError(f"the address {self.host} is public and needs a token", hint=hint)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs on this machine reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host in _LOOPBACK_NAMES
+
+
+def read_tokens(path: Path | None, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Tokens of a file, one a line (``#`` starts a comment), and of the environment.
+
+    Raises:
+        ConfigError: the file can't be read, or has no token.
+    """
+    found = environment.get(TOKENS_VARIABLE, "").replace(",", " ").split()
+    if path:
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError("can't read the tokens", where=path, hint=str(error)) from error
+        in_file = [token for line in lines if (token := line.partition("#")[0].strip())]
+        require(in_file, f"no token in {path}", hint="one token a line")
+        found += in_file
+    return tuple(dict.fromkeys(found))
