@@ -50,6 +50,7 @@ LATE_IMPORTS = {
     "utils/mandarin/pypinyin_data.py": {"pypinyin"},
     "utils/run_folder/checksums.py": {"fcntl"},
 }
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ENTRIES = {"__name__ == '__main__'", "TYPE_CHECKING"}
 LONGEST = 400
 
@@ -83,17 +84,17 @@ PATHS = {name(path).removesuffix(".py").removesuffix("/__init__").replace("/", "
 
 
 def functions(node: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return [inner for inner in ast.walk(node) if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [inner for inner in ast.walk(node) if isinstance(inner, FUNCTIONS)]
 
 
-def public_definitions(module: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
+def public_definitions(module: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
     """Functions and classes of the module, and methods of its classes, but for names with an underscore."""
     classes = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name[0] != "_"]
     return [
         node
         for owner in (module, *classes)
         for node in owner.body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_"
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)) and node.name[0] != "_"
     ]
 
 
@@ -218,7 +219,7 @@ def test_what_is_imported_at_the_top_is_required():
 
 def test_nothing_happens_at_import():
     """Module level: docstring, imports, definitions, constants, and the call of main in a script."""
-    harmless = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
+    harmless = (ast.Import, ast.ImportFrom, *FUNCTIONS, ast.ClassDef, ast.Assign, ast.AnnAssign)
     offences = []
     for path in MODULES:
         for node in tree(path).body:
