@@ -14,12 +14,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.fork_server import ForkServer
 from tests.support.tiny_corpus import write_tiny_corpus
 
 if TYPE_CHECKING:
     from tests.support.tiny_commands import TinyRuns
+
+
+# On a busy machine too: no example has a time limit of its own, and none is too slow to be made.
+settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("project")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

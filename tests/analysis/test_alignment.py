@@ -82,7 +82,7 @@ def test_empty_sides(reference, hypothesis):
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(_sequences(SYLLABLES, 1), _sequences(SYLLABLES))
 def test_syllable_totals_are_jiwers(reference, hypothesis):
     _compare_with_jiwer([reference], [hypothesis], syllable_distance)
@@ -111,7 +111,7 @@ def _compare_with_jiwer(references, hypotheses, distance) -> None:
         assert [pair.hypothesis for pair in pairs if pair.hypothesis is not None] == hypothesis
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(_sequences(SYLLABLES, most=5), _sequences(SYLLABLES, most=5))
 def test_alignment_sounds_best_among_the_scorers(reference, hypothesis):
     """Against every alignment with the scorer's numbers of edits, tried one by one."""

@@ -91,7 +91,7 @@ def _segments_by_states(one: list[tuple[int, int]], other: list[tuple[int, int]]
 TOKENS = st.lists(st.sampled_from("abc"), max_size=14)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TOKENS, TOKENS, TOKENS)
 def test_segments_are_those_of_the_state_machine(reference, one, other):
     alignments = _heard(" ".join(reference), " ".join(one), " ".join(other))
@@ -108,7 +108,7 @@ def test_segments_are_those_of_the_state_machine(reference, one, other):
     assert error_segments(*alignments) == _segments_by_states(*tokens)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=60))
 def test_the_statistic_is_that_of_a_paired_t_test(segments):
     test = matched_pairs_test(segments)

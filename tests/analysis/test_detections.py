@@ -76,7 +76,7 @@ def test_background_never_fires_and_the_beginning_is_ignored():
     assert [one.seconds > 1 for one in detector(ignored=1.0).feed(early)] == [True]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 60), max_size=12), st.floats(0, 400))
 def test_any_chunks_give_the_same(seed: int, chunks: list[int], smoothing: float):
     rng = np.random.default_rng(seed)

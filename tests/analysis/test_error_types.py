@@ -130,7 +130,7 @@ SYLLABLE_LISTS = st.lists(st.sampled_from(["zhi1", "zi1", "zang4", "an1", "ang1"
 TEXTS = st.text(alphabet="是事时十氏好号的地得a", max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(SYLLABLE_LISTS, SYLLABLE_LISTS, TEXTS, TEXTS)
 def test_every_error_has_exactly_one_kind(reference, hypothesis, hanzi, written):
     (one,) = align_all(

@@ -47,7 +47,7 @@ def test_equal_generators_equal_copies():
     assert len(one) != len(other) or not np.array_equal(one, other)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.integers(1, 5000))
 def test_any_copy_is_finite_float32_within_one(seed, samples):
     config = AugmentConfig(noise_probability=0.7, room_probability=0.7, gain_db=(-20.0, 20.0))
@@ -166,7 +166,7 @@ def test_wrong_mask_settings_are_refused():
         build_config(SpecAugmentConfig, {"time_masks": -1})
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 1000), st.integers(1, 300), st.integers(1, 100))
 def test_masks_stay_within_their_limits(seed, frames, bins):
     config = SpecAugmentConfig(frequency_masks=2, frequency_width=20, time_masks=3, time_width=40)

@@ -39,7 +39,7 @@ def padded(frames: np.ndarray, batch: list[int]) -> int:
     return len(batch) * (longest + -longest % FRAME_MULTIPLE)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(1, 4000), max_size=300),
     st.integers(1, 5000),

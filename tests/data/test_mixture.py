@@ -22,7 +22,7 @@ def counts(corpora: list[WeightedCorpus], seed: int, epochs: range) -> np.ndarra
     return np.bincount(np.concatenate(indices), minlength=sum(corpus.utterances for corpus in corpora))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(CORPORA, st.integers(0, 9), st.integers(1, 12))
 def test_at_any_time_the_utterances_of_a_corpus_were_read_equally_often(corpora, seed, epochs):
     seen = counts(corpora, seed, range(1, epochs + 1))

@@ -204,7 +204,7 @@ _ODD = (
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(st.sampled_from(_ODD), max_size=40) | st.text(max_size=20))
 def test_output_is_hanzi_and_cleaning_again_changes_nothing(text):
     limits = Limits(2, 12)

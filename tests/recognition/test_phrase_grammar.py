@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recognition.phrases.expansion import MOST_PHRASES, expand
@@ -222,7 +222,7 @@ PARTS = st.sampled_from(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.one_of(st.lists(PARTS, max_size=20).map("".join), st.text(max_size=40)))
 @example("关<房间>\n<房间> = 客厅 | 卧室\n")
 def test_any_text_gives_phrases_or_a_named_error(text: str):

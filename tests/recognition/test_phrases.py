@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from model_speech.ctc.decoder import Decoder
@@ -145,7 +145,6 @@ def test_thresholds_are_checked(threshold: float):
 SYLLABLES = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4).map(tuple)
 
 
-@settings(deadline=None)
 @given(
     ways=st.lists(st.lists(SYLLABLES, min_size=1, max_size=3, unique=True), min_size=1, max_size=8),
     seed=st.integers(0, 10**6),

@@ -140,7 +140,7 @@ def test_memory_is_flat():
     assert all(read <= start // 60 + 2 for start, read in starts)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 2**31), st.sampled_from([8000, 16_000, 44_100]), st.floats(0.001, 40))
 def test_any_sound_gives_stretches_in_order(seed, rate, seconds):
     rng = np.random.default_rng(seed)

@@ -128,6 +128,6 @@ def check_random_stack(stack, ending, two, mode, hops, seed):
 @pytest.mark.timeout(3600)
 def test_random_stacks(nightly):
     """The same ten each time; 200 others with ``--nightly``."""
-    common = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
+    common = {"database": None, "suppress_health_check": list(HealthCheck)}
     examples = settings(max_examples=200 if nightly else 10, derandomize=not nightly, **common)
     examples(check_random_stack)()

@@ -306,7 +306,7 @@ def rows_of(classes: list[int], certainty: float = 5.0) -> np.ndarray:
     st.integers(1, 7),
     st.integers(0, 99),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_tokens_of_any_chunks_are_those_of_the_greedy_decoder(classes, size, seed):
     logits = rows_of(classes) + np.random.default_rng(seed).normal(size=(len(classes), len(TOKENS)))
     stream, got = GreedyStream(blank=3), []

@@ -24,7 +24,7 @@ def ragged(rows: list[list[int]], width: int, padding: int) -> np.ndarray:
     return np.array([row + [padding] * (width - len(row)) for row in rows], np.int32)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.tuples(TOKENS, TOKENS), min_size=3, max_size=3), st.randoms(use_true_random=False))
 def test_distances_are_those_of_levenshtein(pairs, random):
     references, hypotheses = zip(*pairs, strict=True)

@@ -141,7 +141,7 @@ def test_written_16_bit_values_come_back_exactly(tmp_path):
     assert read_audio(tmp_path / "b.wav").tolist() == [32767 / 32768, -1.0]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 400), st.sampled_from([8000, 16_000, 22_050, 48_000]), st.integers(1, 3))
 def test_very_short_files_are_read_or_refused(tmp_path_factory, length, rate, channels):
     path = tmp_path_factory.mktemp("short") / "a.wav"
@@ -262,7 +262,7 @@ def test_integers_in_a_float_file(tmp_path):
         read_audio(tmp_path / "a.wav")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32), st.sampled_from(["WAV", "FLAC", "MP3", "OGG", "AIFF"]))
 def test_random_damage_gives_samples_or_our_error(tmp_path_factory, seed, name):
     path = tmp_path_factory.mktemp("damage") / "a"

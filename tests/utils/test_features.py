@@ -137,7 +137,7 @@ def test_fewer_bins(kind):
         np.testing.assert_array_equal(features, whole[:, :10])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 3000), st.sampled_from(KINDS), st.sampled_from(["none", "utterance"]), st.floats(0, 1))
 def test_any_length_and_level_gives_finite_features(samples, kind, normalise, level):
     config = FeatureConfig(kind, normalise=normalise)

@@ -187,7 +187,7 @@ def test_samples_beyond_full_scale_are_clipped_for_micro():
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.sampled_from(sorted(CONFIGS)),
     st.lists(st.integers(0, 3000), min_size=1, max_size=12),

@@ -101,7 +101,7 @@ def test_real_time_factor():
     assert real_time_factor(2.0, 0.0) == 0.0
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(SENTENCES, SENTENCES)
 def test_counts_equal_jiwer(reference, hypothesis):
     ours = count_errors(reference, hypothesis)

@@ -43,7 +43,7 @@ def test_space_and_blank_are_there_by_construction_and_blank_is_last():
 
 
 @given(st.lists(SYLLABLES, max_size=8), st.randoms())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_vocabulary_does_not_depend_on_order_or_repetition(utterances, generator):
     vocabulary = acoustic_vocabulary(s for utterance in utterances for s in utterance)
     shuffled = [*utterances, *utterances[:3]]
@@ -52,14 +52,14 @@ def test_vocabulary_does_not_depend_on_order_or_repetition(utterances, generator
 
 
 @given(SYLLABLES, st.integers(0, 30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_vocabulary_does_not_depend_on_how_much_is_read(syllables, count):
     standard = [s for s in syllables if s in set(full_inventory())]
     assert acoustic_vocabulary(standard[:count]).hash == acoustic_vocabulary().hash
 
 
 @given(SYLLABLES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_encode_decode_round_trip(syllables):
     vocabulary = acoustic_vocabulary(["miaor2", "hengr1"])
     ids = vocabulary.encode(syllables)

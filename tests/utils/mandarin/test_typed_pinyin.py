@@ -110,7 +110,7 @@ def test_no_line_is_an_error(line):
     assert "".join(kept.split()) == "".join(line.split())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(max_size=40))
 def test_nothing_but_space_is_lost(line):
     assert "".join("".join(p.text for p in read_line(line)).split()) == "".join(line.split())
