@@ -6,19 +6,17 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
-from model_language.converters.explain import Explanation
-from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
+from model_language.converted_line import line_values
+from model_language.pinyin_to_hanzi import PinyinToHanzi
 from utils.cli import positive
 from utils.errors import CorpusError, run_command
 from utils.run_folder.run import PRETRAINED
 
 PIPE = Path("-")
 READ_BYTES = 1 << 16  # the lines of one read are converted and written together
-SHOWN_DIGITS = 4
 EXAMPLES = """\
 examples:
   echo "jin1 tian1 tian1 qi4 hen3 hao3" | python convert.py
@@ -63,7 +61,9 @@ def _convert(
         if options.json or options.nbest > 1:
             explained = to_hanzi.explain(lines, options.nbest, number)
             output = [
-                _as_json(line) if options.json else "\t".join(item.hanzi for item in line.n_best)
+                json.dumps(line_values(line), ensure_ascii=False)
+                if options.json
+                else "\t".join(item.hanzi for item in line.n_best)
                 for line in explained
             ]
         else:
@@ -72,43 +72,6 @@ def _convert(
         raise CorpusError(error.what, where=f"{where}, {error.where}", hint=error.hint) from error
     sys.stdout.write("".join(f"{line}\n" for line in output))
     sys.stdout.flush()
-
-
-def _as_json(line: ConvertedLine) -> str:
-    values = {
-        "text": line.text,
-        "n_best": [{"text": item.hanzi, "score": _rounded(item.score)} for item in line.n_best],
-        "sentences": [_sentence(*sentence) for sentence in line.sentences],
-        "unread": [{"text": word, "column": column} for word, column in line.unread],
-    }
-    return json.dumps(values, ensure_ascii=False)
-
-
-def _sentence(syllables: Sequence[str], explained: Explanation) -> dict[str, Any]:
-    best = explained.n_best[0]
-    return {
-        "pinyin": list(syllables),
-        "hanzi": best.hanzi,
-        "score": _rounded(best.score),
-        "alternatives": [
-            {"hanzi": item.hanzi, "score": _rounded(item.score)} for item in explained.n_best[1:]
-        ],
-        "characters": [
-            {
-                "hanzi": character.hanzi,
-                "pinyin": character.syllable,
-                "confidence": _rounded(character.confidence),
-                "runner_up": character.runner_up,
-                "lead": {part: _rounded(value) for part, value in character.lead.items()},
-            }
-            for character in explained.characters
-        ],
-        "user_words": [{"word": span.word.hanzi, "place": span.start} for span in explained.user_words],
-    }
-
-
-def _rounded(value: float) -> float:
-    return round(value, SHOWN_DIGITS)
 
 
 class _Bar(tqdm):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from utils.cli import not_negative, positive
 from utils.errors import ConfigError, run_command
+from utils.run_folder.run import open_run
 
 EXAMPLES = """\
 examples:
@@ -30,9 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, serve until a signal."""
     options = _parser().parse_args(arguments)
     try:
-        import uvicorn
-
-        from serving.app import create_app
+        from serving.server import serve
         from serving.settings import Settings, read_tokens
     except ModuleNotFoundError as error:
         hint = "pip install -r requirements/serve.txt"
@@ -41,15 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     names = {each.name for each in fields(Settings)}
     given["tokens"] = read_tokens(options.tokens, os.environ)
     settings = Settings(**{name: value for name, value in given.items() if name in names})
-    config = uvicorn.Config(
-        create_app(settings),
-        settings.host,
-        settings.port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-    )
-    uvicorn.Server(config).run()
+    open_run(settings.speech, "speech")  # reports a wrong folder before processes start
+    open_run(settings.language, "language")
+    serve(settings)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from model_language.converters.base import Converter
 from model_language.converters.explain import Explanation, UserWordConverter
 from model_language.registry import load_converter
 from model_language.search.grid import Conversion
@@ -61,7 +62,7 @@ class PinyinToHanzi:
     """Lines of pinyin → hanzi.
 
     Args:
-        run: run folder of a language model; by default the one that comes with this project.
+        run: run folder of a language model, or its converter; by default the one that is shipped.
         words: user words, or a file of user words.
         strict: a word that is not pinyin is an error; otherwise it is not changed.
         recognised: the pinyin comes from a speech recogniser and may contain errors.
@@ -76,13 +77,13 @@ class PinyinToHanzi:
 
     def __init__(
         self,
-        run: str | Path = PRETRAINED,
+        run: str | Path | Converter = PRETRAINED,
         words: UserWords | str | Path | None = None,
         strict: bool = False,
         recognised: bool = False,
     ):
         found = words if isinstance(words, UserWords) else read_user_words(words) if words else UserWords()
-        converter = load_converter(run)
+        converter = load_converter(run) if isinstance(run, str | Path) else run
         self._converter = UserWordConverter(converter if recognised else converter.typed(), found)
         self._strict, self._unwritable = strict, _unwritable(converter.symbols.lexicon)
         self.unread, self.example = 0, ""

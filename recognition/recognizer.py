@@ -144,6 +144,14 @@ class Recognizer:
         for (_, name), group in itertools.groupby(events, key=lambda event: event[:2]):
             yield name, (event for _, _, event in group)
 
+    def read(self, pieces: Sequence[Piece]) -> list[list[Segment]]:
+        """Recognise pieces that were cut before, by this process; only with phrases one has several segments.
+
+        The segments are those of :meth:`segments` for recordings that are cut in the same way.
+        """
+        with decoding(self._decoder, 0) as submit:
+            return self._read(pieces, submit)
+
     def scores(self, samples: np.ndarray, sequences: Sequence[Sequence[str]]) -> list[float] | None:
         """Scores of syllable sequences for one recording: the quantity that the search maximises.
 

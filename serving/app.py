@@ -1,11 +1,22 @@
 """Settings in; the service as an ASGI application out."""
 
-from fastapi import FastAPI, Request, Response
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
 
-from serving import status
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
 from serving.authentication import Tokens
-from serving.errors import RequestError
+from serving.endpoints import conversion, phrases, status, transcriptions
+from serving.errors import RequestError, of_http_error, of_user_error, of_validation_error
+from serving.limits import Guard
+from serving.metrics import Metrics
 from serving.settings import Settings
+from serving.work.engine import Engine
+from utils.errors import UserError
 
 TITLE = "Mandarin speech recognition"
 
@@ -13,17 +24,48 @@ TITLE = "Mandarin speech recognition"
 def create_app(settings: Settings) -> FastAPI:
     """Build the service; models are loaded when it starts.
 
-    ``app.state.settings`` are the settings, ``app.state.tokens`` says who has access.
+    ``app.state.settings`` are the settings, ``app.state.tokens`` says who has access, ``app.state.engine``
+    recognises, ``app.state.metrics`` counts. If the models can't be loaded, ``app.state.failure`` is the
+    reason, and ``app.state.stop`` is called.
     """
-    app = FastAPI(title=TITLE, description=__doc__)
-    app.state.settings = settings
+    app = FastAPI(title=TITLE, summary="Speech and pinyin in, text out", lifespan=_lifespan)
+    metrics = Metrics()
+    app.state.settings, app.state.metrics, app.state.failure = settings, metrics, None
+    app.state.stop = lambda: None
     app.state.tokens = Tokens(settings.tokens)
-    app.state.ready = lambda: True
-    app.add_exception_handler(RequestError, _answer)
-    app.include_router(status.router)
+    app.state.engine = Engine(settings, metrics)
+    for kind in (RequestError, UserError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _answer)
+    for part in (transcriptions, phrases, conversion, status):
+        app.include_router(part.router)
+    app.add_middleware(Guard, settings=settings, tokens=app.state.tokens, metrics=metrics)
     return app
 
 
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    engine: Engine = app.state.engine
+    engine.start()
+    engine.workers.sample_rate.add_done_callback(lambda loaded: _stop_after_failure(app, loaded))
+    yield
+    await asyncio.to_thread(engine.stop)
+
+
+def _stop_after_failure(app: FastAPI, loaded: Future) -> None:
+    """Without models there is nothing to serve."""
+    if not loaded.cancelled() and (error := loaded.exception()):
+        app.state.failure = error
+        app.state.stop()
+
+
 async def _answer(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestError)
-    return error.response()
+    match error:
+        case RequestError():
+            return error.response()
+        case UserError():
+            return of_user_error(error).response()
+        case RequestValidationError():
+            return of_validation_error(error).response()
+        case HTTPException():
+            return of_http_error(error).response()
+    raise error

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 
 from utils.errors import UserError
 
@@ -13,9 +15,10 @@ INVALID, AUTHENTICATION, LIMIT, SERVER = (
     "server_error",
 )
 """Types of errors, as OpenAI names them."""
+_DOCUMENTED = "/docs describes all requests"
 
 
-class RequestError(Exception):
+class RequestError(HTTPException):
     """Why a request can't be answered.
 
     Args:
@@ -39,15 +42,26 @@ class RequestError(Exception):
         code: str | None = None,
         headers: Mapping[str, str] | None = None,
     ):
-        self.status, self.headers = status, dict(headers or {})
+        super().__init__(status, message, dict(headers or {}))
         self.error = {"message": message, "type": kind, "param": param, "code": code, "hint": hint}
-        super().__init__(message)
 
     def response(self) -> JSONResponse:
         """The answer."""
-        return JSONResponse({"error": self.error}, self.status, headers=self.headers)
+        return JSONResponse({"error": self.error}, self.status_code, headers=self.headers)
 
 
-def of_user_error(error: UserError, param: str | None = None) -> RequestError:
+def of_user_error(error: UserError) -> RequestError:
     """The answer to input that can't be used; ``error.where`` may be a path, and is left out."""
-    return RequestError(400, error.what, hint=error.hint, param=param)
+    return RequestError(400, error.what, hint=error.hint)
+
+
+def of_validation_error(error: RequestValidationError) -> RequestError:
+    """The answer to parameters of a wrong type or value; what was sent is not repeated."""
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"][1:]) or None
+    return RequestError(400, f"{name or 'the request'}: {first['msg']}", param=name, hint=_DOCUMENTED)
+
+
+def of_http_error(error: HTTPException) -> RequestError:
+    """The answer to what the framework refuses: an unknown path or method, a body that is no form."""
+    return RequestError(error.status_code, str(error.detail), headers=error.headers, hint=_DOCUMENTED)

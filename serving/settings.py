@@ -30,7 +30,8 @@ class Settings(Limited, section="serve"):
         workers: processes that recognise, each with the models in memory.
         upload_megabytes: largest request.
         upload_seconds: longest recording.
-        queue_seconds: audio that may wait; a request beyond is answered with 429.
+        batch_seconds: audio of several requests that a worker computes together; a longer batch makes short
+            requests wait longer. A piece of a recording has 20 s at most and may be a batch by itself.
         requests: requests that are processed at the same time; a further one is answered with 429.
         connections: of all clients together.
         rate: requests that a client (its token or address) may begin in a minute; 0: any number.
@@ -46,7 +47,7 @@ class Settings(Limited, section="serve"):
     workers: Count = field(default_factory=lambda: len(os.sched_getaffinity(0)))
     upload_megabytes: _Positive = 100.0
     upload_seconds: _Positive = 4 * 3600.0
-    queue_seconds: _Positive = 4 * 3600.0
+    batch_seconds: _Positive = 10.0
     requests: Count = 64
     connections: Count = 512
     rate: Annotated[int, at_least(0)] = 0
@@ -61,6 +62,11 @@ class Settings(Limited, section="serve"):
         if not self.tokens and not is_loopback(self.host):
             hint = f"set {TOKENS_VARIABLE}, give --tokens FILE, or listen on 127.0.0.1"
             raise ConfigError(f"the address {self.host} is public and needs a token", hint=hint)
+
+    @property
+    def upload_bytes(self) -> int:
+        """Bytes of the largest request."""
+        return int(self.upload_megabytes * 1e6)
 
 
 def is_loopback(host: str) -> bool:

@@ -119,11 +119,20 @@ def read_user_words(path: str | Path, weight: float = WEIGHT) -> UserWords:
         raise CorpusError("cannot read the user words", where=path, hint=error.strerror) from error
     except UnicodeDecodeError as error:
         raise CorpusError("user words are not UTF-8", where=path, hint="save the file as UTF-8") from error
+    return parse_user_words(text, f"{path}, ", weight)
+
+
+def parse_user_words(text: str, source: str = "", weight: float = WEIGHT) -> UserWords:
+    """Read the text of a file of user words; ``source`` stands before the line in messages.
+
+    Raises:
+        CorpusError: a line is wrong; it is named.
+    """
     words = []
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
         fields = line.partition("#")[0].split()
         if fields:
-            words.append(_parse(fields, weight, f"{path}, line {number}"))
+            words.append(_parse(fields, weight, f"{source}line {number}"))
     return UserWords(words)
 
 

@@ -1,6 +1,6 @@
 """Results of recognition, which other rooms exchange: segments, confusion networks, transcript files.
 
 Read ``recognition`` (segments with syllables, times and hanzi), ``confusion_network`` (alternatives with
-posteriors), ``transcript_formats`` (text, JSON, SRT, TextGrid) and ``transcript_marks`` (the recording and
-settings of each finished transcript).
+posteriors), ``transcript_formats`` (text, JSON, SRT, VTT, TextGrid, CTM), ``digits`` (numbers as digits) and
+``transcript_marks`` (the recording and settings of each finished transcript).
 """

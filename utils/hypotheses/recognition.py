@@ -43,6 +43,7 @@ class Segment:
             was not calibrated.
         certainty: (syllables, features) from which the confidence is computed, see
             :mod:`recognition.confidence`; None from a stream.
+        labels: text of each syllable, if it is not the hanzi of the best reading: with numbers as digits.
     """
 
     start: float
@@ -52,6 +53,7 @@ class Segment:
     phrase: PhraseResult | None = None
     confidence: tuple[float, ...] = ()
     certainty: np.ndarray | None = field(default=None, compare=False)
+    labels: tuple[str, ...] = ()
 
     @property
     def best(self) -> Alternative:

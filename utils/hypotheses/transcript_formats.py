@@ -1,7 +1,7 @@
 """The segments of a recording in; the text of a transcript out, piece by piece.
 
-Formats: plain text, JSON, SubRip subtitles, Praat TextGrid. For JSON only the text stays in memory; for a
-TextGrid, which begins with counts, text and times; for the other two formats nothing.
+Formats: plain text, JSON, SubRip and WebVTT subtitles, Praat TextGrid, NIST CTM. For JSON only the text stays
+in memory; for a TextGrid, which begins with counts, text and times; for the other formats nothing.
 """
 
 import json
@@ -51,7 +51,7 @@ def as_json(name: str, events: Events) -> Iterator[str]:
         if isinstance(event, Ending):
             seconds = event.seconds
             continue
-        yield before + json.dumps(_segment(event), ensure_ascii=False)
+        yield before + json.dumps(segment_values(event), ensure_ascii=False)
         before = ",\n"
         hanzi.append(event.best.hanzi)
         pinyin.append(" ".join(event.best.pinyin))
@@ -73,15 +73,29 @@ def as_json_line(name: str, events: Events) -> Iterator[str]:
 
 def as_srt(name: str, events: Events) -> Iterator[str]:
     """SubRip subtitles, one per stretch of speech between pauses; empty for silence."""
-    number = 0
+    for number, (start, end, text) in enumerate(_subtitles(events), start=1):
+        gap = "\n" if number > 1 else ""
+        yield f"{gap}{number}\n{_clock(start, ',')} --> {_clock(end, ',')}\n{text}\n"
+
+
+def as_vtt(name: str, events: Events) -> Iterator[str]:
+    """WebVTT subtitles, with the texts and times of :func:`as_srt`."""
+    yield "WEBVTT\n"
+    for start, end, text in _subtitles(events):
+        yield f"\n{_clock(start, '.')} --> {_clock(end, '.')}\n{text}\n"
+
+
+def as_ctm(name: str, events: Events) -> Iterator[str]:
+    """NIST CTM: recording, channel, start, length, syllable or hanzi and its confidence, one a line."""
+    recording = "_".join(name.split())
     for event in events:
         if isinstance(event, Ending):
             continue
-        for first, end in _cues(event.times):
-            number += 1
-            begins, ends = _srt_time(event.times[first][0]), _srt_time(event.times[end - 1][1])
-            gap = "\n" if number > 1 else ""
-            yield f"{gap}{number}\n{begins} --> {ends}\n{_text(event, first, end)}\n"
+        texts = syllable_texts(event) if event.best.hanzi else event.best.pinyin
+        confidence = event.confidence or (1.0,) * len(event.times)
+        for text, (start, end), sure in zip(texts, event.times, confidence, strict=True):
+            if text:
+                yield f"{recording} 1 {start:.3f} {end - start:.3f} {text} {sure:.3f}\n"
 
 
 def as_textgrid(name: str, events: Events) -> Iterator[str]:
@@ -95,7 +109,7 @@ def as_textgrid(name: str, events: Events) -> Iterator[str]:
             seconds = event.seconds
             continue
         pinyin.extend(event.best.pinyin)
-        hanzi.extend(_labels(event))
+        hanzi.extend(syllable_texts(event))
         for time in event.times:
             edges.extend(time)
     tiers = [("hanzi", hanzi)] if any(hanzi) else []
@@ -110,6 +124,8 @@ FORMATS = {
     "text": TranscriptFormat(".txt", as_text),
     "json": TranscriptFormat(".json", as_json),
     "srt": TranscriptFormat(".srt", as_srt),
+    "vtt": TranscriptFormat(".vtt", as_vtt),
+    "ctm": TranscriptFormat(".ctm", as_ctm),
     "textgrid": TranscriptFormat(".TextGrid", as_textgrid),
 }
 
@@ -118,29 +134,33 @@ def _text(segment: Segment, first: int, end: int) -> str:
     pinyin = " ".join(segment.best.pinyin[first:end])
     if segment.phrase and not segment.phrase.accepted:
         return f"({pinyin})"
-    return "".join(_labels(segment)[first:end]) or pinyin
+    return "".join(syllable_texts(segment)[first:end]) or pinyin
 
 
-def _labels(segment: Segment) -> list[str]:
-    """The text of each syllable; a phrase with digits or letters is the text of its first syllable."""
+def syllable_texts(segment: Segment) -> list[str]:
+    """The text of each syllable; a number in digits, or a phrase with them, is the text of its first one."""
+    if segment.labels:
+        return list(segment.labels)
     hanzi, syllables = segment.best.hanzi, len(segment.best.pinyin)
     return list(hanzi) if len(hanzi) == syllables else [hanzi, *[""] * syllables][:syllables]
 
 
-def _segment(segment: Segment) -> dict[str, object]:
+def segment_values(segment: Segment) -> dict[str, object]:
+    """What JSON says about a segment; times in seconds."""
     best = segment.best
     confidence = segment.confidence or [None] * len(best.pinyin)
     return {
         "start": round(segment.start, 3),
         "end": round(segment.end, 3),
         "hanzi": best.hanzi,
+        **({"text": "".join(segment.labels)} if segment.labels else {}),
         "pinyin": " ".join(best.pinyin),
         "score": round(best.score, 4),
         "syllables": [
             {"pinyin": syllable, "hanzi": character, "start": round(time[0], 3), "end": round(time[1], 3)}
             | ({} if sure is None else {"confidence": round(sure, 3)})
             for syllable, character, time, sure in zip(
-                best.pinyin, _labels(segment), segment.times, confidence, strict=True
+                best.pinyin, syllable_texts(segment), segment.times, confidence, strict=True
             )
         ],
         "n_best": [
@@ -169,7 +189,15 @@ def _phrases(result: PhraseResult) -> dict[str, object]:
     }
 
 
-def _cues(times: tuple[tuple[float, float], ...]) -> Iterator[tuple[int, int]]:
+def _subtitles(events: Events) -> Iterator[tuple[float, float, str]]:
+    """(start, end, text) of each subtitle."""
+    for event in events:
+        if isinstance(event, Segment):
+            for first, end in cues(event.times):
+                yield event.times[first][0], event.times[end - 1][1], _text(event, first, end)
+
+
+def cues(times: tuple[tuple[float, float], ...]) -> Iterator[tuple[int, int]]:
     """(first, end) syllable of each subtitle."""
     first = 0
     for i in range(1, len(times) + 1):
@@ -180,11 +208,11 @@ def _cues(times: tuple[tuple[float, float], ...]) -> Iterator[tuple[int, int]]:
             first = i
 
 
-def _srt_time(seconds: float) -> str:
-    """``01:02:03,004``."""
+def _clock(seconds: float, point: str) -> str:
+    """``01:02:03,004`` with the decimal point of the format."""
     milliseconds = round(seconds * 1000)
     minutes, rest = divmod(milliseconds, 60_000)
-    return f"{minutes // 60:02}:{minutes % 60:02}:{rest // 1000:02},{rest % 1000:03}"
+    return f"{minutes // 60:02}:{minutes % 60:02}:{rest // 1000:02}{point}{rest % 1000:03}"
 
 
 def _tier(number: int, title: str, labels: list[str], edges: array, seconds: float) -> Iterator[str]:

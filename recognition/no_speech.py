@@ -1,0 +1,33 @@
+"""A recognised segment in; the probability that there is no speech in it out.
+
+A logistic regression on what the acoustic model says about the segment: how certain it is of the syllables,
+how certain of all frames, and how many syllables it finds in a second.
+"""
+
+import math
+
+import numpy as np
+
+from utils.hypotheses.recognition import Segment
+
+BIAS = 0.0
+WEIGHTS = {"posterior": -1.0, "entropy": 8.0, "rate": -1.0}
+WITHOUT_SYLLABLES = 0.99
+
+
+def no_speech_probability(segment: Segment) -> float:
+    """Probability that nobody speaks in a segment, 0 to 1."""
+    if segment.certainty is None or not len(segment.certainty):
+        return WITHOUT_SYLLABLES if not segment.times else 0.0
+    logit = BIAS + sum(WEIGHTS[name] * value for name, value in features(segment).items())
+    return 1.0 / (1.0 + math.exp(-max(-50.0, min(logit, 50.0))))
+
+
+def features(segment: Segment) -> dict[str, float]:
+    """The inputs of the regression for a segment with syllables."""
+    means = np.mean(segment.certainty, axis=0)
+    return {
+        "posterior": float(means[2]),
+        "entropy": float(means[3]),
+        "rate": len(segment.times) / max(segment.end - segment.start, 1e-3),
+    }

@@ -1,0 +1,150 @@
+"""Segments of a recording in; the answer in a format of OpenAI's interface out."""
+
+import itertools
+import json
+import math
+import zlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from recognition.no_speech import no_speech_probability
+from utils.hypotheses.recognition import Ending, Segment
+from utils.hypotheses.transcript_formats import FORMATS, cues, syllable_texts
+
+LANGUAGE = "chinese"
+MEDIA_TYPES = {
+    "json": "application/json",
+    "verbose_json": "application/json",
+    "text": "text/plain; charset=utf-8",
+    "srt": "application/x-subrip; charset=utf-8",
+    "vtt": "text/vtt; charset=utf-8",
+}
+"""Formats and their content types."""
+_LEAST = 1e-6  # of a confidence, before its logarithm
+_ROUNDED = 4  # digits
+
+
+def text_of(segment: Segment) -> str:
+    """The text of a segment: hanzi, or syllables where there are none."""
+    return "".join(syllable_texts(segment)) or " ".join(segment.best.pinyin)
+
+
+def whole_text(segments: Sequence[Segment]) -> str:
+    """The text of a recording: as that of ``transcribe.py --format json``."""
+    return "".join(map(text_of, segments))
+
+
+def answer(
+    form: str,
+    segments: Sequence[Segment],
+    seconds: float,
+    granularities: Sequence[str] = (),
+    temperature: float = 0.0,
+    log_probabilities: bool = False,
+) -> str:
+    """The body of an answer.
+
+    Args:
+        form: one of :data:`MEDIA_TYPES`.
+        segments: of the recording.
+        seconds: its length.
+        granularities: of ``verbose_json``: ``segment`` (the default), ``word``.
+        temperature: as requested; there is no randomness here.
+        log_probabilities: whether ``json`` has that of each character.
+    """
+    if form in ("text", "srt", "vtt"):
+        return "".join(FORMATS[form].write("", [*segments, Ending(seconds)]))
+    found: dict[str, Any] = {"text": whole_text(segments)}
+    if form == "verbose_json":
+        found = {"task": "transcribe", "language": LANGUAGE, "duration": round(seconds, 3), **found}
+        if "segment" in granularities or not granularities:
+            found["segments"] = _segments(segments, temperature)
+        if "word" in granularities:
+            found["words"] = list(itertools.chain.from_iterable(map(_words, segments)))
+    elif log_probabilities:
+        found["logprobs"] = list(itertools.chain.from_iterable(map(_log_probabilities, segments)))
+    return json.dumps({**found, "usage": _usage(seconds)}, ensure_ascii=False)
+
+
+async def events(
+    segments: AsyncIterator[Segment | Ending], log_probabilities: bool = False
+) -> AsyncIterator[dict[str, Any]]:
+    """Server-sent events: ``transcript.text.delta`` for each segment, then ``transcript.text.done``."""
+    whole: list[str] = []
+    all_logs: list[dict[str, Any]] = []
+    async for segment in segments:
+        if isinstance(segment, Ending):
+            logs = {"logprobs": all_logs} if log_probabilities else {}
+            yield {
+                "type": "transcript.text.done",
+                "text": "".join(whole),
+                **logs,
+                "usage": _usage(segment.seconds),
+            }
+        elif text := text_of(segment):
+            whole.append(text)
+            logs = _log_probabilities(segment)
+            all_logs += logs
+            yield {
+                "type": "transcript.text.delta",
+                "delta": text,
+                **({"logprobs": logs} if log_probabilities else {}),
+            }
+
+
+def _usage(seconds: float) -> dict[str, Any]:
+    return {"type": "duration", "seconds": math.ceil(seconds)}
+
+
+def _segments(segments: Sequence[Segment], temperature: float) -> list[dict[str, Any]]:
+    """A segment for each subtitle: a stretch of speech between pauses."""
+    found: list[dict[str, Any]] = []
+    for segment in segments:
+        texts, no_speech = syllable_texts(segment), no_speech_probability(segment)
+        for first, end in cues(segment.times):
+            pinyin = segment.best.pinyin[first:end]
+            text = "".join(texts[first:end]) or " ".join(pinyin)
+            confidence = segment.confidence[first:end]
+            logs = [math.log(max(p, _LEAST)) for p in confidence]
+            found.append(
+                {
+                    "id": len(found),
+                    "seek": round(segment.start * 100),
+                    "start": round(segment.times[first][0], 3),
+                    "end": round(segment.times[end - 1][1], 3),
+                    "text": text,
+                    "tokens": [],
+                    "temperature": temperature,
+                    "avg_logprob": round(sum(logs) / len(logs), _ROUNDED) if logs else 0.0,
+                    "compression_ratio": round(_compression_ratio(text), _ROUNDED),
+                    "no_speech_prob": round(no_speech, _ROUNDED),
+                    "pinyin": " ".join(pinyin),
+                }
+            )
+    return found
+
+
+def _compression_ratio(text: str) -> float:
+    """How much smaller zlib makes a text, which tells repetitions."""
+    raw = text.encode()
+    return len(raw) / len(zlib.compress(raw)) if raw else 1.0
+
+
+def _words(segment: Segment) -> list[dict[str, Any]]:
+    """A word for each syllable, the unit that has times."""
+    texts = syllable_texts(segment) if segment.best.hanzi else segment.best.pinyin
+    confidence = segment.confidence or [None] * len(texts)
+    return [
+        {"word": text, "start": round(start, 3), "end": round(end, 3), "pinyin": syllable}
+        | ({} if sure is None else {"confidence": round(sure, 3)})
+        for text, (start, end), syllable, sure in zip(
+            texts, segment.times, segment.best.pinyin, confidence, strict=True
+        )
+    ]
+
+
+def _log_probabilities(segment: Segment) -> list[dict[str, Any]]:
+    return [
+        {"token": text, "logprob": round(math.log(max(sure, _LEAST)), _ROUNDED), "bytes": list(text.encode())}
+        for text, sure in zip(syllable_texts(segment), segment.confidence, strict=False)
+    ]

@@ -1,0 +1,50 @@
+"""Lines of pinyin in; hanzi with alternatives and reasons out."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+
+from model_language.converted_line import line_values
+from serving.endpoints.transcriptions import LONGEST_PROMPT
+from serving.work.engine import Engine
+from serving.work.models import ConvertJob
+
+router = APIRouter(tags=["pinyin to hanzi"])
+
+
+class Conversion(BaseModel):
+    """A request for a conversion."""
+
+    text: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=5000,
+            description="any spelling of pinyin",
+            examples=["jin1 tian1 tian1 qi4 hen3 hao3"],
+        ),
+    ]
+    n_best: Annotated[int, Field(ge=1, le=20, description="alternatives for each line")] = 1
+    words: Annotated[
+        str,
+        Field(max_length=LONGEST_PROMPT, description="words to prefer, one a line", examples=["喆 zhe2 5"]),
+    ] = ""
+    recognised: Annotated[bool, Field(description="the pinyin is from a recogniser: correct its errors")] = (
+        False
+    )
+    strict: Annotated[bool, Field(description="a word that is not pinyin is an error")] = False
+
+
+@router.post("/v1/convert", summary="Convert pinyin to hanzi")
+async def convert(request: Request, wanted: Conversion) -> dict[str, Any]:
+    """For each line its n best texts; for each character its confidence, the runner-up and the reasons."""
+    engine: Engine = request.app.state.engine
+    lines = tuple(wanted.text.splitlines()) or ("",)
+    with engine.admitted():
+        job = ConvertJob(lines, wanted.n_best, wanted.words, wanted.strict, wanted.recognised)
+        converted = await engine.convert(job)
+    return {
+        "text": "\n".join(line.text for line in converted),
+        "lines": [line_values(line) for line in converted],
+    }

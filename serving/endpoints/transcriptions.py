@@ -1,0 +1,135 @@
+"""An uploaded recording in; its transcript out, in the form of OpenAI's interface.
+
+An unchanged client of OpenAI works: fields that have no meaning here are accepted. Further fields are ours.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, File, Form, Request, UploadFile
+from fastapi.responses import Response, StreamingResponse
+
+from serving.endpoints.answers import MEDIA_TYPES, answer, events
+from serving.endpoints.files import saved
+from serving.errors import RequestError
+from serving.work.engine import Engine
+from serving.work.models import Search
+from utils.hypotheses.digits import with_digits
+from utils.hypotheses.recognition import Ending, Segment
+
+router = APIRouter(tags=["recognition"])
+LONGEST_PROMPT = 50_000  # characters
+_LANGUAGES = ("zh", "zh-cn", "zh-hans", "cmn", "chinese", "mandarin")
+_EXAMPLE = {
+    "text": "如果无法控制",
+    "usage": {"type": "duration", "seconds": 4},
+}
+
+
+@router.post(
+    "/v1/audio/transcriptions",
+    summary="Transcribe a recording",
+    responses={200: {"content": {"application/json": {"example": _EXAMPLE}}}},
+)
+async def transcribe(
+    request: Request,
+    file: Annotated[UploadFile, File(description="WAV, FLAC, OGG, MP3, M4A, MP4, WebM …, of any length")],
+    model: Annotated[
+        str, Form(max_length=200, description="any name: a service has one model", examples=["whisper-1"])
+    ] = "",
+    language: Annotated[str, Form(max_length=30, description="Mandarin, or empty", examples=["zh"])] = "",
+    prompt: Annotated[
+        str,
+        Form(
+            max_length=LONGEST_PROMPT,
+            description="words to prefer, one a line",
+            examples=["重庆路 chong2 qing4 lu4"],
+        ),
+    ] = "",
+    response_format: Annotated[Literal["json", "text", "srt", "vtt", "verbose_json"], Form()] = "json",
+    temperature: Annotated[float, Form(ge=0.0, le=1.0, description="accepted; nothing is random here")] = 0.0,
+    granularities: Annotated[
+        list[Literal["segment", "word"]],
+        Form(alias="timestamp_granularities[]", description="of verbose_json"),
+    ] = [],  # noqa: B006
+    include: Annotated[list[str], Form(alias="include[]", description="logprobs, with json")] = [],  # noqa: B006
+    stream: Annotated[bool, Form(description="server-sent events while it is recognised")] = False,
+    digits: Annotated[bool, Form(description="numbers as digits: 123 for 一百二十三")] = False,
+) -> Response:
+    """The words of a recording, with `verbose_json` also times, confidence and pinyin of each syllable."""
+    if language and language.lower() not in _LANGUAGES:
+        raise RequestError(
+            400, "only Mandarin is recognised", hint="language=zh, or leave it out", param="language"
+        )
+    engine: Engine = request.app.state.engine
+    logs = "logprobs" in include
+    search = Search(words=prompt)
+    if stream:
+        body = _event_stream(request, file, search, digits, logs)
+        first = await anext(body)  # what is refused before it is an answer with its status, not an event
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        return StreamingResponse(_with_first(first, body), media_type="text/event-stream", headers=headers)
+    with engine.admitted():
+        segments, seconds = await collected(request, file, search, digits)
+    text = answer(response_format, segments, seconds, granularities, temperature, logs)
+    return Response(text, media_type=MEDIA_TYPES[response_format])
+
+
+async def collected(
+    request: Request, file: UploadFile, search: Search, digits: bool = False
+) -> tuple[list[Segment], float]:
+    """All segments of an upload, and its length in seconds.
+
+    Raises:
+        RequestError: it can't be recognised, or the client has gone.
+    """
+    segments: list[Segment] = []
+    async with saved(file) as path, aclosing(request.app.state.engine.segments(path, search)) as found:
+        async for event in found:
+            if isinstance(event, Ending):
+                request.state.audio_seconds = event.seconds
+                return segments, event.seconds
+            segments.append(await asyncio.to_thread(with_digits, event) if digits else event)
+            if await request.is_disconnected():
+                raise RequestError(499, "the client has closed the connection")
+    raise AssertionError("a recording without an end")
+
+
+async def _event_stream(
+    request: Request, file: UploadFile, search: Search, digits: bool, log_probabilities: bool
+) -> AsyncIterator[str]:
+    """Server-sent events; after the first one an error is one, too."""
+    engine: Engine = request.app.state.engine
+    begun = False
+    with engine.admitted():
+        async with saved(file) as path, aclosing(engine.segments(path, search)) as segments:
+            try:
+                async for event in events(_written(segments, digits), log_probabilities):
+                    yield _event(event, event["type"])
+                    begun = True
+            except RequestError as error:
+                if not begun:
+                    raise
+                yield _event({"error": error.error})
+    yield "data: [DONE]\n\n"
+
+
+async def _with_first(first: str, others: AsyncIterator[str]) -> AsyncIterator[str]:
+    yield first
+    async for event in others:
+        yield event
+
+
+async def _written(
+    segments: AsyncIterator[Segment | Ending], digits: bool
+) -> AsyncIterator[Segment | Ending]:
+    async for event in segments:
+        yield await asyncio.to_thread(with_digits, event) if digits and isinstance(event, Segment) else event
+
+
+def _event(data: dict[str, Any], name: str = "") -> str:
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n"

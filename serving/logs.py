@@ -1,0 +1,35 @@
+"""Records of the logging module in; lines of JSON on standard error out."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+_ORDINARY = frozenset(vars(logging.makeLogRecord({})))
+
+
+class JsonLines(logging.Formatter):
+    """A record as a line of JSON: time, level, event, and what the caller added with ``extra``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        values = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        values |= {name: value for name, value in vars(record).items() if name not in _ORDINARY}
+        values.pop("color_message", None)
+        if record.exc_info:
+            values["error"] = self.formatException(record.exc_info)
+        return json.dumps(values, ensure_ascii=False, default=str)
+
+
+def log_to_standard_error() -> None:
+    """Write the log of the service and of its server as lines of JSON."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in ("serving", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.INFO)

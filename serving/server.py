@@ -1,0 +1,77 @@
+"""Settings in; a server that runs until a signal, and answers what it has accepted before it ends, out."""
+
+import asyncio
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from serving.app import create_app
+from serving.logs import log_to_standard_error
+from serving.settings import Settings
+
+_SPARE_CONNECTIONS = 64  # idle ones beside those with a request
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or Ctrl-C.
+
+    Raises:
+        UserError: the models can't be loaded.
+    """
+    log_to_standard_error()
+    app = create_app(settings)
+    config = uvicorn.Config(
+        app,
+        settings.host,
+        settings.port,
+        http=_protocol(settings),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws_max_size=1 << 20,
+    )
+    server = uvicorn.Server(config)
+
+    def stop() -> None:
+        server.should_exit = True
+
+    app.state.stop = stop
+    server.run()
+    if app.state.failure:
+        raise app.state.failure
+
+
+def _protocol(settings: Settings) -> type[HttpToolsProtocol]:
+    """HTTP with two limits that uvicorn lacks: for the headers of a request, and for idle connections."""
+
+    class Protocol(HttpToolsProtocol):
+        _headers_late: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            if len(self.connections) > settings.connections + _SPARE_CONNECTIONS:
+                transport.abort()
+            else:
+                self._headers_late = self.loop.call_later(settings.receive_seconds, transport.abort)
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self._in_time()
+            self._headers_late = self.loop.call_later(settings.receive_seconds, self.transport.abort)
+
+        def on_headers_complete(self) -> None:
+            self._in_time()
+            super().on_headers_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._in_time()
+            super().connection_lost(exc)
+
+        def _in_time(self) -> None:
+            if self._headers_late:
+                self._headers_late.cancel()
+                self._headers_late = None
+
+    return Protocol

@@ -1,0 +1,191 @@
+"""Pieces of sound, and lines of pinyin, in; segments and conversions out: what a worker computes.
+
+A worker loads each model once. Requests with words or phrases of their own share it: what differs is a small
+object on top, and the last few of these are kept.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from model_language.converters.explain import UserWordConverter
+from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
+from model_language.registry import load_converter
+from model_language.search.user_words import UserWord, UserWords, parse_user_words
+from recognition.confidence import load_calibration
+from recognition.loading import load_acoustic_logits, load_joint_search_for
+from recognition.options import PHRASE_THRESHOLD
+from recognition.phrases.grammar import parse_grammar
+from recognition.phrases.phrase_list import list_phrases
+from recognition.phrases.search import PhraseSearch
+from recognition.pieces import Piece
+from recognition.recognizer import Recognizer
+from serving.work.uploads import SoundPiece
+from utils.errors import CorpusError, UserError
+from utils.features.speech import extract_features
+from utils.hypotheses.recognition import Segment
+
+_KEPT = 16  # recognizers and converters with words or phrases of requests
+_LONGEST_WORD = 8  # hanzi; a longer text in a prompt is a sentence, not a word
+_HANZI = re.compile(r"[\u3400-\u9fff\U00020000-\U0003ffff]+")
+_PHRASES = "phrases"
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a request wants to be recognised.
+
+    Attributes:
+        words: user words, as in a file of ``--words``; other text is no error, see :func:`prompt_words`.
+        phrases: the text of a phrase file: only these are recognised. Empty: anything is.
+        threshold: least confidence of a phrase that is accepted.
+        n_best: readings, or phrases, of each segment.
+    """
+
+    words: str = ""
+    phrases: str = ""
+    threshold: float = PHRASE_THRESHOLD
+    n_best: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class RecogniseJob:
+    """A piece of sound, and how it is to be recognised."""
+
+    piece: SoundPiece
+    search: Search
+
+
+@dataclass(frozen=True)
+class ConvertJob:
+    """Lines of pinyin to convert; see :class:`~model_language.pinyin_to_hanzi.PinyinToHanzi`."""
+
+    lines: tuple[str, ...]
+    n_best: int
+    words: str
+    strict: bool
+    recognised: bool
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a job could not be done: an error of the user, unless ``internal``."""
+
+    what: str
+    hint: str | None = None
+    where: str | None = None
+    internal: bool = False
+
+
+class Models:
+    """The models of a worker.
+
+    Args:
+        speech, language: run folders.
+
+    Raises:
+        UserError: a run is damaged or of another kind.
+    """
+
+    def __init__(self, speech: Path, language: Path):
+        self._acoustic = load_acoustic_logits(speech)
+        self._calibration = load_calibration(speech)
+        self._speech = speech
+        self._converter = load_converter(language)
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz, of the pieces."""
+        return self._acoustic.features.sample_rate
+
+    def compute(self, jobs: Sequence[Any]) -> list[list[Segment] | list[ConvertedLine] | Failure]:
+        """The result of each job; those that are recognised in the same way are one batch."""
+        results: list[Any] = [None] * len(jobs)
+        groups: dict[Search, list[int]] = {}
+        for index, job in enumerate(jobs):
+            if isinstance(job, RecogniseJob):
+                groups.setdefault(job.search, []).append(index)
+            else:
+                results[index] = _caught(lambda job=job: self._convert(job))
+        for search, indices in groups.items():
+            found = _caught(lambda: self._recognise([jobs[index].piece for index in indices], search))  # noqa: B023
+            for row, index in enumerate(indices):
+                results[index] = found if isinstance(found, Failure) else found[row]
+        return results
+
+    def _recognise(self, pieces: Sequence[SoundPiece], search: Search) -> list[list[Segment]]:
+        recognizer = self._cached(search, lambda: self._recognizer(search))
+        features = self._acoustic.features
+        read = [
+            Piece(
+                piece.start,
+                len(piece.samples) / features.sample_rate,
+                extract_features(piece.samples, features),
+            )
+            for piece in pieces
+        ]
+        return recognizer.read(read)
+
+    def _recognizer(self, search: Search) -> Recognizer:
+        if search.phrases:
+            listed = list_phrases(parse_grammar(search.phrases, _PHRASES))
+            phrases = PhraseSearch(
+                listed, self._acoustic.vocabulary, search.threshold, search.n_best, _PHRASES
+            )
+            return Recognizer(
+                self._acoustic, n_best=search.n_best, phrases=phrases, calibration=self._calibration
+            )
+        words = UserWordConverter(self._converter, prompt_words(search.words))
+        joint = load_joint_search_for(self._speech, words)
+        return Recognizer(
+            self._acoustic, words, n_best=search.n_best, joint=joint, calibration=self._calibration
+        )
+
+    def _convert(self, job: ConvertJob) -> list[ConvertedLine]:
+        key = (job.words, job.strict, job.recognised)
+        to_hanzi = self._cached(
+            key,
+            lambda: PinyinToHanzi(self._converter, parse_user_words(job.words), job.strict, job.recognised),
+        )
+        return to_hanzi.explain(job.lines, job.n_best)
+
+    def _cached(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        if key not in self._kept:
+            self._kept[key] = make()
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+
+def prompt_words(text: str) -> UserWords:
+    """The user words in a prompt.
+
+    A line of hanzi with pinyin or a weight is one, as in a file of user words. OpenAI's clients send any
+    text: of other lines, the stretches of up to eight hanzi between other characters are words.
+    """
+    words: list[UserWord] = []
+    for line in text.splitlines():
+        lines = [line]
+        if len(line.partition("#")[0].split()) < 2 or not _is_word(line):
+            lines = [word for word in _HANZI.findall(line) if len(word) <= _LONGEST_WORD and _is_word(word)]
+        words += parse_user_words("\n".join(lines)).words
+    return UserWords(words)
+
+
+def _is_word(line: str) -> bool:
+    try:
+        return bool(parse_user_words(line).words)
+    except CorpusError:
+        return False
+
+
+def _caught(compute: Callable[[], Any]) -> Any:
+    try:
+        return compute()
+    except UserError as error:
+        return Failure(error.what, error.hint, error.where and str(error.where))

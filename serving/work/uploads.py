@@ -1,0 +1,131 @@
+"""An uploaded file in; its pieces, cut at pauses, out: decoded in a process with limits of memory and time.
+
+Decoders of audio formats are large programs in C. A file that crashes one, fills the memory or never ends
+harms nothing but its own request: each upload has a process, forked within milliseconds from one that has
+loaded the decoders, and it ends with the request.
+"""
+
+import resource
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+
+from recognition.pieces import LONGEST_PIECE
+from recognition.voice_activity import whole_or_stretches
+from serving.work.child import Child, ChildDied, ChildTimeout
+from utils.audio.reading import audio_blocks
+from utils.errors import AudioError
+
+_CONVERT = "convert it, e.g. ffmpeg -i FILE -ac 1 -ar 16000 FILE.wav"
+
+
+@dataclass(frozen=True)
+class ReadLimits:
+    """What the decoding of a file may take.
+
+    Attributes:
+        audio_seconds: length of the recording.
+        memory_megabytes: of the process, beyond what it has at its start.
+        processor_seconds: of the process.
+        silent_seconds: until it has the next piece.
+    """
+
+    audio_seconds: float
+    memory_megabytes: float = 512.0
+    processor_seconds: int = 120
+    silent_seconds: float = 180.0
+
+
+@dataclass(frozen=True)
+class SoundPiece:
+    """A stretch of a recording: its start in seconds, and its (samples,) float32 at the model's rate."""
+
+    start: float
+    samples: np.ndarray
+
+
+@dataclass(frozen=True)
+class SoundEnd:
+    """The end of a recording of so many seconds, or what is wrong with it and what to do."""
+
+    seconds: float
+    problem: str = ""
+    hint: str | None = None
+
+
+def prepare_uploads() -> None:
+    """Start the process from which those of the uploads are forked, with the decoders loaded."""
+    get_context("forkserver").set_forkserver_preload([__name__])
+
+
+class UploadReader:
+    """The pieces of an uploaded file; the process may be ahead by what fits into a pipe.
+
+    Args:
+        path: the file; its format is determined by its content.
+        rate: Hz, of the pieces.
+        limits: of the decoding.
+    """
+
+    def __init__(self, path: Path, rate: int, limits: ReadLimits):
+        self._limits = limits
+        self._child = Child(_read, str(path), rate, limits, method="forkserver")
+
+    def next(self) -> SoundPiece | SoundEnd:
+        """Wait for the next piece, or for the end; not to be called again after the end."""
+        try:
+            return self._child.receive(self._limits.silent_seconds)
+        except ChildDied:
+            return SoundEnd(
+                0.0, "decoding the file takes too much time or memory, or it is damaged", _CONVERT
+            )
+        except ChildTimeout:
+            return SoundEnd(0.0, "decoding the file takes too long", _CONVERT)
+
+    def stop(self) -> None:
+        """End the process; a thread that waits in :meth:`next` returns."""
+        self._child.kill()
+
+    def close(self) -> None:
+        """Free what is left of a process that has ended."""
+        self._child.close()
+
+
+def _read(pipe: Connection, path: str, rate: int, limits: ReadLimits) -> None:
+    _limit(limits)
+    length = 0
+
+    def counted() -> Iterator[np.ndarray]:
+        nonlocal length
+        for block in audio_blocks(path, rate):
+            length += len(block)
+            if length > limits.audio_seconds * rate:
+                what = f"the recording is longer than {limits.audio_seconds:g} s"
+                raise AudioError(what, hint="cut it into parts")
+            yield block
+
+    try:
+        for stretch in whole_or_stretches(counted(), rate, LONGEST_PIECE):
+            pipe.send(SoundPiece(stretch.start / rate, stretch.samples))
+        end = SoundEnd(length / rate)
+    except AudioError as error:
+        end = SoundEnd(length / rate, error.what, error.hint)
+    except MemoryError:
+        end = SoundEnd(length / rate, "decoding the file takes too much memory", _CONVERT)
+    pipe.send(end)
+
+
+def _limit(limits: ReadLimits) -> None:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    now = pages * resource.getpagesize()
+    # Where the system gives no such limit, the others hold.
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (now + int(limits.memory_megabytes * 1e6),) * 2)
+        resource.setrlimit(resource.RLIMIT_CPU, (limits.processor_seconds,) * 2)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

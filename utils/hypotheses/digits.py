@@ -1,0 +1,59 @@
+"""Segments in; the same segments with numbers written in digits out (123 for 一百二十三).
+
+The grammar is that of WeTextProcessing, which leaves idioms and words such as 一起 alone.
+"""
+
+import difflib
+import importlib
+import threading
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from utils.errors import ConfigError
+from utils.hypotheses.recognition import Segment
+from utils.hypotheses.transcript_formats import syllable_texts
+
+_LOCK = threading.Lock()  # the grammar is not made for several threads
+
+
+def with_digits(segment: Segment) -> Segment:
+    """The segment with numbers as digits; the first syllable of a number has its text, the others have none.
+
+    Raises:
+        ConfigError: the package ``wetext`` is missing.
+    """
+    texts = syllable_texts(segment)
+    hanzi = "".join(texts)
+    written = numbers_as_digits(hanzi) if segment.best.hanzi else hanzi
+    if written == hanzi:
+        return segment
+    starts = [index for index, text in enumerate(texts) for _ in text]  # of each character: its syllable
+    labels = [""] * len(texts)
+    for kind, begin, end, first, last in difflib.SequenceMatcher(None, hanzi, written, False).get_opcodes():
+        if kind == "equal":
+            for offset in range(end - begin):
+                labels[starts[begin + offset]] += written[first + offset]
+        else:
+            labels[starts[min(begin, len(starts) - 1)]] += written[first:last]
+    return replace(segment, labels=tuple(labels))
+
+
+def numbers_as_digits(text: str) -> str:
+    """The text with numbers as digits.
+
+    Raises:
+        ConfigError: the package ``wetext`` is missing.
+    """
+    with _LOCK:
+        return _normalizer().normalize(text)
+
+
+@cache
+def _normalizer() -> Any:
+    try:
+        wetext: Any = importlib.import_module("wetext")
+    except ImportError as error:
+        hint = "pip install -r requirements/serve.txt"
+        raise ConfigError("numbers as digits need the package wetext", hint=hint) from error
+    return wetext.Normalizer(lang="zh", operator="itn")
