@@ -88,11 +88,10 @@ async def collected(
     """
     segments: list[Segment] = []
     async with saved(file) as path, aclosing(request.app.state.engine.segments(path, search)) as found:
-        async for event in found:
+        async for event in _written(request, found, digits):
             if isinstance(event, Ending):
-                request.state.audio_seconds = event.seconds
                 return segments, event.seconds
-            segments.append(await asyncio.to_thread(with_digits, event) if digits else event)
+            segments.append(event)
             if await request.is_disconnected():
                 raise RequestError(499, "the client has closed the connection")
     raise AssertionError("a recording without an end")
@@ -107,7 +106,7 @@ async def _event_stream(
     with engine.admitted():
         async with saved(file) as path, aclosing(engine.segments(path, search)) as segments:
             try:
-                async for event in events(_written(segments, digits), log_probabilities):
+                async for event in events(_written(request, segments, digits), log_probabilities):
                     yield _event(event, event["type"])
                     begun = True
             except RequestError as error:
@@ -124,10 +123,15 @@ async def _with_first(first: str, others: AsyncIterator[str]) -> AsyncIterator[s
 
 
 async def _written(
-    segments: AsyncIterator[Segment | Ending], digits: bool
+    request: Request, segments: AsyncIterator[Segment | Ending], digits: bool
 ) -> AsyncIterator[Segment | Ending]:
+    """The same events, with numbers as digits if wanted; the length is noted for the log."""
     async for event in segments:
-        yield await asyncio.to_thread(with_digits, event) if digits and isinstance(event, Segment) else event
+        if isinstance(event, Ending):
+            request.state.audio_seconds = event.seconds
+            yield event
+        else:
+            yield await asyncio.to_thread(with_digits, event) if digits else event
 
 
 def _event(data: dict[str, Any], name: str = "") -> str:
