@@ -20,10 +20,10 @@ from recognition.options import (
 )
 from utils.audio.piped import open_pipe
 from utils.audio.reading import find_recordings
-from utils.backend.quiet import silence_tensorflow
 from utils.cli import fraction, positive
 from utils.errors import AudioError, ConfigError, RunError, UserError, run_command
 from utils.files import remove_leftovers, replacing
+from utils.hypotheses.live_text import LiveText
 from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, Events, as_json_line
 from utils.hypotheses.transcript_marks import TranscriptMarks
@@ -43,16 +43,17 @@ examples:
   python transcribe.py lecture.flac --syllables runs/syllables --workers 1
   ffmpeg -i talk.mkv -f wav - | python transcribe.py -
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000
-  arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream --speech runs/compact_streaming
+  arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream
+  arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream --phrases phrases.txt
 
 Reads WAV, FLAC, OGG, MP3 and other formats of libsndfile, of any length, sample rate and number of channels.
 Recordings longer than 20 s are cut at pauses; the text appears line by line, and memory use is constant.
 Without --speech and --language the models of this project are used (pretrained/). With --joint, syllables
 and hanzi are searched together, which helps where the acoustic model is not certain; it is the default with
 the acoustic model of this project (--no-joint: without). With --stream the syllables appear while they are
-spoken (on standard error), and the text when an utterance ends; this needs a run of compact_streaming. For a
-file that can't be read an error is printed, and again a list at the end; the other files are transcribed,
-and the exit code is 1.
+spoken (on standard error; a terminal shows corrections too), and the text when an utterance ends with a
+pause. For a file that can't be read an error is printed, and again a list at the end; the other files are
+transcribed, and the exit code is 1.
 """
 
 
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.paths and not options.list:
         parser.error("give recordings, folders, or --list FILE")
     if options.joint is None:
-        others = (options.speech, options.language, options.beam, options.syllables, options.stream)
+        others = (options.speech, options.language, options.beam, options.syllables)
         options.joint = not any((*others, options.phrases))
     options.beam = beam_width(options)
     if options.phrases:
@@ -122,16 +123,18 @@ def _transcribe(
 
 def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
     from model_language.registry import load_converter
-    from recognition.loading import WINDOW_SECONDS, load_recognizer
+    from recognition.loading import WINDOW_SECONDS, load_live_stream, load_recognizer
+    from streaming.speech.recognizer import StreamRecognizer
 
     converter = None if options.phrases else load_converter(runs["language"], options.words)
-    if options.stream:
-        return _stream_recognizer(options, runs["speech"], converter)
     # Raw samples from a pipe are transcribed as they arrive.
     window_seconds = 0.0 if options.rate else WINDOW_SECONDS
     recognizer = load_recognizer(runs["speech"], converter, options, options.n_best, window_seconds)
     _show_homophones(recognizer.phrases)
-    return recognizer
+    if not options.stream:
+        return recognizer
+    stream = load_live_stream(runs["speech"], recognizer, options.chunk / 1000)
+    return StreamRecognizer(stream, None if options.output else LiveText(sys.stderr).show)
 
 
 def _check_phrase_options(options: argparse.Namespace) -> None:
@@ -151,35 +154,6 @@ def _show_homophones(phrases: Any) -> None:
         print(f"warning: {same}, which is recognised instead", file=sys.stderr)
     if len(pairs) > SHOWN_FAILURES:
         print(f"warning: {len(pairs)} phrases sound like an earlier one", file=sys.stderr)
-
-
-def _stream_recognizer(options: argparse.Namespace, run: Path, converter: Any) -> Any:
-    silence_tensorflow()
-    from model_speech.causal import load_causal_model
-    from model_speech.ctc.decoder import Decoder
-    from recognition.loading import load_optional_fusion, load_optional_phrases
-    from streaming.speech.recognizer import StreamRecognizer
-    from streaming.speech.stream import SpeechStream, keras_stream
-
-    if options.joint or options.minimum_confidence or (options.n_best > options.beam and not options.phrases):
-        hint = "leave --joint and --minimum-confidence out, and use a --beam of at least --n-best"
-        what = "--stream supports no joint search, no confidence, and no more readings than the beam"
-        raise UserError(what, hint=hint)
-    model = load_causal_model(run)
-    frames = max(1, round(options.chunk / 1000 / model.features.hop_seconds))
-    fusion = load_optional_fusion(options, model.vocabulary)
-    phrases = load_optional_phrases(options, model.vocabulary, options.n_best)
-    _show_homophones(phrases)
-    decoder = Decoder(model.vocabulary.blank_index, options.beam, 1 if phrases else options.n_best, fusion)
-    stream = SpeechStream(model, keras_stream(model, frames), frames, decoder, phrases)
-    convert = converter.convert if converter else None
-    return StreamRecognizer(stream, convert, None if options.output else _show_event)
-
-
-def _show_event(event: Any) -> None:
-    """Print a syllable as soon as it is recognised, and a line break at the end of an utterance."""
-    text, end = ("", "\n") if isinstance(event, Segment) else (event.pinyin, " ")
-    print(text, end=end, file=sys.stderr, flush=True)
 
 
 def _sources(
@@ -380,15 +354,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="recognise while the sound arrives, with a streaming model (compact_streaming)",
+        help="recognise while the sound arrives, and show syllables while they are spoken",
     )
     parser.add_argument(
         "--chunk",
         type=positive,
         default=80,
         metavar="MS",
-        help="with --stream: sound that is processed at once, a multiple of the strides of the model "
-        "(default: %(default)s)",
+        help="with --stream: sound that is processed at once, for a run of compact_streaming a multiple of "
+        "its time stride (default: %(default)s)",
     )
     add_search_options(parser)
     add_joint_options(parser)

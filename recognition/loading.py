@@ -1,4 +1,4 @@
-"""Run folders and the options of a command line in; a recognizer that is ready to use out."""
+"""Run folders and the options of a command line in; a recognizer or a live stream, ready to use, out."""
 
 import argparse
 import importlib
@@ -11,14 +11,19 @@ from model_speech.byte_weights import is_packed
 from model_speech.compact_numpy import load_numpy_compact
 from model_speech.ctc.shallow_fusion import Fusion
 from recognition.confidence import load_calibration
+from recognition.drafts import DraftReader
 from recognition.options import beam_width, joint_settings
 from recognition.phrases.phrase_list import read_phrases
 from recognition.phrases.search import PhraseSearch
 from recognition.pieces import WINDOW_SECONDS
 from recognition.recognizer import AcousticLogits, Recognizer
+from recognition.windowed_stream import WindowedStream
+from streaming.speech.recognizer import LiveStream
 from utils.backend.quiet import silence_tensorflow
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
+
+CHUNK_SECONDS = 0.08
 
 
 def load_recognizer(
@@ -59,6 +64,28 @@ def load_recognizer(
         calibration=load_calibration(run),
         minimum_confidence=getattr(options, "minimum_confidence", 0.0),
     )
+
+
+def load_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float = CHUNK_SECONDS) -> LiveStream:
+    """A stream for live sound: with any speech run, as it is recognised by ``recognizer``.
+
+    Args:
+        run: the speech run.
+        recognizer: made by :func:`load_recognizer` from the same run.
+        chunk_seconds: sound that a causal network processes at once.
+
+    Raises:
+        ConfigError: the chunk is no multiple of the time stride of a causal network.
+    """
+    if is_packed(RunFolder(run)):
+        return WindowedStream(recognizer)
+    causal = importlib.import_module("model_speech.causal")
+    if causal.streaming_obstacles(recognizer.acoustic):
+        return WindowedStream(recognizer)
+    speech = importlib.import_module("streaming.speech.stream")
+    model = causal.causal_model(recognizer.acoustic, RunFolder(run))
+    frames = max(1, round(chunk_seconds / model.features.hop_seconds))
+    return speech.SpeechStream(model, speech.keras_stream(model, frames), frames, DraftReader(recognizer))
 
 
 def load_joint_search_for(

@@ -8,6 +8,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -55,6 +56,17 @@ class AcousticLogits(Protocol):
         """B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Decoded:
+    """A piece of a recording after the first stage; ``logits`` (T', C) if the second stage needs them."""
+
+    start: float
+    seconds: float
+    hypotheses: Sequence[Hypothesis]
+    logits: np.ndarray | None
+    certainty: FrameCertainty
+
+
 class Recognizer:
     """Recordings → :class:`Segment` by segment, or one :class:`Recognition` each.
 
@@ -91,9 +103,9 @@ class Recognizer:
         minimum_confidence: float = 0.0,
     ):
         self._kind = JOINT if joint else PLAIN
-        self._calibration = calibration or Calibration({})
+        self.calibration = calibration or Calibration({})
         self._minimum_confidence = minimum_confidence
-        if minimum_confidence and self._kind not in self._calibration.weights:
+        if minimum_confidence and self._kind not in self.calibration.weights:
             hint = "python -m recognition.calibrate RUN --manifest dev.tsv calibrates it"
             raise ConfigError("a minimum confidence needs a calibrated acoustic model", hint=hint)
         if phrases and (converter or joint):
@@ -104,7 +116,8 @@ class Recognizer:
         if fusion and beam == 1:
             raise ConfigError("a language model of syllables needs a beam", hint="e.g. --beam 10")
         self.sample_rate = acoustic.features.sample_rate  # Hz
-        self._acoustic, self._converter, self._n_best = acoustic, converter, n_best
+        self.acoustic, self.converter = acoustic, converter
+        self._n_best = n_best
         self.phrases, self._joint = phrases, joint
         n_best = 1 if joint or phrases else n_best
         self._decoder = Decoder(acoustic.vocabulary.blank_index, beam, n_best, fusion)
@@ -152,6 +165,12 @@ class Recognizer:
         with decoding(self._decoder, 0) as submit:
             return self._read(pieces, submit)
 
+    def segments_of_logits(self, logits: np.ndarray, start: float, seconds: float) -> list[Segment]:
+        """Recognise a piece from its logits (T', C), T' ≥ 1, its start and its length in seconds."""
+        (hypotheses,) = self._decoder.decode(logits[None], np.array([len(logits)]))
+        piece = _Decoded(start, seconds, hypotheses, logits, frame_certainty(logits))
+        return self._finish([piece])[0]
+
     def scores(self, samples: np.ndarray, sequences: Sequence[Sequence[str]]) -> list[float] | None:
         """Scores of syllable sequences for one recording: the quantity that the search maximises.
 
@@ -166,7 +185,7 @@ class Recognizer:
         logits = None if self._joint else self._whole_logits(samples)
         if logits is None:
             return None
-        vocabulary = self._acoustic.vocabulary
+        vocabulary = self.acoustic.vocabulary
         return [
             sequence_score(logits, vocabulary.encode(syllables), self._decoder.blank, self._decoder.fusion)
             if all(syllable in vocabulary for syllable in syllables)
@@ -187,18 +206,18 @@ class Recognizer:
         if logits is None:
             return None
         posteriors = softmax(logits).astype(np.float32)  # (T', C)
-        return Inspection(posteriors, self._acoustic.vocabulary.tokens, self._acoustic.frame_seconds)
+        return Inspection(posteriors, self.acoustic.vocabulary.tokens, self.acoustic.frame_seconds)
 
     def _whole_logits(self, samples: np.ndarray) -> np.ndarray | None:
         """Logits (T', C) of a recording that is recognised in one piece; None if it is cut."""
         if len(samples) > LONGEST_PIECE * self.sample_rate:
             return None
-        logits, lengths = self._acoustic.logits([extract_features(samples, self._acoustic.features)])
+        logits, lengths = self.acoustic.logits([extract_features(samples, self.acoustic.features)])
         return logits[0, : lengths[0]]
 
     def _events(self, sources: Iterable[Source]) -> Iterator[tuple[int, str, Segment | Ending]]:
         with decoding(self._decoder, self._workers) as submit:
-            for window in windows(read_parts(sources, self._acoustic.features), self._window_seconds):
+            for window in windows(read_parts(sources, self.acoustic.features), self._window_seconds):
                 pieces = [part for _, _, part in window if isinstance(part, Piece)]
                 segments = iter(self._read(pieces, submit))
                 for number, name, part in window:
@@ -207,83 +226,72 @@ class Recognizer:
 
     def _read(self, pieces: Sequence[Piece], submit: Submit) -> list[list[Segment]]:
         """Recognise each piece; only with phrases it may have several segments."""
-        batches = list(batches_of([len(piece.features) for piece in pieces]))
-        submitted, certainty = [], {}
-        for batch in batches:
-            logits, lengths = self._acoustic.logits([pieces[i].features for i in batch])
-            # Only the searches below need the logits again: they take the most memory of all.
-            needed = self._joint or self.phrases
-            submitted.append((submit(logits, lengths), (logits, lengths) if needed else None))
-            certainty |= {i: frame_certainty(logits[row, : lengths[row]]) for row, i in enumerate(batch)}
-        decoded: dict[int, list[Hypothesis]] = {}
-        networks: dict[int, ConfusionNetwork] = {}
-        by_phrases: dict[int, list[Segment]] = {}
+        submitted, decoded = [], {}
+        for batch in batches_of([len(piece.features) for piece in pieces]):
+            logits, lengths = self.acoustic.logits([pieces[i].features for i in batch])
+            certainty = [frame_certainty(rows[:length]) for rows, length in zip(logits, lengths, strict=True)]
+            # Only some searches need the logits again: they take the most memory of all.
+            kept = [rows[:length] for rows, length in zip(logits, lengths, strict=True)]
+            kept = kept if self._joint or self.phrases else [None] * len(batch)
+            submitted.append((batch, submit(logits, lengths), kept, certainty))
         try:
-            for batch, (future, kept) in zip(batches, submitted, strict=True):
-                for row, (i, hypotheses) in enumerate(zip(batch, future.result(), strict=True)):
-                    decoded[i] = hypotheses
-                    if kept:
-                        logits = kept[0][row, : kept[1][row]]
-                    if self.phrases:
-                        by_phrases[i] = self._phrase_segments(pieces[i], logits, hypotheses[0])
-                    elif self._joint:
-                        networks[i] = confusion_network(logits, hypotheses[0], self._acoustic.vocabulary)
+            for batch, future, kept, certainty in submitted:
+                for i, *found in zip(batch, future.result(), kept, certainty, strict=True):
+                    decoded[i] = _Decoded(pieces[i].start, pieces[i].seconds, *found)
         except BrokenExecutor as error:
             hint = "the memory may be full: use fewer --workers"
             raise RunError("a decoding process died", hint=hint) from error
+        return self._finish([decoded[i] for i in range(len(pieces))])
+
+    def _finish(self, pieces: Sequence[_Decoded]) -> list[list[Segment]]:
+        """The second stage: segments of each piece."""
         if self.phrases:
-            return [by_phrases[i] for i in range(len(pieces))]
+            return [self._phrase_segments(piece) for piece in pieces]
         if self._joint:
-            readings = self._joint.read(list(networks.values()), self._n_best)
-            segments = {
-                i: self._joint_segment(pieces[i], network, found, certainty[i])
-                for (i, network), found in zip(networks.items(), readings, strict=True)
-            }
-            return [[segments[i]] for i in range(len(pieces))]
-        by_syllables = [self._by_syllables(decoded[i]) for i in range(len(pieces))]
+            networks = [
+                confusion_network(piece.logits, piece.hypotheses[0], self.acoustic.vocabulary)
+                for piece in pieces
+            ]
+            readings = self._joint.read(networks, self._n_best)
+            found = zip(pieces, networks, readings, strict=True)
+            return [[self._joint_segment(*each)] for each in found]
+        by_syllables = [self._by_syllables(piece.hypotheses) for piece in pieces]
         hanzi = self._convert({pinyin for hypotheses in by_syllables for pinyin in hypotheses})
-        return [
-            [self._plain_segment(piece, hypotheses, hanzi, certainty[i])]
-            for i, (piece, hypotheses) in enumerate(zip(pieces, by_syllables, strict=True))
-        ]
+        found = zip(pieces, by_syllables, strict=True)
+        return [[self._plain_segment(piece, hypotheses, hanzi)] for piece, hypotheses in found]
 
     def _by_syllables(self, hypotheses: Sequence[Hypothesis]) -> dict[tuple[str, ...], Hypothesis]:
         """Hypotheses by their syllables, without the space token; of equal ones the first."""
         found: dict[tuple[str, ...], Hypothesis] = {}
         for hypothesis in hypotheses:
-            tokens = self._acoustic.vocabulary.decode(hypothesis.tokens)
+            tokens = self.acoustic.vocabulary.decode(hypothesis.tokens)
             found.setdefault(tuple(token for token in tokens if token != SPACE), hypothesis)
         return found
 
     def _plain_segment(
         self,
-        piece: Piece,
+        piece: _Decoded,
         hypotheses: Mapping[tuple[str, ...], Hypothesis],
         hanzi: Mapping[tuple[str, ...], str],
-        certainty: FrameCertainty,
     ) -> Segment:
         _, frames = self._spoken(next(iter(hypotheses.values())))
         n_best = (Alternative(pinyin, hanzi[pinyin], one.score) for pinyin, one in hypotheses.items())
-        return self._segment(piece, frames, n_best, syllable_features(frames, certainty))
+        return self._segment(piece, frames, n_best, syllable_features(frames, piece.certainty))
 
     def _spoken(self, hypothesis: Hypothesis) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """The syllables of a hypothesis and their frames, without the space token."""
-        tokens = self._acoustic.vocabulary.decode(hypothesis.tokens)
+        tokens = self.acoustic.vocabulary.decode(hypothesis.tokens)
         kept = [pair for pair in zip(tokens, hypothesis.frames, strict=True) if pair[0] != SPACE]
         return tuple(token for token, _ in kept), tuple(frame for _, frame in kept)
 
-    def _phrase_segments(self, piece: Piece, logits: np.ndarray, free: Hypothesis) -> list[Segment]:
+    def _phrase_segments(self, piece: _Decoded) -> list[Segment]:
         """The utterances of a piece, compared with the phrases."""
-        spoken = self._spoken(free)
-        frame_seconds = self._acoustic.frame_seconds
-        return list(phrase_segments(self.phrases, logits, *spoken, frame_seconds, piece.start, piece.seconds))
+        spoken = self._spoken(piece.hypotheses[0])
+        settings = (self.acoustic.frame_seconds, piece.start, piece.seconds)
+        return list(phrase_segments(self.phrases, piece.logits, *spoken, *settings))
 
     def _joint_segment(
-        self,
-        piece: Piece,
-        network: ConfusionNetwork,
-        readings: Sequence[JointReading],
-        certainty: FrameCertainty,
+        self, piece: _Decoded, network: ConfusionNetwork, readings: Sequence[JointReading]
     ) -> Segment:
         slots = [network.slots[slot] for slot in readings[0].slots]
         frames = [slot.frame for slot in slots]
@@ -295,25 +303,25 @@ class Recognizer:
             Alternative(reading.pinyin, reading.hanzi, reading.score, reading.confidence)
             for reading in readings
         )
-        return self._segment(piece, frames, n_best, syllable_features(frames, certainty, posteriors))
+        return self._segment(piece, frames, n_best, syllable_features(frames, piece.certainty, posteriors))
 
     def _segment(
-        self, piece: Piece, frames: Sequence[int], n_best: Iterable[Alternative], features: np.ndarray
+        self, piece: _Decoded, frames: Sequence[int], n_best: Iterable[Alternative], features: np.ndarray
     ) -> Segment:
         """The segment of a piece, from the output frames and features of the best reading's syllables."""
         start, end = piece.start, piece.start + piece.seconds
-        confidence = self._calibration.confidence(self._kind, features)
+        confidence = self.calibration.confidence(self._kind, features)
         if confidence and np.mean(confidence) < self._minimum_confidence:
             return Segment(start, end, (), (Alternative((), "", 0.0),), certainty=features[:0])
-        times = syllable_times(frames, self._acoustic.frame_seconds, piece.seconds)
+        times = syllable_times(frames, self.acoustic.frame_seconds, piece.seconds)
         moved = tuple((start + first, start + last) for first, last in times)
         return Segment(start, end, moved, tuple(n_best), confidence=confidence, certainty=features)
 
     def _convert(self, sentences: set[tuple[str, ...]]) -> Mapping[tuple[str, ...], str]:
         ordered = sorted(sentences)
-        if self._converter is None:
+        if self.converter is None:
             return dict.fromkeys(ordered, "")
-        return dict(zip(ordered, self._converter.convert(ordered), strict=True))
+        return dict(zip(ordered, self.converter.convert(ordered), strict=True))
 
     def _join(self, name: str, segments: Sequence[Segment], seconds: float) -> Recognition:
         """One recording from its segments; its n best readings have the highest sums of scores."""

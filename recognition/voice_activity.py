@@ -117,6 +117,13 @@ def band_levels(samples: np.ndarray, sample_rate: int) -> np.ndarray:
     return bands * (2 / (size * np.square(window).sum()))
 
 
+def quietest_frame(power: np.ndarray) -> int:
+    """The frame in the middle of the quietest 0.2 s in the second half of (frames,) power."""
+    mean = _moving_mean(power[:, None], QUIET_FRAMES)[:, 0]
+    half = len(power) // 2
+    return half + int(mean[half : len(power) - QUIET_FRAMES // 2].argmin())
+
+
 class _Search:
     """The frames in memory, and the current stretch. All frame numbers count from the recording's start.
 
@@ -182,9 +189,7 @@ class _Search:
     def _quietest(self) -> int:
         """The frame in the middle of the quietest 0.2 s in the second half of the stretch."""
         start = self._first - self._origin
-        power = _moving_mean(self._power[start : start + self._longest, None], QUIET_FRAMES)[:, 0]
-        half = self._longest // 2
-        return self._first + half + int(power[half : self._longest - QUIET_FRAMES // 2].argmin())
+        return self._first + quietest_frame(self._power[start : start + self._longest])
 
 
 def _scored(

@@ -11,6 +11,7 @@ that can't stream.
 """
 
 import argparse
+import itertools
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,13 +26,15 @@ from data.manifest import Utterance
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.causal import CausalModel, load_causal_model
 from model_speech.ctc.greedy import greedy_decode
+from recognition.drafts import DraftReader
+from recognition.recognizer import Recognizer
 from streaming.conversion.streamability import stream_geometry
 from streaming.speech.stream import LogitStream, SpeechStream, keras_stream
-from streaming.speech.utterances import Syllable
 from utils.audio.reading import read_audio
 from utils.cli import positive
 from utils.errors import run_command
 from utils.features.speech import extract_features
+from utils.hypotheses.recognition import Segment
 from utils.metrics import count_errors, total
 from utils.run_folder.run import open_run
 from utils.vocabulary import SPACE
@@ -56,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table.add_row("whole", _error(utterances, whole), "", factor)
     for chunk in options.chunk:
         frames = round(chunk / 1000 / model.features.hop_seconds)
-        heard, factor = _streamed(model, sounds, frames, f"{chunk} ms a call")
+        heard, factor = _streamed(model, acoustic, sounds, frames, f"{chunk} ms a call")
         same = sum(one == other for one, other in zip(heard, whole, strict=True))
         table.add_row(f"{chunk} ms a call", _error(utterances, heard), f"{same} of {len(whole)}", factor)
     console = Console()
@@ -84,9 +87,12 @@ def _whole(acoustic: AcousticModel, sounds: Sequence[np.ndarray], what: str) -> 
     return found, _factor(busy, sounds, acoustic.features.sample_rate)
 
 
-def _streamed(model: CausalModel, sounds: Sequence[np.ndarray], frames: int, what: str) -> tuple[Pinyin, str]:
+def _streamed(
+    model: CausalModel, acoustic: AcousticModel, sounds: Sequence[np.ndarray], frames: int, what: str
+) -> tuple[Pinyin, str]:
     """Pinyin recognised chunk by chunk, and the real-time factor."""
-    stream = SpeechStream(model, keras_stream(model, frames), frames)
+    reader = DraftReader(Recognizer(acoustic))
+    stream = SpeechStream(model, keras_stream(model, frames), frames, reader)
     stream.feed(sounds[0])  # compiles the model
     stream.reset()
     found, busy = [], 0.0
@@ -97,7 +103,8 @@ def _streamed(model: CausalModel, sounds: Sequence[np.ndarray], frames: int, wha
             events += stream.feed(samples[begin : begin + block])
         events += stream.flush()
         busy += time.process_time() - start
-        found.append(tuple(event.pinyin for event in events if isinstance(event, Syllable)))
+        segments = (event for event in events if isinstance(event, Segment))
+        found.append(tuple(itertools.chain.from_iterable(segment.best.pinyin for segment in segments)))
     return found, _factor(busy, sounds, model.features.sample_rate)
 
 

@@ -1,4 +1,4 @@
-"""Greedy CTC decoding: logits in, the tokens of the best path out, for whole utterances and for streams.
+"""Greedy CTC decoding: logits in, the tokens of the best path out.
 
 The best path takes the most probable class of each frame; equal neighbours are merged, then blanks are
 dropped.
@@ -41,46 +41,6 @@ def greedy_decode(logits: np.ndarray, lengths: np.ndarray, blank: int) -> list[H
         _collapse(row[:length], score[:length], blank)
         for row, score, length in zip(classes, scores, np.asarray(lengths), strict=True)
     ]
-
-
-class GreedyStream:
-    """:func:`greedy_decode` for an utterance that arrives in pieces.
-
-    Args:
-        blank: class of the blank.
-    """
-
-    def __init__(self, blank: int):
-        self._blank = blank
-        self.reset()
-
-    def reset(self) -> None:
-        """Start a new utterance."""
-        self._frames = 0  # decoded so far
-        self._class = self._blank  # of the current run of equal classes
-        self._peak, self._peak_score = 0, -np.inf  # frame of the run's highest log-probability, and its value
-
-    def feed(self, logits: np.ndarray) -> list[tuple[int, int]]:
-        """Decode the next frames (m, C); return each token that has ended, with the frame of its peak."""
-        ended = []
-        classes, scores = _best_path(logits[None])
-        for best, score in zip(classes[0].tolist(), scores[0].tolist(), strict=True):
-            if best != self._class:
-                ended += self._current_token()
-                self._class, self._peak_score = best, -np.inf
-            if score > self._peak_score:
-                self._peak, self._peak_score = self._frames, score
-            self._frames += 1
-        return ended
-
-    def flush(self) -> list[tuple[int, int]]:
-        """Return the token that the end of the utterance completes, if there is one; then `reset`."""
-        ended = self._current_token()
-        self.reset()
-        return ended
-
-    def _current_token(self) -> list[tuple[int, int]]:
-        return [] if self._class == self._blank else [(self._class, self._peak)]
 
 
 def log_sum_exp(logits: np.ndarray) -> np.ndarray:

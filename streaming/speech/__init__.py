@@ -1,5 +1,5 @@
-"""Samples in; syllables as soon as they are recognised, and utterances when they end, out.
+"""Samples in; drafts of an utterance while it is spoken, and its segments when it ends, out.
 
-Read ``stream`` (samples to logits), ``utterances`` (logits to syllables and utterances) and ``recognizer``
-(recordings to segments with hanzi).
+Read ``stream`` (samples to logits), ``utterances`` (logits to drafts and segments) and ``recognizer``
+(recordings to segments, with this or any other live stream).
 """

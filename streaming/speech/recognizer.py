@@ -1,53 +1,69 @@
-"""Recordings or live sound in, recognised segments as they end out, with a streamed model.
+"""Recordings or live sound in, recognised segments as they end out, with a stream.
 
-The counterpart of `recognition.recognizer.Recognizer`: nothing is cut beforehand or waits for the end of the
-recording, and memory doesn't grow with its length.
+The counterpart of `recognition.recognizer.Recognizer`: nothing waits for the end of the recording, drafts of
+each utterance are reported while it is spoken, and memory doesn't grow with the recording's length.
 """
 
-import dataclasses
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from streaming.chunks import cut_blocks
-from streaming.speech.stream import SpeechStream
-from streaming.speech.utterances import Syllable
 from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
-from utils.hypotheses.recognition import Ending, Segment
+from utils.hypotheses.recognition import Ending, Partial, Segment
 
 PIECE_SECONDS = 1.0  # files are read by the minute, and processed by the second
 
-Convert = Callable[[Sequence[tuple[str, ...]]], Sequence[str]]
 # Name; file, or blocks of mono samples in [-1, 1] at the model's rate.
 Source = tuple[str, str | Path | Iterable[np.ndarray]]
+
+
+class LiveStream(Protocol):
+    """Samples → drafts and segments of utterances, with any model.
+
+    Attributes:
+        sample_rate: Hz.
+        look_ahead_seconds: how long a syllable must be over until it is recognised reliably.
+    """
+
+    sample_rate: int
+    look_ahead_seconds: float
+
+    def reset(self) -> None:
+        """Start a new stream."""
+
+    def feed(self, samples: np.ndarray, behind: bool = False) -> list[Partial | Segment]:
+        """Process the next samples (n,) float32 in [-1, 1]; return the events that they complete, in order.
+
+        ``behind``: more sound is waiting already, so drafts may be rarer.
+        """
+
+    def flush(self) -> list[Partial | Segment]:
+        """Return the events that the end of the sound completes; then `reset`."""
 
 
 class StreamRecognizer:
     """Recordings → segments.
 
     Args:
-        stream: the acoustic model.
-        convert: syllable sequences → hanzi of each; None: syllables only.
-        on_event: called with each syllable when it is recognised, and with each segment when it ends.
+        stream: the model.
+        on_event: called with each draft of an utterance, and with each segment when it ends; None: drafts are
+            rarer.
 
     Attributes:
         sample_rate: Hz, of blocks of samples.
         sound_seconds: seconds of sound processed so far.
-        busy_seconds: seconds that the acoustic model needed for it.
+        busy_seconds: seconds that this needed.
     """
 
-    def __init__(
-        self,
-        stream: SpeechStream,
-        convert: Convert | None = None,
-        on_event: Callable[[Syllable | Segment], None] | None = None,
-    ):
+    def __init__(self, stream: LiveStream, on_event: Callable[[Partial | Segment], None] | None = None):
         self.sample_rate = stream.sample_rate
         self.sound_seconds = self.busy_seconds = 0.0
-        self._stream, self._convert, self._on_event = stream, convert, on_event
+        self._stream, self._on_event = stream, on_event
 
     def segments(self, sources: Iterable[Source]) -> Iterator[tuple[str, Iterator[Segment | Ending]]]:
         """Recognise recordings of any length.
@@ -76,7 +92,7 @@ class StreamRecognizer:
         try:
             for piece in cut_blocks(blocks, round(PIECE_SECONDS * self.sample_rate)):
                 samples += len(piece)
-                yield from self._segments(self._stream.feed, piece)
+                yield from self._segments(self._stream.feed, piece, self._on_event is None)
             if not samples:
                 error = AudioError("there are no samples", where=name)
         except AudioError as caught:
@@ -85,24 +101,12 @@ class StreamRecognizer:
         self.sound_seconds += samples / self.sample_rate
         yield Ending(samples / self.sample_rate, error)
 
-    def _segments(
-        self, method: Callable[..., list[Syllable | Segment]], *samples: np.ndarray
-    ) -> list[Segment]:
-        """Call a method of the stream, report its events, return the segments among them, with hanzi."""
+    def _segments(self, method: Callable[..., list[Partial | Segment]], *arguments: object) -> list[Segment]:
+        """Call a method of the stream, report its events, return the segments among them."""
         start = time.perf_counter()
-        events = method(*samples)
+        events = method(*arguments)
         self.busy_seconds += time.perf_counter() - start
         if self._on_event:
             for event in events:
                 self._on_event(event)
-        return [self._in_hanzi(event) for event in events if isinstance(event, Segment)]
-
-    def _in_hanzi(self, segment: Segment) -> Segment:
-        if not self._convert:
-            return segment
-        hanzi = self._convert([alternative.pinyin for alternative in segment.n_best])
-        n_best = tuple(
-            dataclasses.replace(alternative, hanzi=text)
-            for alternative, text in zip(segment.n_best, hanzi, strict=True)
-        )
-        return dataclasses.replace(segment, n_best=n_best)
+        return [event for event in events if isinstance(event, Segment)]

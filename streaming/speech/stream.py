@@ -1,26 +1,24 @@
-"""Samples in pieces in; syllables as soon as they are recognised, and utterances when they end, out.
+"""Samples in pieces in; drafts of an utterance while it is spoken, and its segments when it ends, out.
 
-samples ─ utils/features/stream ─▶ frames ─ a streamed network ─▶ rows of logits ─┬─ greedy ─▶ syllables
-                                                                                  └─ decoder ─▶ utterances
+samples ─ utils/features/stream ─▶ frames ─ a streamed network ─▶ rows of logits ─ utterances ─▶ events
 
-Rows and syllables equal those of the whole recording, for pieces of any length. An utterance ends with a
-pause, which the network marks with blanks.
+Rows equal those of the whole recording, for pieces of any length. An utterance ends with a pause, which the
+network marks with blanks.
 """
 
 import numpy as np
 
 from model_speech.causal import CausalModel
-from model_speech.ctc.decoder import Decoder
 from streaming.chunks import ChunkBuffer, StreamedModel
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
 from streaming.conversion.runner import KerasStream
-from streaming.speech.utterances import PhraseSearch, Syllable, UtteranceDecoder
+from streaming.speech.utterances import UtteranceDecoder, UtteranceReader
 from utils.backend.prediction import prepare_prediction
 from utils.errors import ConfigError
 from utils.features.speech import feature_bins
 from utils.features.stream import FeatureStream
-from utils.hypotheses.recognition import Segment
+from utils.hypotheses.recognition import Partial, Segment
 
 
 class LogitStream:
@@ -79,43 +77,40 @@ class LogitStream:
 
 
 class SpeechStream:
-    """Samples → syllables as soon as they are recognised, and segments when their utterances end.
+    """Samples → drafts and segments of utterances, with a causal network.
 
     Args:
         model: the loaded model.
         network: see `LogitStream`.
         frames_per_call: see `LogitStream`.
-        decoder: decodes each utterance again when it has ended, with a beam or a language model; None:
-            greedily.
-        phrases: a list of phrases: only these are recognised when an utterance has ended.
+        reader: reads the logits of an utterance.
     """
 
     def __init__(
-        self,
-        model: CausalModel,
-        network: StreamedModel,
-        frames_per_call: int,
-        decoder: Decoder | None = None,
-        phrases: PhraseSearch | None = None,
+        self, model: CausalModel, network: StreamedModel, frames_per_call: int, reader: UtteranceReader
     ):
         self.sample_rate = model.features.sample_rate  # Hz
         self.look_ahead_seconds = model.look_ahead_seconds  # latency of a syllable
         self._logits = LogitStream(model, network, frames_per_call)
-        decoder = decoder or Decoder(model.vocabulary.blank_index)
-        self._utterances = UtteranceDecoder(model.vocabulary, decoder, model.frame_seconds, phrases)
+        self._utterances = UtteranceDecoder(model.vocabulary, reader, model.frame_seconds)
 
     def reset(self) -> None:
         """Start a new stream."""
         self._logits.reset()
         self._utterances.reset()
 
-    def feed(self, samples: np.ndarray) -> list[Syllable | Segment]:
-        """Process the next samples (n,) in [-1, 1]; return the events that they complete, in order."""
-        return self._utterances.feed(self._logits.feed(samples))
+    def feed(self, samples: np.ndarray, behind: bool = False) -> list[Partial | Segment]:
+        """Process the next samples (n,) in [-1, 1]; return the events that they complete, in order.
 
-    def flush(self) -> list[Syllable | Segment]:
+        Args:
+            samples: float32.
+            behind: more sound is waiting: no drafts are needed.
+        """
+        return self._utterances.feed(self._logits.feed(samples), behind)
+
+    def flush(self) -> list[Partial | Segment]:
         """Return the events that the end of the sound completes; then `reset`."""
-        return self._utterances.feed(self._logits.flush()) + self._utterances.flush()
+        return self._utterances.feed(self._logits.flush(), behind=True) + self._utterances.flush()
 
 
 def keras_stream(model: CausalModel, frames_per_call: int) -> KerasStream:

@@ -1,15 +1,11 @@
-"""Rows of logits of a stream in; syllables immediately, and utterances when they end, out. NumPy only."""
+"""Rows of logits of a stream in; drafts of an utterance, and its segments when it ends, out. NumPy only."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import dataclasses
 from typing import Protocol
 
 import numpy as np
 
-from model_speech.ctc.decoder import Decoder
-from model_speech.ctc.greedy import GreedyStream
-from utils.hypotheses.phrases import PhraseResult
-from utils.hypotheses.recognition import Alternative, Segment, phrase_segment, syllable_times
+from utils.hypotheses.recognition import Partial, Segment
 from utils.vocabulary import SPACE, Vocabulary
 
 PAUSE_SECONDS = 0.8  # a pause of this length ends an utterance
@@ -19,118 +15,96 @@ MARGIN_SECONDS = 0.24  # part of a pause that belongs to the utterance beside it
 MAX_SECONDS = 20.0
 
 
-@dataclass(frozen=True)
-class Syllable:
-    """A recognised syllable: canonical pinyin, and seconds since the start of the stream."""
+class UtteranceReader(Protocol):
+    """Reads logits (T, C), T ≥ 1, of an utterance: from its ``start``, so many ``seconds``."""
 
-    pinyin: str
-    seconds: float
+    def partial(self, logits: np.ndarray, start: float, seconds: float) -> Partial:
+        """A draft, quickly; ``stable`` is 0."""
 
-
-class PhraseSearch(Protocol):
-    """Compares an utterance with a list of phrases."""
-
-    def search(self, logits: np.ndarray, frame_seconds: float, start: float) -> PhraseResult:
-        """Logits (T, C), seconds from row to row, and start of the utterance in the stream, in seconds."""
+    def final(self, logits: np.ndarray, start: float, seconds: float) -> list[Segment]:
+        """The segments of an utterance that has ended; empty if it has no syllable."""
 
 
 class UtteranceDecoder:
-    """Decodes rows greedily as they arrive, and each utterance again as a whole.
+    """Finds the utterances in rows; reads each one when it has a new syllable, and as a whole.
 
     Args:
         vocabulary: classes of the rows' columns.
-        decoder: decodes the whole utterances.
+        reader: reads the rows of an utterance.
         row_seconds: seconds between two rows.
-        phrases: a list of phrases: only these are recognised.
     """
 
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        decoder: Decoder,
-        row_seconds: float,
-        phrases: PhraseSearch | None = None,
-    ):
-        self._phrases = phrases
-        self._vocabulary, self._decoder, self._row_seconds = vocabulary, decoder, row_seconds
+    def __init__(self, vocabulary: Vocabulary, reader: UtteranceReader, row_seconds: float):
+        self._reader, self._row_seconds = reader, row_seconds
+        self._blank = vocabulary.blank_index
+        self._soundless = {self._blank} | ({vocabulary.index(SPACE)} if SPACE in vocabulary else set())
         self._pause, self._margin, self._max_rows = (
             max(1, round(seconds / row_seconds)) for seconds in (PAUSE_SECONDS, MARGIN_SECONDS, MAX_SECONDS)
         )
-        self._greedy = GreedyStream(vocabulary.blank_index)
         self.reset()
 
     def reset(self) -> None:
         """Start a new stream."""
-        self._greedy.reset()
         self._held: list[np.ndarray] = []  # rows (C,) of the current utterance, or the margin before it
         self._row_count = 0  # since the start of the stream
         self._blank_rows = 0  # since the last row that wasn't blank
         self._speaking = False
-        self._class = self._vocabulary.blank_index  # best class of the last row
+        self._class = self._blank  # best class of the last row
 
-    def feed(self, rows: np.ndarray) -> list[Syllable | Segment]:
-        """Process the next rows (m, C); return the events that they complete, in order."""
-        return [event for row in rows for event in self._feed_row(row)]
+    def feed(self, rows: np.ndarray, behind: bool = False) -> list[Partial | Segment]:
+        """Process the next rows (m, C); return the events that they complete, in order.
 
-    def flush(self) -> list[Syllable | Segment]:
+        Args:
+            rows: log-probabilities or logits.
+            behind: more rows are waiting: no drafts are needed.
+        """
+        events: list[Partial | Segment] = []
+        new = False
+        for row in rows:
+            segments, begun = self._feed_row(row)
+            new = begun or (new and not segments)
+            events += segments
+        if new and not behind:
+            events.append(self._partial())
+        return events
+
+    def flush(self) -> list[Partial | Segment]:
         """Return the events that the end of the stream completes; then `reset`."""
-        events = self._syllables(self._greedy.flush())
-        if self._speaking:
-            events += self._end(len(self._held))
+        events = self._end(len(self._held)) if self._speaking else []
         self.reset()
         return events
 
-    def _feed_row(self, row: np.ndarray) -> list[Syllable | Segment]:
-        best = int(row.argmax())
-        events = self._syllables(self._greedy.feed(row[None]))
+    def _feed_row(self, row: np.ndarray) -> tuple[list[Segment], bool]:
+        """The segments that a row completes, and whether a syllable begins with it."""
+        best, segments = int(row.argmax()), []
+        begun = best != self._class and best not in self._soundless
         rows = len(self._held)
         limit = self._max_rows if best != self._class else 2 * self._max_rows
         if self._speaking and rows >= limit:
-            events += self._end(rows)
+            segments += self._end(rows)
         self._held.append(row)
         self._row_count += 1
         self._class = best
-        if best != self._vocabulary.blank_index:
+        if best != self._blank:
             self._speaking, self._blank_rows = True, 0
-            return events
+            return segments, begun
         self._blank_rows += 1
         if self._speaking and self._blank_rows >= self._pause:
-            events += self._end(len(self._held) - self._pause + self._margin)
+            segments += self._end(len(self._held) - self._pause + self._margin)
         elif not self._speaking:
             del self._held[: -self._margin]
-        return events
+        return segments, begun
+
+    def _partial(self) -> Partial:
+        """The utterance so far. What a causal network has recognised it does not revise."""
+        start = (self._row_count - len(self._held)) * self._row_seconds
+        draft = self._reader.partial(np.stack(self._held), start, len(self._held) * self._row_seconds)
+        return dataclasses.replace(draft, stable=len(draft.pinyin))
 
     def _end(self, rows: int) -> list[Segment]:
-        """Decode the utterance of the first ``rows`` held rows and drop them; empty if it has no syllable."""
+        """Read the utterance of the first ``rows`` held rows and drop them."""
         logits = np.stack(self._held[:rows])  # (rows, C)
         start = (self._row_count - len(self._held)) * self._row_seconds
         del self._held[:rows]
         self._speaking = False
-        (hypotheses,) = self._decoder.decode(logits[None], np.array([rows]))
-        n_best: dict[tuple[str, ...], Alternative] = {}  # without spaces, some are equal
-        for hypothesis in hypotheses:
-            pinyin, _ = self._spoken(hypothesis.tokens, hypothesis.frames)
-            n_best.setdefault(pinyin, Alternative(pinyin, "", hypothesis.score))
-        pinyin, frames = self._spoken(hypotheses[0].tokens, hypotheses[0].frames)
-        if not pinyin:
-            return []
-        seconds = rows * self._row_seconds
-        if self._phrases:
-            result = self._phrases.search(logits, self._row_seconds, start)
-            return [phrase_segment(result, start, seconds, pinyin, frames, self._row_seconds)]
-        times = syllable_times(frames, self._row_seconds, seconds)
-        stream_times = tuple((start + begin, start + end) for begin, end in times)
-        return [Segment(start, start + seconds, stream_times, tuple(n_best.values()))]
-
-    def _syllables(self, tokens: list[tuple[int, int]]) -> list[Syllable | Segment]:
-        """Tokens and the rows of their peaks → syllables."""
-        pinyin, rows = self._spoken([token for token, _ in tokens], [row for _, row in tokens])
-        return [
-            Syllable(name, (row + 0.5) * self._row_seconds) for name, row in zip(pinyin, rows, strict=True)
-        ]
-
-    def _spoken(self, tokens: Sequence[int], rows: Sequence[int]) -> tuple[tuple[str, ...], list[int]]:
-        """Syllables and the rows of their peaks, without the space token."""
-        names = self._vocabulary.decode(tokens)
-        kept = [(name, row) for name, row in zip(names, rows, strict=True) if name != SPACE]
-        return tuple(name for name, _ in kept), [row for _, row in kept]
+        return self._reader.final(logits, start, rows * self._row_seconds)

@@ -2,14 +2,15 @@
 
 import itertools
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_speech.ctc.decoder import Decoder
 from model_speech.ctc.forward_backward import sequence_score
+from recognition.drafts import DraftReader
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import Phrase, list_phrases
 from recognition.phrases.search import PhraseSearch
@@ -17,6 +18,7 @@ from recognition.recognizer import Recognizer
 from streaming.speech.utterances import UtteranceDecoder
 from tests.support.scripted_acoustic import Scripted, speak
 from utils.errors import ConfigError, PhraseError
+from utils.features.speech import FeatureConfig
 from utils.hypotheses.recognition import Segment
 from utils.hypotheses.transcript_formats import FORMATS
 from utils.softmax import log_softmax
@@ -218,12 +220,13 @@ def test_transcripts_of_phrases():
 
 def test_phrases_on_a_stream():
     search = _search("你好\n妈")
-    decoder = UtteranceDecoder(VOCABULARY, Decoder(VOCABULARY.blank_index), HOP, search)
+    acoustic = SimpleNamespace(features=FeatureConfig(), vocabulary=VOCABULARY, frame_seconds=HOP)
+    decoder = UtteranceDecoder(VOCABULARY, DraftReader(Recognizer(acoustic, phrases=search)), HOP)
     rows = np.concatenate([_logits("ni3 hao3"), _logits(". " * 8), _logits("wo3 shi4"), _logits(". " * 8)])
     events = [event for row in rows for event in decoder.feed(row[None])] + decoder.flush()
-    syllables = [event.pinyin for event in events if not isinstance(event, Segment)]
+    drafts = [" ".join(event.pinyin) for event in events if not isinstance(event, Segment)]
     accepted, refused = (event for event in events if isinstance(event, Segment))
-    assert syllables == ["ni3", "hao3", "wo3", "shi4"]
+    assert drafts == ["ni3", "ni3 hao3", "wo3", "wo3 shi4"]
     assert (accepted.best.hanzi, accepted.phrase.accepted) == ("你好", True)
     assert (refused.best.pinyin, refused.best.hanzi, refused.phrase.accepted) == (("wo3", "shi4"), "", False)
     assert accepted.times[1][1] <= refused.start <= refused.times[0][0]

@@ -20,7 +20,7 @@ from model_speech.ctc.greedy import Hypothesis
 from model_speech.registry import MODELS
 from recognition import pieces
 from recognition.confidence import frame_certainty
-from recognition.recognizer import Recognizer
+from recognition.recognizer import Recognizer, _Decoded
 from recognition.voice_activity import Stretch
 from tests.support.scripted_acoustic import Scripted, speak
 from utils.audio.reading import write_wav
@@ -108,10 +108,8 @@ def test_n_best_without_spaces_has_no_twins():
     recognizer = Recognizer(Scripted(), beam=4, n_best=4)
     hypotheses = [Hypothesis((0, 4, 1), -1.0, (0, 1, 2)), Hypothesis((0, 1), -2.0, (0, 2))]
     assert recognizer._by_syllables(hypotheses) == {("ma1", "ni3"): hypotheses[0]}
-    piece = type("Piece", (), {"start": 0.0, "seconds": 1.0})
-    segment = recognizer._plain_segment(
-        piece, {("ma1", "ni3"): hypotheses[0]}, {("ma1", "ni3"): ""}, frame_certainty(np.zeros((3, 5)))
-    )
+    piece = _Decoded(0.0, 1.0, hypotheses, None, frame_certainty(np.zeros((3, 5))))
+    segment = recognizer._plain_segment(piece, {("ma1", "ni3"): hypotheses[0]}, {("ma1", "ni3"): ""})
     assert (segment.best.pinyin, segment.best.score, len(segment.n_best)) == (("ma1", "ni3"), -1.0, 1)
 
 

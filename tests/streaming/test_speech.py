@@ -3,12 +3,11 @@
 import io
 import json
 import re
+from types import SimpleNamespace
 
 import keras
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bundle.export.build import export_bundle
 from bundle.export.speech_source import speech_source
@@ -16,21 +15,22 @@ from bundle.folder import open_bundle
 from bundle.variants import Format, Precision, State, Variant
 from model_speech.acoustic_model import AcousticModel
 from model_speech.causal import CausalModel, load_causal_model
-from model_speech.ctc.decoder import Decoder
-from model_speech.ctc.greedy import GreedyStream, greedy_decode
+from model_speech.ctc.greedy import greedy_decode
 from model_speech.models.compact_streaming import (
     CompactStreamingConfig,
     build_compact_streaming,
     causal_network,
 )
 from model_speech.registry import MODELS
+from recognition.drafts import DraftReader
+from recognition.recognizer import Recognizer
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
 from streaming.conversion.runner import KerasStream
 from streaming.conversion.streamability import check_streamable, stream_geometry
 from streaming.speech.recognizer import StreamRecognizer
 from streaming.speech.stream import LogitStream, SpeechStream, keras_stream
-from streaming.speech.utterances import MAX_SECONDS, Syllable, UtteranceDecoder
+from streaming.speech.utterances import MAX_SECONDS, UtteranceDecoder
 from tests.support.acoustic_models import (
     assert_padding_has_no_influence,
     assert_survives_keras_files,
@@ -39,11 +39,11 @@ from tests.support.acoustic_models import (
 from tests.support.tiny_runs import save_speech_run, write_language_run
 from transcribe import main
 from utils.audio.reading import pcm_blocks, read_audio, write_wav
-from utils.errors import AudioError, ConfigError, UserError
+from utils.errors import AudioError, ConfigError
 from utils.features.running_normalisation import INITIAL_LEVEL, RunningNormalisation
 from utils.features.speech import FeatureConfig, extract_features, feature_bins
 from utils.features.stream import FeatureStream
-from utils.hypotheses.recognition import Ending, Segment
+from utils.hypotheses.recognition import Ending, Partial, Segment
 from utils.vocabulary import Vocabulary
 
 STREAMABLE = {
@@ -268,22 +268,42 @@ def test_logits_of_any_chunks_are_those_of_the_whole(acoustic, streams, chunk, s
 @pytest.mark.parametrize("beam", [1, 4])
 def test_pinyin_and_times_are_those_of_the_whole(acoustic, streams, beam):
     model, networks = streams
-    stream = SpeechStream(model, networks[24], 24, Decoder(len(TOKENS) - 1, beam))
+    stream = SpeechStream(model, networks[24], 24, DraftReader(Recognizer(acoustic, beam=beam)))
     for seed in range(3):
         whole = sound(60_000 + 777 * seed, seed)
         logits, lengths = acoustic.logits([extract_features(whole, acoustic.features)])
         (expected,) = greedy_decode(logits, lengths, len(TOKENS) - 1)
         events = [event for one in in_chunks(whole, 9000, seed) for event in stream.feed(one)]
         events += stream.flush()
-        heard = [event for event in events if isinstance(event, Syllable)]
         spoken = [(t, f) for t, f in zip(expected.tokens, expected.frames, strict=True) if TOKENS[t] != " "]
-        assert [one.pinyin for one in heard] == [TOKENS[token] for token, _ in spoken]
-        assert [one.seconds for one in heard] == pytest.approx([(row + 0.5) * 0.08 for _, row in spoken])
-        assert heard, "the test shows nothing if nothing is heard"
         segments = [event for event in events if isinstance(event, Segment)]
-        if beam == 1:
-            assert [p for one in segments for p in one.best.pinyin] == [one.pinyin for one in heard]
+        assert segments, "the test shows nothing if nothing is recognised"
         assert all(0 <= one.start < one.end for one in segments)
+        if beam == 1:
+            pinyin = [syllable for one in segments for syllable in one.best.pinyin]
+            middles = [middle for one in segments for middle in one.times]
+            assert pinyin == [TOKENS[token] for token, _ in spoken]
+            assert all(
+                start <= (row + 0.5) * 0.08 <= end
+                for (_, row), (start, end) in zip(spoken, middles, strict=True)
+            )
+            assert all(len(one.confidence) == 0 for one in segments)
+
+
+def test_drafts_grow_into_their_segment(acoustic, streams):
+    model, networks = streams
+    stream = SpeechStream(model, networks[8], 8, DraftReader(Recognizer(acoustic)))
+    events = [event for one in in_chunks(sound(90_000), 900) for event in stream.feed(one)] + stream.flush()
+    drafts: list[Partial] = []
+    for event in events:
+        if isinstance(event, Partial):
+            assert all(event.pinyin[: len(draft.pinyin)] == draft.pinyin for draft in drafts)
+            assert event.stable == len(event.pinyin) == len(event.times)
+            drafts.append(event)
+        else:
+            assert drafts[-1].pinyin == event.best.pinyin
+            drafts = []
+    assert len(events) > 5
 
 
 def test_a_chunk_that_does_not_suit_the_stride_is_refused(streams):
@@ -301,38 +321,45 @@ def rows_of(classes: list[int], certainty: float = 5.0) -> np.ndarray:
     return rows
 
 
-@given(
-    st.lists(st.integers(0, 3), max_size=60).map(lambda runs: [c for c in runs for _ in range(1 + c % 3)]),
-    st.integers(1, 7),
-    st.integers(0, 99),
-)
-@settings(max_examples=100)
-def test_tokens_of_any_chunks_are_those_of_the_greedy_decoder(classes, size, seed):
-    logits = rows_of(classes) + np.random.default_rng(seed).normal(size=(len(classes), len(TOKENS)))
-    stream, got = GreedyStream(blank=3), []
-    for start in range(0, len(logits), size):
-        got += stream.feed(logits[start : start + size])
-    got += stream.flush()
-    (expected,) = greedy_decode(logits[None], np.array([len(logits)]), blank=3)
-    assert got == list(zip(expected.tokens, expected.frames, strict=True))
+def decoder_of_rows() -> UtteranceDecoder:
+    acoustic = SimpleNamespace(
+        features=FeatureConfig(), vocabulary=Vocabulary(TOKENS), frame_seconds=0.08, logits=None
+    )
+    return UtteranceDecoder(acoustic.vocabulary, DraftReader(Recognizer(acoustic)), row_seconds=0.08)
 
 
-def utterances(classes: list[int]) -> list[Syllable | Segment]:
-    decoder = UtteranceDecoder(Vocabulary(TOKENS), Decoder(blank=5), row_seconds=0.08)
-    return decoder.feed(rows_of(classes)) + decoder.flush()
+def utterances(classes: list[int]) -> list[Partial | Segment]:
+    decoder = decoder_of_rows()
+    return [event for row in rows_of(classes) for event in decoder.feed(row[None])] + decoder.flush()
 
 
 def test_a_pause_ends_an_utterance_and_a_short_one_does_not():
     blank, short, long = 5, [5] * 9, [5] * 10
     events = utterances([blank] * 50 + [0, 0, *short, 1, 4, 2, *long, *long, 3])
-    shown = [event.pinyin if isinstance(event, Syllable) else event.best.pinyin for event in events]
-    assert shown == ["ma1", "ma2", "ma3", ("ma1", "ma2", "ma3"), "ma4", ("ma4",)]
+    shown = [event.pinyin if isinstance(event, Partial) else list(event.best.pinyin) for event in events]
+    assert shown == [
+        ("ma1",),
+        ("ma1", "ma2"),
+        ("ma1", "ma2", "ma3"),
+        ["ma1", "ma2", "ma3"],
+        ("ma4",),
+        ["ma4"],
+    ]
     first, second = (event for event in events if isinstance(event, Segment))
     # Three blanks before, three after: 0.24 s.
     assert (first.start, first.end) == pytest.approx((47 * 0.08, (64 + 3) * 0.08))
     assert second.end == pytest.approx(85 * 0.08)
     middles = [sum(times) / 2 for times in first.times]
     assert middles[1] == pytest.approx(61.5 * 0.08, abs=0.15)
+
+
+def test_many_rows_at_once_give_the_same_segments_and_one_draft():
+    rows = rows_of([0, 5, 1, *[5] * 20, 2, 5, 3, 0])
+    decoder = decoder_of_rows()
+    events = decoder.feed(rows)
+    assert [type(event) for event in events] == [Segment, Partial]
+    assert [*events, *decoder.flush()][1:] == [events[1], utterances(rows.argmax(1).tolist())[-1]]
+    assert [type(event) for event in decoder.feed(rows, behind=True)] == [Segment]
 
 
 def test_speech_without_a_pause_is_cut_between_syllables():
@@ -342,14 +369,11 @@ def test_speech_without_a_pause_is_cut_between_syllables():
     segments = [event for event in events if isinstance(event, Segment)]
     assert len(segments) == len(classes) // longest
     assert all(segment.end - segment.start < MAX_SECONDS + 1 for segment in segments)
-    together = [one for segment in segments for one in segment.best.pinyin]
-    assert together == [event.pinyin for event in events if isinstance(event, Syllable)]
-    assert together == ["ma1", "ma2"] * 300
+    assert [one for segment in segments for one in segment.best.pinyin] == ["ma1", "ma2"] * 300
 
 
 def test_an_endless_syllable_does_not_fill_the_memory():
-    decoder = UtteranceDecoder(Vocabulary(TOKENS), Decoder(blank=5), row_seconds=0.08)
-    segments = decoder.feed(rows_of([2] * 1200))
+    segments = decoder_of_rows().feed(rows_of([2] * 1200))
     assert [round(one.end - one.start) for one in segments if isinstance(one, Segment)] == [40, 40]
 
 
@@ -440,11 +464,15 @@ def test_transcribe_goes_along_with_the_sound(command, acoustic, capsys):
     )
 
 
-def test_what_stream_can_not_do_is_refused(command):
-    with pytest.raises(UserError, match="leave --joint and --minimum-confidence out"):
-        main([*command, "--joint"])
+def test_a_chunk_of_another_length_than_rows_is_refused(command):
     with pytest.raises(ConfigError, match=r"a chunk of 10 feature frames.*8 frames, 80 ms"):
         main([*command, "--chunk", "100"])
+
+
+@pytest.mark.parametrize("option", [["--joint"], ["--beam", "4", "--n-best", "2"]])
+def test_all_searches_work_on_a_stream(command, option, capsys):
+    assert main([*command, *option, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["segments"]
 
 
 def test_a_recording_that_ends_early_is_heard_so_far(acoustic, streams):
@@ -453,7 +481,7 @@ def test_a_recording_that_ends_early_is_heard_so_far(acoustic, streams):
         raise AudioError("cut off", where="a.wav")
 
     model, networks = streams
-    recognizer = StreamRecognizer(SpeechStream(model, networks[8], 8))
+    recognizer = StreamRecognizer(SpeechStream(model, networks[8], 8, DraftReader(Recognizer(acoustic))))
     ((name, events),) = ((name, list(events)) for name, events in recognizer.segments([("a", broken())]))
     assert name == "a"
     assert isinstance(events[-1], Ending)

@@ -1,4 +1,4 @@
-"""Results of recognising a recording: segments with syllables, times, hanzi and alternatives.
+"""Results of recognising a recording: segments with syllables, times, hanzi and alternatives; drafts of them.
 
 Created by the recognizers; read by the transcript writers and the evaluation, which need no model.
 """
@@ -59,6 +59,28 @@ class Segment:
     def best(self) -> Alternative:
         """The best reading."""
         return self.n_best[0]
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A draft of an utterance that is still being spoken: the next draft replaces it, and a segment ends it.
+
+    Attributes:
+        start, end: of the utterance so far, in seconds from the start of the stream.
+        pinyin: canonical syllables; () withdraws the drafts before: no segment follows.
+        times: (start, end) of each syllable, in the same unit.
+        hanzi: as many characters as syllables; empty without a second stage.
+        confidence: probability that each syllable is right; () if the acoustic model was not calibrated.
+        stable: number of leading syllables that later drafts will probably keep.
+    """
+
+    start: float
+    end: float
+    pinyin: tuple[str, ...]
+    times: tuple[tuple[float, float], ...] = ()
+    hanzi: str = ""
+    confidence: tuple[float, ...] = ()
+    stable: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,84 @@
+"""Logits of an utterance in; a draft while it is spoken, and its segments when it has ended, out.
+
+A draft is decoded greedily, which takes milliseconds; the segments are those of the recogniser, with all its
+searches.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from model_speech.ctc.greedy import greedy_decode
+from recognition.confidence import PLAIN, frame_certainty, syllable_features
+from recognition.recognizer import Recognizer
+from utils.hypotheses.recognition import Partial, Segment, syllable_times
+from utils.vocabulary import SPACE
+
+# Only so many syllables of a draft are converted; the hanzi before them are kept from earlier drafts. This
+# bounds the cost of a draft.
+CONVERTED_SYLLABLES = 12
+
+
+class DraftReader:
+    """Reads the utterances of one stream; an `UtteranceReader` of :mod:`streaming.speech.utterances`.
+
+    Args:
+        recognizer: for the segments; its converter also writes the hanzi of the drafts.
+    """
+
+    def __init__(self, recognizer: Recognizer):
+        self._recognizer = recognizer
+        self._pinyin: tuple[str, ...] = ()  # of the last draft
+        self._hanzi = ""
+
+    def partial(self, logits: np.ndarray, start: float, seconds: float) -> Partial:
+        """A draft from the logits (T, C), T ≥ 1, of the utterance so far.
+
+        Args:
+            logits: of the utterance.
+            start: of the utterance, in seconds from the start of the stream.
+            seconds: its length so far.
+        """
+        acoustic = self._recognizer.acoustic
+        (hypothesis,) = greedy_decode(logits[None], np.array([len(logits)]), acoustic.vocabulary.blank_index)
+        names = acoustic.vocabulary.decode(hypothesis.tokens)
+        spoken = [pair for pair in zip(names, hypothesis.frames, strict=True) if pair[0] != SPACE]
+        pinyin, frames = tuple(name for name, _ in spoken), [frame for _, frame in spoken]
+        features = syllable_features(frames, frame_certainty(logits))
+        return Partial(
+            start=start,
+            end=start + seconds,
+            pinyin=pinyin,
+            times=tuple(
+                (start + begin, start + end)
+                for begin, end in syllable_times(frames, acoustic.frame_seconds, seconds)
+            ),
+            hanzi=self._in_hanzi(pinyin),
+            confidence=self._recognizer.calibration.confidence(PLAIN, features),
+        )
+
+    def final(self, logits: np.ndarray, start: float, seconds: float) -> list[Segment]:
+        """The segments of an utterance that has ended; empty if it has no syllable."""
+        return [
+            segment
+            for segment in self._recognizer.segments_of_logits(logits, start, seconds)
+            if segment.times
+        ]
+
+    def _in_hanzi(self, pinyin: tuple[str, ...]) -> str:
+        converter = self._recognizer.converter
+        if converter is None or not pinyin:
+            return ""
+        if pinyin != self._pinyin:
+            common = common_syllables([pinyin, self._pinyin])
+            first = min(common, max(0, len(pinyin) - CONVERTED_SYLLABLES))
+            self._hanzi = self._hanzi[:first] + converter.convert([pinyin[first:]])[0]
+            self._pinyin = pinyin
+        return self._hanzi
+
+
+def common_syllables(sequences: Sequence[Sequence[str]]) -> int:
+    """The number of leading syllables that are the same in all sequences."""
+    columns = zip(*sequences, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda column: len(set(column)) == 1, columns))

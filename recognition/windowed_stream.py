@@ -1,0 +1,178 @@
+"""Samples in pieces in; drafts of an utterance while it is spoken, and its segments when it ends, out.
+
+For acoustic models that need whole utterances, such as the one that ships. The utterance so far is recognised
+again and again. Two things bound the cost: only the last :data:`WINDOW_SECONDS` are computed again, and the
+time between two drafts is at least a :data:`SHARE`-th of what is computed. So a second of speech costs at
+most ``SHARE`` times as much as in a recording, in drafts, and once more in the segment; silence costs next to
+nothing.
+
+Utterances, and therefore segments, depend on the samples only, not on the pieces in which they come. A
+segment equals what the recogniser finds in a recording of the same samples.
+"""
+
+import dataclasses
+from collections import deque
+
+import numpy as np
+
+from recognition.drafts import DraftReader, common_syllables
+from recognition.endpoints import CONTEXT_FRAMES, Endpointer
+from recognition.pieces import Piece
+from recognition.recognizer import Recognizer
+from recognition.voice_activity import FRAME_SECONDS
+from utils.features.speech import extract_features
+from utils.hypotheses.recognition import Partial, Segment
+
+WINDOW_SECONDS = 6.4  # the sound that is computed again for a draft
+LEFT_SECONDS = 2.4  # of these at the beginning lack the sound before, so the draft before is better there
+SHARE = 20
+SHORTEST_SECONDS = 0.2  # between two drafts
+# From one check for a pause or noise to the next: always in the sound that is computed again, and not put off
+# while more sound is waiting, so that utterances do not depend on how fast they are processed.
+CHECK_SECONDS = 1.6
+RIGHT_SECONDS = 0.4  # a syllable that ended so long ago rarely changes
+STABLE_DRAFTS = 4  # syllables that have been the same in so many drafts will probably stay
+# A pause for the acoustic model, where the level shows none because of noise: since the middle of the last
+# syllable, and how much of it is the utterance's.
+BLANK_SECONDS, BLANK_MARGIN_SECONDS = 1.4, 0.5
+# Noise before the first syllable: so much without a syllable is dropped, except for its end.
+NOISE_SECONDS, KEPT_NOISE_SECONDS = 4.0, 2.0
+
+
+class WindowedStream:
+    """Samples → drafts and segments of utterances; a `LiveStream` of :mod:`streaming.speech.recognizer`.
+
+    Args:
+        recognizer: recognises each utterance; shared by any number of streams.
+    """
+
+    look_ahead_seconds = RIGHT_SECONDS
+
+    def __init__(self, recognizer: Recognizer):
+        self.sample_rate = recognizer.sample_rate
+        self._recognizer = recognizer
+        self._endpoints = Endpointer(self.sample_rate)
+        self._row_samples = round(recognizer.acoustic.frame_seconds * self.sample_rate)
+        self.reset()
+
+    def reset(self) -> None:
+        """Start a new stream."""
+        self._endpoints.reset()
+        self._pending = np.zeros(0, np.float32)  # less than a step
+        self._sound, self._origin = np.zeros(0, np.float32), 0  # samples in memory, number of the first one
+        self._recognised = False  # whether any sound was taken for speech
+        self._new_utterance()
+
+    def feed(self, samples: np.ndarray, behind: bool = False) -> list[Partial | Segment]:
+        """Process the next samples (n,) float32 in [-1, 1]; return the events that they complete, in order.
+
+        Args:
+            samples: of any number.
+            behind: more sound is waiting already: drafts are rarer.
+        """
+        self._pending = np.concatenate([self._pending, samples])
+        size, events = self._endpoints.step_samples, []
+        while len(self._pending) >= size:
+            step, self._pending = self._pending[:size], self._pending[size:]
+            events += self._step(step, behind)
+        return events
+
+    def flush(self) -> list[Partial | Segment]:
+        """Return the events that the end of the sound completes; then `reset`."""
+        events = self._step(self._pending, behind=True)
+        first, end = self._endpoints.first, self._origin + len(self._sound)
+        if first is None and not self._recognised and end <= CONTEXT_FRAMES * self._endpoints.frame_samples:
+            first = 0  # too short to tell speech from noise
+        if first is not None and end > first * self._endpoints.frame_samples:
+            events += self._segments(first * self._endpoints.frame_samples, end)
+        self.reset()
+        return events
+
+    def _step(self, samples: np.ndarray, behind: bool) -> list[Partial | Segment]:
+        """Process a step, or the rest at the end of the stream."""
+        endpoints, size = self._endpoints, self._endpoints.frame_samples
+        self._sound = np.concatenate([self._sound, samples])
+        ended = endpoints.feed(samples)
+        now = endpoints.frames * size
+        events: list[Partial | Segment] = []
+        if ended:
+            events = self._segments(ended[0] * size, ended[1] * size)
+        elif endpoints.first is not None:
+            check = now - max(self._checked, endpoints.first * size) >= CHECK_SECONDS * self.sample_rate
+            if check or (not behind and now - self._drafted >= self._interval(now)):
+                events = self._draft(endpoints.first * size, now, check)
+        dropped = max(endpoints.oldest * size - self._origin, 0)
+        self._sound, self._origin = self._sound[dropped:], self._origin + dropped
+        return events
+
+    def _interval(self, now: int) -> float:
+        """Samples between two drafts."""
+        length = now - self._endpoints.first * self._endpoints.frame_samples
+        computed = min(length, WINDOW_SECONDS * self.sample_rate)
+        return max(SHORTEST_SECONDS * self.sample_rate, computed / SHARE)
+
+    def _draft(self, start: int, now: int, check: bool) -> list[Partial | Segment]:
+        """Recognise the samples from ``start`` to ``now``; ``check`` whether the utterance has ended."""
+        self._drafted, self._recognised = now, True
+        rows = self._logits(start, now)
+        seconds = (now - start) / self.sample_rate
+        draft = self._reader.partial(rows, start / self.sample_rate, seconds)
+        if check:
+            self._checked = now
+            if not draft.pinyin and seconds > NOISE_SECONDS:
+                self._endpoints.cut(_frame(now / self.sample_rate - KEPT_NOISE_SECONDS), speaking=True)
+                self._new_utterance()
+                return []
+            middle = sum(draft.times[-1]) / 2 if draft.times else draft.end
+            if draft.end - middle > BLANK_SECONDS:
+                first, end = self._endpoints.cut(_frame(middle + BLANK_MARGIN_SECONDS), speaking=True)
+                size = self._endpoints.frame_samples
+                return self._segments(first * size, end * size)
+        self._drafts.append(draft.pinyin)
+        if not draft.pinyin and not self._shown[0]:
+            return []
+        old = sum(end < draft.end - RIGHT_SECONDS for _, end in draft.times)
+        same = common_syllables(self._drafts) if len(self._drafts) == STABLE_DRAFTS else 0
+        draft = dataclasses.replace(draft, stable=min(old, same))
+        if (draft.pinyin, draft.stable) == self._shown:
+            return []
+        self._shown = draft.pinyin, draft.stable
+        return [draft]
+
+    def _logits(self, start: int, now: int) -> np.ndarray:
+        """Rows (T, C) of the utterance so far; those before the window are of earlier drafts."""
+        skipped = max(0, -int(-(now - start - WINDOW_SECONDS * self.sample_rate) // self._row_samples))
+        begin = start + skipped * self._row_samples - self._origin
+        acoustic = self._recognizer.acoustic
+        window = self._sound[begin : now - self._origin]
+        logits, lengths = acoustic.logits([extract_features(window, acoustic.features)])
+        left = round(LEFT_SECONDS * self.sample_rate / self._row_samples) if skipped else 0
+        self._rows = np.concatenate([self._rows[: skipped + left], logits[0, left : lengths[0]]])
+        return self._rows
+
+    def _segments(self, start: int, end: int) -> list[Partial | Segment]:
+        """Recognise the samples from ``start`` to ``end``, an utterance."""
+        samples = self._sound[start - self._origin : end - self._origin]
+        features = extract_features(samples, self._recognizer.acoustic.features)
+        piece = Piece(start / self.sample_rate, len(samples) / self.sample_rate, features)
+        (found,) = self._recognizer.read([piece])
+        segments: list[Partial | Segment] = [segment for segment in found if segment.times]
+        if not segments and self._shown[0]:
+            segments = [Partial(start / self.sample_rate, end / self.sample_rate, ())]
+        self._recognised = True
+        self._new_utterance()
+        return segments
+
+    def _new_utterance(self) -> None:
+        self._reader = DraftReader(self._recognizer)
+        self._rows = np.zeros((0, len(self._recognizer.acoustic.vocabulary)), np.float32)
+        self._drafts: deque[tuple[str, ...]] = deque(maxlen=STABLE_DRAFTS)
+        self._shown: tuple[tuple[str, ...], int] = (
+            (),
+            0,
+        )  # syllables of the last draft, and how many are stable
+        self._drafted = self._checked = 0  # sample numbers at the last draft and the last check
+
+
+def _frame(seconds: float) -> int:
+    return int(seconds / FRAME_SECONDS)

@@ -1,0 +1,58 @@
+"""transcribe.py --stream on a pipe, with the models that ship: what a microphone gives."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from recognition.voice_activity import FRAME_SECONDS
+from tests.project.test_requirements import RECORDING, ROOT
+from utils.audio.reading import read_audio, write_wav
+
+
+def _transcribed(samples: np.ndarray, *options: str, rate: int = 16_000) -> tuple[dict, str]:
+    """The JSON transcript of raw samples in a pipe, and what was shown meanwhile."""
+    sound = (samples * 32767).astype("<i2").tobytes()
+    command = [
+        sys.executable,
+        "transcribe.py",
+        "-",
+        "--rate",
+        str(rate),
+        "--stream",
+        "--format",
+        "json",
+        *options,
+    ]
+    done = subprocess.run(command, cwd=ROOT, input=sound, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout), done.stderr.decode()
+
+
+def test_live_sound_gives_the_text_of_a_recording_of_the_same_samples(tmp_path: Path):
+    speech = read_audio(RECORDING, 16_000)
+    shown, progress = _transcribed(speech)
+    (segment,) = shown["segments"]
+    assert " ".join(progress.splitlines()[-2].split()) == segment["pinyin"]
+    assert "looking ahead 400 ms" in progress.splitlines()[-1]
+    assert all(0 < syllable["confidence"] < 1 for syllable in segment["syllables"])
+    first, end = (round(segment[edge] / FRAME_SECONDS) for edge in ("start", "end"))
+    size = round(16_000 * FRAME_SECONDS)
+    write_wav(tmp_path / "cut.wav", np.trunc(speech * 32767)[first * size : end * size] / 32768)
+    command = [sys.executable, "transcribe.py", str(tmp_path / "cut.wav"), "--format", "json"]
+    whole = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
+    assert (whole["hanzi"], whole["pinyin"]) == (shown["hanzi"], shown["pinyin"])
+    assert whole["segments"][0]["n_best"] == segment["n_best"]
+
+
+def test_phrases_from_a_microphone(tmp_path: Path):
+    phrases = tmp_path / "phrases.txt"
+    phrases.write_text("如果无法控制\n打开客厅的灯\n", encoding="utf-8")
+    pause = np.zeros(2 * 8_000, np.float32)
+    sound = np.concatenate([read_audio(RECORDING, 8_000), pause])
+    shown, progress = _transcribed(sound, "--phrases", str(phrases), rate=8_000)
+    (segment,) = shown["segments"]
+    assert (segment["hanzi"], segment["accepted"]) == ("如果无法控制", True)
+    assert progress.splitlines()[0].startswith("ru2 guo3")

@@ -1,0 +1,261 @@
+"""recognition/windowed_stream.py, endpoints.py, drafts.py: live recognition with the model that ships."""
+
+import io
+import itertools
+
+import numpy as np
+import pytest
+
+from recognition.confidence import load_calibration
+from recognition.drafts import common_syllables
+from recognition.endpoints import LONGEST_FRAMES, PAUSE_FRAMES, Endpointer
+from recognition.loading import load_acoustic_logits, load_live_stream
+from recognition.recognizer import Recognizer
+from recognition.windowed_stream import SHARE, WINDOW_SECONDS, WindowedStream
+from streaming.speech.recognizer import StreamRecognizer
+from tests.project.test_requirements import RECORDING
+from utils.audio.reading import read_audio
+from utils.features.speech import FeatureConfig
+from utils.hypotheses.live_text import LiveText
+from utils.hypotheses.recognition import Alternative, Partial, Segment
+from utils.run_folder.run import PRETRAINED_SPEECH
+from utils.vocabulary import BLANK, SPACE, Vocabulary
+
+RATE = 16_000
+RECORDINGS = sorted(RECORDING.parent.glob("*.ogg"))
+
+
+def noise(seconds: float, level: float = 1e-4, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, level, round(seconds * RATE)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def recognizer() -> Recognizer:
+    calibration = load_calibration(PRETRAINED_SPEECH)
+    return Recognizer(load_acoustic_logits(PRETRAINED_SPEECH), calibration=calibration)
+
+
+@pytest.fixture(scope="module")
+def talk() -> np.ndarray:
+    """All recordings, with pauses between them."""
+    sounds = [read_audio(path) for path in RECORDINGS]
+    return np.concatenate([noise(1.5), *itertools.chain(*((sound, noise(1.5)) for sound in sounds))])
+
+
+@pytest.fixture(scope="module")
+def events(recognizer, talk) -> list[Partial | Segment]:
+    """The events of the recordings, fed in pieces of 0.1 s."""
+    stream = WindowedStream(recognizer)
+    pieces = (talk[start : start + 1600] for start in range(0, len(talk), 1600))
+    return [event for piece in pieces for event in stream.feed(piece)] + stream.flush()
+
+
+def test_pieces_of_any_length_give_the_same_events(recognizer, talk, events):
+    stream = WindowedStream(recognizer)
+    stream.feed(talk[: 3 * RATE])
+    stream.flush()  # nothing may be left of this
+    rng, found, start = np.random.default_rng(0), [], 0
+    while start < len(talk):
+        size = int(rng.integers(0, rng.choice([2, 700, 40_000])))
+        found += stream.feed(talk[start : start + size])
+        start += size
+    assert found + stream.flush() == events
+    segments = [event for event in events if isinstance(event, Segment)]
+    assert len(segments) == len(RECORDINGS)
+    assert all(one.end <= other.start for one, other in itertools.pairwise(segments))
+
+
+def test_segments_are_those_of_the_recogniser_for_the_same_samples(recognizer, talk, events):
+    segments = [event for event in events if isinstance(event, Segment)]
+    for segment in segments:
+        samples = talk[round(segment.start * RATE) : round(segment.end * RATE)]
+        (alone,) = recognizer.recognise([("alone", samples)])
+        assert alone.pinyin == segment.best.pinyin and alone.confidence == segment.confidence
+        assert np.allclose(np.array(alone.times) + segment.start, segment.times)
+    stream = WindowedStream(recognizer)
+    rare = stream.feed(talk, behind=True) + stream.flush()
+    assert [event for event in rare if isinstance(event, Segment)] == segments
+    assert len(rare) < len(events) / 2
+
+
+def test_drafts_come_while_one_speaks_and_approach_the_segment(events):
+    drafts: list[Partial] = []
+    kept = stable = 0
+    for event in events:
+        if isinstance(event, Partial):
+            assert len(event.pinyin) == len(event.times) == len(event.confidence) >= event.stable
+            drafts.append(event)
+            continue
+        final = event.best.pinyin
+        halfway = drafts[len(drafts) // 2]
+        assert len(drafts) >= len(final) / 2
+        assert halfway.end < event.end - 0.5 and len(halfway.pinyin) > len(final) / 4
+        assert abs(len(drafts[-1].pinyin) - len(final)) <= 1
+        stable += sum(draft.stable for draft in drafts)
+        kept += sum(
+            min(draft.stable, common_syllables([draft.pinyin, later.pinyin]))
+            for draft, later in itertools.pairwise(drafts)
+        )
+        drafts = []
+    assert stable > 40 and kept > 0.6 * stable
+
+
+def test_a_draft_of_a_long_utterance_computes_a_window_only(recognizer):
+    computed: list[int] = []
+
+    class Counting:
+        features, vocabulary = recognizer.acoustic.features, recognizer.acoustic.vocabulary
+        frame_seconds = recognizer.acoustic.frame_seconds
+
+        def logits(self, features):
+            computed.append(len(features[0]))
+            return recognizer.acoustic.logits(features)
+
+    sound = read_audio(RECORDINGS[0])
+    stream = WindowedStream(Recognizer(Counting()))
+    long = np.concatenate([sound[RATE : 4 * RATE]] * 4)
+    events = stream.feed(np.concatenate([noise(1.0), long]))
+    assert max(computed) < (WINDOW_SECONDS + 0.1) * 100
+    longest = max((event for event in events if isinstance(event, Partial)), key=lambda one: len(one.pinyin))
+    (whole,) = recognizer.recognise([("whole", long)])
+    assert longest.end > 10 and len(longest.pinyin) > 0.7 * len(whole.pinyin)
+    assert sum(computed) / 100 < SHARE * (1 + len(long) / RATE)  # the bound of the module's docstring
+
+
+class Mute:
+    """An acoustic model that recognises blanks only, or that may not be asked."""
+
+    features = FeatureConfig()
+    vocabulary = Vocabulary(("ma1", SPACE, BLANK))
+    frame_seconds = 0.08
+
+    def __init__(self, hears: bool = False):
+        self.hears, self.computed = hears, []
+
+    def logits(self, features):
+        assert self.hears
+        self.computed.append(len(features[0]))
+        rows = -(-len(features[0]) // 8)
+        return np.tile(np.float32([0, 0, 9]), (1, rows, 1)), np.array([rows])
+
+
+def test_silence_costs_no_model():
+    stream = WindowedStream(Recognizer(Mute()))
+    assert stream.feed(np.zeros(10 * RATE, np.float32)) + stream.feed(noise(20)) == []
+    assert stream.flush() == []
+
+
+def test_noise_without_a_syllable_is_dropped_but_for_its_end():
+    deaf = Mute(hears=True)
+    stream = WindowedStream(Recognizer(deaf))
+    assert stream.feed(np.concatenate([noise(2), bursts(0, 16), noise(2)])) + stream.flush() == []
+    assert 0 < max(deaf.computed) <= 570  # 5.6 s: a check after 4 s, and one earlier
+
+
+def test_a_clip_of_one_syllable_is_recognised_at_its_end(recognizer):
+    sound = read_audio(RECORDINGS[2])[round(0.4 * RATE) : round(1.3 * RATE)]
+    stream = WindowedStream(recognizer)
+    (segment,) = (event for event in stream.feed(sound) + stream.flush() if isinstance(event, Segment))
+    assert (segment.start, segment.end) == (0, 0.9)
+    assert stream.flush() == []
+
+
+def test_a_draft_that_was_no_speech_is_withdrawn(recognizer, talk):
+    class Deaf(Recognizer):
+        def read(self, pieces):
+            return [[] for _ in pieces]
+
+    stream = WindowedStream(Deaf(recognizer.acoustic))
+    events = stream.feed(talk) + stream.flush()
+    assert [event.pinyin for event in events].count(()) >= len(RECORDINGS)
+    assert events[-1].pinyin == () and not any(isinstance(event, Segment) for event in events)
+
+
+def test_the_loader_chooses_the_stream_and_the_recognizer_runs_it(recognizer):
+    shown: list[Partial | Segment] = []
+    live = StreamRecognizer(load_live_stream(PRETRAINED_SPEECH, recognizer), shown.append)
+    found = {name: list(events) for name, events in live.segments((path.name, path) for path in RECORDINGS)}
+    assert [len(events) for events in found.values()] == [2] * len(RECORDINGS)
+    assert any(isinstance(event, Partial) for event in shown)
+    assert "looking ahead 400 ms" in live.speed()
+
+
+# Endpoints
+
+
+def bursts(*seconds: float) -> np.ndarray:
+    """Noise alternately faint and loud; a loud one is as uneven as speech."""
+    pieces = []
+    for index, length in enumerate(seconds):
+        sound = noise(length, seed=index)
+        if index % 2:
+            swing = np.abs(np.sin(np.arange(len(sound)) * (2 * np.pi / RATE))) ** 4
+            sound += noise(length, 0.1, seed=index + 100) * swing.astype(np.float32)
+        pieces.append(sound)
+    return np.concatenate(pieces)
+
+
+def utterances_of(samples: np.ndarray) -> tuple[list[tuple[float, float]], Endpointer]:
+    endpointer, found = Endpointer(RATE), []
+    for start in range(0, len(samples), endpointer.step_samples):
+        found.append(endpointer.feed(samples[start : start + endpointer.step_samples]))
+    return [(first * 0.02, end * 0.02) for first, end in filter(None, found)], endpointer
+
+
+def test_utterances_end_with_a_pause_and_keep_a_margin():
+    found, endpointer = utterances_of(bursts(2, 3, 1.5, 2, 2))
+    assert [len(found), endpointer.first] == [2, None]
+    assert found[0] == (pytest.approx(2.0, abs=0.4), pytest.approx(5.0, abs=0.5))
+    assert found[1] == (pytest.approx(6.5, abs=0.4), pytest.approx(8.5, abs=0.5))
+
+
+def test_a_short_pause_ends_no_utterance_and_one_that_begins_at_once_is_whole():
+    ((start, end),), _ = utterances_of(bursts(0.0, 3, 0.3, 2, 1.5))
+    assert start == pytest.approx(0, abs=0.3) and end == pytest.approx(5.3, abs=0.5)
+
+
+def test_an_endless_utterance_is_cut():
+    found, endpointer = utterances_of(bursts(1, 65, 0.2))
+    assert len(found) >= 3 and endpointer.first is not None
+    assert all(end - start <= LONGEST_FRAMES * 0.02 for start, end in found)
+    assert all(one[1] == pytest.approx(other[0]) for one, other in itertools.pairwise(found))
+
+
+def test_nothing_is_judged_before_there_is_a_frame():
+    endpointer = Endpointer(RATE)
+    assert endpointer.feed(np.zeros(10, np.float32)) is None and endpointer.frames == 0
+    assert pytest.approx(0.8) == PAUSE_FRAMES * 0.02
+
+
+# Text
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def draft(pinyin: str, stable: int = 0) -> Partial:
+    return Partial(0.0, 1.0, tuple(pinyin.split()), stable=stable)
+
+
+def segment_of(pinyin: str) -> Segment:
+    return Segment(0.0, 1.0, (), (Alternative(tuple(pinyin.split()), "", 0.0),))
+
+
+def test_a_terminal_shows_each_draft_in_place_of_the_last(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "12")
+    out = Terminal()
+    text = LiveText(out)
+    for event in (draft("ni3"), draft("ni2 hao3"), draft("ni2 hao3 ma5 ni3"), segment_of("ni3 hao3")):
+        text.show(event)
+    assert out.getvalue().split("\r\x1b[K") == ["", "ni3", "ni2 hao3", "…o3 ma5 ni3", ""]
+
+
+def test_a_pipe_has_a_line_an_utterance():
+    out = io.StringIO()
+    text = LiveText(out)
+    events = (draft("ni3"), draft("ni3 hao3", 1), draft("ni3 hao3 ma1", 2), segment_of("ni3 hao3 ma5"))
+    for event in (*events, draft("wo3 de5", 1), segment_of("wo2 de5"), draft("a1"), draft("")):
+        text.show(event)
+    assert out.getvalue() == "ni3 hao3 ma5 \nwo3 \nwo2 de5 \n"

@@ -1,0 +1,55 @@
+"""Drafts and segments of a live stream in; a line of syllables that grows or is revised in place out."""
+
+import shutil
+from typing import TextIO
+
+from utils.hypotheses.recognition import Partial, Segment
+
+_CLEAR = "\r\x1b[K"  # to the beginning of the line, and erase it
+
+
+class LiveText:
+    """Shows the syllables of an utterance while it is spoken.
+
+    A terminal shows each draft in place of the one before, cut to one line from the left. Elsewhere a line
+    grows by syllables that will probably stay, and ends as the segment has them.
+
+    Args:
+        out: where to write.
+    """
+
+    def __init__(self, out: TextIO):
+        self._out, self._in_place = out, out.isatty()
+        self._written: tuple[str, ...] = ()  # of the current line, elsewhere than on a terminal
+
+    def show(self, event: Partial | Segment) -> None:
+        """Show a draft, or the end of an utterance."""
+        ended = isinstance(event, Segment) or not event.pinyin
+        if self._in_place:
+            text = "" if ended else _last_columns(" ".join(event.pinyin))
+            self._out.write(_CLEAR + text)
+        elif ended:
+            self._end(event.best.pinyin if isinstance(event, Segment) else ())
+        else:
+            self._append(event.pinyin[: event.stable])
+        self._out.flush()
+
+    def _append(self, pinyin: tuple[str, ...]) -> None:
+        for syllable in pinyin[len(self._written) :]:
+            self._out.write(f"{syllable} ")
+        self._written += pinyin[len(self._written) :]
+
+    def _end(self, pinyin: tuple[str, ...]) -> None:
+        """A line with the syllables of the segment; a new one if other syllables were written already."""
+        if self._written != pinyin[: len(self._written)]:
+            self._out.write("\n")
+            self._written = ()
+        self._append(pinyin)
+        if self._written:
+            self._out.write("\n")
+        self._written = ()
+
+
+def _last_columns(text: str) -> str:
+    columns = shutil.get_terminal_size().columns - 1
+    return text if len(text) <= columns else "…" + text[1 - columns :]
