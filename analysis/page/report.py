@@ -41,6 +41,13 @@ def write_report_page(
         results: of one system or of several.
         evidence: sound and picture of utterances by id, in the order in which they are listed.
     """
+    path = Path(folder) / REPORT
+    write_text(path, report_page(results, evidence))
+    return path
+
+
+def report_page(results: Results, evidence: Mapping[str, Evidence] | None = None) -> str:
+    """The HTML of :func:`write_report_page`."""
     evidence = evidence or {}
     environment = page_environment()
     environment.filters |= {
@@ -51,7 +58,7 @@ def write_report_page(
         "signed": signed_text,
     }
     signs = {kind.name: kind.sign for kind in KINDS}
-    page = environment.get_template("report.html.j2").render(
+    return environment.get_template("report.html.j2").render(
         results=results,
         settings=setting_texts(results.settings),
         systems=[_system(number, system) for number, system in enumerate(results.systems)],
@@ -79,9 +86,6 @@ def write_report_page(
             for name, each in evidence.items()
         },
     )
-    path = Path(folder) / REPORT
-    write_text(path, page)
-    return path
 
 
 def rate_text(rate: float) -> str:

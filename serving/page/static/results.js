@@ -1,0 +1,86 @@
+// Events of the server in; the utterances of the page out: what was recognised, and what the user chose instead.
+
+import {withToneMark} from "./pinyin.js";
+
+export const SURE = 0.8, UNSURE = 0.5;  // confidence from which a syllable counts as such
+
+/** One utterance.
+ *
+ * Attributes: `start`, `end` (seconds of the page's time), `syllables` ({pinyin, start, end, confidence}), `hanzi`,
+ * `stable` (syllables that will probably stay), `final`, `alternatives` ({pinyin, hanzi, score}), `characters`
+ * ({hanzi, alternatives}), `phrase`; `recognised`: syllables, hanzi and characters before any choice of the user.
+ */
+export class Utterance {
+  #characters = new Map();  // chosen by the user, by position
+
+  /** From a partial or a final of the server; `offset` is the time at which its sound begins in the page. */
+  constructor(key, event, offset) {
+    const moved = ({start, end, ...rest}) => ({...rest, start: start + offset, end: end + offset});
+    Object.assign(this, {alternatives: [], characters: [], phrase: null, stable: 0}, moved(event));
+    this.key = key;
+    this.hanzi ??= "";
+    this.syllables = event.syllables.map(moved);
+    this.final = event.type === "final";
+    this.recognised = {syllables: this.syllables, hanzi: this.hanzi, characters: this.characters};
+  }
+
+  /** What stands under the syllables: {hanzi, recognised, syllables, chosen}, one for each. A phrase that has not
+   * one character for each syllable is a single cell. */
+  get cells() {
+    const characters = [...this.hanzi], before = [...this.recognised.hanzi], whole = characters.length !== this.syllables.length;
+    const cells = whole && this.hanzi ? [[this.hanzi, this.syllables]] : this.syllables.map((syllable, i) => [characters[i] ?? "", [syllable]]);
+    return cells.map(([hanzi, syllables], i) => {
+      const same = whole ? hanzi === this.recognised.hanzi : before.length === characters.length && hanzi === (before[i] ?? "");
+      return {hanzi: this.#characters.get(i) ?? hanzi, recognised: hanzi, syllables, chosen: this.#characters.has(i) || !same};
+    });
+  }
+
+  /** The user prefers another character. */
+  chooseCharacter(number, hanzi) {
+    if (hanzi === this.cells[number].recognised) this.#characters.delete(number);
+    else this.#characters.set(number, hanzi);
+  }
+
+  /** The user prefers another reading. Where it has more or fewer syllables, these share the time evenly. */
+  chooseReading({pinyin, hanzi}) {
+    const {syllables, characters} = this.recognised, {start} = syllables[0], {end} = syllables.at(-1);
+    const same = pinyin.join(" ") === syllables.map(each => each.pinyin).join(" "), step = (end - start) / pinyin.length;
+    const spread = i => ({start: start + i * step, end: start + (i + 1) * step});
+    this.#characters.clear();
+    this.hanzi = hanzi;
+    this.characters = same && hanzi === this.recognised.hanzi ? characters : [];
+    this.syllables = same ? syllables : pinyin.map((name, i) => {
+      const times = pinyin.length === syllables.length ? syllables[i] : spread(i);
+      return {pinyin: name, start: times.start, end: times.end};
+    });
+  }
+
+  /** The characters, or the pinyin where there are none. */
+  get text() {
+    const cells = this.cells;
+    if (cells.some(cell => cell.hanzi)) return cells.map(cell => cell.hanzi).join("");
+    return cells.map(pinyinOf).join(" ");
+  }
+
+  /** Whether a list of phrases was given and this is none of them. */
+  get refused() {
+    return Boolean(this.phrase) && this.phrase.accepted === false;
+  }
+}
+
+/** The pinyin of a cell, with tone marks. */
+export function pinyinOf(cell) {
+  return cell.syllables.map(syllable => withToneMark(syllable.pinyin)).join(" ");
+}
+
+/** The lowest confidence of a cell's syllables; null if not known. */
+export function confidenceOf(cell) {
+  const known = cell.syllables.map(syllable => syllable.confidence).filter(value => value !== null && value !== undefined);
+  return known.length ? Math.min(...known) : null;
+}
+
+/** `sure`, `unsure` or `doubtful`. */
+export function certainty(confidence) {
+  if (confidence === null || confidence === undefined || confidence >= SURE) return "sure";
+  return confidence >= UNSURE ? "unsure" : "doubtful";
+}

@@ -1,0 +1,51 @@
+// Blocks of 16-bit samples in; the server's events (partial, final, …) out, over a WebSocket.
+
+const MOST_UNSENT = 64 * 1024;  // bytes that may wait here; sound of a file waits in the file instead
+
+/** One stream of sound. `onEvent` gets each message of the server, and `{type: "closed", clean}` at the end. */
+export class RecognitionStream {
+  #socket;
+  #ended = false;
+  #waiting = [];  // until the connection is open
+
+  constructor(start, onEvent) {
+    this.#socket = new WebSocket(new URL("v1/stream", document.baseURI.replace(/^http/, "ws")));
+    this.#socket.binaryType = "arraybuffer";
+    this.#socket.onmessage = ({data}) => {
+      const event = JSON.parse(data);
+      this.#ended ||= event.type === "end" || event.type === "error";
+      onEvent(event);
+      if (event.type === "end") this.#socket.close();
+    };
+    this.#socket.onclose = () => onEvent({type: "closed", clean: this.#ended});
+    this.#waiting.push(JSON.stringify({type: "start", encoding: "pcm_s16le", ...start}));
+    this.#socket.onopen = () => this.#waiting.splice(0).forEach(message => this.#socket.send(message));
+  }
+
+  /** Send samples; after the end of the connection they are dropped. */
+  send(integers) {
+    this.#post(integers);
+  }
+
+  /** Resolves when the network has taken what was sent, but for a little. */
+  async drained() {
+    while (this.#socket.readyState === WebSocket.OPEN && this.#socket.bufferedAmount > MOST_UNSENT)
+      await new Promise(done => setTimeout(done, 20));
+  }
+
+  /** No more sound follows: the server sends the last results and its `end`. */
+  end() {
+    this.#post('{"type":"end"}');
+  }
+
+  #post(message) {
+    if (this.#socket.readyState === WebSocket.CONNECTING) this.#waiting.push(message);
+    else if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(message);
+  }
+
+  /** Give up. */
+  abort() {
+    this.#ended = true;
+    this.#socket.close();
+  }
+}
