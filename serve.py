@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = {name: value for name, value in vars(options).items() if value is not None}
     names = {each.name for each in fields(Settings)}
     given["tokens"] = read_tokens(options.tokens, os.environ)
+    given["origins"] = tuple(options.origins or ())
     settings = Settings(**{name: value for name, value in given.items() if name in names})
     open_run(settings.speech, "speech")  # reports a wrong folder before processes start
     open_run(settings.language, "language")
@@ -55,7 +56,23 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
     parser.add_argument("--language", type=Path, metavar="RUN", help="run of the language model")
     parser.add_argument(
+        "--origin",
+        action="append",
+        dest="origins",
+        metavar="URL",
+        help="pages of this origin (https://example.org) may use the service from a browser",
+    )
+    parser.add_argument(
         "--workers", type=positive, metavar="N", help="processes that recognise (default: one for each core)"
+    )
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--requests", type=positive, metavar="N", help="processed at a time (default: 64)")
+    limits.add_argument("--connections", type=positive, metavar="N", help="open at a time (default: 512)")
+    limits.add_argument("--rate", type=positive, metavar="N", help="requests of a client in a minute")
+    limits.add_argument("--upload-megabytes", type=float, metavar="MB", help="of a request (default: 100)")
+    limits.add_argument("--upload-seconds", type=float, metavar="S", help="of a recording (default: 14400)")
+    limits.add_argument(
+        "--receive-seconds", type=float, metavar="S", help="a silent client has (default: 20)"
     )
     return parser
 

@@ -13,8 +13,8 @@ from tests.support.service import running_service
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[str]:
-    with running_service() as address:
-        yield address
+    with running_service() as service:
+        yield service.url
 
 
 def get(address: str, **headers: str) -> requests.Response:

@@ -1,49 +1,101 @@
-"""Options of serve.py in; its address, while it runs as a process of its own, out."""
+"""Options of serve.py in; a running service on a free port, as users start it, out."""
 
-from __future__ import annotations
-
-import socket
+import json
+import os
+import re
+import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-
-import requests
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 120  # seconds until it answers, on a machine that does much else
+RECORDINGS = sorted((ROOT / "examples" / "recordings").glob("*.ogg"))
+PATIENCE = 240.0  # seconds for what takes a few on an idle machine
+
+
+@dataclass
+class Service:
+    """A service that runs.
+
+    Attributes:
+        process: the server.
+        url: its address, without a path.
+        log: its standard error so far.
+    """
+
+    process: subprocess.Popen
+    url: str
+    log: Path
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """The lines of the log about an event."""
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        found = [json.loads(line) for line in lines if line.startswith("{")]
+        return [line for line in found if line["event"] == name]
+
+    def wait_for(self, name: str, count: int = 1) -> list[dict[str, Any]]:
+        """Wait until the log has so many lines about an event."""
+        return wait_until(lambda: (found := self.events(name))[count - 1 :] and found, f"{count} × {name}")
+
+    def get(self, path: str, **headers: str) -> tuple[int, str]:
+        """Status and body of an answer."""
+        request = urllib.request.Request(self.url + path, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal, wait for the end; the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE)
 
 
 @contextmanager
-def running_service(
-    *options: str, environment: Mapping[str, str] | None = None, path: str = "readyz"
-) -> Iterator[str]:
-    """The address of a service, such as ``http://127.0.0.1:4711``, that answers requests for ``path``."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "serve.py", "--port", str(port), *options]
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        end = time.monotonic() + PATIENCE
-        while not _answers(f"{address}/{path}"):
-            assert process.poll() is None, f"serve.py ended with {process.returncode}"
-            assert time.monotonic() < end, "serve.py does not answer"
-            time.sleep(0.2)
-        yield address
-    finally:
-        process.terminate()
+def running_service(*options: str, ready: bool = True, **environment: str) -> Iterator[Service]:
+    """Start ``serve.py`` with options on a free port; end it after the block if it still runs."""
+    command = [sys.executable, "serve.py", "--port", "0", *options]
+    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        with log.open("w", encoding="utf-8") as file:
+            process = subprocess.Popen(
+                command, cwd=ROOT, stderr=file, env={**os.environ, **threads, **environment}
+            )
         try:
-            process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
+            url = wait_until(lambda: _address(log, process), "the address")
+            service = Service(process, url, log)
+            if ready:
+                service.wait_for("a worker is ready")
+            yield service
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
 
 
-def _answers(address: str) -> bool:
-    try:
-        return requests.get(address, timeout=PATIENCE).status_code == 200
-    except requests.ConnectionError:
-        return False
+def wait_until(condition: Any, what: str) -> Any:
+    """Wait until a function returns something; its result."""
+    late = time.monotonic() + PATIENCE
+    while time.monotonic() < late:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"waited {PATIENCE:g} s for {what}")
+
+
+def _address(log: Path, process: subprocess.Popen) -> str | None:
+    text = log.read_text(encoding="utf-8")
+    if process.poll() is not None:
+        raise AssertionError(f"the service has ended: {text}")
+    found = re.search(r"running on (http://[\d.]+:\d+)", text)
+    return found[1] if found else None

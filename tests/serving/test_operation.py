@@ -1,0 +1,192 @@
+"""A service under load: signals, dead workers, limits, tokens, slow and malformed requests."""
+
+import concurrent.futures
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import numpy as np
+import psutil
+import pytest
+
+from tests.support.scripts import load_script
+from tests.support.service import PATIENCE, RECORDINGS, ROOT, Service, running_service, wait_until
+from utils.audio.reading import write_wav
+from utils.errors import UserError
+
+TOKEN = "a-token-of-enough-characters"
+TRANSCRIPTIONS = "/v1/audio/transcriptions"
+TEXT = "如果无法控制"
+
+
+def send(service: Service, content: bytes | None = None, **headers: str) -> httpx2.Response:
+    """Ask for the transcript of a recording, in a connection of its own."""
+    files = {"file": ("a.ogg", content or RECORDINGS[-1].read_bytes())}
+    return httpx2.post(service.url + TRANSCRIPTIONS, files=files, headers=headers, timeout=PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def service():
+    """One worker and few requests at a time, so that a few clients are many."""
+    options = ["--workers", "1", "--requests", "4", "--upload-megabytes", "1", "--receive-seconds", "2"]
+    with running_service(*options, "--upload-seconds", "120", SPEECH_TOKENS=TOKEN) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def bearer() -> dict[str, str]:
+    return {"Authorization": f"Bearer {TOKEN}"}
+
+
+def test_without_a_token_only_healthz(service, bearer):
+    paths = [
+        "/", "/readyz", "/metrics", "/docs", "/redoc", "/openapi.json", "/v1/models", TRANSCRIPTIONS,
+        "/other", "/healthz/", "//healthz", "/v1/../healthz/../metrics", "/static/x",
+    ]  # fmt: skip
+    wrong = [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": f"Bearer {TOKEN}x"},
+        {"Authorization": TOKEN},
+    ]
+    assert {service.get(path, **headers)[0] for path in paths for headers in wrong} == {401}
+    assert send(service).status_code == 401
+    assert service.get("/healthz")[0] == 200
+    assert service.get("/readyz", **bearer)[0] == 200
+    basic = httpx2.get(service.url + "/readyz", auth=("anybody", TOKEN))
+    assert basic.status_code == 200
+    assert "Basic" in httpx2.get(service.url + "/readyz").headers["WWW-Authenticate"]
+
+
+def test_pages_of_other_origins_are_refused(service, bearer):
+    assert service.get("/v1/models", Origin="https://evil.example", **bearer)[0] == 403
+    assert service.get("/v1/models", Origin=service.url, **bearer)[0] == 200
+
+
+def test_more_than_the_limit_is_429_with_a_time_to_wait(service, bearer):
+    with ThreadPoolExecutor(24) as pool:
+        answers = list(pool.map(lambda _: send(service, **bearer), range(24)))
+    counts = Counter(answer.status_code for answer in answers)
+    assert counts.keys() == {200, 429}
+    assert counts[200] >= 4
+    refused = next(answer for answer in answers if answer.status_code == 429)
+    assert 1 <= int(refused.headers["Retry-After"]) <= 60
+    assert refused.json()["error"]["code"] == "overloaded"
+    assert {answer.json()["text"] for answer in answers if answer.status_code == 200} == {TEXT}
+
+
+def test_limits_of_size_and_length(service, bearer, tmp_path):
+    large = send(service, bytes(1_200_000), **bearer)
+    assert (large.status_code, large.json()["error"]["code"]) == (413, "too_large")
+
+    def chunks():
+        for _ in range(12):
+            yield bytes(100_000)
+
+    headers = {**bearer, "Content-Type": "multipart/form-data; boundary=x"}
+    without_length = httpx2.post(
+        service.url + TRANSCRIPTIONS, content=chunks(), headers=headers, timeout=PATIENCE
+    )
+    assert without_length.status_code in (400, 413)
+    write_wav(tmp_path / "long.wav", np.zeros(130 * 1000, np.float32), 1000)
+    long = send(service, (tmp_path / "long.wav").read_bytes(), **bearer)
+    assert long.status_code == 400
+    assert "longer than 120 s" in long.json()["error"]["message"]
+
+
+def test_clients_that_send_slowly_are_cut_off(service, bearer):
+    """Half a request line, half of the headers, or a body drop by drop: each connection ends by itself."""
+    address = service.url.removeprefix("http://").split(":")
+    head = f"POST {TRANSCRIPTIONS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+    body = "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 500000\r\n\r\n"
+    beginnings = ["", "POST /v1", head, head + body]
+    connections = [socket.create_connection((address[0], int(address[1])), PATIENCE) for _ in beginnings]
+    for connection, beginning in zip(connections, beginnings, strict=True):
+        connection.sendall(beginning.encode())
+    ended: set[int] = set()
+    late = time.monotonic() + PATIENCE
+    while len(ended) < len(connections) and time.monotonic() < late:
+        for number, connection in enumerate(connections):
+            with contextlib.suppress(BlockingIOError, TimeoutError):
+                connection.settimeout(0.2)
+                try:
+                    if number == len(connections) - 1 and number not in ended:
+                        connection.sendall(b"-")
+                    if not connection.recv(4096):
+                        ended.add(number)
+                except (ConnectionError, BrokenPipeError):
+                    ended.add(number)
+    assert len(ended) == len(connections)
+    assert send(service, **bearer).status_code == 200
+
+
+def test_the_log_has_neither_texts_nor_tokens(service, bearer):
+    assert send(service, **bearer).status_code == 200
+    found = wait_until(lambda: service.events("request"), "a line of the log")
+    assert {"request", "method", "route", "status", "seconds", "received_bytes"} <= found[-1].keys()
+    text = service.log.read_text(encoding="utf-8")
+    assert TEXT not in text
+    assert TOKEN not in text
+    assert "Traceback" not in text
+
+
+def test_a_dead_worker_is_replaced_and_nobody_notices():
+    with running_service("--workers", "2") as service, ThreadPoolExecutor(12) as pool:
+        ready = service.wait_for("a worker is ready", 2)
+        answers = [pool.submit(send, service) for _ in range(12)]
+        wait_until(lambda: any(answer.done() for answer in answers), "the first answer")
+        os.kill(ready[0]["pid"], signal.SIGKILL)
+        codes = Counter(answer.result().status_code for answer in answers)
+        assert codes == {200: 12}
+        service.wait_for("a worker is ready", 3)
+        assert send(service).json()["text"] == TEXT
+        assert "speech_worker_deaths_total 1.0" in service.get("/metrics")[1]
+        # Then the end, in the midst of requests: each one that was accepted is answered.
+        connections = [httpx2.Client() for _ in range(8)]
+        for connection in connections:
+            connection.get(f"{service.url}/healthz")
+        answers = [pool.submit(send, service) for _ in connections]
+        wait_until(lambda: any(answer.done() for answer in answers), "the first answer")
+        children = psutil.Process(service.process.pid).children(recursive=True)
+        service.process.send_signal(signal.SIGTERM)
+        done, _ = concurrent.futures.wait(answers, PATIENCE)
+        assert Counter(answer.result().status_code for answer in done) == {200: len(connections)}
+        assert service.process.wait(PATIENCE) == -signal.SIGTERM
+        assert not psutil.wait_procs(children, timeout=30)[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--host", "0.0.0.0"], "needs a token"),
+        (["--speech", "nowhere"], "nowhere"),
+        (["--speech", "pretrained/pinyin_to_hanzi"], "pretrained/pinyin_to_hanzi"),
+        (["--tokens", "nowhere.txt"], "can't read the tokens"),
+        (["--upload-megabytes", "0"], "upload_megabytes"),
+    ],
+)
+def test_wrong_options_end_with_a_reason(options, message, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(UserError) as caught:
+        load_script("serve.py").main(options)
+    assert message in str(caught.value)
+
+
+def test_damaged_models_end_the_service(tmp_path: Path):
+    run = tmp_path / "speech"
+    shutil.copytree(ROOT / "pretrained" / "audio_to_pinyin", run)
+    (run / "network.npz").write_bytes(b"damaged")
+    command = [sys.executable, "serve.py", "--port", "0", "--workers", "1", "--speech", str(run)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 2
+    assert "error:" in done.stderr
+    assert "network.npz" in done.stderr
