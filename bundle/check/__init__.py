@@ -1,6 +1,6 @@
 """An artefact and clips in; differences to the source model, accuracy and latency out.
 
-Read ``proof`` (measures one artefact in its own process), ``measuring`` (starts that process and judges the
-result) and ``verification`` (checks a bundle on another machine). ``clips``, ``utterances`` and ``scoring``
-run the artefact on clips and count its errors.
+Read ``measure_artefact`` (measures one artefact in its own process), ``measuring`` (starts that process and
+judges the result) and ``verification`` (checks a bundle on another machine). ``clips``, ``utterances`` and
+``scoring`` run the artefact on clips and count its errors.
 """

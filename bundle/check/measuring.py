@@ -38,7 +38,7 @@ def runtime_version(variant: Variant) -> str | None:
 def measure(
     bundle: Path, variant: Variant, tests: Path | None
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Run `bundle.check.proof` on one artefact in a separate process, on one thread.
+    """Run `bundle.check.measure_artefact` on one artefact in a separate process, on one thread.
 
     Args:
         bundle: the folder.
@@ -46,15 +46,15 @@ def measure(
         tests: .npz file with test clips, for the accuracy; None: not measured.
 
     Returns:
-        The measurements (see `bundle.check.proof`), and the artefact's outputs for the golden clips.
+        The measurements (see `measure_artefact`), and the artefact's outputs for the golden clips.
 
     Raises:
         BundleError: the artefact can't be run; the message quotes the error of its process.
     """
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
-        command = [sys.executable, "-m", "bundle.check.proof", str(bundle.absolute()), variant.path]
-        command += ["--result", str(result), *(["--tests", str(tests)] if tests else [])]
+        command = [sys.executable, "-m", "bundle.check.measure_artefact", str(bundle.absolute())]
+        command += [variant.path, "--result", str(result), *(["--tests", str(tests)] if tests else [])]
         settings = os.environ | {
             "PYTHONPATH": str(_ROOT),
             "TF_CPP_MIN_LOG_LEVEL": "2",

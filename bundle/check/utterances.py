@@ -41,9 +41,9 @@ def compare(model: Model, golden: Mapping[str, np.ndarray], row_stride: int) -> 
         row_stride: input positions per row.
 
     Returns:
-        See :func:`bundle.check.proof.prove`. The differences are those of ``batch`` (all utterances in one
-        padded batch), ``alone`` (one by one without padding) and ``padded`` (the batch with more padding);
-        the agreement is that of ``alone``.
+        See :func:`bundle.check.measure_artefact.compare_with_source`. The differences are those of ``batch``
+        (all utterances in one padded batch), ``alone`` (one by one without padding) and ``padded`` (the batch
+        with more padding); the agreement is that of ``alone``.
     """
     inputs, lengths, expected = golden["inputs"], golden["lengths"], golden["non_stream"]
     rows = row_counts(lengths, row_stride)

@@ -1,4 +1,4 @@
-"""Bundles made of tiny models: every format proven, parts that don't belong refused, the command line."""
+"""Bundles made of tiny models: every format checked, parts that don't belong refused, the command line."""
 
 import json
 import re
@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from keras import layers
 
-from bundle.check import measuring, proof, verification
-from bundle.check.proof import prove
+from bundle.check import measure_artefact, measuring, verification
+from bundle.check.measure_artefact import compare_with_source
 from bundle.check.verification import Outcome, verify_bundle
 from bundle.export import artefact_writer, build
 from bundle.export.artefact_writer import ArtefactWriter
@@ -126,8 +126,8 @@ def test_an_utterance_has_as_many_labels_as_tokens(exported, tmp_path):
     np.savez(tmp_path / "tests.npz", inputs=inputs, references=references)
     arguments = [str(exported), PLAIN.path, "--tests", str(tmp_path / "tests.npz")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(proof, "accuracies", lambda *_: {"non_stream": 1.0})
-        proof.main([*arguments, "--result", str(tmp_path / "result.json")])
+        patch.setattr(measure_artefact, "accuracies", lambda *_: {"non_stream": 1.0})
+        measure_artefact.main([*arguments, "--result", str(tmp_path / "result.json")])
     found = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
     assert (found["clips"], found["labels"]) == (30, 120)
 
@@ -309,7 +309,7 @@ def test_a_frozen_graph_needs_no_variables(exported, tmp_path):
         due = writer.due
     assert b"VarHandleOp" not in (tmp_path / "graph.pb").read_bytes()
     golden = open_bundle(exported).golden()
-    found = prove(open_artefact(tmp_path / "graph.pb"), {"due": due, "delay": 0}, golden)
+    found = compare_with_source(open_artefact(tmp_path / "graph.pb"), {"due": due, "delay": 0}, golden)
     assert max(found["difference"].values()) <= 1e-5
 
 
@@ -414,7 +414,7 @@ def keep_only(bundle: Path, names: list[str]) -> None:
     change_facts(bundle, artefacts={name: artefacts[name] for name in names})
 
 
-def test_the_proof_passes_again_and_a_missing_runtime_is_told(copy, monkeypatch, capsys):
+def test_the_checks_pass_again_and_a_missing_runtime_is_told(copy, monkeypatch, capsys):
     keep_only(copy, [INT8.path, "onnx/stream_external_float.onnx"])
     there = verification.runtime_version
     monkeypatch.setattr(
@@ -438,7 +438,7 @@ def verify_bundle_without_check(bundle: Path, monkeypatch) -> list:
     return list(verify_bundle(bundle))
 
 
-def test_the_proof_fails_where_answers_are_not_the_source_models(copy):
+def test_the_checks_fail_where_answers_are_not_the_source_models(copy):
     keep_only(copy, [INTERNAL.path])
     golden = dict(open_bundle(copy).golden())
     golden["running"] = golden["running"] + 0.01
@@ -530,7 +530,7 @@ def test_the_cnn_of_the_specification_streams_in_litert(tmp_path):
     assert 2.42e6 < (tmp_path / "cnn.tflite").stat().st_size < 2.50e6  # four bytes a weight
     artefact = open_artefact(tmp_path / "cnn.tflite")
     assert sum(int(np.prod(shape)) for shape in artefact.info.states.values()) == 40_872
-    found = prove(artefact, {"due": due, "delay": 0}, golden)
+    found = compare_with_source(artefact, {"due": due, "delay": 0}, golden)
     assert max(found["difference"].values()) <= 1e-4
     assert np.abs(golden["reset"][:, -1] - golden["non_stream"]).max() <= 1e-5
 

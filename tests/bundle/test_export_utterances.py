@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bundle.check.measure_artefact import accuracies, compare_with_source
 from bundle.check.measuring import verdict
-from bundle.check.proof import accuracies, prove
 from bundle.check.scoring import label_count
 from bundle.check.utterances import best_candidates, compare, label_errors, without_padding
 from bundle.export.artefact_writer import ArtefactWriter
@@ -66,14 +66,17 @@ def sources(runs):
     return make
 
 
-def proven(source: ExportSource, variant: Variant, folder: Path) -> dict:
+def measurements(source: ExportSource, variant: Variant, folder: Path) -> dict:
     """Measurements, accuracy and problems of an artefact, in this process."""
     facts = {"row_stride": source.row_stride}
     with ArtefactWriter(source) as writer:
         path = folder / variant.path
         writer.write(variant, path)
         artefact, golden = open_artefact(path), writer.golden(streams=False)
-        found = prove(artefact, facts, golden) | {"facts": artefact.info, "clips": len(source.tests)}
+        found = compare_with_source(artefact, facts, golden) | {
+            "facts": artefact.info,
+            "clips": len(source.tests),
+        }
         found["labels"] = label_count(source.tests.references)
         found["accuracy"] = accuracies(artefact, facts, source.test_arrays(source.tests))
         return found | {"problems": verdict(variant, found, writer.accuracies(source.tests, streams=False))}
@@ -100,7 +103,7 @@ def proven(source: ExportSource, variant: Variant, folder: Path) -> dict:
 )
 def test_every_model_answers_alone_and_in_padded_batches_as_the_source(name, variant, sources, tmp_path):
     source = sources(name)
-    found = proven(source, variant, tmp_path)
+    found = measurements(source, variant, tmp_path)
     assert found["problems"] == [] and set(found["difference"]) == {"batch", "alone", "padded"}
     facts = found["facts"]
     assert facts.takes_lengths == (name in ACOUSTIC) and facts.takes_tokens == (name in CONVERTER)
@@ -109,7 +112,7 @@ def test_every_model_answers_alone_and_in_padded_batches_as_the_source(name, var
 
 
 def test_int8_of_an_acoustic_model_takes_any_length(sources, tmp_path):
-    found = proven(sources("dfsmn"), INT8, tmp_path)
+    found = measurements(sources("dfsmn"), INT8, tmp_path)
     assert found["agreement"] > 0.8 and found["difference"]["alone"] < 0.1 * found["largest"]
 
 
@@ -131,7 +134,7 @@ def test_int8_may_leave_layers_of_any_model_in_float(name, format_, sources, tmp
         for left_in_float in ((), names):
             writer.write(variant, tmp_path / variant.path, left_in_float)
             artefact, golden = open_artefact(tmp_path / variant.path), writer.golden(streams=False)
-            found = prove(artefact, {"row_stride": source.row_stride}, golden)
+            found = compare_with_source(artefact, {"row_stride": source.row_stride}, golden)
             differences.append(found["difference"]["alone"])
             assert found["difference"]["padded"] < 2 * found["difference"]["alone"]
     assert differences[1] < differences[0] / 3

@@ -1,6 +1,6 @@
-"""One artefact in; its differences to the source model, its accuracy and its latency out.
+"""One exported model file (artefact) in; its differences to the source model, accuracy and latency out.
 
-    python -m bundle.check.proof BUNDLE litert/stream_external_int8.tflite --result result.json [--tests FILE]
+    python -m bundle.check.measure_artefact BUNDLE litert/stream_external_int8.tflite --result result.json
 
 It runs in its own process with only the artefact's runtime, so that nothing in the exporter's memory can
 influence the result. Golden clips and the source model's outputs for them come from the bundle.
@@ -32,7 +32,7 @@ MAX_SLOW_CLIPS = 250
 CALLS, SECONDS = 300, 2.0  # of the latency measurement: whichever limit is reached first
 
 
-def prove(
+def compare_with_source(
     artefact: Artefact, geometry: Mapping[str, Any], golden: Mapping[str, np.ndarray]
 ) -> dict[str, Any]:
     """Compare an artefact's outputs for the golden clips with those of the source model.
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     start = time.perf_counter()
     artefact = open_artefact(options.bundle / options.artefact)
     loading = time.perf_counter() - start
-    measured = prove(artefact, geometry, golden)
+    measured = compare_with_source(artefact, geometry, golden)
     outputs = measured.pop("outputs")
     if options.tests:
         tests = read_arrays(options.tests)
@@ -155,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bundle.check.proof", description=__doc__.split("\n\n")[0]
+        prog="python -m bundle.check.measure_artefact", description=__doc__.split("\n\n")[0]
     )
     parser.add_argument("bundle", type=Path)
     parser.add_argument("artefact", help="path in the bundle")
