@@ -63,7 +63,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Forecast:
-    """The estimated duration of a training on this machine.
+    """The estimated duration of a training run on this machine.
 
     Attributes:
         steps: optimiser steps in an epoch.

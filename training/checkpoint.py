@@ -1,6 +1,7 @@
-"""Training state ↔ one file: weights, optimiser, step, data position, history; weights of single epochs.
+"""The state of a training run ↔ a checkpoint file; also the weights of selected epochs, one file each.
 
-A file is written under a temporary name and renamed, so a kill at any moment leaves a complete file.
+A checkpoint holds all variables of model and optimiser, the position in the data, and the history. A file is
+written under a temporary name and renamed, so a kill at any moment leaves a complete file.
 """
 
 import json
@@ -19,12 +20,13 @@ from utils.run_folder.run import RunFolder
 
 @dataclass
 class TrainingState:
-    """Progress of a training: what a resumed run needs besides the variables.
+    """Progress of a training run: what is needed to resume it, besides the variables.
 
     ``step`` counts all optimiser steps, ``epoch_step`` those of the current epoch; epochs are counted from 1.
-    The ``epoch_…`` sums belong to the unfinished epoch, ``best`` holds error rate and loss of the best epoch,
-    ``history`` has one row for each finished epoch. ``initial`` holds the figures of the initial weights, if
-    they were evaluated; they are then epoch 0, which may be the best.
+    ``epoch_loss``, ``epoch_utterances`` and ``epoch_seconds`` are sums over the unfinished epoch. ``best``
+    holds error rate and loss of the best epoch, ``history`` one row of metrics for each finished epoch,
+    ``initial`` the metrics of the initial weights, if they were evaluated: these count as epoch 0, which may
+    be the best.
     """
 
     epoch: int = 1
@@ -38,8 +40,8 @@ class TrainingState:
     history: list[dict[str, float]] = field(default_factory=list)
     initial: dict[str, float] | None = None
 
-    def best_figures(self) -> dict[str, float]:
-        """The figures of the best epoch."""
+    def best_metrics(self) -> dict[str, float]:
+        """The metrics of the best epoch."""
         return dict(self.history[self.best_epoch - 1] if self.best_epoch else self.initial)
 
 
@@ -110,6 +112,6 @@ def weights_name(row: Mapping[str, float], metric: str) -> str:
 
 
 def _variables(model: keras.Model, optimizer: keras.optimizers.Optimizer) -> dict[str, keras.Variable]:
-    # By position, not by name: Keras numbers automatic names through all models of a process.
+    # By position, not by name: automatic names in Keras are numbered over all models of a process.
     named = {f"model_{index:04}": variable for index, variable in enumerate(model.variables)}
     return named | {f"optimizer_{index:04}": variable for index, variable in enumerate(optimizer.variables)}

@@ -1,9 +1,9 @@
-"""A failure of a training step in; its cause out: the setting to lower, or the utterances.
+"""A failed training step in; its cause out: a batch too large, or the utterances whose loss is not finite.
 
-Running out of memory, on a GPU or a CPU, becomes an error that names the setting to lower. Of a batch with a
-loss that is not finite, the utterances that cause it are found. Through batch normalisation, one such
-utterance affects all losses of its batch, and the step has damaged the weights: so the losses are computed
-again in inference mode, with earlier weights.
+If memory runs out, on a GPU or a CPU, an error names the setting to lower. If a loss is not finite, the
+utterances that cause this are found: in training mode, batch normalisation spreads the fault of one utterance
+over all losses of its batch, and the step has damaged the weights, so the losses are computed again in
+inference mode, with earlier weights.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ BATCH_SIZES = {
 }
 """Task → the setting that determines the memory of a step."""
 
-# Of TensorFlow, PyTorch, Python and NumPy; JAX and XLA have no class for it.
+# Exceptions of TensorFlow, PyTorch, Python and NumPy; JAX and XLA have no class for it.
 _NAMES = {"ResourceExhaustedError", "OutOfMemoryError", "MemoryError"}
 _LONGEST_REASON = 160  # characters: a backend lists its whole allocation table
 _PHRASES = ("RESOURCE_EXHAUSTED", "out of memory")
@@ -63,7 +63,7 @@ def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
 
 
 def broken_rows(losses_of: Callable[..., Any], arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """Find the rows of a batch with values that are not finite; if there is none, those with such a loss.
+    """Find the rows of a batch with input values that are not finite; if there is none, with such a loss.
 
     Args:
         losses_of: ``losses`` of a task whose model has finite weights, such as those of a checkpoint.

@@ -1,6 +1,6 @@
-"""Figures, utterances and devices of a training in; the records of its run folder out.
+"""Metrics, utterances and devices of a training run in; the records of its run folder out.
 
-These are ``history.csv`` and TensorBoard logs of the figures, with the hyperparameters, ``utterances.tsv``,
+These are ``history.csv`` and TensorBoard logs of the metrics, with the hyperparameters, ``utterances.tsv``,
 ``train.log``, and ``computed_on`` in config.yaml.
 """
 
@@ -77,7 +77,7 @@ class HistoryWriter(AbstractContextManager):
         _add(self._train, name, value, step)
 
     def add(self, row: dict[str, float]) -> None:
-        """Write the figures of a finished epoch."""
+        """Write the metrics of a finished epoch."""
         self._rows.append(row)
         write_text(self._run.history, history_csv(self._rows))
         for name, value in row.items():

@@ -45,7 +45,7 @@ class TrainingConfig(Limited, section="training"):
     Attributes:
         epochs: passes over the training data; the learning-rate schedule spans them.
         evaluate_first: evaluate the initial weights too, as epoch 0: they are kept as the best weights if no
-            epoch has a lower dev error. For a training that begins with the weights of another run.
+            epoch has a lower dev error. For a training run that begins with the weights of another run.
         initial_fraction: weight of the initial weights in the mean of initial and trained weights that is
             evaluated and saved (Wortsman et al., 2022); 0: only the trained ones. Against forgetting.
         patience: stop after this number of epochs without a better dev error; 0: never.
@@ -126,7 +126,7 @@ def train(
     distribution: Distribution = ALONE,
     test: Callable[[], dict[str, float]] | None = None,
 ) -> dict[str, float]:
-    """Train to the end, from the run's checkpoint if there is one; return the figures of the best epoch.
+    """Train to the end, from the run's checkpoint if there is one; return the metrics of the best epoch.
 
     Args:
         task: its model comes from ``distribution.build``; its arrays hold ``distribution.shard`` of a batch.
@@ -134,7 +134,7 @@ def train(
         config: duration and precision.
         optimiser: settings of the optimiser.
         distribution: devices and processes.
-        test: computes figures of a test set; called once with the last weights, for ``metrics.json``.
+        test: computes metrics of a test set; called once with the last weights, for ``metrics.json``.
 
     Raises:
         TrainingError: a loss is not finite; the error names the utterances that caused it.
@@ -168,21 +168,21 @@ def train(
         while state.epoch <= config.epochs and not _out_of_patience(state, config):
             _train_epoch(job, step, state, stop, history, seen)
             _finish_epoch(job, state, history)
-    best = state.best_figures()
-    figures = {"best": best, "last": state.history[-1], "metric": task.metric}
+    best = state.best_metrics()
+    metrics = {"best": best, "last": state.history[-1], "metric": task.metric}
     if state.initial:
-        figures["initial"] = state.initial
+        metrics["initial"] = state.initial
         _report_change(state, task.metric)
     if test:
         with averaged_weights(optimizer, variables), initial.mixed_in():
-            figures["test"] = distribution.from_chief(test)
-    write_json(run.metrics, figures)
+            metrics["test"] = distribution.from_chief(test)
+    write_json(run.metrics, metrics)
     return best
 
 
 @dataclass(frozen=True)
 class _Job:
-    """The constant parts of a training."""
+    """The constant parts of a training run."""
 
     task: Task
     run: RunFolder
@@ -194,16 +194,16 @@ class _Job:
 
 def _evaluate_first(job: _Job, state: TrainingState) -> None:
     """Evaluate and save the initial weights as those of epoch 0."""
-    figures = job.distribution.from_chief(job.task.evaluate)
-    state.initial = {"epoch": 0, "step": 0, **figures}
-    state.best = [figures[job.task.metric], figures["dev_loss"]]
+    metrics = job.distribution.from_chief(job.task.evaluate)
+    state.initial = {"epoch": 0, "step": 0, **metrics}
+    state.best = [metrics[job.task.metric], metrics["dev_loss"]]
     _save_weights(job, job.run.best_weights)
-    log.info("before the training  %s", _shown(figures))
+    log.info("before the training  %s", _shown(metrics))
 
 
 def _report_change(state: TrainingState, metric: str) -> None:
-    """Log the dev figure before and after the training, and which weights are kept."""
-    before, best = state.initial[metric], state.best_figures()
+    """Log the dev metric before and after the training, and which weights are kept."""
+    before, best = state.initial[metric], state.best_metrics()
     if state.best_epoch:
         log.info("%s: %.4f before → %.4f after (epoch %d)", metric, before, best[metric], state.best_epoch)
     else:
@@ -255,16 +255,16 @@ def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> No
     task, run = job.task, job.run
     averaged = averaged_weights(job.optimizer, job.distribution.optimised(task.model))
     with averaged, job.initial.mixed_in():
-        figures = job.distribution.from_chief(task.evaluate)
+        metrics = job.distribution.from_chief(task.evaluate)
         row = {
             "epoch": state.epoch,
             "step": state.step,
             "learning_rate": float(np.asarray(job.optimizer.learning_rate)),
             "train_loss": state.epoch_loss / max(state.epoch_utterances, 1),
-            **figures,
+            **metrics,
             "seconds": state.epoch_seconds,
         }
-        result = [figures[task.metric], figures["dev_loss"]]  # of equal error rates, the lower loss
+        result = [metrics[task.metric], metrics["dev_loss"]]  # of equal error rates, the lower loss
         improved = state.best is None or result < state.best
         if improved:
             state.best, state.best_epoch = result, state.epoch
@@ -283,14 +283,14 @@ def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> No
         row["epoch"],
         job.config.epochs,
         row["train_loss"],
-        _shown(figures),
+        _shown(metrics),
         row["seconds"],
         "  (best)" if improved else "",
     )
 
 
-def _shown(figures: dict[str, float]) -> str:
-    return "  ".join(f"{key} {value:.4f}" for key, value in figures.items())
+def _shown(metrics: dict[str, float]) -> str:
+    return "  ".join(f"{key} {value:.4f}" for key, value in metrics.items())
 
 
 def _out_of_patience(state: TrainingState, config: TrainingConfig) -> bool:

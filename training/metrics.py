@@ -1,6 +1,6 @@
 """Error rates as Keras metrics: packed targets and logits of batches in, errors per reference token out.
 
-They equal the figures of :mod:`utils.metrics`, but are computed on the device and on any backend. They are
+They equal the results of :mod:`utils.metrics`, but are computed on the device and on any backend. They are
 registered with Keras, so that a compiled model can be saved and loaded with them.
 """
 

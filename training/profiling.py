@@ -1,4 +1,7 @@
-"""Training steps to profile, such as ``120-180``, in; a TensorBoard profile in the run's ``logs`` out."""
+"""A range of training steps, such as ``120-180``, in; their TensorBoard profile in the run's ``logs`` out.
+
+The profiler is TensorFlow's; on other backends a range is refused.
+"""
 
 import itertools
 import logging

@@ -1,4 +1,8 @@
-"""A config file and overrides in; a checked config, a run folder and the training of the task out."""
+"""A config file and overrides in; a run folder with a trained model, and the metrics of its best epoch, out.
+
+This is what ``train.py`` calls. The config is checked before anything is computed; each task has a function
+that trains it. An interrupted run is resumed; a finished run is not trained again.
+"""
 
 import json
 import logging
@@ -48,11 +52,11 @@ def train_from_config(
         run_path: the run folder to create or to resume.
         check: called with the config before anything is computed; raises an error to prevent the training.
         distribute: ``mirrored``, ``multi_worker`` or None, see
-        :func:`training.distributed.distribution.distributed`.
+            :func:`training.distributed.distribution.distributed`.
         virtual_devices: number of virtual CPU devices, with ``mirrored``.
 
     Returns:
-        The best epoch's figures.
+        The best epoch's metrics.
 
     Raises:
         UserError: config, data or run folder cannot be used; see the message.
@@ -75,7 +79,7 @@ def train_from_config(
                 check_training_texts(run, config.data.train)
             if run.metrics.is_file():
                 log.info("this run is finished: %s", run.path)
-                return _best_figures(run)
+                return _best_metrics(run)
             if distribute:
                 log.info("%s: %s", distribute, distribution.describe())
             try:
@@ -99,12 +103,12 @@ def _remove_unused(run: RunFolder) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _best_figures(run: RunFolder) -> dict[str, float]:
+def _best_metrics(run: RunFolder) -> dict[str, float]:
     try:
         return dict(json.loads(verified(run.metrics).read_text(encoding="utf-8"))["best"])
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(
-            "the figures of the run are damaged",
+            "the metrics of the run are damaged",
             where=run.metrics,
             hint="delete it: the same command then writes it again",
         ) from error

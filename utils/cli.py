@@ -1,4 +1,4 @@
-"""Words of a command line in; checked values out (types for ``argparse``)."""
+"""The text of a command-line argument in; its checked value out: types and options for ``argparse``."""
 
 import argparse
 import os

@@ -125,7 +125,7 @@ class Vocabulary:
 
         Raises:
             VocabularyError: there is no such file, it is not UTF-8, a line is empty or occurs twice.
-            RunError: the file has changed since a training wrote it.
+            RunError: the file has changed since a training run wrote it.
         """
         try:
             text = verified(path).read_bytes().decode("utf-8")

@@ -1,7 +1,7 @@
-"""Texts of any system in; texts with uniform width, punctuation, case, numbers …, and tokens, out.
+"""Transcripts of any recogniser in; normalised text (width, numbers, punctuation, case …) and tokens out.
 
-Two transcripts of the same words can differ in spelling. Each rule here removes one such difference. The user
-chooses the rules, and the report shows how many lines each of them changes.
+Two transcripts of the same words can differ in how they are written. Each rule here removes one such
+difference. The user chooses the rules, and the report shows how many lines each of them changes.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ from utils.mandarin.numerals import numbers_to_hanzi
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
 
 WIDTH, TRADITIONAL, DIGITS, PUNCTUATION, CASE = "width", "traditional", "digits", "punctuation", "case"
-# In the order in which they are applied: numbers before punctuation, which removes points and percent signs.
+# In the order in which they are applied: numbers before punctuation, which removes decimal points and %.
 RULES = (WIDTH, TRADITIONAL, DIGITS, PUNCTUATION, CASE)
 DEFAULT_RULES = (WIDTH, PUNCTUATION, CASE)
 ALL, NONE = "all", "none"

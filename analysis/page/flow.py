@@ -1,8 +1,8 @@
-"""Histories of hanzi (syllable error, cause, hanzi error) with their counts in; a flow diagram as SVG out.
+"""Counts of hanzi by syllable error, cause and hanzi error in; a Sankey diagram of them as SVG out.
 
-A Sankey diagram: three columns of boxes, whose heights are proportional to the number of hanzi, with ribbons
-between them, from the syllable error over the cause to the hanzi error. Correct hanzi of correct syllables
-are left out.
+The diagram has three columns of boxes, for the syllable errors, the causes and the hanzi errors, and ribbons
+between the columns. The height of a box or ribbon is proportional to its number of hanzi. Correct hanzi of
+correct syllables are left out.
 """
 
 from collections import Counter
@@ -47,14 +47,14 @@ COLUMNS = (
         "correct": "correct hanzi",
     },
 )
-FLOWING = 300  # height of all hanzi together
+ALL_HANZI_HEIGHT = 300
 GAP = 17  # between boxes: a line of text
 TOP = 34  # room for the headings
 
 
 @dataclass(frozen=True)
 class Box:
-    """A kind or a cause: its column, its name, the number of hanzi, and its position."""
+    """A kind of error or a cause: its column, its name, the number of hanzi, and its position."""
 
     column: int
     name: str
@@ -82,7 +82,7 @@ def lay_out(flow: Sequence[Flow]) -> tuple[list[Box], list[Ribbon]]:
     total = sum(history.count for history in wrong)
     if not total:
         return [], []
-    scale = FLOWING / total
+    scale = ALL_HANZI_HEIGHT / total
     boxes = [box for column in range(3) for box in _column(wrong, column, scale)]
     tops = {(box.column, box.name): box.top for box in boxes}
     order = {key: number for number, key in enumerate(tops)}

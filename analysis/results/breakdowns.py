@@ -1,9 +1,10 @@
-"""Aligned utterances in; error rates by speaker, length, position, speed, noise … with intervals out.
+"""Aligned utterances in; error rates by speaker, length, position, speaking rate, noise … out.
 
-A breakdown puts every token into one group, so that the counts of its groups add up to those of the whole
-test. Utterances whose speaker or noise is not known form a group of their own; if it is not known of any
-utterance, the breakdown is left out. An insertion belongs to its utterance, to the position of the reference
-token before it (the first token, if there is none), and to the frequency of the inserted syllable.
+Each rate has a bootstrap confidence interval. A breakdown puts every token into one group, so that the counts
+of its groups add up to those of the whole test. Utterances whose speaker or noise is not known form a
+separate group; if it is known for no utterance, the breakdown is left out. An insertion belongs to its
+utterance, to the position of the reference token before it (the first token, if there is none), and to the
+frequency of the inserted syllable.
 """
 
 from bisect import bisect_right
@@ -21,7 +22,7 @@ from utils.metrics import ErrorCounts, total
 
 UNKNOWN = "not known"
 LENGTHS = (6, 11, 16, 21, 31)  # reference tokens from which a new group begins
-SPEEDS = (2.0, 3.0, 4.0, 5.0, 6.0)  # syllables a second
+SPEEDS = (2.0, 3.0, 4.0, 5.0, 6.0)  # syllables per second
 NOISES = (0.0, 5.0, 10.0, 15.0, 20.0, 30.0)  # dB
 FREQUENCIES = (1, 10, 100, 1_000, 10_000)  # occurrences in training
 SEEN, UNSEEN = "seen in training", "not seen in training"
@@ -34,7 +35,7 @@ class Group:
 
     Attributes:
         name: what its tokens have in common.
-        utterances: that contain some of its tokens.
+        utterances: number of utterances that contain some of its tokens.
         counts: edits and reference tokens.
         rate: their ratio.
         low, high: 95 % confidence interval of the rate.
@@ -68,13 +69,13 @@ Split = Callable[[AlignedUtterance], Mapping[str, Sequence[AlignedToken]]]
 def find_breakdowns(
     aligned: Sequence[AlignedUtterance], level: str, training: Training | None = None, samples: int = 1000
 ) -> list[Breakdown]:
-    """All breakdowns about which something is known, in a fixed order.
+    """All breakdowns whose property is known for some utterance, in a fixed order.
 
     Args:
         aligned: a whole test set.
         level: ``syllables`` or ``hanzi``.
         training: what is known of the training data.
-        samples: resampled test sets of each interval.
+        samples: number of bootstrap samples for each interval.
     """
     training = training or Training()
     splits: dict[str, tuple[Split, Sequence[str]]] = {

@@ -1,4 +1,4 @@
-"""A weights file and a vocabulary in; whether the output layer fits it, or what to do, out."""
+"""A weights file in; its output layer out, and advice if that layer does not fit a vocabulary."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,8 @@ class Output:
 
     Attributes:
         layer: its name.
-        classes: its outputs.
-        guessed: neither its name nor its position identifies it; it is only the most likely.
+        classes: number of its outputs.
+        guessed: neither its name nor its position identifies it; it is only the most likely layer.
     """
 
     layer: str
@@ -59,7 +59,7 @@ def vocabulary_problem(output: Output, run: RunFolder | None, wanted: Path | Non
     """Why the output layer does not fit a vocabulary, and a command that helps; None if it fits.
 
     Args:
-        output: of the weights.
+        output: the output layer of the weights.
         run: the run folder of the weights, if known.
         wanted: the vocabulary to compare with; None: that of the run.
 

@@ -1,10 +1,11 @@
-"""A speaker at a microphone, or a folder of recordings → manifests for an adaptation to that speaker.
+"""A speaker at a microphone, or a folder of recordings → manifests to adapt a model to that speaker.
 
     python -m data.corpora.record recordings/mine
 
-Shows sentences that cover all initials, finals, tones and tone pairs early, and records them. Level and
-length are checked at once; a recording that fails is made again. Every 6th sentence goes to ``dev.tsv``, the
-others to ``train.tsv``. A later call goes on with the sentences that have no recording yet.
+Shows sentences, in an order that covers all initials, finals, tones and tone pairs early, and records them.
+Level and length of a recording are checked at once; if it fails, the sentence must be read again. Every 6th
+sentence goes to ``dev.tsv``, the others to ``train.tsv``. A later call continues with the sentences that have
+no recording yet.
 """
 
 import argparse
@@ -39,7 +40,7 @@ EXAMPLES = """\
 examples:
   python -m data.corpora.record recordings/mine                       # five minutes, from the microphone
   python -m data.corpora.record recordings/mine --minutes 10          # go on up to ten minutes
-  python -m data.corpora.record recordings/mine --sentences mine.txt  # own sentences, one a line
+  python -m data.corpora.record recordings/mine --sentences mine.txt  # own sentences, one per line
   python -m data.corpora.record recordings/mine --from phone/         # recordings made elsewhere
 
 keys: Enter starts and stops a recording, r records the previous sentence again, s leaves a sentence out for
@@ -101,8 +102,8 @@ def choose(folder: RecordingFolder, own: Path | None, minutes: float | None, cou
     """Write the sentences to record, or add more to those of an earlier call.
 
     Args:
-        folder: of the speaker.
-        own: a text with sentences, one a line; all of them, in their order, if neither ``minutes`` nor
+        folder: the speaker's folder.
+        own: a text with sentences, one per line; all of them, in their order, if neither ``minutes`` nor
             ``count`` is given. None: sentences of the project's grammar.
         minutes: estimated length of all recordings.
         count: number of all sentences, in place of ``minutes``.
@@ -128,7 +129,7 @@ def record_sentences(folder: RecordingFolder, speaker: str, take: Take, ask: Cal
     """Record all sentences that have no recording; every accepted recording is saved at once.
 
     Args:
-        folder: of the speaker.
+        folder: the speaker's folder.
         speaker: name for the manifests.
         take: makes a recording.
         ask: shows a prompt and returns the line that was typed.
@@ -266,7 +267,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path, help="the folder of this speaker's recordings, new or begun")
-    parser.add_argument("--sentences", type=Path, metavar="FILE", help="own sentences, one a line")
+    parser.add_argument("--sentences", type=Path, metavar="FILE", help="own sentences, one per line")
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--count", type=positive, metavar="N", help="number of sentences")
     length.add_argument(

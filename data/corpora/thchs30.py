@@ -1,8 +1,9 @@
-"""THCHS-30 as distributed → manifests with words, citation pinyin and, from the phones, spoken pinyin.
+"""THCHS-30 as distributed → manifests with words, citation pinyin and (from the phones) spoken pinyin.
 
 The corpus (Wang and Zhang, 2015, https://www.openslr.org/18/) is ``data_thchs30/{data,train,dev,test}``.
 ``data/A11_0.wav.trn`` has three lines: words, pinyin, phones. In the split folders ``A11_0.wav.trn`` is a
-text file that holds the path ``../data/A11_0.wav.trn``, or a link; in some copies the recordings are so too.
+link, or a text file that holds the path ``../data/A11_0.wav.trn``; in some copies of the corpus this is also
+true of the recordings.
 """
 
 import re

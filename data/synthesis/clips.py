@@ -74,7 +74,7 @@ def make_clips(
     Raises:
         CorpusError: the synthesiser fails.
     """
-    make = partial(_make_clip, output=output, seed=seed, cast=clips)
+    make = partial(_make_clip, output=output, seed=seed, babble_clips=clips)
     made, unspoken = speak_all(make, clips, workers, command, output)
     return sorted(made, key=lambda clip: clip.path), sorted(unspoken, key=lambda failure: failure.item.path)
 
@@ -115,26 +115,28 @@ def make_splits(
     return made, unspoken
 
 
-def write_background_noise(root: Path, cast: Sequence[SpokenClip], seed: int, command: Sequence[str]) -> None:
-    """Write recordings of noise; in one of them voices say the words of ``cast``."""
+def write_background_noise(
+    root: Path, babble_clips: Sequence[SpokenClip], seed: int, command: Sequence[str]
+) -> None:
+    """Write recordings of noise; in one of them voices say the words of ``babble_clips``."""
     with Synthesiser(command) as synthesiser:
-        babble = make_babble(partial(_draw_words, cast), synthesiser, _NOISE_VOICES, _SPEEDS)
+        babble = make_babble(partial(_draw_words, babble_clips), synthesiser, _NOISE_VOICES, _SPEEDS)
         write_noises(root / NOISE_FOLDER, babble, seed)
 
 
 def _make_clip(
-    clip: SpokenClip, synthesiser: Synthesiser, output: Path, seed: int, cast: Sequence[SpokenClip]
+    clip: SpokenClip, synthesiser: Synthesiser, output: Path, seed: int, babble_clips: Sequence[SpokenClip]
 ) -> SpokenClip:
     path = output / clip.path
     if not path.is_file():
         rng = np.random.default_rng([seed, *clip.path.encode(), *" ".join(clip.syllables).encode()])
         speech = speak(clip.syllables, clip.pauses, clip.voice, rng, synthesiser, _SPEEDS)
-        babble = make_babble(partial(_draw_words, cast), synthesiser, speeds=_SPEEDS)
+        babble = make_babble(partial(_draw_words, babble_clips), synthesiser, speeds=_SPEEDS)
         write_wav(path, record(speech, rng, babble, SAMPLE_RATE, _SILENCE_SECONDS))
     return replace(clip, seconds=seconds_and_rate(path)[0])
 
 
-def _draw_words(cast: Sequence[SpokenClip], rng: np.random.Generator) -> Words:
+def _draw_words(babble_clips: Sequence[SpokenClip], rng: np.random.Generator) -> Words:
     """Draw the words of one clip and the voice of another."""
-    clip, other = cast[rng.integers(len(cast))], cast[rng.integers(len(cast))]
+    clip, other = babble_clips[rng.integers(len(babble_clips))], babble_clips[rng.integers(len(babble_clips))]
     return clip.syllables, clip.pauses, other.voice

@@ -16,7 +16,7 @@ import numpy as np
 from data.manifest import SPLITS
 from data.synthesis.acoustics import record
 from data.synthesis.corpus_card import CorpusCard
-from data.synthesis.plan import Cast, CorpusSettings, PlannedUtterance, cast_splits, plan_corpus
+from data.synthesis.plan import CorpusSettings, PlannedUtterance, SplitPool, assign_to_splits, plan_corpus
 from data.synthesis.reading import Sentence, spoken_input, spoken_reading
 from data.synthesis.sentences import GRAMMAR_PATH
 from data.synthesis.speech import Words, make_babble, speak
@@ -55,15 +55,15 @@ def generate(
         CorpusError: ``root`` holds something else, the settings can't be met, or the synthesiser fails.
     """
     root = Path(root)
-    casts = cast_splits(settings)
+    pools = assign_to_splits(settings)
     card = corpus_card(root, settings)
     if card.is_complete():
         return _read_failures(root)
     card.start(command)
     for split in SPLITS:
         (root / split).mkdir(parents=True, exist_ok=True)
-    make = partial(make_utterance, root=root, casts=casts, sample_rate=settings.sample_rate)
-    made, unspoken = speak_all(make, plan_corpus(settings, casts), workers, command, root)
+    make = partial(make_utterance, root=root, pools=pools, sample_rate=settings.sample_rate)
+    made, unspoken = speak_all(make, plan_corpus(settings, pools), workers, command, root)
     failures = [
         Failure(item.id, item.voice.variant, item.sentence.hanzi, reason) for item, reason in unspoken
     ]
@@ -78,7 +78,7 @@ def make_utterance(
     planned: PlannedUtterance,
     synthesiser: Synthesiser,
     root: Path,
-    casts: dict[str, Cast],
+    pools: dict[str, SplitPool],
     sample_rate: int = SAMPLE_RATE,
 ) -> None:
     """Write one utterance's recording and transcript, unless they exist.
@@ -90,11 +90,11 @@ def make_utterance(
     if audio.exists():
         return
     rng = np.random.default_rng(planned.rng_key)
-    cast = casts[planned.split]
+    pool = pools[planned.split]
 
     def draw(rng: np.random.Generator) -> Words:
-        voice = cast.voices[rng.integers(len(cast.voices))]
-        sentence = cast.sentences[rng.integers(len(cast.sentences))]
+        voice = pool.voices[rng.integers(len(pool.voices))]
+        sentence = pool.sentences[rng.integers(len(pool.sentences))]
         return spoken_input(sentence), sentence.pauses, voice
 
     sentence = planned.sentence

@@ -10,7 +10,7 @@ The reply is a line of JSON and the speech: ``{"samples": n}`` and n 16-bit samp
 ``"trace": true`` the reply is ``{"phonemes": [...]}`` instead: the phonemes spoken, a list for each part
 between pauses.
 
-Every request is answered by a fork of this process, for two reasons found by measuring:
+Every request is answered by a fork of this process, for two reasons that experiments showed:
 
 - espeak-ng crashes (segmentation fault) on rare pairs of voice and text; then only the fork is lost;
 - its output depends on its earlier output, even after a new initialisation. A fork always starts in the same
@@ -38,7 +38,7 @@ from pathlib import Path
 
 SAMPLE_RATE = 22050  # Hz
 LANGUAGE = "cmn"
-FORK_SECONDS = 10  # after this a fork counts as hung; a usual utterance takes 6 ms
+FORK_SECONDS = 10  # after this a fork counts as hung; a typical utterance takes 6 ms
 
 # From espeak-ng's speak_lib.h.
 _AUDIO_OUTPUT_SYNCHRONOUS = 2

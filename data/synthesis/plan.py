@@ -1,6 +1,6 @@
 """Settings of a synthetic corpus → the list of its utterances: speaker, sentence and split of each.
 
-Voices and sentences of train, dev and test are disjoint, and so are voices that are alike.
+No voice and no sentence is in two of train, dev and test; similar voices of the synthesiser are in one split.
 """
 
 import sys
@@ -12,21 +12,21 @@ import numpy as np
 from data.manifest import SPLITS
 from data.synthesis.reading import Sentence
 from data.synthesis.sentences import draw_sentences, read_sentences
-from data.synthesis.voices import DISTINCT_VOICES, VOICES, Voice, deal_voices, generate_voices
+from data.synthesis.voices import DISTINCT_VOICES, VOICES, Voice, assign_voices, generate_voices
 from utils.audio.reading import SAMPLE_RATE
 from utils.errors import CorpusError
 
 
 @dataclass(frozen=True)
 class CorpusSettings:
-    """Everything that determines the bytes of a corpus, beside the grammar and this code.
+    """Everything that determines the bytes of a corpus, besides the grammar and this code.
 
     Attributes:
         train: number of utterances of the split; ``dev`` and ``test`` likewise.
         seed: of sentences, voices, prosody and acoustics.
         voices: how many of ``VOICES`` to use at most, at least 3; near-duplicates come last.
         text: a file of sentences instead of the grammar.
-        made: number of generated voices, which say every third sentence of the train split.
+        made: number of generated voices, which speak every third utterance of the train split.
         sample_rate: of the recordings, in Hz.
     """
 
@@ -52,15 +52,15 @@ class PlannedUtterance:
 
 
 @dataclass(frozen=True)
-class Cast:
-    """The voices and the sentences of one split, from which its background babble is made too."""
+class SplitPool:
+    """The voices and the sentences of one split; its background babble is made from them too."""
 
     voices: tuple[Voice, ...]
     sentences: tuple[Sentence, ...]
 
 
-def cast_splits(settings: CorpusSettings) -> dict[str, Cast]:
-    """Deal voices and sentences to the splits: no sentence is in two, and no two have voices that are alike.
+def assign_to_splits(settings: CorpusSettings) -> dict[str, SplitPool]:
+    """Assign voices and sentences to the splits: no sentence is in two; similar voices are in one split.
 
     Raises:
         CorpusError: too few voices or sentences.
@@ -70,7 +70,7 @@ def cast_splits(settings: CorpusSettings) -> dict[str, Cast]:
     if not 3 <= settings.voices <= len(VOICES):
         raise CorpusError(f"{settings.voices} voices", hint=f"3 (one for each split) to {len(VOICES)}")
     rng = np.random.default_rng([settings.seed, 1])
-    voices = deal_voices(settings.voices, rng)
+    voices = assign_voices(settings.voices, rng)
     sentences = _read_or_draw_sentences(settings)
     sentences = [sentences[i] for i in rng.permutation(len(sentences))]
     held_out = settings.dev + settings.test
@@ -85,7 +85,7 @@ def cast_splits(settings: CorpusSettings) -> dict[str, Cast]:
             where=settings.text,
             hint="give more text, or ask for fewer",
         )
-    return {split: Cast(tuple(voices[split]), tuple(parts[split])) for split in SPLITS}
+    return {split: SplitPool(tuple(voices[split]), tuple(parts[split])) for split in SPLITS}
 
 
 def _read_or_draw_sentences(settings: CorpusSettings) -> list[Sentence]:
@@ -99,22 +99,22 @@ def _read_or_draw_sentences(settings: CorpusSettings) -> list[Sentence]:
     return sentences
 
 
-def plan_corpus(settings: CorpusSettings, casts: dict[str, Cast]) -> list[PlannedUtterance]:
+def plan_corpus(settings: CorpusSettings, pools: dict[str, SplitPool]) -> list[PlannedUtterance]:
     """Plan every utterance of the corpus; too few sentences are repeated by other voices."""
     planned = []
     generated = generate_voices(settings.made, settings.seed)
     for number, split in enumerate(SPLITS):
-        cast = casts[split]
+        pool = pools[split]
         utterances_of: Counter[str] = Counter()
         for i in range(getattr(settings, split)):
-            # In each round of the sentences the voices move by one, so that no pair is repeated.
-            round_number, k = divmod(i, len(cast.sentences))
+            # In each pass through the sentences the voices move by one, so that no pair is repeated.
+            round_number, k = divmod(i, len(pool.sentences))
             if split == "train" and generated and i % 3 == 0:
                 voice = generated[i // 3 % len(generated)]
             else:
-                voice = cast.voices[(k + round_number) % len(cast.voices)]
+                voice = pool.voices[(k + round_number) % len(pool.voices)]
             name = f"{voice.name}_{utterances_of[voice.name]:04d}"
             utterances_of[voice.name] += 1
             rng_key = (settings.seed, 2 + number, i)
-            planned.append(PlannedUtterance(name, split, cast.sentences[k], voice, rng_key))
+            planned.append(PlannedUtterance(name, split, pool.sentences[k], voice, rng_key))
     return planned

@@ -23,7 +23,7 @@ from data.synthesis.clips import SpokenClip, make_splits, write_background_noise
 from data.synthesis.corpus_card import CorpusCard
 from data.synthesis.reading import make_sentence, spoken_input
 from data.synthesis.synthesiser import COMMAND, Unspoken
-from data.synthesis.voices import Voice, deal_all_voices
+from data.synthesis.voices import Voice, assign_all_voices
 from utils.cli import add_workers, not_negative, positive
 from utils.errors import run_command
 from utils.limits import Count, Limited, Size, at_least
@@ -73,7 +73,7 @@ def plan_clips(settings: CommandSettings) -> dict[str, list[SpokenClip]]:
     """Plan the clips of each split: every command in every voice, and some of the other words."""
     return {
         split: [clip for voice in voices for clip in _plan_voice(voice, settings)]
-        for split, voices in deal_all_voices(settings.voices, settings.seed).items()
+        for split, voices in assign_all_voices(settings.voices, settings.seed).items()
     }
 
 

@@ -50,7 +50,7 @@ DISTINCT_VOICES = tuple(voice for families in _REGISTERS for family in families 
 VOICES = DISTINCT_VOICES + tuple(voice for voices in _ALIKE.values() for voice in voices)
 
 _DEV_FRACTION, _TEST_FRACTION = 1 / 12, 1 / 6  # of the voices
-_GENERATED_KEY, _DEAL_KEY = 5, 6  # purposes of random generators
+_GENERATED_KEY, _ASSIGNMENT_KEY = 5, 6  # purposes of random generators
 
 _BASE_HZ = (60.0, 260.0)  # of the pitch
 _PITCH_RATIO = (1.25, 1.65)  # highest pitch over lowest: tones need a wide range
@@ -96,8 +96,8 @@ def generate_voices(count: int, seed: int) -> list[Voice]:
     ]
 
 
-def deal_voices(count: int, rng: np.random.Generator) -> dict[str, list[Voice]]:
-    """Deal ``count`` of ``VOICES`` to train, dev and test; voices that are alike go to one split.
+def assign_voices(count: int, rng: np.random.Generator) -> dict[str, list[Voice]]:
+    """Assign ``count`` of ``VOICES`` to train, dev and test; similar voices go to one split.
 
     Args:
         count: 3 (one for each split) to all; near-duplicates are used last, and only in train.
@@ -106,30 +106,30 @@ def deal_voices(count: int, rng: np.random.Generator) -> dict[str, list[Voice]]:
     families = _shuffled_families(rng)
     dev = max(1, round(count * _DEV_FRACTION))
     test = max(1, round(count * _TEST_FRACTION))
-    dealt: dict[str, list[Voice]] = {"dev": [], "test": [], "train": []}
+    assigned: dict[str, list[Voice]] = {"dev": [], "test": [], "train": []}
     for split, size in (("dev", dev), ("test", test), ("train", count - dev - test)):
-        while families and len(dealt[split]) < size:
+        while families and len(assigned[split]) < size:
             family = families.pop()
             if split == "train" and count > len(DISTINCT_VOICES):
                 family += tuple(variant for name in family for variant in _ALIKE.get(name, ()))
             # The rest of a family is not used at all.
-            chosen = family[: size - len(dealt[split])]
-            dealt[split] += [Voice(f"S{VOICES.index(name) + 1:03d}", name) for name in chosen]
-    return dealt
+            chosen = family[: size - len(assigned[split])]
+            assigned[split] += [Voice(f"S{VOICES.index(name) + 1:03d}", name) for name in chosen]
+    return assigned
 
 
-def deal_all_voices(count: int, seed: int) -> dict[str, list[Voice]]:
-    """Deal ``count`` voices to train, dev and test: the synthesiser's own, the rest generated.
+def assign_all_voices(count: int, seed: int) -> dict[str, list[Voice]]:
+    """Assign ``count`` voices to train, dev and test: voices of the synthesiser, and generated ones.
 
-    At most half of them are its own, which differ less from each other than people do.
+    At most half of them are voices of the synthesiser, which differ less from each other than people do.
 
     Raises:
         CorpusError: too few voices for three splits.
     """
     if count < 6:
         raise CorpusError(f"{count} voices", hint="at least 6: two for each split")
-    rng = np.random.default_rng([seed, _DEAL_KEY])
-    own = deal_voices(min(len(DISTINCT_VOICES), count // 2), rng)
+    rng = np.random.default_rng([seed, _ASSIGNMENT_KEY])
+    own = assign_voices(min(len(DISTINCT_VOICES), count // 2), rng)
     generated = generate_voices(count - sum(map(len, own.values())), seed)
     dev, test = (max(1, round(len(generated) * part)) for part in (_DEV_FRACTION, _TEST_FRACTION))
     parts = {"dev": generated[:dev], "test": generated[dev : dev + test], "train": generated[dev + test :]}

@@ -21,7 +21,7 @@ from data.synthesis.corpus_card import CorpusCard
 from data.synthesis.reading import spoken_input
 from data.synthesis.sentences import draw_sentences
 from data.synthesis.synthesiser import COMMAND
-from data.synthesis.voices import Voice, deal_all_voices
+from data.synthesis.voices import Voice, assign_all_voices
 from data.synthesis.wake_words import (
     NEAR_KINDS,
     WORD,
@@ -102,7 +102,7 @@ def plan_clips(word: WakeWord, settings: WakeWordSettings) -> dict[str, list[Spo
     """Plan the clips of each split: the word in every voice, and some of the negatives."""
     plan: dict[str, list[SpokenClip]] = {}
     negatives = find_negatives(word, settings.seed)
-    for split, voices in deal_all_voices(settings.voices, settings.seed).items():
+    for split, voices in assign_all_voices(settings.voices, settings.seed).items():
         sentences = settings.sentences * (1 if split == "train" else _HELD_OUT_FACTOR)
         counts = {NEAR: settings.near, PARTS: settings.parts, WORD: settings.words, SENTENCE: sentences}
         numbers = _numbers_by_group(negatives, split)

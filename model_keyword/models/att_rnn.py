@@ -1,4 +1,4 @@
-"""Attention over a recurrent network: frames of features in, logits of the labels out.
+"""Attention over a recurrent network: feature frames in, label logits out.
 
 de Andrade et al., "A neural attention model for speech command recognition" (2018, arXiv:1808.08929):
 convolutions over time, bidirectional LSTMs, and attention whose query is the frame in the middle of the clip.

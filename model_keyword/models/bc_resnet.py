@@ -1,8 +1,8 @@
-"""BC-ResNet, residuals broadcast over frequency: frames of log-mel features in, logits of the labels out.
+"""BC-ResNet, with residuals broadcast over frequency: log-mel feature frames in, label logits out.
 
 Kim et al., "Broadcasted Residual Learning for Efficient Keyword Spotting" (2021, arXiv:2106.04140): a block
 convolves over frequency, takes the mean over frequency, convolves the mean over time, and adds the result to
-every frequency. Most of the work is done in one dimension, and the position in frequency is kept.
+every frequency. Most convolutions are thus one-dimensional, and the position in frequency is kept.
 The paper pads time on both sides; the default here pads before the clip only, so that the model can stream.
 
 ``scale`` is the number in the paper's names: BC-ResNet-1 has 9,232 parameters (the paper's 9.2 K) for 40

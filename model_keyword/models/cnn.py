@@ -1,4 +1,4 @@
-"""CNN for keywords: frames of features in, logits of the labels out.
+"""CNN for keywords: feature frames in, label logits out.
 
 Convolutions over time and frequency and three dense layers, after Sainath and Parada, "Convolutional neural
 networks for small-footprint keyword spotting" (Interspeech 2015), with the settings of Rybakov et al.,

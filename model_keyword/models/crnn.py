@@ -1,4 +1,4 @@
-"""CRNN for keywords, convolutions before a GRU: frames of features in, logits of the labels out.
+"""CRNN for keywords, convolutions before a GRU: feature frames in, label logits out.
 
 Arik et al., "Convolutional Recurrent Neural Networks for Small-Footprint Keyword Spotting" (2017,
 arXiv:1703.05390), with the settings of Rybakov et al., "Streaming keyword spotting on mobile devices"

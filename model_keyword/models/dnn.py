@@ -1,4 +1,4 @@
-"""DNN for keywords, dense layers only: frames of features in, logits of the labels out.
+"""DNN for keywords, dense layers only: feature frames in, label logits out.
 
 Chen, Parada and Heigold, "Small-footprint keyword spotting using deep neural networks" (ICASSP 2014), with
 the settings of Rybakov et al., "Streaming keyword spotting on mobile devices" (2020, arXiv:2005.06720):

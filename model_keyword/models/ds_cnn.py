@@ -1,4 +1,4 @@
-"""DS-CNN, a depthwise separable CNN for keywords: frames of features in, logits of the labels out.
+"""DS-CNN, a depthwise separable CNN for keywords: feature frames in, label logits out.
 
 Zhang et al., "Hello Edge: Keyword Spotting on Microcontrollers" (2017, arXiv:1711.07128): one convolution
 over time and frequency, depthwise separable layers (a depthwise and a 1 x 1 convolution), and the mean over

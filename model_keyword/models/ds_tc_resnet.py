@@ -1,12 +1,13 @@
-"""DS-TC-ResNet (MatchboxNet), separable convolutions over time with residuals: frames in, label logits out.
+"""DS-TC-ResNet (MatchboxNet), separable convolutions over time: feature frames in, label logits out.
 
 Majumdar and Ginsburg, "MatchboxNet: 1D Time-Channel Separable Convolutional Neural Network Architecture for
 Speech Commands Recognition" (2020, arXiv:2004.08531), with the settings of Rybakov et al.
-(arXiv:2005.06720): features are channels; each block convolves every channel over time, mixes the channels,
-and adds its input. The default is the paper's 3 x 1 x 64. The papers pad on both sides ("same"); the
-default here pads before the clip only, so that the model can stream.
+(arXiv:2005.06720): features are channels; each block convolves every channel over time, mixes the channels
+and, if it is residual, adds its input. The default is the paper's 3 x 1 x 64: three residual blocks with one
+convolution of 64 channels each, between one block without residual before and two after them. The papers pad
+on both sides ("same"); the default here pads before the clip only, so that the model can stream.
 
-77,342 parameters (the paper's 77 K) for 64 features and 30 labels, without the statistics of the
+77,342 parameters (the paper's 77 K) for 64 features and 30 labels, not counting the moving statistics of the
 normalisation.
 """
 

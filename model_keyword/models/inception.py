@@ -1,4 +1,4 @@
-"""Inception over time: frames of features in, logits of the labels out.
+"""Inception over time: feature frames in, label logits out.
 
 Szegedy et al., "Rethinking the Inception Architecture for Computer Vision" (2015, arXiv:1512.00567), cut
 down to keywords by Rybakov et al. (arXiv:2005.06720): a block has three branches with zero, one and two

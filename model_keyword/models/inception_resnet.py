@@ -1,4 +1,4 @@
-"""Inception-ResNet over time: frames of features in, logits of the labels out.
+"""Inception-ResNet over time: feature frames in, label logits out.
 
 Szegedy et al., "Inception-v4, Inception-ResNet and the Impact of Residual Connections on Learning" (2016,
 arXiv:1602.07261), cut down to keywords by Rybakov et al. (arXiv:2005.06720): the outputs of two branches

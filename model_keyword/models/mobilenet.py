@@ -1,4 +1,4 @@
-"""MobileNet over time: frames of features in, logits of the labels out.
+"""MobileNet over time: feature frames in, label logits out.
 
 Howard et al., "MobileNets: Efficient Convolutional Neural Networks for Mobile Vision Applications" (2017,
 arXiv:1704.04861), cut down to keywords by Rybakov et al. (arXiv:2005.06720): features are channels, and

@@ -1,10 +1,11 @@
-"""MobileNetV2 over time: frames of features in, logits of the labels out.
+"""MobileNetV2 with convolutions over time: feature frames in, label logits out.
 
-Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks" (2018, arXiv:1801.04381), cut down
-to keywords by Rybakov et al. (arXiv:2005.06720): a block widens its input, convolves every channel over
-time, narrows it without an activation, and adds its input if the shape is the same. The default has the
-settings of 28 K parameters published with that paper. It pads on both sides ("same"); the default here pads
-before the clip only, so that the model can stream.
+Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks" (2018, arXiv:1801.04381), reduced in
+size for keyword spotting by Rybakov et al. (arXiv:2005.06720): a block expands its input to more channels,
+convolves every channel over time, mixes the channels without an activation (the linear bottleneck), and adds
+its input if the shape is the same. The default has the settings of the published model with 28 K parameters,
+with one exception: that model pads on both sides ("same"), the default here pads before the clip only, so
+that it can stream.
 
 28,316 parameters for 30 features and 12 labels, not counting the moving statistics of the normalisation.
 """

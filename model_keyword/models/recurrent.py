@@ -1,4 +1,4 @@
-"""GRU and LSTM for keywords: frames of features in, logits of the labels out.
+"""GRU and LSTM for keywords: feature frames in, label logits out.
 
 Zhang et al., "Hello Edge: Keyword Spotting on Microcontrollers" (2017, arXiv:1711.07128): the state at the
 end of the clip is classified. In a stream the state also depends on the sound before the clip.

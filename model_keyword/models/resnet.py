@@ -1,4 +1,4 @@
-"""ResNet, a residual network over time and frequency: frames of features in, logits of the labels out.
+"""ResNet, a residual network over time and frequency: feature frames in, label logits out.
 
 Tang & Lin, "Deep Residual Learning for Small-Footprint Keyword Spotting" (2018, arXiv:1710.10361): a
 convolution, blocks of two convolutions with residual connections, and the mean over time and frequency. A

@@ -1,4 +1,4 @@
-"""SVDF, separate filters over features and over time: frames of features in, logits of the labels out.
+"""SVDF, separate filters over features and over time: feature frames in, label logits out.
 
 Alvarez and Park, "End-to-end Streaming Keyword Spotting" (2018, arXiv:1812.02802): a filter over time and
 frequency is approximated by the product of a filter over the features and one over the last frames (rank 1

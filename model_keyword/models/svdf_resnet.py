@@ -1,4 +1,4 @@
-"""SVDF layers with residuals and pooling: frames of features in, logits of the labels out.
+"""SVDF layers with residuals and pooling: feature frames in, label logits out.
 
 Rybakov et al., "Streaming keyword spotting on mobile devices" (2020, arXiv:2005.06720): the layers of
 `model_keyword.models.svdf` in residual blocks with batch normalisation, max pooling over time after a block,

@@ -1,10 +1,10 @@
-"""TC-ResNet, a residual network that convolves over time alone: frames of features in, label logits out.
+"""TC-ResNet, a residual network that convolves over time only: feature frames in, label logits out.
 
 Choi et al., "Temporal Convolution for Real-time Keyword Spotting on Mobile Devices" (2019,
 arXiv:1904.03814). Features are channels, so that the first layer already covers all frequencies and few
-layers are enough. A block that changes the number of channels halves the frames. The default is the paper's
-TC-ResNet8; more channels of the same number, ``[16, 24, 24, 32, 32, 48, 48]``, make TC-ResNet14. The paper
-pads on both sides ("same"); the default here pads before the clip only, so that the model can stream.
+layers are enough. A block that changes the number of channels halves the number of frames. The default is the
+paper's TC-ResNet8; TC-ResNet14 has two blocks of each size: ``channels: [16, 24, 24, 32, 32, 48, 48]``. The
+paper pads on both sides ("same"); the default here pads before the clip only, so that the model can stream.
 
 65,836 parameters (the paper's 66 K) for 40 features and 12 labels, 136,940 (137 K) for TC-ResNet14.
 """

@@ -1,4 +1,4 @@
-"""Xception over time: frames of features in, logits of the labels out.
+"""Xception over time: feature frames in, label logits out.
 
 Chollet, "Xception: Deep Learning with Depthwise Separable Convolutions" (2016, arXiv:1610.02357), cut down
 to keywords by Rybakov et al. (arXiv:2005.06720): residual blocks of separable convolutions over time, with

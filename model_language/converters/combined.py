@@ -107,7 +107,7 @@ class CombinedConverter(Converter):
         words: rates the words that hanzi form, its weight included; None: no such part.
 
     Raises:
-        RunError: the parts are of different trainings.
+        RunError: the parts are of different training runs.
     """
 
     margin = _MARGIN

@@ -1,12 +1,13 @@
-"""Pruned Kneser–Ney tables in; a file of some 12 bits for each n-gram, with fast look-ups in memory, out.
+"""Pruned Kneser–Ney tables in; a file with about 12 bits per n-gram, and a model with fast look-ups, out.
 
-The file encodes an n-gram relative to its end, one word shorter, which is always kept too. The last word of
-``a b c`` is one of the words that follow ``b``; its rank among them, by probability, is a small number. Next
-to it is the code of its log-probability. The codes of one context descend, so only their differences are
-stored. zlib compresses such numbers to almost their entropy.
+The file encodes an n-gram relative to its suffix without the first word, which is always kept too. The last
+word of ``a b c`` is one of the words that follow ``b``; its rank among them, by probability, is a small
+number. Each n-gram also has a code of its log-probability, which is rounded to a code book. The codes of one
+context are in descending order, so only their differences are stored. zlib compresses such numbers almost to
+their entropy.
 
-In memory n-grams are found by their hashes. Bigrams, which are used most, have an additional open table of
-one byte for each pair of words.
+In memory the n-grams of three words and more are found by their hashes. Bigrams, which are used most, have a
+dense table instead: one byte for each pair of words. The hashes of bigrams lead to their back-off weights.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -88,7 +89,7 @@ class PackedNgrams(HistoryModel):
         return hashes, self._tables[words.shape[1] - 2].find(hashes) & _CODE
 
     def _unpacked(self, arrays: Mapping[str, np.ndarray]) -> Iterator[HashTable]:
-        """Fill the open table of bigrams; yield the hash table of each order, from 2 on."""
+        """Fill the dense table of bigrams; yield the hash table of each order, from 2 on."""
         by_rank = arrays["by_rank"].astype(np.int32)  # words, the most probable first
         counts, rank, codes, weights = self._stored(arrays, 2)
         unigrams = _Known(np.arange(self.size), by_rank, np.zeros(self.size, np.int32), np.zeros(1, np.int32))
@@ -97,7 +98,7 @@ class PackedNgrams(HistoryModel):
         for previous, (first, count) in enumerate(zip(known.firsts.tolist(), counts.tolist(), strict=True)):
             here = slice(first, first + count)
             self._bigrams[previous * self.size + last[here]] = codes[here]
-        followed = weights.nonzero()[0]  # the others are found in the open table
+        followed = weights.nonzero()[0]  # the others are found in the dense table
         parts = np.array_split(followed, len(followed) // _PART + 1)
         yield HashTable(len(followed), ((hashes.take(part), weights.take(part)) for part in parts))
         for order in range(3, self.history + 2):
@@ -129,7 +130,8 @@ class _Known:
     Attributes:
         hashes: see :func:`model_language.ngram.hash_table.extend_hashes`.
         last: their last words.
-        ends: indices of their ends (without the first word) in the order below; of bigrams the last words.
+        ends: indices of their suffixes (without the first word) in the order below; for bigrams, the last
+            words.
         firsts: indices of their first followers.
     """
 

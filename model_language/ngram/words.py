@@ -1,15 +1,16 @@
-"""The words of a dictionary with their frequencies in; scores of the words that hanzi form out.
+"""A dictionary with word frequencies in; a unigram model of words, which scores sequences of hanzi, out.
 
-The score of a path is that of its best division into words,
+The score of a sequence of hanzi is that of its best segmentation into words,
 
-    max over divisions Σ log P(word),
+    max over segmentations Σ log P(word),
 
-where every hanzi is a word too. N-grams of hanzi know what follows what in their texts; this model knows what
-belongs together, even if the texts do not contain it. The search keeps, for each hypothesis, the score of its
-best division some hanzi ago; so a new hanzi needs one look-up for each word length.
+where every hanzi is a word too. This complements an n-gram model of hanzi, which prefers what occurs in its
+training texts: the dictionary also has words that these texts do not contain. For each hypothesis the search
+keeps the scores of the best segmentations of its last few prefixes; so a new hanzi needs one look-up for each
+word length (the Viterbi algorithm).
 
-In the file the words are a tree with a small number for each node: the difference between the frequency ranks
-of its hanzi and of its sibling before it.
+The file stores the words as a trie, with a small number for each node: the difference between the frequency
+rank of its hanzi and that of its previous sibling.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +34,7 @@ _CONTINUED = np.uint32(1)  # flag below a node's code: longer words begin with i
 
 
 class WordUnigram:
-    """Rates the words that hanzi form (a :class:`model_language.search.grid.PathModel`).
+    """Scores the words that hanzi form (a :class:`model_language.search.grid.PathModel`).
 
     Args:
         arrays: the result of :func:`pack_words`.
@@ -68,7 +69,7 @@ class WordUnigram:
     def gains(self, past: np.ndarray, states: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
         """See :class:`model_language.search.grid.PathModel`.
 
-        Column i of ``states`` is the score of a path i hanzi ago, relative to now.
+        Column i of ``states`` is the score of the path without its last i hanzi, minus that of the path.
         """
         result = self._alone.take(words)
         last = past[:, -1].astype(np.int64)

@@ -1,10 +1,11 @@
 """The compact model for streams: log-mel features and lengths in, CTC logits every 80 ms out.
 
-An output frame depends on the past and on at most `look_ahead` future frames, so that the model can process a
-stream. All its convolutions are causal. To look ahead, their output is read later: zero frames are appended
-to the utterance, and the first outputs, which precede it, are dropped. A stream therefore runs the plain
-causal network (`causal_network`), some frames late, and its output equals that of the trained model up to
-rounding. The gates of `compact` average over the whole utterance; this model has none.
+An output frame depends on past frames and on at most `look_ahead` future frames, so that the model can
+process a stream. All convolutions are causal. For the look-ahead the outputs are shifted in time:
+`look_ahead` zero frames are appended to the utterance, and the first `delay` outputs are dropped. A stream
+therefore runs the plain causal network (`causal_network`), and its outputs, `delay` frames late, equal those
+of the trained model up to rounding. The model has no squeeze-and-excitation gates, because those of `compact`
+average over the whole utterance.
 """
 
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ def build_compact_streaming(config: CompactStreamingConfig, feature_bins: int, c
     """Build the model as it is trained and tested: on whole utterances, padded in a batch.
 
     Args:
-        config: its settings.
+        config: settings of the model.
         feature_bins: F, bins of a feature frame.
         classes: C, including the blank.
 
@@ -89,7 +90,7 @@ def causal_network(model: keras.Model, config: CompactStreamingConfig) -> keras.
 
     Args:
         model: from `build_compact_streaming`; its weights are copied.
-        config: its settings.
+        config: settings of the model.
 
     Returns:
         model of features (B, T, F) float32, T a multiple of the time stride → logits (B, T / time_stride, C)

@@ -1,4 +1,4 @@
-"""Audio files in; measurements of each for the audio checks, in parallel processes, out."""
+"""Audio files in; level, clipping, offset and other measurements of each out, for the audio checks."""
 
 import hashlib
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class AudioMeasurements:
     """Measurements of a recording; levels are in dB relative to full scale.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
         fault: why it cannot be read; the other values are then 0. ``""`` if it can be read.
         rate: Hz.
         seconds: duration.
@@ -47,7 +47,7 @@ class AudioMeasurements:
 
 
 def measure_recordings(paths: Sequence[str], workers: int) -> dict[str, AudioMeasurements]:
-    """Measure files and show the progress; path → measurements.
+    """Measure files in parallel processes and show the progress; path → measurements.
 
     Raises:
         AudioError: a process died, because a decoder crashed.

@@ -1,4 +1,4 @@
-"""Checks of a run folder: missing and damaged files, and trainings that failed.
+"""Checks of a run folder: missing and damaged files, and training runs that failed.
 
 In twenty successful runs the dev error falls below 99 % within 3 epochs and 200 steps, and the training loss
 never exceeds that of the first epoch.

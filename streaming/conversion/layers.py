@@ -1,8 +1,10 @@
-"""The additional layers of a streamed model: a chunk and states in; the layer's output and new states out.
+"""The layers that ``convert`` adds to a model so that it can stream: a chunk of frames in; a chunk out.
 
-Each state is a tensor that starts with zeros. With ``external=False`` the layer keeps it as a weight that
-isn't trained; with ``external=True`` it takes the state as its last argument and returns the next one after
-its output. Chunks are ``(1, c, …)``: a batch of one, c frames.
+`History` (the last frames), `FrameIndex` (a frame counter) and `RecurrentStream` (the state of a recurrent
+layer) have states: tensors that are zero when a stream starts. With ``external=False`` the layer keeps its
+states as weights that aren't trained; with ``external=True`` it takes a list of them as its last argument and
+returns the next states after its output. `WarmUpMask` and `TakeFrames` have no states. ``timing`` explains
+where each layer is needed. Chunks are ``(1, c, …)``: a batch of one, c frames.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ class StreamState(keras.layers.Layer):
     """Base class of the layers with states.
 
     Args:
-        shapes: of the states.
+        shapes: shapes of the states.
         external: whether the caller keeps the states.
     """
 
@@ -55,7 +57,7 @@ class History(StreamState):
     """Prepend the previous B frames: (1, c, …) → (1, B + c, …). One state (1, B, …)."""
 
     def call(self, chunk, given=None):
-        """``given``: a list of the one state, if it is external."""
+        """``given``: a list with the state, if it is external."""
         (past,) = self.past(given)
         frames = ops.concatenate([past, chunk], axis=1)  # (1, B + c, …)
         return self.finish(frames, [frames[:, chunk.shape[1] :]])
@@ -73,7 +75,7 @@ class FrameIndex(StreamState):
         self.limit = limit
 
     def call(self, chunk, given=None):
-        """``given``: a list of the one state, if it is external."""
+        """``given``: a list with the state, if it is external."""
         (past,) = self.past(given)
         count = chunk.shape[1]
         index = past + ops.reshape(ops.arange(count, dtype="float32"), (1, count))

@@ -15,7 +15,7 @@ from analysis.errors.kinds import KINDS
 from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from analysis.page.charts import bars, breakdown_chart, heat_map
 from analysis.page.evidence import Evidence
-from analysis.page.flow import FLOWING, draw_flow, lay_out
+from analysis.page.flow import ALL_HANZI_HEIGHT, draw_flow, lay_out
 from analysis.page.report import marked, rate_text, signed_text, write_report_page
 from analysis.page.texts import probability_text, setting_texts
 from analysis.page.utterance_rows import COLUMNS, WORDS, utterance_rows
@@ -227,7 +227,7 @@ def test_a_flow_is_as_wide_where_it_leaves_as_where_it_arrives(results):
     wrong = sum(one.count for one in flow if one.attribution)
     for column in range(3):
         assert sum(box.count for box in boxes if box.column == column) == wrong
-        assert sum(box.height for box in boxes if box.column == column) == pytest.approx(FLOWING)
+        assert sum(box.height for box in boxes if box.column == column) == pytest.approx(ALL_HANZI_HEIGHT)
     for box in boxes:
         for column, side in ((box.column, 0), (box.column - 1, 1)):
             ends = sorted(

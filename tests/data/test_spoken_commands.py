@@ -17,7 +17,7 @@ from data.manifest import read_manifest
 from data.synthesis import acoustics, spoken_commands
 from data.synthesis.clips import SpokenClip, make_clips
 from data.synthesis.spoken_commands import COMMANDS, OTHERS, CommandSettings, generate, main, plan_clips
-from data.synthesis.voices import Voice, deal_all_voices
+from data.synthesis.voices import Voice, assign_all_voices
 from utils.audio.reading import SAMPLE_RATE
 from utils.errors import ConfigError, CorpusError
 from utils.mandarin.pinyin import is_syllable
@@ -125,7 +125,7 @@ def clips_of(texts, voices, takes=1):
 
 
 def test_any_syllables_in_any_voices(tmp_path):
-    voices = deal_all_voices(6, 0)["train"]
+    voices = assign_all_voices(6, 0)["train"]
     texts = [("你好小明", ("ni3", "hao3", "xiao3", "ming2")), ("near", ("ni3", "hao3")), ("near", ("xiao3",))]
     clips, unspoken = make_clips(clips_of(texts, voices, 2), tmp_path / "first", workers=2)
     again, _ = make_clips(clips_of(texts, voices, 2), tmp_path / "second", workers=1)
@@ -143,7 +143,7 @@ def test_any_syllables_in_any_voices(tmp_path):
 
 
 def test_clips_that_cannot_be_spoken_are_reported(tmp_path):
-    voices = deal_all_voices(6, 0)["train"]
+    voices = assign_all_voices(6, 0)["train"]
     clips, unspoken = make_clips(clips_of([("好", ("hao3",))], [*voices, Voice("X", "nobody")]), tmp_path)
     assert len(clips) == 2 and [failure.item.voice.name for failure in unspoken] == ["X"]
     assert "no voice 'nobody'" in unspoken[0].reason
@@ -156,7 +156,7 @@ def test_settings_that_make_no_sense():
     with pytest.raises(ConfigError, match=r"settings\.voices is 5"):
         CommandSettings(voices=5)
     with pytest.raises(CorpusError, match="5 voices"):
-        deal_all_voices(5, 0)
+        assign_all_voices(5, 0)
 
 
 def test_command(tmp_path, monkeypatch, capsys):

@@ -18,7 +18,7 @@ from data.manifest import SPLITS, read_manifest
 from data.synthesis import corpus as synthetic_corpus
 from data.synthesis.acoustics import hum, record
 from data.synthesis.corpus import generate, syllable_phones, transcript
-from data.synthesis.plan import CorpusSettings, cast_splits, plan_corpus
+from data.synthesis.plan import CorpusSettings, assign_to_splits, plan_corpus
 from data.synthesis.reading import make_sentence, spoken_input, spoken_reading, word_reading
 from data.synthesis.sentences import draw_sentences, read_grammar
 from data.synthesis.synthesiser import (
@@ -240,7 +240,7 @@ def test_the_same_bytes_again_with_another_number_of_workers(corpus, tmp_path):
     generate(tmp_path / "again", SMALL, workers=1)
     assert recordings(tmp_path / "again") == recordings(corpus)
     other = replace(SMALL, seed=1)
-    assert plan_corpus(other, cast_splits(other)) != plan_corpus(SMALL, cast_splits(SMALL))
+    assert plan_corpus(other, assign_to_splits(other)) != plan_corpus(SMALL, assign_to_splits(SMALL))
 
 
 def test_recordings(corpus):
@@ -266,7 +266,7 @@ def test_layout_is_that_of_thchs30(corpus):
 
 def test_corpus_is_prepared_without_rejects(corpus, tmp_path, capsys):
     assert synthetic.main(["prepare", str(corpus), "--output", str(tmp_path)]) == 0
-    planned = {p.id: p for p in plan_corpus(SMALL, cast_splits(SMALL))}
+    planned = {p.id: p for p in plan_corpus(SMALL, assign_to_splits(SMALL))}
     for split in SPLITS:
         for utterance in read_manifest(tmp_path / f"{split}.tsv"):
             sentence = planned.pop(utterance.id).sentence
@@ -277,35 +277,35 @@ def test_corpus_is_prepared_without_rejects(corpus, tmp_path, capsys):
 
 
 def test_voices_and_sentences_of_the_splits_are_disjoint():
-    casts = cast_splits(CorpusSettings())
-    voices = [voice for cast in casts.values() for voice in cast.voices]
-    sentences = [sentence.hanzi for cast in casts.values() for sentence in cast.sentences]
+    pools = assign_to_splits(CorpusSettings())
+    voices = [voice for pool in pools.values() for voice in pool.voices]
+    sentences = [sentence.hanzi for pool in pools.values() for sentence in pool.sentences]
     assert len(voices) == len(set(voices)) == 71
     assert len(sentences) == len(set(sentences)) == 4900
-    assert {split: len(cast.voices) for split, cast in casts.items()} == {"train": 53, "dev": 6, "test": 12}
-    assert {split: len(cast.sentences) for split, cast in casts.items()} == {
+    assert {split: len(pool.voices) for split, pool in pools.items()} == {"train": 53, "dev": 6, "test": 12}
+    assert {split: len(pool.sentences) for split, pool in pools.items()} == {
         "train": 4000,
         "dev": 300,
         "test": 600,
     }
     assert all(
-        {voice.variant for voice in cast.voices} & {"Andrea", "anika", "f1", "f2", "grandma"}
-        for cast in casts.values()
+        {voice.variant for voice in pool.voices} & {"Andrea", "anika", "f1", "f2", "grandma"}
+        for pool in pools.values()
     )
-    planned = plan_corpus(CorpusSettings(), casts)
+    planned = plan_corpus(CorpusSettings(), pools)
     assert len({p.id for p in planned}) == len(planned) == 4900
     assert len({p.id[:4] for p in planned}) == 71
 
 
 def test_every_third_training_sentence_is_said_by_a_random_definition():
     settings = CorpusSettings(made=30)
-    planned = plan_corpus(settings, cast_splits(settings))
+    planned = plan_corpus(settings, assign_to_splits(settings))
     assert len({p.id for p in planned}) == len(planned) == 4900
     made = [p for p in planned if p.voice.definition]
     assert {p.split for p in made} == {"train"}
     assert len(made) == 1334
     assert len({p.voice.definition for p in made}) == len({p.id[:4] for p in made}) == 30
-    plain = plan_corpus(CorpusSettings(), cast_splits(CorpusSettings()))
+    plain = plan_corpus(CorpusSettings(), assign_to_splits(CorpusSettings()))
     assert [p.sentence for p in planned] == [p.sentence for p in plain]
 
 
@@ -360,7 +360,9 @@ def test_settings_that_cannot_be_met(tmp_path, monkeypatch, settings, message):
 
 def test_few_sentences_of_ones_own_are_said_by_several_voices(tmp_path, capsys):
     (tmp_path / "text").write_text("你好\n再见\n谢谢\n不客气\nabc\n", encoding="utf-8")
-    planned = plan_corpus(s := CorpusSettings(9, 1, 1, voices=6, text=str(tmp_path / "text")), cast_splits(s))
+    planned = plan_corpus(
+        s := CorpusSettings(9, 1, 1, voices=6, text=str(tmp_path / "text")), assign_to_splits(s)
+    )
     assert "1 lines left out, the first: line 5" in capsys.readouterr().err
     by_split = {split: {p.sentence.hanzi for p in planned if p.split == split} for split in SPLITS}
     assert {split: len(texts) for split, texts in by_split.items()} == {"train": 2, "dev": 1, "test": 1}

@@ -15,7 +15,7 @@ from data.corpora import manifest_lists
 from data.keywords.clips import KeywordClip
 from data.manifest import Utterance, read_manifest, write_manifest
 from data.synthesis.corpus import corpus_card, make_utterance
-from data.synthesis.plan import Cast, CorpusSettings, PlannedUtterance
+from data.synthesis.plan import CorpusSettings, PlannedUtterance, SplitPool
 from data.synthesis.reading import make_sentence
 from data.synthesis.voices import Voice
 from model_speech.acoustic_model import build_acoustic_model
@@ -228,14 +228,14 @@ def test_synthetic_speech_of_telephone_rate(tmp_path):
             return (3000 * np.random.default_rng(0).standard_normal(22050)).astype(np.int16)
 
     sentence = make_sentence(["一", "二", "三"])
-    casts = {"train": Cast((Voice("S001", "f1"),), (sentence,))}
+    pools = {"train": SplitPool((Voice("S001", "f1"),), (sentence,))}
     seconds = []
     for rate in (16_000, TELEPHONE):
         root = tmp_path / str(rate)
         for part in ("data", "train"):
             (root / part).mkdir(parents=True)
         planned = PlannedUtterance("S001_0000", "train", sentence, Voice("S001", "f1"), (0,))
-        assert make_utterance(planned, Noise(), root, casts, rate) is None
+        assert make_utterance(planned, Noise(), root, pools, rate) is None
         assert seconds_and_rate(root / "data" / "S001_0000.wav")[1] == rate
         seconds.append(audio_seconds(root / "data" / "S001_0000.wav"))
     assert seconds[0] == pytest.approx(seconds[1], abs=1e-3)

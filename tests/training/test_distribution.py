@@ -273,18 +273,18 @@ def in_two_processes(function) -> list:
     """What ``function(distribution)`` returns in each of two threads that stand for processes."""
     meeting, given, results = threading.Barrier(2, timeout=10), {}, {}
 
-    def send(index):
-        def send(data, source):
+    def broadcast(index):
+        def broadcast_from_here(data, source):
             given[index] = data
             meeting.wait()
             found = given[source]
             meeting.wait()  # nobody gives anew before all have taken
             return found
 
-        return send
+        return broadcast_from_here
 
     def run(index):
-        results[index] = function(Distribution(index=index, count=2, send=send(index)))
+        results[index] = function(Distribution(index=index, count=2, broadcast=broadcast(index)))
 
     threads = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(2)]
     for thread in threads:

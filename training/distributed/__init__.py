@@ -1,4 +1,4 @@
-"""``--distribute`` and ``TF_CONFIG`` in; a training on several devices or processes out.
+"""``--distribute`` and ``TF_CONFIG`` in; a training run on several devices or processes out.
 
 Read ``distribution`` (what the loop calls), ``cluster`` (which processes take part) and ``replicas``
 (TensorFlow's part).

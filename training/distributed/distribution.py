@@ -36,21 +36,21 @@ KINDS = ("mirrored", "multi_worker")
 
 @dataclass(frozen=True)
 class Distribution:
-    """The devices and processes of a training; by default one device in one process.
+    """The devices and processes of a training run; by default one device in one process.
 
     The methods keep all processes in the same state; all processes must call them in the same order.
 
     Attributes:
-        strategy: of TensorFlow; None for one device in one process.
-        index: of this process.
+        strategy: TensorFlow's strategy; None for one device in one process.
+        index: index of this process.
         count: number of processes.
-        send: ``data, source → the data of process source``.
+        broadcast: ``data, source → the data of process source``.
     """
 
     strategy: Any = None
     index: int = 0
     count: int = 1
-    send: Callable[[bytes, int], bytes] = lambda data, source: data
+    broadcast: Callable[[bytes, int], bytes] = lambda data, source: data
 
     @property
     def chief(self) -> bool:
@@ -108,14 +108,14 @@ class Distribution:
             log.warning("training.xla is ignored: it works on one device only")
         return _replicas().make_replicated_step(self.strategy, self.shard, model, optimizer, losses, stop)
 
-    def from_chief(self, figures: Callable[[], dict[str, float]]) -> dict[str, float]:
-        """Compute figures in the chief and return them in all processes."""
-        text = json.dumps(figures()) if self.chief else ""
-        return json.loads(self.send(text.encode(), 0))
+    def from_chief(self, metrics: Callable[[], dict[str, float]]) -> dict[str, float]:
+        """Compute metrics in the chief and return them in all processes."""
+        text = json.dumps(metrics()) if self.chief else ""
+        return json.loads(self.broadcast(text.encode(), 0))
 
     def gather(self, lines: list[str]) -> list[str]:
         """The lines of all processes, in the order of the processes."""
-        sent = [self.send(json.dumps(lines).encode(), source) for source in range(self.count)]
+        sent = [self.broadcast(json.dumps(lines).encode(), source) for source in range(self.count)]
         return [line for text in sent for line in json.loads(text)]
 
     def check_same(self, what: str, value: object) -> None:
@@ -135,7 +135,7 @@ class Distribution:
             )
 
     def copy_run(self, run: RunFolder) -> None:
-        """Copy the chief's vocabulary, checkpoint and figures to the run folders of the other processes."""
+        """Copy the chief's vocabulary, checkpoint and metrics to the run folders of the other processes."""
         if self.count == 1:
             return
         parts = [
@@ -147,7 +147,7 @@ class Distribution:
         with zipfile.ZipFile(content, "w") as archive:
             for path in parts if self.chief else ():
                 archive.write(path, path.relative_to(run.path))
-        data = self.send(content.getvalue(), 0)
+        data = self.broadcast(content.getvalue(), 0)
         if not self.chief:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 for name in archive.namelist():
@@ -174,15 +174,14 @@ def distributed(kind: str | None, virtual_devices: int = 0) -> Iterator[Distribu
     if kind is None:
         yield ALONE
     elif kind == "mirrored":
-        yield Distribution(_replicas().over_devices(virtual_devices))
+        yield Distribution(_replicas().mirrored_strategy(virtual_devices))
     else:
         cluster = read_cluster(os.environ)
         wait_for_workers(cluster)
         with _replicas().lost_workers_named(cluster):
-            strategy, count = _replicas().over_workers(), len(cluster.names)
-            distribution = Distribution(
-                strategy, cluster.index, count, send=_replicas().make_send(strategy, (cluster.index, count))
-            )
+            strategy, count = _replicas().multi_worker_strategy(), len(cluster.names)
+            broadcast = _replicas().make_broadcast(strategy, (cluster.index, count))
+            distribution = Distribution(strategy, cluster.index, count, broadcast)
             yield distribution
             distribution.gather([])  # wait for all: the others may still need this process
 

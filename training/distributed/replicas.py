@@ -1,8 +1,9 @@
-"""One model on several devices and in several processes: TensorFlow's part of
-``training/distributed/distribution.py``.
+"""Data-parallel training with ``tf.distribute``: what ``distribution`` needs of TensorFlow.
 
-Each replica computes the losses and gradients of its shard of a batch. Their sums over all replicas equal
-those of one device; the first device of each process updates the weights with them.
+Each replica (device) computes the losses and gradients of its part of a batch. Their sums over all replicas
+equal those of one device. In each process the first device updates the weights, which are then copied to the
+others. The module also broadcasts data to all processes, and finds the process that was lost if a collective
+operation fails.
 """
 
 import re
@@ -22,7 +23,7 @@ from utils.stop_signals import STOP_SIGNALS
 
 Losses = Callable[[dict[str, Any], bool], Any]
 
-_WORDS_AT_A_TIME = 1 << 20  # int32 words of a message; 8 MB as float64
+_CHUNK_WORDS = 1 << 20  # int32 words that are sent at a time; 8 MB as float64
 _FAILURES = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
@@ -33,7 +34,7 @@ _FAILURES = (
 )
 
 
-def over_devices(virtual_devices: int) -> tf.distribute.Strategy | None:
+def mirrored_strategy(virtual_devices: int) -> tf.distribute.Strategy | None:
     """A strategy for all GPUs of this machine, or for virtual CPU devices; None if there is only one.
 
     Raises:
@@ -50,7 +51,7 @@ def over_devices(virtual_devices: int) -> tf.distribute.Strategy | None:
     return tf.distribute.MirroredStrategy(devices) if len(devices) > 1 else None
 
 
-def over_workers() -> tf.distribute.Strategy:
+def multi_worker_strategy() -> tf.distribute.Strategy:
     """A strategy for all devices of all processes in TF_CONFIG, which TensorFlow reads again.
 
     Raises:
@@ -97,7 +98,7 @@ def first_copies(strategy: tf.distribute.Strategy, variables: list[keras.Variabl
 
 
 def vary_dropout(strategy: tf.distribute.Strategy, model: keras.Model) -> None:
-    """Give each replica other random seeds, so that dropout differs between the shards."""
+    """Give each replica different random seeds, so that dropout differs between the shards."""
     states = [variable for variable in model.variables if variable.path.endswith("seed_generator_state")]
 
     def shift() -> None:
@@ -123,7 +124,7 @@ def make_replicated_step(
     devices have the same number of rows; the model must treat zeros as padding, with a finite loss.
 
     Args:
-        strategy: that the model was built with.
+        strategy: the strategy with which the model was built.
         shard: (index, count) of processes: row i of a batch is in shard i % count.
         model: from :func:`build_replicated`.
         optimizer: built on :func:`first_copies`.
@@ -133,21 +134,21 @@ def make_replicated_step(
     devices = strategy.num_replicas_in_sync // shard[1]
     replica = _make_replica(shard, devices, model, optimizer, losses)
     copies = [_copies(strategy, variable) for variable in model.trainable_variables]
-    first = [each[0] for each in copies]
+    first = [variables[0] for variables in copies]
 
-    def step(arrays: dict[str, tf.Tensor], here: tf.Tensor, rows: tf.Tensor, stopping: tf.Tensor):
-        gradients, whole = strategy.run(replica, args=(arrays, here, rows, stopping))
-        local = [None if each is None else _first(strategy, each) for each in gradients]
+    def step(arrays: dict[str, tf.Tensor], local_rows: tf.Tensor, rows: tf.Tensor, stopping: tf.Tensor):
+        gradients, sums = strategy.run(replica, args=(arrays, local_rows, rows, stopping))
+        local = [None if gradient is None else _first(strategy, gradient) for gradient in gradients]
         optimizer.apply(local, first)
         for variable, *others in copies:
             for other in others:
                 other.assign(variable)
-        return _first(strategy, whole)
+        return _first(strategy, sums)
 
     compiled: dict[str, Callable] = {}
 
     def call(arrays: dict[str, np.ndarray], rows: int) -> np.ndarray:
-        here = len(next(iter(arrays.values())))
+        local_rows = len(next(iter(arrays.values())))
         arrays = {name: _whole_multiple(value, devices) for name, value in arrays.items()}
         if "step" not in compiled:
             scalars = [tf.TensorSpec([], tf.int32)] * 2
@@ -156,12 +157,12 @@ def make_replicated_step(
             compiled["step"] = tf.function(step, autograph=False, input_signature=signature)
         with tf.device("CPU:0"):  # from there each device takes its part
             tensors = {name: tf.convert_to_tensor(value) for name, value in arrays.items()}
-            scalars = tf.constant(here), tf.constant(rows)
+            scalars = tf.constant(local_rows), tf.constant(rows)
             stopping = tf.constant([float(number in stop) for number in STOP_SIGNALS])
-        whole = compiled["step"](tensors, *scalars, stopping).numpy()  # (rows + signals,)
+        sums = compiled["step"](tensors, *scalars, stopping).numpy()  # (rows + signals,)
         if not stop:
-            stop.extend(number for number, noted in zip(STOP_SIGNALS, whole[rows:], strict=True) if noted)
-        return whole[:rows]
+            stop.extend(number for number, noted in zip(STOP_SIGNALS, sums[rows:], strict=True) if noted)
+        return sums[:rows]
 
     return call
 
@@ -175,14 +176,14 @@ def _make_replica(
 ) -> Callable[..., tuple[list[tf.Tensor | None], tf.Tensor]]:
     """Make the function that runs on each of a process's ``devices``.
 
-    Its arguments: the padded arrays of the process's shard; ``here``, the number of its rows without padding;
-    ``rows``, the number of rows in the whole batch; ``stopping``, 1.0 for each of ``STOP_SIGNALS`` that this
-    process has received, else 0.0. It returns sums over all replicas: the gradients, and the losses of the
-    whole batch followed by ``stopping``.
+    Its arguments: the padded arrays of the process's shard; ``local_rows``, the number of its rows without
+    padding; ``rows``, the number of rows in the whole batch; ``stopping``, 1.0 for each of ``STOP_SIGNALS``
+    that this process has received, else 0.0. It returns sums over all replicas: the gradients, and the losses
+    of the whole batch followed by ``stopping``.
     """
     index, count = shard
 
-    def replica(arrays: dict[str, tf.Tensor], here: tf.Tensor, rows: tf.Tensor, stopping: tf.Tensor):
+    def replica(arrays: dict[str, tf.Tensor], local_rows: tf.Tensor, rows: tf.Tensor, stopping: tf.Tensor):
         context = tf.distribute.get_replica_context()
         size = tf.shape(next(iter(arrays.values())))[0] // devices
         start = (context.replica_id_in_sync_group - index * devices) * size
@@ -193,20 +194,20 @@ def _make_replica(
             return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
         with tf.GradientTape() as tape, statistics_over_replicas(total):
-            each = losses(arrays, True)  # (size,)
-            each = tf.where(row < here, each, 0.0)
-            scaled = optimizer.scale_loss(tf.reduce_sum(each) / tf.cast(rows, each.dtype))
+            row_losses = losses(arrays, True)  # (size,)
+            row_losses = tf.where(row < local_rows, row_losses, 0.0)
+            scaled = optimizer.scale_loss(tf.reduce_sum(row_losses) / tf.cast(rows, row_losses.dtype))
             gradients = dense(tape.gradient(scaled, model.trainable_variables))
-        batch_row = tf.where(row < here, row * count + index, 0)
-        whole = tf.tensor_scatter_nd_add(tf.zeros([rows]), batch_row[:, None], each)
+        batch_row = tf.where(row < local_rows, row * count + index, 0)
+        batch_losses = tf.tensor_scatter_nd_add(tf.zeros([rows]), batch_row[:, None], row_losses)
         known = [gradient for gradient in gradients if gradient is not None]
-        *known, whole = total([*known, tf.concat([whole, stopping], axis=0)])
-        return [None if gradient is None else known.pop(0) for gradient in gradients], whole
+        *known, sums = total([*known, tf.concat([batch_losses, stopping], axis=0)])
+        return [None if gradient is None else known.pop(0) for gradient in gradients], sums
 
     return replica
 
 
-def make_send(strategy: tf.distribute.Strategy, shard: tuple[int, int]) -> Callable[[bytes, int], bytes]:
+def make_broadcast(strategy: tf.distribute.Strategy, shard: tuple[int, int]) -> Callable[[bytes, int], bytes]:
     """Make ``data, source → the data of process source``; all processes must call it together."""
     index, count = shard
     first = index * strategy.num_replicas_in_sync // count
@@ -223,17 +224,17 @@ def make_send(strategy: tf.distribute.Strategy, shard: tuple[int, int]) -> Calla
         input_signature=[tf.TensorSpec([None], tf.float64)],
     )
 
-    def send(data: bytes, source: int) -> bytes:
+    def broadcast(data: bytes, source: int) -> bytes:
         data = data if index == source else b""  # the sum with zeros is the data of the source
         size = int(total(np.array([len(data)], np.float64)).numpy()[0])
         words = np.zeros(-(-size // 4), np.int32)
         words.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
-        for start in range(0, len(words), _WORDS_AT_A_TIME):
-            part = slice(start, start + _WORDS_AT_A_TIME)
+        for start in range(0, len(words), _CHUNK_WORDS):
+            part = slice(start, start + _CHUNK_WORDS)
             words[part] = total(words[part].astype(np.float64)).numpy()
         return words.tobytes()[:size]
 
-    return send
+    return broadcast
 
 
 def _copies(strategy: tf.distribute.Strategy, variable: keras.Variable) -> tuple[tf.Variable, ...]:

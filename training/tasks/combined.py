@@ -1,4 +1,10 @@
-"""A trained network and its texts in; the converter that comes with this project out."""
+"""A trained gated CNN and its texts in; the run folder of a combined pinyin → hanzi converter out.
+
+Nothing is trained by gradients here: the network's weights are copied, n-grams are counted in the texts, the
+emission probabilities of the noisy channel are estimated from the readings in the texts and from the shipped
+confusion statistics, and the words of a dictionary are packed. The result is tested on the dev sentences.
+``model_language.converters.combined`` describes the converter; ``pretrained/pinyin_to_hanzi`` was built so.
+"""
 
 import logging
 from collections.abc import Iterator
@@ -87,7 +93,7 @@ def make_combined(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
 def _token_ids(
     dataset: PairDataset, symbols: Symbols, model: CombinedConfig, seed: int
 ) -> Iterator[np.ndarray]:
-    """Hanzi ids of all texts and of words of the dictionary, with one 0 before, between and after lines."""
+    """Hanzi ids of all texts and of words of the dictionary, with a 0 before, between and after the lines."""
     table = hanzi_table(symbols.hanzi.tokens, end=PAD_ID, unknown=UNKNOWN_ID)
     yield np.zeros(1, np.int32)
     for shard in dataset.shards:

@@ -33,7 +33,7 @@ class RowBatch:
 
 
 class RowBatches:
-    """All batches of a training by number; each pass through the text draws every row once.
+    """All batches of a training run by number; each pass through the text draws every row once.
 
     Args:
         rows: the text.

@@ -200,7 +200,7 @@ def cross_entropy(logits: Any, targets: Any, smoothing: float = 0.0) -> Any:
 def train_keyword(
     config: KeywordConfig, run: RunFolder, distribution: Distribution = ALONE
 ) -> dict[str, float]:
-    """Train ``config`` into ``run``, or resume it; return the figures of the best evaluation.
+    """Train ``config`` into ``run``, or resume it; return the metrics of the best evaluation.
 
     Raises:
         ConfigError, CorpusError, AudioError, RunError, TrainingError: see the message.

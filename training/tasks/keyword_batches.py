@@ -1,7 +1,7 @@
 """Stored clips in; batches of features out: augmented for training, unchanged for dev and test.
 
-Random numbers depend only on (seed, step, shard), so a training that is resumed gets the same batches as one
-that was not interrupted.
+Random numbers depend only on (seed, step, shard), so a resumed training run gets the same batches as one that
+was not interrupted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,8 +17,8 @@ from utils.features.keyword import KeywordFeatureConfig, keyword_features
 from utils.processes import prefetch
 
 _PREFETCHED = 4
-_ORDER, _AUGMENTATION = 1, 2  # uses of random numbers, part of their seeds
-_SILENT_CONTEXTS = 0.3  # fraction of the clips after digital silence; the others are after another clip
+_ORDER, _AUGMENTATION = 1, 2  # purposes of random generators, part of their seeds
+_SILENT_CONTEXTS = 0.3  # fraction of the clips that follow digital silence; the others follow another clip
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class KeywordBatch:
     """Clips of a step.
 
     Attributes:
-        ids: of all clips of the batch, also if the arrays hold a shard of them.
+        ids: ids of all clips of the batch, even if the arrays hold only a shard of them.
         features: (B, T, F) float32, or samples (B, S) for the kind ``raw``.
         targets: (B,) int32, indices of the labels.
     """

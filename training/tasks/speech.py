@@ -1,4 +1,8 @@
-"""Training of an acoustic model: manifests and a config in; features, labels and a task for the loop out."""
+"""Training of an acoustic model: a config with manifests in; a run folder with a trained CTC model out.
+
+`train_speech` prepares cached features, labels and the model, and passes them to the training loop as a
+`SpeechTask`. Training utterances with more labels than output frames are skipped.
+"""
 
 import logging
 from collections import ChainMap
@@ -49,8 +53,8 @@ class SpeechDataConfig(Limited, section="data"):
 
     Attributes:
         train: manifests of the training set.
-        weights: passes over each training manifest in an epoch; empty: one each. With 0.25 each epoch reads
-            another quarter of the manifest, with 3 it reads the manifest three times.
+        weights: passes over each training manifest in an epoch; empty: one pass each. With 0.25 each epoch
+            reads a different quarter of the manifest, with 3 it reads the manifest three times.
         dev: manifests of the dev set, which selects the best epoch.
         hold_out: without ``dev``, every sentence with this number in the first training manifest becomes the
             dev set; 0: ``dev`` must be given.
@@ -189,7 +193,7 @@ class SpeechTask(SequenceTask):
 def train_speech(
     config: SpeechConfig, run: RunFolder, distribution: Distribution = ALONE
 ) -> dict[str, float]:
-    """Train ``config`` into ``run``, or resume it; return the figures of the best epoch.
+    """Train ``config`` into ``run``, or resume it; return the metrics of the best epoch.
 
     Raises:
         ConfigError, CorpusError, AudioError, VocabularyError, TrainingError: see the message.
@@ -225,7 +229,7 @@ def train_speech(
 
 
 def _read(config: SpeechConfig) -> tuple[list[list[Utterance]], list[Utterance]]:
-    """The utterances of each train manifest, and those of all dev manifests or the ones held out."""
+    """The utterances of each train manifest, and those of all dev manifests or the held-out utterances."""
     data = config.data
     require(
         data.train and (data.dev or data.hold_out),
@@ -263,7 +267,7 @@ def _train_source(
     utterances: list[Utterance],
     sizes: Sequence[int],
 ) -> BatchSource:
-    """Training batches of ``utterances``, which are those of corpora of these ``sizes``, in order."""
+    """Training batches; ``utterances`` are those of all corpora in order, ``sizes`` the number of each."""
     data = config.data
     corpus_of = np.repeat(np.arange(len(sizes)), sizes)[: data.limit or None]
     utterances = utterances[: data.limit or None]
@@ -355,7 +359,7 @@ def _report_skipped(short: dict[int, str], utterances: list[Utterance], run: Run
 
 
 def _report_short_dev(short: dict[int, str], utterances: list[Utterance]) -> None:
-    """Warn of dev utterances that are too short; they stay in the error rate."""
+    """Warn about dev utterances that are too short; they still count in the error rate."""
     ids = [utterances[index].id for index in short]
     log.warning(
         "%d dev utterances are too short for their labels (dev_loss counts them as 0, "

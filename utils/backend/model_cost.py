@@ -1,4 +1,4 @@
-"""A Keras model and a number of feature frames in; its multiply-accumulate operations out."""
+"""A Keras model and a number of feature frames in; the number of its multiply-accumulates (MACs) out."""
 
 import math
 
@@ -20,8 +20,8 @@ _RECURRENT = (layers.GRU, layers.LSTM, layers.SimpleRNN)
 def multiply_accumulates(model: keras.Model, frames: int) -> int:
     """Multiply-accumulates of one forward pass over ``frames`` feature frames.
 
-    As in the literature, these are convolutions, dense and recurrent layers and the products of attention,
-    but not scaling, shifting, activations and softmax. Custom layers with other products have a method
+    As in the literature, convolutions, dense and recurrent layers and the products of attention are counted,
+    but not scaling, shifting, activations and softmax. A custom layer with other products has a method
     ``multiply_accumulates(frames)``.
 
     Args:
@@ -50,7 +50,7 @@ def _of_layer(layer: keras.layers.Layer) -> int:
     if isinstance(inner, _RECURRENT):
         kernels = math.prod(inner.cell.kernel.shape) + math.prod(inner.cell.recurrent_kernel.shape)
         return layer.input.shape[1] * kernels
-    # Vectors only scale and shift; the state of a ring buffer is not a weight.
+    # A layer with vectors only scales and shifts; the state of a streaming layer is not multiplied.
     if isinstance(layer, layers.PReLU) or hasattr(layer, "external"):
         return 0
     if all(len(weight.shape) < 2 for weight in layer.weights):

@@ -1,7 +1,8 @@
-"""Log energies of consecutive frames in; the same minus the recent mean of each bin out, for streams.
+"""Log filter-bank energies of a stream in; the same minus a running mean of each bin out.
 
-A frame depends only on earlier frames. The recursions below keep their last values from one call to the next,
-so a stream in pieces of any size has the same result as the whole recording.
+The mean is exponentially weighted over the frames so far that are loud enough to be speech. Later frames have
+no influence. The recursions keep their values from one call to the next, so a stream in pieces
+of any size gives the same result as the whole recording.
 """
 
 import numpy as np

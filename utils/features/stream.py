@@ -1,6 +1,6 @@
 """Chunks of samples in; each feature frame out as soon as its samples are complete.
 
-The frames are those of `extract_features` for the whole recording.
+The frames equal those of `extract_features` for the whole recording.
 """
 
 import numpy as np
@@ -75,7 +75,7 @@ class FeatureStream:
 
 
 def _check(config: FeatureConfig) -> None:
-    """Refuse features that a stream can't compute, with a hint what to use instead."""
+    """Refuse features that a stream can't compute; the hint says what to use instead."""
     require(
         config.normalise != "utterance",
         "features.normalise is 'utterance', which needs the whole utterance before its first frame",

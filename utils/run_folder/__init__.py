@@ -1,4 +1,4 @@
-"""The run folder: what a training writes, and what testing, transcription and export read.
+"""The run folder: what a training run writes, and what testing, transcription and export read.
 
 Read ``run`` (paths, config, opening and creating a run), ``checksums`` and ``checksum_files`` (a changed file
 is detected before it is used) and ``lock`` (one training at a time).

@@ -34,7 +34,7 @@ COVERED = (
     "test/*/results.json",
 )
 _DEPTH = max(pattern.count("/") for pattern in COVERED) + 1
-_ATTEMPTS = 3  # a training may replace a file and its checksum while both are read
+_ATTEMPTS = 3  # a training run may replace a file and its checksum while both are read
 _HINT = "copy it again; if it was changed on purpose: python inspect_model.py accept {folder}"
 
 

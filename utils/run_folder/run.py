@@ -108,7 +108,7 @@ class RunFolder:
         return build_config(schema, config[name], where=f"{self.config_file}, {name}")
 
     def record(self, name: str, values: Any) -> None:
-        """Add nested plain values, found during a training, to the environment in config.yaml."""
+        """Add nested plain values, found during training, to the environment in config.yaml."""
         config = self.config()
         save_yaml(self.config_file, {**config, ENVIRONMENT: {**config.get(ENVIRONMENT, {}), name: values}})
 
