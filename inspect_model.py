@@ -65,9 +65,9 @@ checksums, and records their present checksums. It also adds checksums to a run 
 
 import makes a run from weights that an older project saved with Keras 2: of the published DFCNN with CTC on
 the 200-bin spectrogram, or with --hanzi of the published transformer with learned positions. The lists have
-one token a line, in the order of that project's vocabulary: the classes of the DFCNN with the blank '_' last;
-the syllables and the hanzi of the transformer with the padding '<PAD>' first. The run works with test.py,
-transcribe.py and export.py.
+one token per line, in the order of that project's vocabulary: the classes of the DFCNN with the blank '_'
+last; the syllables and the hanzi of the transformer with the padding '<PAD>' first. The run works with
+test.py, transcribe.py and export.py.
 
 difference compares two weights files, or the best weights of two runs, array by array. The exit code is 0 if
 all are equal, else 1.
@@ -299,8 +299,8 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         required=True,
         metavar="FILE",
-        help="classes of the new run, one token a line: vocabulary/acoustic.txt of another run, or a file of "
-        "data.vocabularies",
+        help="classes of the new run, one token per line: vocabulary/acoustic.txt of another run, or a file "
+        "written by data.vocabularies",
     )
 
     command = add("accept", "record the checksums of files that were edited on purpose", _accept)
@@ -318,7 +318,7 @@ def _parser() -> argparse.ArgumentParser:
         help="for a DFCNN its classes, the blank last; for a transformer its syllables, padding first",
     )
     command.add_argument(
-        "--hanzi", type=Path, metavar="FILE", help="for a transformer: its hanzi, one a line, padding first"
+        "--hanzi", type=Path, metavar="FILE", help="for a transformer: its hanzi, one per line, padding first"
     )
 
     command = add("difference", "compare the arrays of two weights files or runs", _difference)

@@ -49,8 +49,8 @@ def import_transformer(
     Args:
         layers: arrays of each layer of the file, in its order, without layers that have no weights.
         weights_file: the file, for messages and the run's config.
-        pinyin_file: the input tokens, one a line, padding first.
-        hanzi_file: the output tokens, one a line, padding first.
+        pinyin_file: the input tokens, one per line, padding first.
+        hanzi_file: the output tokens, one per line, padding first.
         new_run: the folder to create.
 
     Returns:

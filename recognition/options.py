@@ -56,7 +56,7 @@ def add_word_option(parser: argparse.ArgumentParser) -> None:
         "--words",
         type=Path,
         metavar="FILE",
-        help="words to prefer, one a line: hanzi, then optionally pinyin and a weight",
+        help="words to prefer, one per line: hanzi, then optionally pinyin and a weight",
     )
 
 
@@ -66,7 +66,7 @@ def add_phrase_options(parser: argparse.ArgumentParser) -> None:
         "--phrases",
         type=Path,
         metavar="FILE",
-        help="recognise only these phrases, one a line; see docs/phrases.md for the grammar",
+        help="recognise only these phrases, one per line; see docs/phrases.md for the grammar",
     )
     parser.add_argument(
         "--phrase-threshold",

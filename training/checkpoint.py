@@ -93,7 +93,7 @@ def keep_weights(run: RunFolder, model: keras.Model, metric: str, state: Trainin
 
     Args:
         run: the weights go into its folder ``weights/``.
-        model: with the weights to save.
+        model: its weights are saved.
         metric: key of the error rate in the rows of the history.
         state: its history ends with the epoch that has just finished.
         kept: number of epochs, at least 1.

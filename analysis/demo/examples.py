@@ -120,5 +120,5 @@ def _cell(pair: Pair, sentence: Sentence) -> Cell:
 
 
 def _hanzi(text: str, syllables: int, position: int | None) -> str:
-    """The hanzi of a syllable; ``""`` if the text does not have one hanzi a syllable."""
+    """The hanzi of a syllable; ``""`` if the text does not have one hanzi per syllable."""
     return text[position] if position is not None and len(text) == syllables else ""

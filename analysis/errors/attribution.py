@@ -80,7 +80,7 @@ def attribute(pair: Pair, evidence: UtteranceEvidence) -> str | None:
     """The cause of an error, one of :data:`ATTRIBUTIONS`; None for a correct hanzi of a correct syllable.
 
     Args:
-        pair: of the alignment of an utterance's hanzi; both sides have one hanzi a syllable.
+        pair: of the alignment of an utterance's hanzi; both sides have one hanzi per syllable.
         evidence: of this utterance.
     """
     true_syllable = _at(evidence.utterance.reference_pinyin, pair.reference_position)

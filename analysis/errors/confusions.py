@@ -32,11 +32,11 @@ NOTHING = ""  # the label of the row of insertions and of the column of deletion
 
 @dataclass(frozen=True)
 class Matrix:
-    """A confusion matrix of one part of the syllables.
+    """A confusion matrix of one part of the syllable.
 
     Attributes:
         part: ``initial``, ``final`` or ``tone``.
-        labels: of rows and columns; the zero initial is ``∅``, the last one (``""``) stands for no syllable.
+        labels: labels of rows and columns; the zero initial is ``∅``, the last label (``""``) is no syllable.
         counts: a row for each reference label, a column for each recognised label; the diagonal is correct.
     """
 
@@ -59,7 +59,7 @@ def named_confusions(pair: Pair, reference: Sequence[str], hanzi: Sequence[str] 
     Args:
         pair: from :func:`analysis.errors.alignment.align`.
         reference: all syllables of the reference.
-        hanzi: of the reference, one a syllable; empty if not known.
+        hanzi: hanzi of the reference, one per syllable; empty if not known.
     """
     if pair.is_correct:
         return ()

@@ -73,7 +73,7 @@ def keyword_results(decisions: Sequence[Decision], labels: Sequence[str]) -> dic
     """The contents of ``results.json``.
 
     Args:
-        decisions: one a clip, at least one.
+        decisions: one per clip, at least one.
         labels: of the model, in its order.
 
     Returns:
@@ -103,7 +103,7 @@ def keyword_results(decisions: Sequence[Decision], labels: Sequence[str]) -> dic
 
 
 def decisions_tsv(decisions: Sequence[Decision]) -> str:
-    """One line a clip, with a header."""
+    """One line per clip, with a header."""
     rows = [
         (
             decision.id,

@@ -41,7 +41,7 @@ class AttentionMaps:
     Attributes:
         title: of page and picture, such as the name of the run.
         syllables: L of them.
-        hanzi: output of the model, one a syllable.
+        hanzi: output of the model, one per syllable.
         weights: (blocks, heads, L, L) float32; row i has the attention of position i to all positions.
     """
 

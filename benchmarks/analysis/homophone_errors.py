@@ -80,7 +80,7 @@ def errors_of(pinyin: Sequence[str], reference: str, written: str, words: Sequen
     """The errors of a sentence.
 
     Args:
-        pinyin: true syllables, one a hanzi.
+        pinyin: true syllables, one per hanzi.
         reference, written: texts of the same length.
         words: of the reference, in order, without gaps.
     """

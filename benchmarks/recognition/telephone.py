@@ -191,7 +191,7 @@ def _some(paths: list[Path], count: int) -> list[Path]:
 
 
 def _listed(manifest: Path, path: Path) -> Path:
-    """A file with the recordings of a manifest, one a line, for ``transcribe.py --list``."""
+    """A file with the recordings of a manifest, one per line, for ``transcribe.py --list``."""
     write_text(path, "".join(f"{one.audio}\n" for one in read_manifest(manifest)))
     return path
 

@@ -23,11 +23,11 @@ class CorpusSettings:
 
     Attributes:
         train: number of utterances of the split; ``dev`` and ``test`` likewise.
-        seed: of sentences, voices, prosody and acoustics.
+        seed: seed of sentences, voices, prosody and acoustics.
         voices: how many of ``VOICES`` to use at most, at least 3; near-duplicates come last.
         text: a file of sentences instead of the grammar.
         made: number of generated voices, which speak every third utterance of the train split.
-        sample_rate: of the recordings, in Hz.
+        sample_rate: sample rate of the recordings, in Hz.
     """
 
     train: int = 4000

@@ -30,17 +30,17 @@ class AttRnnConfig(LayerSettings):
     Attributes:
         filters: channels of each convolution.
         kernels: their sizes over frames and features.
-        dilations: over frames and features.
-        strides: over frames and features.
-        activations: after each convolution.
+        dilations: their dilations over frames and features.
+        strides: their strides over frames and features.
+        activations: activation after each convolution.
         padding: around the clip; see `model_keyword.layers.time_layers`.
-        cell: of the recurrent layers.
+        cell: cell of the recurrent layers.
         recurrent_units: their sizes, in each direction.
         bidirectional: whether they also run backwards in time.
         heads: number of attention heads.
         dropout: fraction of values dropped after the attention.
         units: sizes of the dense layers.
-        unit_activations: after each dense layer.
+        unit_activations: activation after each dense layer.
     """
 
     name: str = "att_rnn"

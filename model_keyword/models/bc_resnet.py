@@ -32,10 +32,10 @@ class BcResnetConfig(LayerSettings):
     Attributes:
         scale: factor for all numbers of channels.
         first_filters: channels of the first convolution, which halves the features.
-        channels: of each stage.
+        channels: channels of each stage.
         blocks: blocks of each stage; the first of them changes the channels.
         strides: stride of the first block over the features.
-        dilations: of the convolution over three frames in each block.
+        dilations: dilation of the convolution over three frames in each block.
         last_filters: channels before the logits.
         bands: sub-bands of the normalisation; must divide the number of features, also after each stride.
         padding: around the clip in time; see `model_keyword.layers.time_layers`.

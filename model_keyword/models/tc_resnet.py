@@ -24,7 +24,7 @@ class TcResnetConfig(LayerSettings):
     """Settings of `build_tc_resnet`.
 
     Attributes:
-        channels: of the first convolution, then of each block.
+        channels: channels of the first convolution, then of each block.
         first_kernel: size of the first convolution, in frames.
         kernel: size of the convolutions in the blocks, in frames.
         padding: around the clip; see `model_keyword.layers.time_layers`.

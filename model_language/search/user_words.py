@@ -1,6 +1,6 @@
 """Reads a text file of user words; finds where their syllables occur in a sentence.
 
-One word a line: hanzi, then optionally its pinyin and a weight, separated by spaces or tabs; ``#`` starts a
+One word per line: hanzi, then optionally its pinyin and a weight, separated by spaces or tabs; ``#`` starts a
 comment. A word without pinyin has the reading of the phrase dictionary; a word that is not in the dictionary
 has all readings of its characters.
 """
@@ -21,7 +21,7 @@ WEIGHT = 6.0
 """Weight of each character if a line gives none: each is e⁶ ≈ 400 times as probable as without the word."""
 _HIGHEST_WEIGHT = 1000.0
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(inf|nan)", re.IGNORECASE)
-_HINT = "one word a line: hanzi, then optionally its pinyin and a weight above 0, e.g. 喆 zhe2 5"
+_HINT = "one word per line: hanzi, then optionally its pinyin and a weight above 0, e.g. 喆 zhe2 5"
 # Tone sandhi: their tone depends on the next syllable. A word without pinyin accepts all of these.
 _SANDHI = {"一": ("yi1", "yi2", "yi4"), "不": ("bu2", "bu4")}
 

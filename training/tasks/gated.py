@@ -232,7 +232,7 @@ def _check(config: LanguageConfig) -> None:
     require(
         not lists,
         f"model.name={name} is trained on texts, not on lists: {', '.join(lists)}",
-        hint="give .txt or .txt.xz files with one clause a line",
+        hint="give .txt or .txt.xz files with one clause per line",
     )
     require(
         data.batch_syllables >= data.batch_sentences,

@@ -47,8 +47,8 @@ class KeywordBatches:
         features: settings of the front end.
         augment: augmentation of the samples.
         spec_augment: masks over the features; not used for the kind ``raw``.
-        noises: of :func:`data.keywords.augment.load_noises`.
-        seed: of all random numbers.
+        noises: background noises, from :func:`data.keywords.augment.load_noises`.
+        seed: seed of all random numbers.
         shard: (index, count): row i of a batch is in shard i % count.
         context_samples: length of the sound before each clip: the end of another clip, or silence.
     """

@@ -26,7 +26,7 @@ def multiply_accumulates(model: keras.Model, frames: int) -> int:
 
     Args:
         model: plain or streamed.
-        frames: of an utterance or a call, if the model accepts any number of frames.
+        frames: number of frames in an utterance or a call, if the model accepts any number.
 
     Raises:
         ValueError: a layer has weights and its cost is unknown; the layer is named.

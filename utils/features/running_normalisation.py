@@ -25,7 +25,7 @@ class RunningNormalisation:
 
     Args:
         bins: F, values per frame.
-        hop_seconds: from one frame to the next.
+        hop_seconds: time from one frame to the next.
     """
 
     def __init__(self, bins: int, hop_seconds: float):
