@@ -1,4 +1,4 @@
-"""Transcribe recordings: files, folders or a pipe in; text, JSON, SRT or TextGrid out."""
+"""Transcribe recordings: files, folders or a pipe in; text, JSON, SRT, VTT, CTM or TextGrid out."""
 
 import argparse
 import hashlib
@@ -23,6 +23,7 @@ from utils.audio.reading import find_recordings
 from utils.cli import fraction, positive
 from utils.errors import AudioError, ConfigError, RunError, UserError, run_command
 from utils.files import remove_leftovers, replacing
+from utils.hypotheses.digits import numbers_as_digits, with_digits
 from utils.hypotheses.live_text import LiveText
 from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, Events, as_json_line
@@ -38,6 +39,7 @@ examples:
   python transcribe.py talks/ --format srt --output subtitles/     # called again, it goes on where it stopped
   python transcribe.py *.flac --speech runs/compact --language runs/ngram --format json --beam 10 --n-best 5
   python transcribe.py --list files.txt --output texts/
+  python transcribe.py talk.m4a --format vtt --digits
   python transcribe.py meeting.wav --joint --words names.txt
   python transcribe.py commands/ --phrases phrases.txt      # only these phrases; everything else is refused
   python transcribe.py lecture.flac --syllables runs/syllables --workers 1
@@ -46,7 +48,8 @@ examples:
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream --phrases phrases.txt
 
-Reads WAV, FLAC, OGG, MP3 and other formats of libsndfile, of any length, sample rate and number of channels.
+Reads WAV, FLAC, OGG, MP3 and other formats of libsndfile, of any length, sample rate and number of channels;
+m4a, mp4 and webm with the package av, and writes numbers as digits with wetext (requirements/serve.txt).
 Recordings longer than 20 s are cut at pauses; the text appears line by line, and memory use is constant.
 Without --speech and --language the models of this project are used (pretrained/). With --joint, syllables
 and hanzi are searched together, which helps where the acoustic model is not certain; it is the default with
@@ -77,6 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.beam = beam_width(options)
     if options.phrases:
         _check_phrase_options(options)
+    if options.digits:
+        numbers_as_digits("")  # reports a missing package before models load
     jobs = _jobs(_files(options), options)
     runs = {"speech": _speech_run(options.speech), "language": _language_run(options)}
     if options.syllables:
@@ -110,7 +115,10 @@ def _transcribe(
         recognised = recognizer.segments(sources)
         for job, (name, events) in zip(jobs, recognised, strict=True):
             try:
-                _write(name, _checked(_with_progress(events, bar)), job.target, options.format, len(jobs) > 1)
+                shown = _checked(_with_progress(events, bar))
+                if options.digits:
+                    shown = map(with_digits, shown)
+                _write(name, shown, job.target, options.format, len(jobs) > 1)
                 if marks and job.audio != PIPE:
                     marks.add(job.target, job.audio)
             except AudioError as error:
@@ -239,7 +247,7 @@ def _listed(path: Path) -> list[Path]:
 def _jobs(files: Sequence[tuple[Path, Path]], options: argparse.Namespace) -> list[Job]:
     """Choose the transcript file for each recording."""
     if not options.output:
-        if len(files) > 1 and options.format in ("srt", "textgrid"):
+        if len(files) > 1 and options.format in ("srt", "vtt", "textgrid"):
             hint = f"give --output DIR for the {len(files)} {options.format} files"
             raise UserError(
                 "several transcripts of this format can't be printed one after another", hint=hint
@@ -286,7 +294,7 @@ def _settings(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str
         "n_best": options.n_best,
         "minimum_confidence": options.minimum_confidence,
         **{name: _text_hash(path) for name, path in lists.items()},
-        **({"stream": True} if options.stream else {}),
+        **{name: True for name in ("stream", "digits") if getattr(options, name)},
         **{stage: _weights(run) for stage, run in used.items()},
     }
 
@@ -329,6 +337,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
     parser.add_argument("--language", type=Path, metavar="RUN", help="run of the language model (see above)")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="default: text")
+    parser.add_argument("--digits", action="store_true", help="numbers as digits: 123 for 一百二十三")
     parser.add_argument(
         "--output",
         type=Path,

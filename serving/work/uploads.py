@@ -60,7 +60,7 @@ class SoundEnd:
 
 def prepare_uploads() -> None:
     """Start the process from which those of the uploads are forked, with the decoders loaded."""
-    get_context("forkserver").set_forkserver_preload([__name__])
+    get_context("forkserver").set_forkserver_preload([__name__, "av"])
 
 
 class UploadReader:

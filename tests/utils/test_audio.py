@@ -304,14 +304,14 @@ def test_a_folder_gives_what_libsndfile_reads(tmp_path, ending, container, subty
 
 
 def test_recordings_of_other_formats_are_named(tmp_path, capsys):
-    put(tmp_path / "talk.m4a", b"ftyp")
-    with pytest.raises(AudioError, match=r"talk\.m4a: convert it, e\.g\. ffmpeg"):
+    put(tmp_path / "talk.wma", b"ftyp")
+    with pytest.raises(AudioError, match=r"talk\.wma: convert it, e\.g\. ffmpeg"):
         find_recordings(tmp_path)
     write_wav(tmp_path / "a.wav", np.zeros(100, np.float32))
     for _ in range(2):
         assert find_recordings(tmp_path) == [tmp_path / "a.wav"]
     told = capsys.readouterr().err
-    assert told.count("talk.m4a") == 1 and "ffmpeg -i FILE" in told
+    assert told.count("talk.wma") == 1 and "ffmpeg -i FILE" in told
 
 
 def test_clips_of_other_formats_are_named(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""File names in; whether libsndfile can read their audio format out."""
+"""File names in; whether their audio format can be read (libsndfile, and av where it is installed) out."""
 
 import os
 import sys
@@ -7,6 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 
 import soundfile
+
+from utils.audio import containers
 
 # The major formats of libsndfile and their file suffixes; formats that this build lacks are left out below.
 _SUFFIXES = {
@@ -24,12 +26,11 @@ _SUFFIXES = {
 }
 AUDIO_SUFFIXES = frozenset(
     suffix for name in soundfile.available_formats() for suffix in _SUFFIXES.get(name, ())
-)
+) | frozenset(containers.SUFFIXES if containers.INSTALLED else ())
 """Suffixes of the recordings that can be read."""
 UNREADABLE_SUFFIXES = frozenset(
-    {".3gp", ".aac", ".ac3", ".amr", ".ape", ".m4a", ".m4b", ".mka", ".mkv", ".mov", ".mp4"}
-    | {".webm", ".wma", ".wv", *(suffix for suffixes in _SUFFIXES.values() for suffix in suffixes)}
-    - AUDIO_SUFFIXES
+    {".ac3", ".ape", ".wma", ".wv", *containers.SUFFIXES}
+    | {suffix for suffixes in _SUFFIXES.values() for suffix in suffixes} - AUDIO_SUFFIXES
 )
 """Suffixes of files with sound that can't be read here."""
 CONVERT_HINT = "convert it, e.g. ffmpeg -i FILE -ac 1 FILE.wav"

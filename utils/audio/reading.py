@@ -16,6 +16,7 @@ import numpy as np
 import soundfile
 import soxr
 
+from utils.audio.containers import container_format, open_container
 from utils.audio.formats import AUDIO_SUFFIXES, CONVERT_HINT, is_audio, is_unreadable_audio, warn_unreadable
 from utils.errors import AudioError
 from utils.files import is_file, replacing
@@ -44,7 +45,7 @@ def read_audio(path: str | Path, sample_rate: int = SAMPLE_RATE) -> np.ndarray:
     format is determined by the content of the file, not by its name.
 
     Args:
-        path: WAV, FLAC, OGG, MP3, or another format of libsndfile.
+        path: WAV, FLAC, OGG, MP3, another format of libsndfile, or one of :mod:`utils.audio.containers`.
         sample_rate: Hz.
 
     Returns:
@@ -69,10 +70,10 @@ def audio_blocks(path: str | Path, sample_rate: int = SAMPLE_RATE) -> Iterator[n
     Raises:
         AudioError: as for :func:`read_audio`; damage after the header is found when it is reached.
     """
-    with _open(path) as file:
-        mono = (_checked_mono(block, path) for block in _blocks(file, path))
+    with _source(path) as (blocks, rate):
+        mono = (_checked_mono(block, path) for block in blocks)
         empty = True
-        for block in _at_rate(mono, file.samplerate, sample_rate):
+        for block in _at_rate(mono, rate, sample_rate):
             empty = False
             yield np.clip(block, -1.0, 1.0)
         if empty:
@@ -107,8 +108,8 @@ def read_channels(path: str | Path) -> tuple[np.ndarray, int]:
     Raises:
         AudioError: the file is missing, empty, not audio, cut off, or holds NaN or unscaled samples.
     """
-    with _open(path) as file:
-        samples, rate = _read_all(file, path), file.samplerate
+    with _source(path) as (blocks, rate):
+        samples = _joined(blocks)
     _check_samples(samples, path)
     return samples, rate
 
@@ -124,8 +125,11 @@ def audio_seconds(path: str | Path) -> float:
 
 def seconds_and_rate(path: str | Path) -> tuple[float, int]:
     """As :func:`audio_seconds`, and the sample rate in Hz."""
+    if container_format(Path(path)):  # its header need not say how long it is
+        with _source(path) as (blocks, rate):
+            return sum(map(len, blocks)) / rate, rate
     with _open(path) as file:
-        frames = file.frames if file.frames < _UNKNOWN_FRAMES else len(_read_all(file, path))
+        frames = file.frames if file.frames < _UNKNOWN_FRAMES else len(_joined(_blocks(file, path)))
         return frames / file.samplerate, file.samplerate
 
 
@@ -229,9 +233,20 @@ def _check_header(file: soundfile.SoundFile, path: str | Path) -> None:
         )
 
 
-def _read_all(file: soundfile.SoundFile, path: str | Path) -> np.ndarray:
+@contextlib.contextmanager
+def _source(path: str | Path) -> Iterator[tuple[Iterator[np.ndarray], int]]:
+    """Blocks of (samples, channels) float32 of a file of any format, and its sample rate in Hz."""
+    if name := container_format(Path(path)):
+        with open_container(Path(path), name) as source:
+            yield source
+    else:
+        with _open(path) as file:
+            yield _blocks(file, path), file.samplerate
+
+
+def _joined(parts: Iterable[np.ndarray]) -> np.ndarray:
     """All samples (samples, channels) float32; read in blocks, since a header may be wrong."""
-    blocks = list(_blocks(file, path))
+    blocks = list(parts)
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 

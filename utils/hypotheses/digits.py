@@ -11,18 +11,20 @@ from functools import cache
 from typing import Any
 
 from utils.errors import ConfigError
-from utils.hypotheses.recognition import Segment
+from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import syllable_texts
 
 _LOCK = threading.Lock()  # the grammar is not made for several threads
 
 
-def with_digits(segment: Segment) -> Segment:
+def with_digits(segment: Segment | Ending) -> Segment | Ending:
     """The segment with numbers as digits; the first syllable of a number has its text, the others have none.
 
     Raises:
         ConfigError: the package ``wetext`` is missing.
     """
+    if isinstance(segment, Ending):
+        return segment
     texts = syllable_texts(segment)
     hanzi = "".join(texts)
     written = numbers_as_digits(hanzi) if segment.best.hanzi else hanzi

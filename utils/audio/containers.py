@@ -1,0 +1,107 @@
+"""Files of phones and browsers (m4a, mp4, webm …) in; blocks of samples out, through the optional package av.
+
+libsndfile does not read these. FFmpeg, which av brings along, reads nearly everything, also lists of other
+files and addresses: it is asked only for formats that the first bytes of a file show, and gets an open file,
+never a name.
+"""
+
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from utils.errors import AudioError
+
+INSTALLED = importlib.util.find_spec("av") is not None
+"""Whether the package is there."""
+SUFFIXES = (".3gp", ".aac", ".amr", ".m4a", ".m4b", ".mka", ".mkv", ".mov", ".mp4", ".webm")
+"""Suffixes of the files that it reads."""
+_INSTALL = "pip install -r requirements/serve.txt, or convert it, e.g. ffmpeg -i FILE -ac 1 FILE.wav"
+# (offset, bytes) at the beginning, and FFmpeg's name of the format.
+_SIGNATURES = (
+    (4, b"ftyp", "mov"),
+    (0, b"\x1a\x45\xdf\xa3", "matroska"),
+    (0, b"\xff\xf1", "aac"),
+    (0, b"\xff\xf9", "aac"),
+    (0, b"#!AMR", "amr"),
+)
+_BLOCK_SECONDS = 20.0
+_SLACK_SECONDS = 1.0  # between the length in a header and that of the decoded sound
+
+
+def container_format(path: Path) -> str | None:
+    """FFmpeg's name of the format that the first bytes of a file show; None for any other file."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(16)
+    except OSError:
+        return None
+    return next((name for offset, magic, name in _SIGNATURES if head.startswith(magic, offset)), None)
+
+
+@contextmanager
+def open_container(path: Path, name: str) -> Iterator[tuple[Iterator[np.ndarray], int]]:
+    """Open the first sound track of a file.
+
+    Args:
+        path: the file.
+        name: of its format, by :func:`container_format`.
+
+    Yields:
+        blocks of (samples, channels) float32, and their sample rate in Hz. Reading them raises AudioError if
+        the file is damaged or cut off.
+
+    Raises:
+        AudioError: the package is missing, the file can't be opened, or has no sound.
+    """
+    if not INSTALLED:
+        raise AudioError("this format needs the package av", where=path, hint=_INSTALL)
+    av: Any = importlib.import_module("av")
+    with path.open("rb") as file:
+        try:
+            container = av.open(file, format=name)
+        except (av.FFmpegError, ValueError) as error:
+            raise _damaged(path, error) from error
+        with container:
+            if not container.streams.audio:
+                raise AudioError("there is no sound in this file", where=path, hint="record it with sound")
+            track = container.streams.audio[0]
+            if not track.rate or not track.channels:
+                raise AudioError("the sound has no sample rate", where=path, hint="make the file again")
+            yield _blocks(av, container, track, path), track.rate
+
+
+def _blocks(av: Any, container: Any, track: Any, path: Path) -> Iterator[np.ndarray]:
+    resampler = av.AudioResampler("fltp", track.layout, track.rate)
+    pending: list[np.ndarray] = []  # each (channels, samples)
+    length = total = 0
+    try:
+        for frame in container.decode(track):
+            for planes in resampler.resample(frame):
+                pending.append(planes.to_ndarray())
+                length += pending[-1].shape[1]
+            if length >= _BLOCK_SECONDS * track.rate:
+                yield np.concatenate(pending, axis=1).T
+                total += length
+                pending, length = [], 0
+    except (av.FFmpegError, ValueError) as error:
+        raise _damaged(path, error) from error
+    if length:
+        yield np.concatenate(pending, axis=1).T
+        total += length
+    if not total:
+        raise AudioError("the audio file holds no samples", where=path, hint="copy or download it again")
+    promised = float(track.duration * track.time_base) if track.duration else 0.0
+    if track.container.format.name != "aac" and total / track.rate < promised - _SLACK_SECONDS:
+        what = f"the header promises {promised:.1f} s, {total / track.rate:.1f} s can be decoded"
+        raise AudioError(f"the audio file is cut off: {what}", where=path, hint="copy or download it again")
+
+
+def _damaged(path: Path, error: Exception) -> AudioError:
+    reason = getattr(error, "strerror", None) or type(error).__name__
+    hint = "copy or download it again, or convert it, e.g. ffmpeg -i FILE -ac 1 FILE.wav"
+    return AudioError(f"not readable as audio ({reason})", where=path, hint=hint)
