@@ -1,5 +1,5 @@
 """Audio files, folders, pipes and a microphone in; mono float32 samples at the requested sample rate out.
 
 Read ``formats`` (which files can be read), ``reading`` (files to samples), ``containers`` (m4a, mp4, webm),
-``piped`` (standard input), ``microphone``, and ``levels`` (how loud samples are, and whether they are clipped).
+``piped`` (standard input), ``microphone``, and ``levels`` (how loud samples are, whether they are clipped).
 """
