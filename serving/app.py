@@ -14,7 +14,7 @@ from serving.endpoints import conversion, phrases, status, transcriptions
 from serving.errors import RequestError, of_http_error, of_user_error, of_validation_error
 from serving.limits import Guard
 from serving.metrics import Metrics
-from serving.page import comparison
+from serving.page import comparison, sign_in
 from serving.page import files as page_files
 from serving.settings import Settings
 from serving.work.engine import Engine
@@ -38,7 +38,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.engine = Engine(settings, metrics)
     for kind in (RequestError, UserError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer)
-    for part in (transcriptions, phrases, conversion, comparison, page_files, status):
+    for part in (transcriptions, phrases, conversion, comparison, page_files, sign_in, status):
         app.include_router(part.router)
     app.mount("/page", page_files.PageFiles())
     app.add_middleware(Guard, settings=settings, tokens=app.state.tokens, metrics=metrics)

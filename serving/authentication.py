@@ -7,9 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fastapi.datastructures import Headers
+from starlette.requests import cookie_parser
 
 SUBPROTOCOL = "bearer."
 """Beginning of the WebSocket subprotocol that carries a token: browsers can't set headers there."""
+COOKIE = "speech_token"
+"""Cookie that carries a token, for pages of this service (:mod:`serving.page.sign_in`)."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,8 @@ class Tokens:
 def token_of(headers: Headers) -> str | None:
     """The token in the headers of a request; None without one.
 
-    It is a bearer token, the password of basic authentication (for which browsers ask when a page is opened),
-    or in a WebSocket subprotocol ``bearer.TOKEN``.
+    It is a bearer token, the password of basic authentication, in a WebSocket subprotocol ``bearer.TOKEN``,
+    or in the cookie of the page.
     """
     scheme, _, value = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
@@ -45,10 +48,10 @@ def token_of(headers: Headers) -> str | None:
             return base64.b64decode(value.strip(), validate=True).decode("utf-8").partition(":")[2]
         except (binascii.Error, UnicodeDecodeError):
             return None
-    return next(
-        (name.removeprefix(SUBPROTOCOL) for name in subprotocols(headers) if name.startswith(SUBPROTOCOL)),
-        None,
-    )
+    for name in subprotocols(headers):
+        if name.startswith(SUBPROTOCOL):
+            return name.removeprefix(SUBPROTOCOL)
+    return cookie_parser(headers.get("cookie", "")).get(COOKIE)
 
 
 def subprotocols(headers: Headers) -> list[str]:

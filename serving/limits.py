@@ -18,6 +18,7 @@ from fastapi.datastructures import Headers
 from serving.authentication import Tokens, is_allowed_origin, token_of
 from serving.errors import AUTHENTICATION, LIMIT, SERVER, RequestError
 from serving.metrics import Metrics
+from serving.page import sign_in
 from serving.settings import Settings
 
 LOG = logging.getLogger("serving")
@@ -81,9 +82,12 @@ class Guard:
             return
         headers = Headers(scope=scope)
         token = token_of(headers)
-        if not self._tokens.accepts(token):
+        accepted = self._tokens.accepts(token)
+        if not accepted and scope["path"] != sign_in.PATH:
             self._metrics.refused.labels("token").inc()
-            challenge = {"WWW-Authenticate": 'Bearer, Basic realm="speech, any user, a token as password"'}
+            if sign_in.opens_page(scope["method"], headers):
+                raise sign_in.SignInNeeded(headers)
+            challenge = {"WWW-Authenticate": "Bearer"}
             hint = "send the header Authorization: Bearer TOKEN"
             what = "the token is wrong" if token else "a token is needed"
             raise RequestError(
@@ -102,7 +106,7 @@ class Guard:
             raise RequestError(
                 429, what, hint=hint, kind=LIMIT, code="connections", headers={"Retry-After": "2"}
             )
-        if wait := self._rates.wait(token if self._tokens.tokens else _address(scope)):
+        if wait := self._rates.wait(token if accepted and self._tokens.tokens else _address(scope)):
             self._metrics.refused.labels("rate").inc()
             what = f"more than {self._settings.rate} requests in a minute"
             headers = {"Retry-After": str(wait)}

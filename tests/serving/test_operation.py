@@ -64,7 +64,7 @@ def test_without_a_token_only_healthz(service, bearer):
     assert service.get("/readyz", **bearer)[0] == 200
     basic = httpx2.get(service.url + "/readyz", auth=("anybody", TOKEN))
     assert basic.status_code == 200
-    assert "Basic" in httpx2.get(service.url + "/readyz").headers["WWW-Authenticate"]
+    assert httpx2.get(service.url + "/readyz").headers["WWW-Authenticate"] == "Bearer"
 
 
 def test_pages_of_other_origins_are_refused(service, bearer):

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+import httpx2
 import pytest
-import requests
 
 from analysis.errors.kinds import KINDS
 from serving.page.files import STATIC
@@ -13,16 +13,16 @@ from tests.support.service import running_service
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[str]:
-    with running_service() as service:
+    with running_service("--workers", "1", ready=False) as service:
         yield service.url
 
 
-def get(address: str, **headers: str) -> requests.Response:
-    return requests.get(address, headers=headers, timeout=60)
+def get(address: str, **headers: str) -> httpx2.Response:
+    return httpx2.get(address, headers=headers, timeout=60)
 
 
-def post(address: str, **content: dict[str, str]) -> requests.Response:
-    return requests.post(address, timeout=60, **content)
+def post(address: str, **content: dict[str, str]) -> httpx2.Response:
+    return httpx2.post(address, timeout=60, **content)
 
 
 def test_the_page_and_all_its_parts_are_served_with_a_strict_policy(service):
@@ -116,3 +116,40 @@ def test_texts_that_cannot_be_compared(service):
         assert answer.status_code == status if status else 400 <= answer.status_code < 500
         if status:
             assert answer.json()["error"]["hint"]
+
+
+TOKEN = "a-token-of-this-test"
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[str]:
+    with running_service("--workers", "1", ready=False, SPEECH_TOKENS=TOKEN) as service:
+        yield service.url
+
+
+@pytest.mark.parametrize(
+    ("languages", "text"), [("zh-CN,zh;q=0.9,en;q=0.8", "令牌"), ("de,en;q=0.5", "Token")]
+)
+def test_without_a_token_a_browser_gets_a_form(guarded, languages, text):
+    for path in ("/", "/docs", "/v1/models"):
+        answer = get(guarded + path, **{"Accept": "text/html", "Accept-Language": languages})
+        assert answer.status_code == 401 and f">{text}<" in answer.text
+        assert answer.headers["www-authenticate"] == "Bearer", "browsers would ask for a user and a password"
+        assert "script-src" not in answer.headers["content-security-policy"]
+    for file in STATIC.iterdir():
+        assert get(f"{guarded}/page/{file.name}").status_code == 401
+    assert get(guarded).json()["error"]["code"] == "invalid_api_key"
+
+
+def test_the_form_gives_a_cookie_for_the_right_token_only(guarded):
+    browser = httpx2.Client(timeout=60)
+    wrong = browser.post(f"{guarded}/session", data={"token": "<b>wrong</b>"})
+    assert wrong.status_code == 401 and "not valid" in wrong.text and "<b>" not in wrong.text
+    assert not browser.cookies
+    foreign = {"Origin": "https://example.org"}
+    assert browser.post(f"{guarded}/session", data={"token": TOKEN}, headers=foreign).status_code == 403
+    right = browser.post(f"{guarded}/session", data={"token": TOKEN})
+    assert right.status_code == 303
+    assert {"HttpOnly", "SameSite=strict"} <= set(right.headers["set-cookie"].split("; "))
+    assert 'id="record"' in browser.get(guarded).text
+    assert browser.get(f"{guarded}/v1/models").status_code == 200
