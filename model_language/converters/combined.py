@@ -334,6 +334,10 @@ class WeightedHistory(HistoryModel):
         """See :class:`HistoryModel`."""
         return self._weight * self._model.score(histories, rows, words)
 
+    def preview(self, last: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """See :class:`HistoryModel`."""
+        return self._weight * self._model.preview(last, words)
+
 
 def _array_files(run: RunFolder, config: CombinedConfig) -> list[Path]:
     names = [NETWORK_FILE, NGRAMS_FILE, EMISSIONS_FILE, *([WORDS_FILE] if config.words else [])]

@@ -75,6 +75,10 @@ class PackedNgrams(HistoryModel):
             result[known] = self._books[order - 2].take(found.take(hits))
         return result
 
+    def preview(self, last: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """See :class:`HistoryModel`: the bigrams, which are found without hashes."""
+        return self.after(last[:, None].astype(np.int64), words)
+
     def after(self, previous: np.ndarray, words: np.ndarray) -> np.ndarray:
         """log P(word | previous word), float32, for id arrays that broadcast; 0 is a boundary."""
         codes = self._bigrams.take(previous * self.size + words)

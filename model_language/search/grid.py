@@ -72,6 +72,18 @@ class HistoryModel(ABC):
         rows = np.repeat(np.arange(len(words)), words.shape[1])
         return self.score(histories, rows, words.ravel()).reshape(words.shape)
 
+    def preview(self, last: np.ndarray, words: np.ndarray) -> np.ndarray | None:
+        """A quick approximation of :meth:`log_probs` from the last hanzi alone; None: there is none.
+
+        Args:
+            last: (N,) int, the hanzi before.
+            words: (K,) int.
+
+        Returns:
+            (N, K) float32.
+        """
+        return None
+
 
 class PathModel(Protocol):
     """A model of the words that the hanzi of a path form, with a state for each path.
@@ -145,6 +157,10 @@ class MaskedHistory(HistoryModel):
     def score(self, histories: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
         """See :class:`HistoryModel`."""
         return self._model.score(_masked(histories, self._size), rows, _masked(words, self._size))
+
+    def preview(self, last: np.ndarray, words: np.ndarray) -> np.ndarray | None:
+        """See :class:`HistoryModel`."""
+        return self._model.preview(_masked(last, self._size), _masked(words, self._size))
 
 
 class MaskedPaths:

@@ -115,7 +115,8 @@ class JointSearch:
 
         def candidates(slot: int, syllable: str) -> tuple[np.ndarray, np.ndarray]:
             hanzi, scores = self._candidates_of(syllable)
-            added = [number for number in dict.fromkeys(words.hanzi(slot, syllable)) if number not in hanzi]
+            wanted = dict.fromkeys(number for of, number in words.entries(slot) if of == syllable)
+            added = [number for number in wanted if number not in hanzi]
             if not added:
                 return hanzi, scores
             return np.append(hanzi, added), np.append(scores, np.full(len(added), scores.min()))

@@ -180,13 +180,9 @@ class NetworkWords:
                 for word in words.beginning_with(*[syllable for _, syllable in entries]):
                     self._add(word, numbers[id(word)], entries)
 
-    def __contains__(self, entry: tuple[int, str, int]) -> bool:
-        """Whether (slot, syllable, hanzi id) is a part of a word."""
-        return entry in self._steps
-
-    def hanzi(self, slot: int, syllable: str) -> list[int]:
-        """Ids of the hanzi of words that a syllable of a slot may become."""
-        return [hanzi for (at, of, hanzi) in self._steps if (at, of) == (slot, syllable)]
+    def entries(self, slot: int) -> list[tuple[str, int]]:
+        """Syllables of a slot with the ids of hanzi of words that they may become."""
+        return [(syllable, hanzi) for (at, syllable, hanzi) in self._steps if at == slot]
 
     def advance(
         self, progress: Progress, slot: int, syllable: str, hanzi: int

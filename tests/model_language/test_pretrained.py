@@ -1,18 +1,23 @@
 """The converter that comes with the project: present, small, correct on some sentences, and robust."""
 
 import itertools
+import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from model_language.converters.explain import UserWordConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_converter
+from model_language.search import confusion_network
+from model_language.search.joint import load_joint_search
 from model_language.search.user_words import UserWords
 from model_language.vocabulary.symbols import Symbols
 from tests.support.pinyin_noise import corrupt_pinyin
 from tests.support.scripts import ROOT
+from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
 from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED
@@ -114,3 +119,38 @@ def test_a_typed_syllable_without_hanzi_is_not_changed(to_hanzi):
     assert to_hanzi.unread == unread + 3
     (found,) = to_hanzi.explain(["ni3 cei hao3"])
     assert (found.text, [word for word, _ in found.unread]) == ("你cei好", ["cei"])
+
+
+def uncertain_network(sentence: str, seed: int) -> ConfusionNetwork:
+    """A network with the syllables of a sentence among others, some of them more probable."""
+    rng = np.random.default_rng(seed)
+    inventory = [*full_inventory(), NOTHING]
+    slots = []
+    for frame, syllable in enumerate(hanzi_to_pinyin(sentence)):
+        others = [str(other) for other in rng.choice(inventory, 11, replace=False) if other != syllable]
+        logs = np.log(rng.dirichlet([3.0, *[0.5] * len(others)]) + 1e-4)
+        slots.append(Slot((syllable, *others), tuple(logs.tolist()), frame))
+    return ConfusionNetwork(tuple(slots))
+
+
+def test_the_preview_of_the_joint_search_loses_nothing(to_hanzi, monkeypatch):
+    search = load_joint_search(load_converter(PRETRAINED), None, 0.5, 3.0)
+    networks = [uncertain_network(sentence, seed) for seed, sentence in enumerate(SENTENCES)]
+    found = [readings[0] for readings in search.read(networks)]
+    monkeypatch.setattr(confusion_network, "PREVIEWED", 10**6)
+    exact = [readings[0] for readings in search.read(networks)]
+    assert [reading.pinyin for reading in found] == [reading.pinyin for reading in exact]
+    assert [reading.hanzi for reading in found] == [reading.hanzi for reading in exact]
+    assert all(
+        math.isclose(left.score, right.score, abs_tol=1e-4) for left, right in zip(found, exact, strict=True)
+    )
+
+
+def test_the_preview_keeps_user_words(monkeypatch, tmp_path):
+    """龘 is so rare that no preview would keep it."""
+    monkeypatch.setattr(confusion_network, "PREVIEWED", 1)
+    (tmp_path / "words.txt").write_text("龘龘 da2 da2 30\n", encoding="utf-8")
+    search = load_joint_search(load_converter(PRETRAINED, tmp_path / "words.txt"), None, 0.5, 3.0)
+    slots = [Slot(("da2", "da4"), (math.log(0.5), math.log(0.5)), frame) for frame in range(2)]
+    ((reading,),) = search.read([ConfusionNetwork(tuple(slots))])
+    assert reading.hanzi == "龘龘"
