@@ -1,0 +1,200 @@
+"""Many clients at the same time: waiting times, throughput and memory of a service.
+
+    python -m benchmarks.serving.load
+    python -m benchmarks.serving.load --clients 200 --seconds 300 --beside
+
+Each client sends one recording after another, in a new connection every few requests, and waits as long as a
+429 asks for. The table has the answers by status; the median, 95th and 99th percentile of the time from a
+request to its answer; the seconds of audio that were transcribed in a second; and the memory of the service
+(all its processes) after a warm-up of a quarter of the time, and at the end. With --beside the batch command
+then transcribes the same recordings on as many processes, each timed without the loading of the models.
+"""
+
+import argparse
+import asyncio
+import itertools
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from tests.support.service import RECORDINGS, ROOT, Service, running_service
+from utils.audio.reading import audio_seconds, find_recordings
+from utils.cli import positive
+from utils.errors import run_command
+
+PATIENCE = 600.0  # seconds for an answer
+REQUESTS_OF_A_CONNECTION = 5
+_TIMED = """
+import sys, time
+from tests.support.scripts import load_script
+from recognition.recognizer import Recognizer
+begin, segments = [], Recognizer.segments
+def timed(*arguments):
+    begin.append(time.monotonic())
+    return segments(*arguments)
+Recognizer.segments = timed
+load_script("transcribe.py").main(sys.argv[1:])
+print(time.monotonic() - begin[0])
+"""
+
+
+@dataclass
+class Figures:
+    """What the clients have seen.
+
+    Attributes:
+        statuses: answers by status; 0: no answer.
+        waited: seconds from a request to its answer, of those with a transcript.
+        audio: seconds of the recordings that were transcribed.
+        memory: (seconds since the start, bytes) of the service.
+    """
+
+    statuses: Counter = field(default_factory=Counter)
+    waited: list[float] = field(default_factory=list)
+    audio: float = 0.0
+    memory: list[tuple[float, int]] = field(default_factory=list)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Start a service, load it, print the figures."""
+    options = _parser().parse_args(arguments)
+    recordings = [path.read_bytes() for path in _recordings(options)]
+    lengths = [audio_seconds(path) for path in _recordings(options)]
+    with running_service("--workers", str(options.workers), "--requests", str(options.requests)) as service:
+        service.wait_for("a worker is ready", options.workers)
+        started = time.monotonic()
+        figures = asyncio.run(_load(service, recordings, lengths, options))
+        _show(figures, time.monotonic() - started, options)
+    if options.beside:
+        _show_batch(options, sum(lengths))
+
+
+async def _load(
+    service: Service, recordings: Sequence[bytes], lengths: Sequence[float], options: argparse.Namespace
+) -> Figures:
+    figures = Figures()
+    started = time.monotonic()
+    watching = asyncio.create_task(_watch_memory(service, figures, started))
+    clients = (
+        _client(service.url, number, recordings, lengths, figures, started + options.seconds)
+        for number in range(options.clients)
+    )
+    await asyncio.gather(*clients)
+    watching.cancel()
+    return figures
+
+
+async def _client(
+    url: str,
+    number: int,
+    recordings: Sequence[bytes],
+    lengths: Sequence[float],
+    figures: Figures,
+    end: float,
+) -> None:
+    order = itertools.cycle(range(len(recordings)))
+    for _ in range(number % len(recordings)):
+        next(order)
+    while time.monotonic() < end:
+        async with httpx2.AsyncClient(timeout=PATIENCE) as client:
+            for index in itertools.islice(order, REQUESTS_OF_A_CONNECTION):
+                if time.monotonic() >= end:
+                    return
+                await _request(client, url, recordings[index], lengths[index], figures)
+
+
+async def _request(
+    client: httpx2.AsyncClient, url: str, recording: bytes, seconds: float, figures: Figures
+) -> None:
+    begin = time.monotonic()
+    try:
+        answer = await client.post(f"{url}/v1/audio/transcriptions", files={"file": ("a.ogg", recording)})
+    except httpx2.HTTPError:
+        figures.statuses[0] += 1
+        return
+    figures.statuses[answer.status_code] += 1
+    if answer.status_code == 200:
+        figures.waited.append(time.monotonic() - begin)
+        figures.audio += seconds
+    elif answer.status_code == 429:
+        await asyncio.sleep(float(answer.headers["Retry-After"]))
+
+
+async def _watch_memory(service: Service, figures: Figures, started: float) -> None:
+    process = psutil.Process(service.process.pid)
+    while True:
+        found = 0
+        for each in [process, *process.children(recursive=True)]:
+            try:
+                # Without what is shared with other processes: those of uploads are copies of one.
+                found += each.memory_full_info().uss
+            except psutil.Error:
+                continue
+        figures.memory.append((time.monotonic() - started, found))
+        await asyncio.sleep(1.0)
+
+
+def _show(figures: Figures, seconds: float, options: argparse.Namespace) -> None:
+    table = Table(title=f"{options.clients} clients, {seconds:.0f} s, {options.workers} workers")
+    for column in ("answers", "p50 s", "p95 s", "p99 s", "audio s/s", "MB warm", "MB end", "growth"):
+        table.add_column(column, justify="right")
+    cuts = statistics.quantiles(figures.waited, n=100) if len(figures.waited) > 1 else [0.0] * 99
+    warm = [used for when, used in figures.memory if seconds / 4 <= when < seconds / 2]
+    end = [used for when, used in figures.memory if when >= 3 * seconds / 4]
+    before, after = statistics.median(warm or [1]) / 1e6, statistics.median(end or [1]) / 1e6
+    answers = ", ".join(f"{status}: {count}" for status, count in sorted(figures.statuses.items()))
+    table.add_row(
+        answers,
+        *(f"{cuts[percent - 1]:.2f}" for percent in (50, 95, 99)),
+        f"{figures.audio / seconds:.1f}",
+        f"{before:.0f}",
+        f"{after:.0f}",
+        f"{after / before - 1:+.1%}",
+    )
+    Console(width=110).print(table)
+
+
+def _show_batch(options: argparse.Namespace, audio: float) -> None:
+    """The throughput of transcribe.py, as many processes as the service has workers."""
+    files = [str(path) for path in _recordings(options)]
+    copies = max(1, round(120.0 / audio))
+    command = [sys.executable, "-c", _TIMED, "--format", "json"]
+    processes = [
+        subprocess.Popen([*command, *files * copies], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for _ in range(options.workers)
+    ]
+    times = [float(process.communicate()[0].splitlines()[-1]) for process in processes]
+    speed = sum(copies * audio / seconds for seconds in times)
+    print(f"transcribe.py, {options.workers} processes: {speed:.1f} s of audio in a second")
+
+
+def _recordings(options: argparse.Namespace) -> list[Path]:
+    return find_recordings(options.recordings)[: options.files] if options.recordings else RECORDINGS
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--clients", type=positive, default=50, help="default: %(default)s")
+    parser.add_argument("--seconds", type=positive, default=60, help="default: %(default)s")
+    parser.add_argument("--workers", type=positive, default=2, help="of the service (default: %(default)s)")
+    parser.add_argument("--requests", type=positive, default=64, help="of the service (default: %(default)s)")
+    parser.add_argument("--recordings", type=Path, metavar="DIR", help="default: those of examples/")
+    parser.add_argument("--files", type=positive, default=100, help="of --recordings (default: %(default)s)")
+    parser.add_argument("--beside", action="store_true", help="time the batch command too")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

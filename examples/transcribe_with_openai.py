@@ -1,0 +1,61 @@
+"""Recordings in; their texts out, by a service of this project and OpenAI's own client, which needs no change.
+
+    python serve.py &
+    python examples/transcribe_with_openai.py examples/recordings/common_voice_18776500.ogg
+    python examples/transcribe_with_openai.py --format srt talk.m4a
+    python examples/transcribe_with_openai.py --stream --url https://speech.example.org/v1 talk.m4a
+
+Needs: pip install openai. The token is in the environment variable OPENAI_API_KEY, as for OpenAI's service.
+"""
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import openai
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Send each recording, print the answer."""
+    options = _parser().parse_args(arguments)
+    client = openai.OpenAI(base_url=options.url, api_key=os.environ.get("OPENAI_API_KEY", "none"))
+    for path in options.recordings:
+        if options.stream:
+            events = client.audio.transcriptions.create(file=path, model="whisper-1", stream=True)
+            for event in events:
+                if event.type == "transcript.text.delta":
+                    print(event.delta, end="", flush=True)
+            print()
+        elif options.format == "words":
+            answer = client.audio.transcriptions.create(
+                file=path,
+                model="whisper-1",
+                response_format="verbose_json",
+                timestamp_granularities=["word"],
+            )
+            for word in answer.words or []:
+                print(f"{word.start:.2f}\t{word.end:.2f}\t{word.word}")
+        else:
+            answer = client.audio.transcriptions.create(
+                file=path, model="whisper-1", response_format=options.format, prompt=options.words
+            )
+            print(answer if isinstance(answer, str) else answer.text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("recordings", nargs="+", type=Path, help="WAV, FLAC, OGG, MP3, M4A, WebM …")
+    parser.add_argument("--url", default="http://127.0.0.1:8000/v1", help="default: %(default)s")
+    parser.add_argument(
+        "--format", choices=("json", "text", "srt", "vtt", "words"), default="json", help="default: %(default)s"
+    )
+    parser.add_argument("--words", default="", help="words to prefer, one a line")
+    parser.add_argument("--stream", action="store_true", help="print the text while it is recognised")
+    return parser
+
+
+if __name__ == "__main__":
+    main()
