@@ -1,4 +1,4 @@
-"""Recordings in; their texts out, by a service of this project and OpenAI's own client, which needs no change.
+"""Recordings in; their texts out, by a service of this project and OpenAI's own client, unchanged.
 
     python serve.py &
     python examples/transcribe_with_openai.py examples/recordings/common_voice_18776500.ogg
@@ -49,9 +49,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("recordings", nargs="+", type=Path, help="WAV, FLAC, OGG, MP3, M4A, WebM …")
     parser.add_argument("--url", default="http://127.0.0.1:8000/v1", help="default: %(default)s")
-    parser.add_argument(
-        "--format", choices=("json", "text", "srt", "vtt", "words"), default="json", help="default: %(default)s"
-    )
+    forms = ("json", "text", "srt", "vtt", "words")
+    parser.add_argument("--format", choices=forms, default="json", help="default: %(default)s")
     parser.add_argument("--words", default="", help="words to prefer, one a line")
     parser.add_argument("--stream", action="store_true", help="print the text while it is recognised")
     return parser
