@@ -1,4 +1,4 @@
-"""A streamed model, recordings and allowed false alarms in; a threshold and its figures on other sound out.
+"""A streamed model, recordings and allowed false alarms in; a threshold, evaluated on other recordings, out.
 
 Recordings without the keyword are split in halves: the threshold is chosen on one and evaluated on the other.
 Without recordings it is chosen on speech of synthetic voices, and evaluated on other synthetic voices.

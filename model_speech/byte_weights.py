@@ -1,4 +1,4 @@
-"""Weights by name ⇄ ``network.npz``, one byte for each weight of a matrix: the file that a shipped model has.
+"""Weights by name ⇄ ``network.npz``, one byte for each weight of a matrix: the file of a packed model.
 
 Matrices are integers from -127 to 127 with a scale for each output channel; scales, biases and statistics
 stay float32. The names are those of the layers and variables of the Keras model (``block_1_mix/kernel``), so

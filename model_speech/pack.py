@@ -2,7 +2,7 @@
 
     python -m model_speech.pack RUN FOLDER
 
-The folder holds config.yaml without the paths of the data, the vocabulary, the figures of the training and
+The folder holds config.yaml without the paths of the data, the vocabulary, the metrics of training and
 ``network.npz`` (see :mod:`model_speech.byte_weights`). Every command takes it in place of a run.
 """
 

@@ -1,4 +1,4 @@
-"""A speech run and recordings of dev speakers in; confidences that mean probabilities out.
+"""A speech run and recordings of dev speakers in; calibrated confidences of syllables out.
 
     python -m recognition.calibrate RUN --manifest dev.tsv [--check test.tsv]
 
@@ -6,7 +6,7 @@ Recognises the recordings with and without the joint search, compares the syllab
 logistic regression for each (:mod:`recognition.confidence`) and writes ``confidence.json`` into the run.
 Prints, for the recordings that it was fitted on and for those to check: the expected calibration error over
 ten bins of equal size (Guo et al., "On calibration of modern neural networks", ICML 2017), and the area under
-the ROC curve of right against wrong syllables.
+the ROC curve for telling right from wrong syllables.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Common Voice zh-CN as downloaded → manifests in its own splits, and one of the other validated clips.
+"""Common Voice zh-CN as downloaded → manifests of its official splits and of the other validated clips.
 
 The corpus (Mozilla, https://commonvoice.mozilla.org/, CC0-1.0; its users agree not to identify speakers and
 not to pass copies on) is ``cv-corpus-…/zh-CN/{clips/*.mp3,train.tsv,dev.tsv,test.tsv,validated.tsv}``. Each
 sentence is once in the three official lists; ``validated.tsv`` has many more clips, approved by two
 listeners. Those that share neither a speaker nor a sentence with dev or test become a fourth manifest,
 ``validated``, as additional training data. Punctuation is removed; sentences with digits, Latin letters or
-traditional characters are rejected, each for its own reason. A speaker is a ``client_id``, cut to 16
+traditional characters are rejected, with the reason. A speaker is a ``client_id``, truncated to 16
 characters.
 """
 

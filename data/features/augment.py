@@ -1,4 +1,4 @@
-"""Recordings in; copies with another speed, room, noise and level out: variety that the corpus lacks.
+"""Recordings in; copies with a different speed, reverberation, noise and level out, to vary training data.
 
 This happens before the features are computed and cached. Random choices come from the generator that is
 given: equal generators give equal copies.

@@ -1,4 +1,4 @@
-"""Waveforms in; the same with noise or a room, out: what all augmentation and synthesis is made of.
+"""Waveforms in; the same with noise or reverberation out: used by all augmentation and synthesis.
 
 Random choices come from the generator that is given: equal generators give equal results.
 """

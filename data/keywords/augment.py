@@ -1,6 +1,6 @@
-"""Batches of keyword clips in; the same with another speed, position, noise and level, or with masks, out.
+"""Batches of keyword clips in; the same with a random speed, position, noise and level, or with masks, out.
 
-Every batch of every epoch is altered anew, so this has to be fast: 100 clips of a second take about 30 ms.
+Every batch of every epoch is augmented again, so this has to be fast: 100 clips of a second take about 30 ms.
 Random choices come from the generator that is given. Each clip uses the same number of them, whatever
 happens to it.
 """

@@ -1,4 +1,4 @@
-"""Syllables in, hanzi out, by a Keras network that rates each position by itself."""
+"""Syllables in, hanzi out, by a Keras network that scores each position independently."""
 
 from collections.abc import Sequence
 

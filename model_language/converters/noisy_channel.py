@@ -1,11 +1,11 @@
-"""Counted readings and an acoustic model's confusions in; what a recognised syllable may stand for, out.
+"""Counted readings and an acoustic model's confusions in; emission probabilities of the noisy channel out.
 
 P(recognised | hanzi) = Σ over the readings of the hanzi of P(reading | hanzi) · P(recognised | reading). A
 reading is recognised correctly with probability 1 − error rate, otherwise as the acoustic model confuses it.
-Only the more probable of the two ways is kept, and without the error rate, which differs between sentences. A
-recognised syllable without a tone is any of its five.
+Only the more probable of the two cases is kept, and without the error rate, which differs between sentences.
+A recognised syllable without a tone may have any of the five tones.
 
-The candidates of a token are the hanzi that the network rates, then the most probable others by
+The candidates of a token are the hanzi that the network scores, then the most probable others by
 P(recognised | hanzi) · P(hanzi), then the remaining ones of the lexicon.
 """
 

@@ -1,7 +1,7 @@
-"""Logits of a piece of a recording in; a segment with a phrase or with free syllables an utterance out.
+"""Logits of a piece of a recording in; one segment per utterance, with a phrase or with free syllables, out.
 
-Utterances are separated by pauses. A pause is a long time between two free syllables, because the levels of a
-recording with noise do not show it.
+Utterances are separated by pauses. A pause is a long time between two free syllables; it is not found by the
+level of the sound, because noise can hide it.
 """
 
 import itertools
