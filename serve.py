@@ -65,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--workers", type=positive, metavar="N", help="processes that recognise (default: one for each core)"
     )
+    parser.add_argument(
+        "--live-workers", type=positive, metavar="N", help="processes for live streams (default: one a core)"
+    )
     limits = parser.add_argument_group("limits")
     limits.add_argument("--requests", type=positive, metavar="N", help="processed at a time (default: 64)")
     limits.add_argument("--connections", type=positive, metavar="N", help="open at a time (default: 512)")
@@ -73,6 +76,11 @@ def _parser() -> argparse.ArgumentParser:
     limits.add_argument("--upload-seconds", type=float, metavar="S", help="of a recording (default: 14400)")
     limits.add_argument(
         "--receive-seconds", type=float, metavar="S", help="a silent client has (default: 20)"
+    )
+    limits.add_argument("--streams", type=positive, metavar="N", help="live at a time (default: 32)")
+    limits.add_argument("--stream-seconds", type=float, metavar="S", help="of live sound (default: 14400)")
+    limits.add_argument(
+        "--stream-idle-seconds", type=float, metavar="S", help="without live sound (default: 60)"
     )
     return parser
 

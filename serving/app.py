@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
@@ -10,9 +10,11 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from serving.authentication import Tokens
-from serving.endpoints import conversion, phrases, status, transcriptions
+from serving.endpoints import conversion, phrases, status, stream, transcriptions
 from serving.errors import RequestError, of_http_error, of_user_error, of_validation_error
 from serving.limits import Guard
+from serving.live.opus import prepare_decoders
+from serving.live.workers import LiveWorkers
 from serving.metrics import Metrics
 from serving.page import comparison, sign_in
 from serving.page import files as page_files
@@ -27,8 +29,9 @@ def create_app(settings: Settings) -> FastAPI:
     """Build the service; models are loaded when it starts.
 
     ``app.state.settings`` are the settings, ``app.state.tokens`` says who has access, ``app.state.engine``
-    recognises, ``app.state.metrics`` counts. If the models can't be loaded, ``app.state.failure`` is the
-    reason, and ``app.state.stop`` is called.
+    recognises, ``app.state.live`` follows the live streams of ``app.state.sessions``, ``app.state.metrics``
+    counts. If the models can't be loaded, ``app.state.failure`` is the reason, and ``app.state.stop`` is
+    called.
     """
     app = FastAPI(title=TITLE, summary="Speech and pinyin in, text out", lifespan=_lifespan)
     metrics = Metrics()
@@ -36,9 +39,10 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.stop = lambda: None
     app.state.tokens = Tokens(settings.tokens)
     app.state.engine = Engine(settings, metrics)
+    app.state.live, app.state.sessions = LiveWorkers(settings, metrics), set()
     for kind in (RequestError, UserError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer)
-    for part in (transcriptions, phrases, conversion, comparison, page_files, sign_in, status):
+    for part in (transcriptions, phrases, conversion, comparison, page_files, stream, sign_in, status):
         app.include_router(part.router)
     app.mount("/page", page_files.PageFiles())
     app.add_middleware(Guard, settings=settings, tokens=app.state.tokens, metrics=metrics)
@@ -48,10 +52,16 @@ def create_app(settings: Settings) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     engine: Engine = app.state.engine
+    live: LiveWorkers = app.state.live
     engine.start()
+    prepare_decoders()
+    live.start()
+    app.state.decoder_threads = ThreadPoolExecutor(2 * app.state.settings.streams, "decoder")
     engine.workers.sample_rate.add_done_callback(lambda loaded: _stop_after_failure(app, loaded))
     yield
+    await asyncio.to_thread(live.stop)
     await asyncio.to_thread(engine.stop)
+    app.state.decoder_threads.shutdown(cancel_futures=True)
 
 
 def _stop_after_failure(app: FastAPI, loaded: Future) -> None:

@@ -30,6 +30,10 @@ class Metrics:
         """Show how many workers are ready."""
         Gauge("speech_workers", "Workers that are ready", registry=self._registry).set_function(count)
 
+    def watch_streams(self, count: Callable[[], int]) -> None:
+        """Show how many live streams are open."""
+        Gauge("speech_live_streams", "Live streams", registry=self._registry).set_function(count)
+
     def watch_queue(self, seconds: Callable[[], float]) -> None:
         """Show how much audio waits."""
         Gauge("speech_waiting_audio_seconds", "Audio that waits", registry=self._registry).set_function(

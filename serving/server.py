@@ -1,6 +1,7 @@
 """Settings in; a server that runs until a signal, and answers what it has accepted before it ends, out."""
 
 import asyncio
+import socket
 from typing import Any
 
 import uvicorn
@@ -10,6 +11,7 @@ from serving.app import create_app
 from serving.logs import log_to_standard_error
 from serving.settings import Settings
 
+_STREAMS_SECONDS = 30.0  # for the last utterances of live streams
 _SPARE_CONNECTIONS = 64  # idle ones beside those with a request
 
 
@@ -32,7 +34,7 @@ def serve(settings: Settings) -> None:
         proxy_headers=False,
         ws_max_size=1 << 20,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config)
 
     def stop() -> None:
         server.should_exit = True
@@ -41,6 +43,22 @@ def serve(settings: Settings) -> None:
     server.run()
     if app.state.failure:
         raise app.state.failure
+
+
+class _Server(uvicorn.Server):
+    """A server that lets live streams end: they get what was recognised so far before they are closed."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, end the streams, then everything else."""
+        for listener in self.servers:
+            listener.close()
+        sessions = self.config.app.state.sessions
+        for session in list(sessions):
+            session.stop()
+        late = asyncio.get_running_loop().time() + _STREAMS_SECONDS
+        while sessions and asyncio.get_running_loop().time() < late:
+            await asyncio.sleep(0.05)
+        await super().shutdown(sockets)
 
 
 def _protocol(settings: Settings) -> type[HttpToolsProtocol]:

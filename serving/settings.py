@@ -36,6 +36,10 @@ class Settings(Limited, section="serve"):
         connections: of all clients together.
         rate: requests that a client (its token or address) may begin in a minute; 0: any number.
         receive_seconds: time in which each further part of a request has to arrive.
+        live_workers: processes that follow live streams, each with the models in memory.
+        streams: live streams at the same time; a further one is refused.
+        stream_seconds: sound of a live stream.
+        stream_idle_seconds: time without any sound after which a live stream is ended.
     """
 
     host: str = "127.0.0.1"
@@ -52,6 +56,10 @@ class Settings(Limited, section="serve"):
     connections: Count = 512
     rate: Annotated[int, at_least(0)] = 0
     receive_seconds: _Positive = 20.0
+    live_workers: Count = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    streams: Count = 32
+    stream_seconds: _Positive = 4 * 3600.0
+    stream_idle_seconds: _Positive = 60.0
 
     def __post_init__(self):
         super().__post_init__()

@@ -118,7 +118,7 @@ class Models:
         return results
 
     def _recognise(self, pieces: Sequence[SoundPiece], search: Search) -> list[list[Segment]]:
-        recognizer = self._cached(search, lambda: self._recognizer(search))
+        recognizer = self.recognizer(search)
         features = self._acoustic.features
         read = [
             Piece(
@@ -129,6 +129,14 @@ class Models:
             for piece in pieces
         ]
         return recognizer.read(read)
+
+    def recognizer(self, search: Search) -> Recognizer:
+        """What recognises in this way; the last few are kept.
+
+        Raises:
+            UserError: the words or phrases can't be used.
+        """
+        return self._cached(search, lambda: self._recognizer(search))
 
     def _recognizer(self, search: Search) -> Recognizer:
         if search.phrases:

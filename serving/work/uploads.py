@@ -97,7 +97,7 @@ class UploadReader:
 
 
 def _read(pipe: Connection, path: str, rate: int, limits: ReadLimits) -> None:
-    _limit(limits)
+    limit_process(limits)
     length = 0
 
     def counted() -> Iterator[np.ndarray]:
@@ -120,7 +120,8 @@ def _read(pipe: Connection, path: str, rate: int, limits: ReadLimits) -> None:
     pipe.send(end)
 
 
-def _limit(limits: ReadLimits) -> None:
+def limit_process(limits: ReadLimits) -> None:
+    """Limit what this process may take from now on."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     now = pages * resource.getpagesize()
     # Where the system gives no such limit, the others hold.

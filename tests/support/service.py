@@ -63,7 +63,7 @@ class Service:
 @contextmanager
 def running_service(*options: str, ready: bool = True, **environment: str) -> Iterator[Service]:
     """Start ``serve.py`` with options on a free port; end it after the block if it still runs."""
-    command = [sys.executable, "serve.py", "--port", "0", *options]
+    command = [sys.executable, "serve.py", "--port", "0", "--live-workers", "1", *options]
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"

@@ -1,0 +1,60 @@
+"""A recording or raw sound from a pipe in; what is being said out, from a service (`python serve.py`).
+
+    python examples/live_client.py examples/recordings/common_voice_18776500.ogg
+    arecord -q -t raw -f S16_LE -r 16000 | python examples/live_client.py -
+
+Needs: pip install websockets soundfile
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+
+import soundfile
+import websockets
+
+
+def chunks(sound: str, rate: int) -> Iterator[bytes]:
+    """16-bit mono samples of a file or of a pipe, 0.1 s at a time."""
+    if sound == "-":
+        return iter(lambda: sys.stdin.buffer.read(2 * rate // 10), b"")
+    blocks = soundfile.blocks(sound, rate // 10, dtype="int16", always_2d=True)
+    return (block[:, 0].tobytes() for block in blocks)
+
+
+async def main() -> None:
+    """Send sound as fast as it is spoken; show drafts on standard error, finals on standard output."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sound", help="a recording; - is raw 16-bit mono sound of 16 kHz")
+    parser.add_argument("--url", default="ws://127.0.0.1:8000/v1/stream")
+    parser.add_argument("--token")
+    options = parser.parse_args()
+    rate = 16_000 if options.sound == "-" else soundfile.info(options.sound).samplerate
+    headers = {"Authorization": f"Bearer {options.token}"} if options.token else {}
+    async with websockets.connect(options.url, additional_headers=headers) as socket:
+
+        async def send() -> None:
+            blocks = chunks(options.sound, rate)
+            while chunk := await asyncio.to_thread(next, blocks, b""):
+                await socket.send(chunk)
+                await asyncio.sleep(0 if options.sound == "-" else 0.1)
+            await socket.send('{"type":"end"}')
+
+        await socket.send(json.dumps({"type": "start", "encoding": "pcm_s16le", "rate": rate}))
+        sending = asyncio.create_task(send())
+        async for text in socket:
+            message = json.loads(text)
+            pinyin = " ".join(syllable["pinyin"] for syllable in message.get("syllables", ()))
+            print(f"\r\x1b[K{pinyin}", end="", file=sys.stderr, flush=True)
+            if message["type"] == "final":
+                print("", file=sys.stderr)
+                print(message["hanzi"], flush=True)
+            elif message["type"] == "error":
+                sys.exit(f"{message['message']} ({message['hint']})")
+        await sending
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,267 @@
+"""A WebSocket with sound in; what is being said out, while it is said: the path ``/v1/stream``."""
+
+import asyncio
+import json
+import logging
+from contextlib import suppress
+from typing import Any
+
+from fastapi import APIRouter, WebSocket
+from pydantic import ValidationError
+from starlette.websockets import WebSocketDisconnect, WebSocketState
+
+from serving.authentication import SUBPROTOCOL, is_allowed_origin, subprotocols, token_of
+from serving.errors import AUTHENTICATION, SERVER, RequestError
+from serving.live.messages import Start
+from serving.live.opus import SAMPLE_RATE as OPUS_RATE
+from serving.live.opus import OpusDecoder, check_opus
+from serving.live.workers import LiveStream
+from serving.settings import Settings
+from serving.work.models import Failure
+
+router = APIRouter()
+LOG = logging.getLogger("serving")
+PROTOCOL = "speech"
+"""Subprotocol to offer beside ``bearer.TOKEN``, so that the answer doesn't repeat the token."""
+_NORMAL, _POLICY, _FAILED, _RESTART = 1000, 1008, 1011, 1012  # WebSocket close codes
+_HINT = "docs/serving.md describes the messages"
+
+
+@router.websocket("/v1/stream")
+async def stream(websocket: WebSocket) -> None:
+    """Live recognition; docs/serving.md describes the messages."""
+    state = websocket.app.state
+    token, offered = token_of(websocket.headers), subprotocols(websocket.headers)
+    refused = _refusal(websocket, token)
+    if refused:
+        state.metrics.refused.labels(refused.error["code"]).inc()
+        await websocket.send_denial_response(refused.response())
+        return
+    chosen = [name for name in offered if name == PROTOCOL or name.startswith(SUBPROTOCOL)]
+    await websocket.accept(PROTOCOL if PROTOCOL in chosen else next(iter(chosen), None))
+    session = Session(websocket, state)
+    state.sessions.add(session)
+    try:
+        await session.run(known=state.tokens.accepts(token))
+    except WebSocketDisconnect:
+        session.ended = "disconnect"  # nobody is there to be answered
+    finally:
+        LOG.info("stream", extra={"ended": session.ended})
+        state.sessions.discard(session)
+        await session.close()
+
+
+def _refusal(websocket: WebSocket, token: str | None) -> RequestError | None:
+    """Why a connection is refused by its headers alone."""
+    state = websocket.app.state
+    if token is not None and not state.tokens.accepts(token):
+        hint = "send the header Authorization: Bearer TOKEN, or the subprotocol bearer.TOKEN"
+        return RequestError(401, "the token is wrong", hint=hint, kind=AUTHENTICATION, code="token")
+    if not is_allowed_origin(websocket.headers, state.settings.origins):
+        what, hint = "pages of this origin may not use the service", "start the service with --origin"
+        return RequestError(403, what, hint=hint, code="origin")
+    if len(state.sessions) >= 2 * state.settings.streams:  # also those that have not begun yet
+        return RequestError(429, "too many connections", hint="try again later", code="streams")
+    return None
+
+
+class Session:
+    """The conversation with one client.
+
+    Args:
+        websocket: accepted.
+        state: of the service.
+
+    Attributes:
+        ended: how the conversation ended, in a word.
+    """
+
+    def __init__(self, websocket: WebSocket, state: Any):
+        self._websocket, self._state = websocket, state
+        self._settings: Settings = state.settings
+        self._stream: LiveStream | None = None
+        self._decoder: OpusDecoder | None = None
+        self._stop = asyncio.Event()  # the service ends
+        self.ended = "failed"  # how, for the log
+
+    def stop(self) -> None:
+        """End the stream as if the client had."""
+        self._stop.set()
+
+    async def run(self, known: bool) -> None:
+        """Talk until the client, a limit or the service ends the stream.
+
+        Args:
+            known: whether the headers give access already.
+
+        Raises:
+            WebSocketDisconnect: the client has gone.
+        """
+        try:
+            start = await self._started(known)
+            await self._begin(start)
+            receiving = asyncio.ensure_future(self._receive(start))
+            try:
+                seconds = await self._send(receiving)
+            finally:
+                receiving.cancel()
+            with suppress(asyncio.CancelledError):
+                await receiving
+            await self._write({"type": "end", "seconds": round(seconds, 3)})
+            self.ended = "end"
+            await self._websocket.close(_NORMAL)
+        except RequestError as error:
+            code = {500: _FAILED, 503: _RESTART}.get(error.status_code, _POLICY)
+            values = {name: error.error[name] for name in ("code", "message", "hint")}
+            self.ended = values["code"]
+            await self._write({"type": "error", **values})
+            await self._websocket.close(code)
+
+    async def close(self) -> None:
+        """Free what the session has."""
+        if self._stream:
+            self._stream.close()
+        if self._decoder:
+            await self._decoder.close()
+
+    async def _started(self, known: bool) -> Start:
+        """The first message of the client, checked."""
+        try:
+            message = await asyncio.wait_for(self._message(), self._settings.receive_seconds)
+            start = Start.model_validate(message)
+        except TimeoutError as error:
+            raise _invalid("the message 'start' did not come in time") from error
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise _invalid(f"start{'.' if where else ''}{where}: {first['msg']}") from error
+        if not known and not self._state.tokens.accepts(start.token):
+            self._state.metrics.refused.labels("token").inc()
+            what = "the token is wrong" if start.token else "a token is needed"
+            hint = "as a header, as the subprotocol bearer.TOKEN, or in the message 'start'"
+            raise RequestError(401, what, hint=hint, kind=AUTHENTICATION, code="token")
+        return start
+
+    async def _begin(self, start: Start) -> None:
+        opus = start.encoding == "opus"
+        if opus:
+            check_opus()
+        self._stream = await self._state.live.open(OPUS_RATE if opus else start.rate, start.search)
+        if opus:
+            self._decoder = OpusDecoder(self._stream, self._state.decoder_threads)
+        ready = {
+            "type": "ready",
+            "rate": self._stream.sample_rate,
+            "model": self._settings.speech.name,
+            "look_ahead_ms": round(1000 * self._stream.look_ahead_seconds),
+        }
+        await self._write(ready)
+
+    async def _receive(self, start: Start) -> RequestError | None:
+        """Pass sound on until the end; why it ended, unless the client said so."""
+        left = self._settings.stream_seconds * 2 * (OPUS_RATE if self._decoder else start.rate)  # bytes
+        half = b""  # of a sample
+        while True:
+            try:
+                message = await self._next()
+            except RequestError as error:
+                break_off: RequestError | None = error
+                break
+            if isinstance(message, bytes):
+                left -= len(message)
+                if left < 0:
+                    what = f"the stream is longer than {self._settings.stream_seconds:g} s"
+                    break_off = RequestError(400, what, hint="connect again", code="too_long")
+                    break
+                if self._decoder:
+                    await self._decoder.feed(message)
+                    continue
+                message = half + message
+                whole = len(message) // 2 * 2
+                half = message[whole:]
+                await self._stream.feed(message[:whole])
+            elif message == {"type": "end"}:
+                break_off = None
+                break
+            else:
+                break_off = _invalid("a message that is neither sound nor 'end'")
+                break
+        if self._decoder:
+            await self._decoder.feed(None)  # ends the stream when all is decoded
+        else:
+            self._stream.end()
+        return break_off
+
+    async def _next(self) -> bytes | Any:
+        """The next message.
+
+        Raises:
+            RequestError: nothing came for too long, or the service ends.
+        """
+        receiving = asyncio.ensure_future(self._message())
+        stopping = asyncio.ensure_future(self._stop.wait())
+        timeout = self._settings.stream_idle_seconds
+        try:
+            await asyncio.wait([receiving, stopping], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if receiving.done():
+                return receiving.result()
+            if stopping.done():
+                what = "the service ends"
+                raise RequestError(503, what, hint="connect again", kind=SERVER, code="shutdown")
+            what = f"no sound for {timeout:g} s"
+            raise RequestError(400, what, hint="send silence too, or 'end'", code="idle")
+        finally:
+            receiving.cancel()
+            stopping.cancel()
+
+    async def _message(self) -> bytes | Any:
+        """Sound, or a message."""
+        message = await self._websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code", _NORMAL))
+        if (data := message.get("bytes")) is not None:
+            return data
+        try:
+            return json.loads(message.get("text") or "")
+        except (ValueError, RecursionError) as error:
+            raise _invalid("a message that is not JSON") from error
+
+    async def _send(self, receiving: asyncio.Future) -> float:
+        """Send messages until the stream has ended; its seconds."""
+        while True:
+            message = asyncio.ensure_future(self._stream.receive())
+            await asyncio.wait([message, receiving], return_when=asyncio.FIRST_COMPLETED)
+            if receiving.done() and receiving.exception():
+                message.cancel()
+                raise receiving.exception()
+            result = await message
+            if isinstance(result, dict):
+                await self._write(result)
+                continue
+            if isinstance(result, Failure):
+                status = 500 if result.internal else 400
+                code = "worker_failed" if result.internal else "invalid_search"
+                raise RequestError(status, result.what, hint=result.hint, code=code)
+            if self._decoder and self._decoder.problem:
+                raise RequestError(400, self._decoder.problem, hint=_OPUS_HINT, code="invalid_audio")
+            if receiving.done() and (error := receiving.result()):
+                raise error
+            return result
+
+    async def _write(self, message: dict[str, Any]) -> None:
+        """Send a message; a client that does not read in time is left."""
+        if self._websocket.client_state is not WebSocketState.CONNECTED:
+            raise WebSocketDisconnect(_NORMAL)
+        text = json.dumps(message, ensure_ascii=False)
+        try:
+            await asyncio.wait_for(self._websocket.send_text(text), self._settings.receive_seconds)
+        except TimeoutError as error:
+            self._state.metrics.refused.labels("slow_reader").inc()
+            raise WebSocketDisconnect(_POLICY) from error
+
+
+_OPUS_HINT = "send Opus in WebM or Ogg as MediaRecorder makes it, from its first byte; or PCM"
+
+
+def _invalid(what: str) -> RequestError:
+    return RequestError(400, what, hint=_HINT, code="invalid_message")

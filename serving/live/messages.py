@@ -1,0 +1,93 @@
+"""Drafts and segments in, messages of a live stream out; the first message of a client in, checked, out."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from serving.endpoints.transcriptions import LONGEST_PROMPT
+from serving.work.models import Search
+from utils.hypotheses.recognition import Partial, Segment
+from utils.hypotheses.transcript_formats import segment_values
+
+ALTERNATIVES = 5
+"""Readings of a final, and hanzi of a character."""
+Message = dict[str, Any]
+
+
+class Start(BaseModel):
+    """The first message of a client.
+
+    Attributes:
+        encoding: ``pcm_s16le`` (16-bit integers, little-endian, mono) or ``opus`` in WebM or Ogg.
+        rate: Hz, of PCM.
+        words: user words, as in a file of ``--words``.
+        phrases: only these are recognised, as in a file of ``--phrases``.
+        token: for clients that can't send headers.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["start"]
+    encoding: Literal["pcm_s16le", "opus"] = "pcm_s16le"
+    rate: int = Field(16_000, ge=4_000, le=192_000)
+    words: str = Field("", max_length=LONGEST_PROMPT)
+    phrases: str = Field("", max_length=LONGEST_PROMPT)
+    token: str | None = None
+
+    @property
+    def search(self) -> Search:
+        """What is to be recognised."""
+        return Search(words="" if self.phrases else self.words, phrases=self.phrases, n_best=2 * ALTERNATIVES)
+
+
+def partial_message(utterance: int, draft: Partial) -> Message:
+    """A draft of an utterance; one without syllables withdraws those before."""
+    return {
+        "type": "partial",
+        "utterance": utterance,
+        "start": round(draft.start, 3),
+        "end": round(draft.end, 3),
+        "syllables": _syllables(draft.pinyin, draft.times, draft.confidence),
+        "hanzi": draft.hanzi,
+        "stable": draft.stable,
+    }
+
+
+def final_message(utterance: int, segment: Segment) -> Message:
+    """An utterance that has ended; it is never revised."""
+    values = segment_values(segment)
+    phrase = segment.phrase
+    return {
+        "type": "final",
+        "utterance": utterance,
+        "start": values["start"],
+        "end": values["end"],
+        "syllables": _syllables(segment.best.pinyin, segment.times, segment.confidence),
+        "hanzi": segment.best.hanzi,
+        "stable": len(segment.best.pinyin),
+        "alternatives": [
+            {"pinyin": list(reading.pinyin), "hanzi": reading.hanzi, "score": round(reading.score, 4)}
+            for reading in segment.n_best[:ALTERNATIVES]
+        ],
+        "characters": [] if phrase else list(_characters(segment)),
+        "phrase": {name: values[name] for name in ("accepted", "phrases")} if phrase else None,
+    }
+
+
+def _syllables(pinyin: tuple[str, ...], times: Any, confidence: tuple[float, ...]) -> list[Message]:
+    sure = confidence or [None] * len(pinyin)
+    return [
+        {"pinyin": syllable, "start": round(start, 3), "end": round(end, 3)}
+        | ({} if p is None else {"confidence": round(p, 3)})
+        for syllable, (start, end), p in zip(pinyin, times, sure, strict=True)
+    ]
+
+
+def _characters(segment: Segment) -> Iterator[Message]:
+    """Each hanzi with others that readings of the same length have there, the most probable first."""
+    hanzi = segment.best.hanzi
+    readings = [reading.hanzi for reading in segment.n_best if len(reading.hanzi) == len(hanzi)]
+    for index, character in enumerate(hanzi):
+        others = dict.fromkeys(reading[index] for reading in readings if reading[index] != character)
+        yield {"hanzi": character, "alternatives": list(others)[:ALTERNATIVES]}

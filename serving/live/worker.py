@@ -1,0 +1,162 @@
+"""Sound of several streams in; their messages out: the process that follows them.
+
+The streams take turns, a tenth of a second of sound each, so that one that is sent faster than it is spoken
+delays no other. A stream with much sound waiting has fewer drafts.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+import soxr
+from threadpoolctl import threadpool_limits
+
+from recognition.loading import load_live_stream
+from serving.live.messages import Message, final_message, partial_message
+from serving.work.models import Failure, Models, Search
+from utils.audio.reading import INT16_SCALE
+from utils.errors import UserError
+from utils.hypotheses.recognition import Partial, Segment
+
+SLICE_SECONDS = 0.1
+BEHIND_SECONDS = 0.6  # of sound that waits: drafts become rarer
+_WARM_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The models are loaded: their sample rate in Hz, and the latency of a live stream in seconds."""
+
+    sample_rate: int
+    look_ahead_seconds: float
+
+
+@dataclass(frozen=True)
+class Open:
+    """Begin a stream: the rate of its samples in Hz, and what is to be recognised."""
+
+    rate: int
+    search: Search
+
+
+class End:
+    """No more sound: the rest of a stream is to be recognised."""
+
+
+class Drop:
+    """Nobody wants the results of a stream any more."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a stream gives after a piece of sound.
+
+    Attributes:
+        messages: for the client.
+        taken: bytes of sound that were processed.
+        seconds: length of the stream, when it has ended.
+        failure: why it can't go on.
+    """
+
+    messages: list[Message] = field(default_factory=list)
+    taken: int = 0
+    seconds: float | None = None
+    failure: Failure | None = None
+
+
+def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
+    """Answer ``(number of a stream, Open | bytes | End | Drop)`` with ``(number, Output)``.
+
+    Sends :class:`Ready` first, or a failure if the models can't be loaded. Bytes are 16-bit samples.
+    """
+    try:
+        models = Models(speech, language)
+        recognizer = models.recognizer(Search())
+        look_ahead = load_live_stream(speech, recognizer).look_ahead_seconds
+    except UserError as error:
+        pipe.send(Failure(error.what, error.hint, str(error.where)))
+        return
+    streams: dict[int, _Stream] = {}
+    # One thread: the processes share the cores.
+    with threadpool_limits(limits=1):
+        # Some tables are made with the first utterance.
+        classes = len(recognizer.acoustic.vocabulary)
+        recognizer.segments_of_logits(np.random.default_rng(0).normal(0, 9, (_WARM_ROWS, classes)), 0, 1)
+        pipe.send(Ready(models.sample_rate, look_ahead))
+        while True:
+            waiting = [number for number, stream in streams.items() if stream.waiting]
+            while pipe.poll(0 if waiting else None):
+                number, message = pipe.recv()
+                if isinstance(message, Open):
+                    try:
+                        streams[number] = _Stream(models, speech, message)
+                    except UserError as error:
+                        pipe.send((number, Output(failure=Failure(error.what, error.hint))))
+                elif isinstance(message, Drop):
+                    streams.pop(number, None)
+                elif number in streams:
+                    streams[number].take(message)
+                waiting = [number for number, stream in streams.items() if stream.waiting]
+            for number in waiting:
+                output = streams[number].advance()
+                pipe.send((number, output))
+                if output.seconds is not None:
+                    del streams[number]
+
+
+class _Stream:
+    """A stream: its sound that waits, and the state of its recognition."""
+
+    def __init__(self, models: Models, speech: Path, settings: Open):
+        recognizer = models.recognizer(settings.search)
+        self._live = load_live_stream(speech, recognizer)
+        self._rate = settings.rate
+        self._resampler = None
+        if settings.rate != models.sample_rate:
+            self._resampler = soxr.ResampleStream(settings.rate, models.sample_rate, 1, dtype="float32")
+        self._slice = 2 * max(1, round(SLICE_SECONDS * settings.rate))  # bytes
+        self._sound: deque[bytes] = deque()  # no longer than a slice each
+        self._bytes = self._taken = self._utterance = 0
+        self._ended = False
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something to do."""
+        return bool(self._sound) or self._ended
+
+    def take(self, message: bytes | End) -> None:
+        """Add sound, a whole number of samples, or the end."""
+        if isinstance(message, End):
+            self._ended = True
+            return
+        self._sound.extend(
+            message[start : start + self._slice] for start in range(0, len(message), self._slice)
+        )
+        self._bytes += len(message)
+
+    def advance(self) -> Output:
+        """Process a slice, or the end."""
+        if not self._sound:
+            events = self._live.feed(self._at_rate(np.zeros(0, np.float32), last=True)) + self._live.flush()
+            return Output(list(self._messages(events)), seconds=self._taken / (2 * self._rate))
+        data = self._sound.popleft()
+        self._bytes -= len(data)
+        self._taken += len(data)
+        samples = np.frombuffer(data, "<i2").astype(np.float32) / np.float32(INT16_SCALE)
+        behind = self._bytes > BEHIND_SECONDS * 2 * self._rate
+        events = self._live.feed(self._at_rate(samples), behind)
+        return Output(list(self._messages(events)), len(data))
+
+    def _at_rate(self, samples: np.ndarray, last: bool = False) -> np.ndarray:
+        return self._resampler.resample_chunk(samples, last=last) if self._resampler else samples
+
+    def _messages(self, events: list[Partial | Segment]) -> Iterator[Message]:
+        for event in events:
+            if isinstance(event, Segment):
+                yield final_message(self._utterance, event)
+                self._utterance += 1
+            else:
+                yield partial_message(self._utterance, event)

@@ -1,0 +1,319 @@
+"""/v1/stream: a real service, real recordings, the `websockets` client."""
+
+import asyncio
+import io
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import websockets
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from tests.support.service import PATIENCE, RECORDINGS, ROOT, Service, running_service, wait_until
+from utils.audio.reading import read_audio, resample
+
+TOKEN = "a-token-of-the-tests-1234567890"
+RATE = 16_000
+Message = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    options = ("--workers", "1", "--live-workers", "2", "--streams", "4", "--receive-seconds", "5")
+    with running_service(*options, "--stream-idle-seconds", "3", SPEECH_TOKENS=TOKEN) as service:
+        service.wait_for("a worker of live streams is ready", 2)
+        yield service
+
+
+@pytest.fixture(scope="module")
+def speech() -> np.ndarray:
+    """(samples,) int16 at 16 kHz."""
+    return np.trunc(read_audio(RECORDINGS[2]) * 32767).astype("<i2")
+
+
+def connect(service: Service, token: str | None = TOKEN, **options: Any) -> websockets.connect:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return websockets.connect(
+        service.url.replace("http", "ws") + "/v1/stream", additional_headers=headers, **options
+    )
+
+
+async def messages_of(socket: Any) -> list[Message]:
+    """All messages until the server closes the connection."""
+    found = []
+    try:
+        while True:
+            found.append(json.loads(await asyncio.wait_for(socket.recv(), PATIENCE)))
+    except ConnectionClosed:
+        return found
+
+
+def talk(
+    service: Service, chunks: list[bytes | str], token: str | None = TOKEN, pause: float = 0.0, **start: Any
+) -> list[Message]:
+    """Send `start`, the chunks and nothing else; the messages of the server."""
+
+    async def session() -> list[Message]:
+        async with connect(service, token) as socket:
+            receiving = asyncio.create_task(messages_of(socket))
+            try:
+                await socket.send(json.dumps({"type": "start", **start}))
+                for chunk in chunks:
+                    await socket.send(chunk)
+                    await asyncio.sleep(pause)
+            except ConnectionClosed:
+                pass
+            return await receiving
+
+    return asyncio.run(session())
+
+
+END = '{"type":"end"}'
+
+
+def pieces(data: bytes, size: int = 3201) -> list[bytes]:
+    """Of an odd size, so that samples are divided."""
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
+def finals(messages: list[Message]) -> list[Message]:
+    return [message for message in messages if message["type"] == "final"]
+
+
+def test_a_recording_gives_what_transcribe_gives(service, speech):
+    messages = talk(service, [*pieces(speech.tobytes()), END], pause=0.02)
+    command = [sys.executable, "transcribe.py", "-", "--rate", "16000", "--stream", "--format", "json"]
+    sound = speech.tobytes()
+    shown = json.loads(subprocess.run(command, cwd=ROOT, input=sound, capture_output=True, check=True).stdout)
+    ready, *between, end = messages
+    assert ready == {"type": "ready", "rate": 16000, "model": "audio_to_pinyin", "look_ahead_ms": 400}
+    assert end == {"type": "end", "seconds": pytest.approx(len(speech) / RATE, abs=0.001)}
+    (final,) = finals(messages)
+    (segment,) = shown["segments"]
+    assert final["hanzi"] == shown["hanzi"]
+    syllables = [{name: each[name] for name in each if name != "hanzi"} for each in segment["syllables"]]
+    rounded = [
+        {**each, "start": round(each["start"], 2), "end": round(each["end"], 2)}
+        for each in final["syllables"]
+    ]
+    assert [each["pinyin"] for each in rounded] == [each["pinyin"] for each in syllables]
+    assert [each["confidence"] for each in rounded] == [each["confidence"] for each in syllables]
+    assert final["alternatives"][0]["hanzi"] == final["hanzi"] and len(final["alternatives"]) > 1
+    assert [each["hanzi"] for each in final["characters"]] == list(final["hanzi"])
+    assert any(each["alternatives"] for each in final["characters"]) and final["phrase"] is None
+    drafts = [message for message in between if message["type"] == "partial"]
+    assert len(drafts) > 3 and between.index(drafts[0]) == 0
+    assert all(draft["utterance"] == 0 and draft["stable"] <= len(draft["syllables"]) for draft in drafts)
+    assert all(len(draft["hanzi"]) == len(draft["syllables"]) for draft in drafts)
+
+
+def test_any_rate_and_all_at_once(service, speech):
+    at_44100 = resample(speech.astype(np.float32) / 32768, RATE, 44_100)
+    sound = np.clip(at_44100 * 32768, -32768, 32767).astype("<i2").tobytes()
+    (final,) = finals(talk(service, [sound, END], rate=44_100))
+    assert final["hanzi"].startswith("如果")
+
+
+def test_words_and_phrases_of_a_stream(service, speech):
+    (final,) = finals(
+        talk(service, [speech.tobytes(), END], phrases="如果无法控制\n打开<房间>的灯\n<房间> = 客厅")
+    )
+    assert (final["hanzi"], final["phrase"]["accepted"]) == ("如果无法控制", True)
+    assert final["phrase"]["phrases"][0]["confidence"] > 0.5 and final["characters"] == []
+    (plain,) = finals(talk(service, [speech.tobytes(), END]))
+    (worded,) = finals(talk(service, [speech.tobytes(), END], words="茹果"))
+    assert plain["hanzi"].startswith("如果") and worded["hanzi"].startswith("茹果")
+
+
+def test_opus_as_browsers_record_it(service, speech):
+    av = pytest.importorskip("av")
+    for form in ("webm", "ogg"):
+        file = io.BytesIO()
+        with av.open(file, "w", format=form) as container:
+            stream = container.add_stream("libopus", rate=48_000, layout="mono")
+            frame = av.AudioFrame.from_ndarray(speech[None], format="s16", layout="mono")
+            frame.sample_rate = RATE
+            for part in (frame, None):
+                for resampled in av.AudioResampler("s16", "mono", 48_000).resample(part) if part else [None]:
+                    container.mux(stream.encode(resampled))
+        messages = talk(service, [*pieces(file.getvalue(), 500), END], encoding="opus", pause=0.005)
+        (final,) = finals(messages)
+        assert final["hanzi"].startswith("如果"), form
+        assert any(message["type"] == "partial" for message in messages)
+        assert messages[-1]["seconds"] == pytest.approx(len(speech) / RATE, abs=0.1)
+
+
+def test_the_example_shows_what_is_said(service):
+    command = [sys.executable, "examples/live_client.py", str(RECORDINGS[2]), "--token", TOKEN]
+    command += ["--url", service.url.replace("http", "ws") + "/v1/stream"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("如果") and "ru2 guo3" in done.stderr
+    assert len((ROOT / "examples" / "live_client.py").read_text().splitlines()) <= 60
+
+
+# Who may not
+
+
+def test_without_a_token_nothing_is_recognised(service, speech):
+    (error,) = talk(service, [speech.tobytes(), END], token=None)
+    assert (error["type"], error["code"]) == ("error", "token") and "Bearer" not in error["message"]
+    with pytest.raises(InvalidStatus, match="401"):
+        asyncio.run(_once(connect(service, "wrong" * 8)))
+
+
+async def _once(connection: Any) -> Any:
+    async with connection as socket:
+        return socket.subprotocol
+
+
+def test_a_token_may_come_in_three_ways(service):
+    async def started(socket_: Any, **start: str) -> Message:
+        async with socket_ as socket:
+            await socket.send(json.dumps({"type": "start", **start}))
+            return json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))
+
+    bearer = [f"bearer.{TOKEN}"]
+    for socket, start in (
+        (connect(service), {}),
+        (connect(service, None, subprotocols=bearer), {}),
+        (connect(service, None), {"token": TOKEN}),
+    ):
+        assert asyncio.run(started(socket, **start))["type"] == "ready"
+    assert asyncio.run(_once(connect(service, None, subprotocols=["speech", *bearer]))) == "speech"
+
+
+def test_pages_of_other_origins_are_refused(service):
+    with pytest.raises(InvalidStatus, match="403"):
+        asyncio.run(_once(connect(service, origin="https://example.org")))
+    assert asyncio.run(_once(connect(service, origin=service.url))) is None
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("first", "code"),
+    [
+        ("no JSON", "invalid_message"),
+        ("[" * 100_000, "invalid_message"),
+        ('{"type":"end"}', "invalid_message"),
+        ('{"type":"start","rate":1}', "invalid_message"),
+        ('{"type":"start","encoding":"mp3"}', "invalid_message"),
+        ('{"type":"start","speed":2}', "invalid_message"),
+        ('{"type":"start","phrases":"打开[客厅"}', "invalid_search"),
+        ("null", "invalid_message"),
+        (b"\0\0", "invalid_message"),
+    ],
+)
+def test_a_wrong_beginning_is_explained(service, first, code):
+    async def session() -> list[Message]:
+        async with connect(service) as socket:
+            await socket.send(first)
+            return await messages_of(socket)
+
+    *_, error = asyncio.run(session())
+    assert (error["type"], error["code"]) == ("error", code) and error["message"] and error["hint"]
+    assert str(ROOT) not in json.dumps(error)
+
+
+def test_a_wrong_message_ends_the_stream_after_its_finals(service, speech):
+    *_, final, error = talk(service, [speech.tobytes(), '{"type":"pause"}'])
+    assert (final["type"], error["code"]) == ("final", "invalid_message")
+
+
+def test_sound_that_is_no_opus(service):
+    for sound in (b"RIFF" + bytes(5000), b"\x1a\x45\xdf\xa3" + os.urandom(20_000), b"OggS" + bytes(20_000)):
+        *_, error = talk(service, [sound, END], encoding="opus")
+        assert (error["type"], error["code"]) == ("error", "invalid_audio")
+
+
+def test_a_silent_client_gets_its_finals_and_is_left(service, speech):
+    *_, final, error = talk(service, [speech.tobytes()])
+    assert (final["type"], error["code"]) == ("final", "idle")
+
+
+def test_broken_frames_harm_nobody(service, speech):
+    host, port = service.url.removeprefix("http://").split(":")
+
+    async def broken(data: bytes) -> None:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(
+            f"GET /v1/stream HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+            f"Authorization: Bearer {TOKEN}\r\n\r\n".encode()
+        )
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(data)
+        await asyncio.wait_for(reader.read(), PATIENCE)  # the server closes the connection
+        writer.close()
+
+    huge = struct.pack(">BBQ", 0x82, 0xFF, 1 << 40) + bytes(4)
+    for data in (b"\x81\x05hello", b"\xff" * 50, huge, b"\x82\xfe", os.urandom(500)):
+        asyncio.run(broken(data))
+    assert finals(talk(service, [speech.tobytes(), END]))
+
+
+def test_more_streams_than_allowed_are_refused_and_places_become_free(service):
+    async def crowd() -> list[str]:
+        sockets = [await connect(service) for _ in range(5)]
+        answers = []
+        for socket in sockets:
+            await socket.send('{"type":"start"}')
+            message = json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))
+            answers.append(message.get("code") or message["type"])
+        for socket in sockets:
+            await socket.close()
+        return answers
+
+    assert asyncio.run(crowd()) == ["ready"] * 4 + ["streams"]
+    authorization = {"Authorization": f"Bearer {TOKEN}"}
+    wait_until(lambda: "speech_live_streams 0.0" in service.get("/metrics", **authorization)[1], "the end")
+
+
+def test_a_dead_worker_ends_its_own_streams_only(service, speech):
+    ready = service.wait_for("a worker of live streams is ready", 2)
+
+    async def two() -> list[list[Message]]:
+        async with connect(service) as one, connect(service) as other:
+            for socket in (one, other):
+                await socket.send('{"type":"start"}')
+                await asyncio.wait_for(socket.recv(), PATIENCE)
+            receiving = [asyncio.create_task(messages_of(socket)) for socket in (one, other)]
+            os.kill(ready[0]["pid"], signal.SIGKILL)
+            for socket in (one, other):
+                try:
+                    for message in (speech.tobytes(), END):
+                        await socket.send(message)
+                except ConnectionClosed:
+                    pass
+            return await asyncio.gather(*receiving)
+
+    endings = sorted((messages[-1]["type"], len(finals(messages))) for messages in asyncio.run(two()))
+    assert endings == [("end", 1), ("error", 0)]
+    service.wait_for("a worker of live streams is ready", len(ready) + 1)
+    assert finals(talk(service, [speech.tobytes(), END]))
+
+
+def test_the_end_of_the_service_sends_the_finals_first(speech):
+    with running_service("--workers", "1", "--live-workers", "1") as service:
+        service.wait_for("a worker of live streams is ready")
+
+        async def session() -> list[Message]:
+            async with connect(service, None) as socket:
+                await socket.send('{"type":"start"}')
+                await socket.send(speech.tobytes())
+                receiving = asyncio.create_task(messages_of(socket))
+                await asyncio.sleep(0.5)
+                service.process.send_signal(signal.SIGTERM)
+                return await receiving
+
+        *_, final, error = asyncio.run(session())
+        assert (final["type"], final["hanzi"][:2], error["code"]) == ("final", "如果", "shutdown")
+        assert service.process.wait(PATIENCE) == -signal.SIGTERM
