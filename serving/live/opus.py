@@ -5,6 +5,7 @@ that crashes a decoder ends its own stream only.
 """
 
 import asyncio
+import importlib
 import importlib.util
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -106,7 +107,7 @@ class _Bytes:
 
 def _decode(pipe: Connection, limits: ReadLimits) -> None:
     """The process: bytes in, samples out; at the end None, or what is wrong."""
-    import av
+    av: Any = importlib.import_module("av")
 
     limit_process(limits)
     source = _Bytes(pipe)
