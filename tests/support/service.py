@@ -61,15 +61,17 @@ class Service:
 
 
 @contextmanager
-def running_service(*options: str, ready: bool = True, **environment: str) -> Iterator[Service]:
-    """Start ``serve.py`` with options on a free port; end it after the block if it still runs."""
+def running_service(
+    *options: str, ready: bool = True, folder: Path = ROOT, **environment: str
+) -> Iterator[Service]:
+    """Start ``serve.py`` of a folder on a free port; end it after the block if it still runs."""
     command = [sys.executable, "serve.py", "--port", "0", "--live-workers", "1", *options]
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log"
+    with tempfile.TemporaryDirectory() as logs:
+        log = Path(logs) / "log"
         with log.open("w", encoding="utf-8") as file:
             process = subprocess.Popen(
-                command, cwd=ROOT, stderr=file, env={**os.environ, **threads, **environment}
+                command, cwd=folder, stderr=file, env={**os.environ, **threads, **environment}
             )
         try:
             url = wait_until(lambda: _address(log, process), "the address")

@@ -1,0 +1,82 @@
+"""The Containerfile by its rules: no root, only what the service needs, nothing unpinned, a health check."""
+
+import re
+import shlex
+from pathlib import Path
+
+from tests.support.scripts import ROOT
+from tests.support.service import running_service
+
+TEXT = (ROOT / "Containerfile").read_text(encoding="utf-8")
+
+
+def instructions() -> list[tuple[str, str]]:
+    """(name, arguments) of each instruction, with continued lines joined."""
+    joined = re.sub(r"\\\n\s*", " ", TEXT)
+    lines = [line for line in joined.splitlines() if line.strip() and not line.startswith("#")]
+    return [(line.split()[0], line.split(maxsplit=1)[1]) for line in lines]
+
+
+def of(name: str) -> list[str]:
+    return [arguments for each, arguments in instructions() if each == name]
+
+
+def copied() -> list[str]:
+    return [source for line in of("COPY") if not line.startswith("--from") for source in line.split()[:-1]]
+
+
+def test_instructions_are_known_and_their_words_are_complete():
+    known = "FROM RUN COPY LABEL ENV WORKDIR USER EXPOSE STOPSIGNAL HEALTHCHECK ENTRYPOINT"
+    assert {name for name, _ in instructions()} <= set(known.split())
+    for _, arguments in instructions():
+        shlex.split(arguments)  # a quote that is not closed is an error
+
+
+def test_images_are_pinned_and_named_in_full():
+    images = [line.split()[0] for line in of("FROM")]
+    assert all(re.fullmatch(r"[a-z.]+/[\w/]+:\d+\.\d+-\w+-\w+", image) for image in images)
+    assert len(set(images)) == 1, "packages are built for the Python that runs them"
+
+
+def test_the_last_stage_has_no_root_and_installs_nothing():
+    last = TEXT[TEXT.rindex("FROM ") :]
+    user = re.search(r"^USER (\d+):(\d+)$", last, re.MULTILINE)
+    assert user
+    assert int(user[1]) >= 1000
+    assert "RUN" not in last
+    assert "ADD" not in last
+    assert last.index("USER") > last.rindex("COPY"), "files belong to root: the service can't change them"
+
+
+def test_it_checks_its_health_and_ends_in_order():
+    (health,) = of("HEALTHCHECK")
+    assert "/healthz" in health
+    assert {"--interval", "--timeout", "--start-period", "--retries"} <= set(re.findall(r"--[a-z-]+", health))
+    (entry,) = of("ENTRYPOINT")
+    assert entry.startswith('["python", "serve.py"'), "no shell, so that the service gets SIGTERM"
+    assert of("STOPSIGNAL") == ["SIGTERM"]
+
+
+def test_no_secret_is_written_down():
+    assert not re.search(r"(TOKENS?|PASSWORD|KEY)=", TEXT)
+
+
+def test_what_it_copies_is_there_and_not_ignored():
+    ignored = (ROOT / ".containerignore").read_text(encoding="utf-8").splitlines()
+    for source in copied():
+        assert (ROOT / source).exists()
+        top = source.split("/")[0]
+        assert f"!{top}" in ignored or f"!{top}/" in ignored
+    assert ignored[1] == "*"
+
+
+def test_what_it_copies_is_all_that_the_service_needs(tmp_path: Path):
+    """The service runs in a folder with these files only, whose packages can't be changed."""
+    for source in copied():
+        (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / source).symlink_to(ROOT / source)
+    script = (tmp_path / "serve.py").read_text(encoding="utf-8")
+    (tmp_path / "serve.py").unlink()
+    (tmp_path / "serve.py").write_text(script, encoding="utf-8")
+    with running_service("--workers", "1", folder=tmp_path) as service:
+        assert service.get("/readyz")[0] == 200

@@ -1,0 +1,45 @@
+"""Each example of a client, run as its first lines say, against a service with a token."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.service import PATIENCE, RECORDINGS, ROOT, Service, running_service
+
+TOKEN = "a-token-of-enough-characters"
+TEXT = "如果无法控制"
+
+
+@pytest.fixture(scope="module")
+def service():
+    with running_service("--workers", "1", SPEECH_TOKENS=TOKEN) as running:
+        yield running
+
+
+def output(*command: str) -> str:
+    environment = {**os.environ, "OPENAI_API_KEY": TOKEN, "SPEECH_TOKEN": TOKEN}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("form", ["json", "text", "srt", "vtt", "words", "stream"])
+def test_openai(service: Service, form):
+    chosen = ["--stream"] if form == "stream" else ["--format", form]
+    example = "examples/transcribe_with_openai.py"
+    shown = output(sys.executable, example, *chosen, "--url", f"{service.url}/v1", str(RECORDINGS[-1]))
+    assert "".join(line.rpartition("\t")[2] for line in shown.split("\n")).endswith(TEXT)
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
+def test_curl(service: Service):
+    shown = output("sh", "examples/transcribe_with_curl.sh", str(RECORDINGS[-1]), service.url)
+    assert shown.count(TEXT) >= 6
+    assert '"kong4"' in shown
+    assert "data: [DONE]" in shown
+    assert "今天天气很好" in shown
