@@ -18,6 +18,7 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 _END = object()  # of an iterator
+_HIDDEN = threading.Lock()
 
 
 def run_in_processes(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int) -> Iterator[Result]:
@@ -92,7 +93,7 @@ class WorkerPool:
 
     def submit(self, work: Callable[..., Result], *arguments: Any) -> Future[Result]:
         """Run ``work(*arguments)`` in one of the processes."""
-        with _main_module_hidden(), _ctrl_c_later():
+        with main_module_hidden(), _ctrl_c_later():
             return self._pool.submit(work, *arguments)
 
     def in_order(
@@ -151,14 +152,18 @@ def _ctrl_c_later() -> Iterator[None]:
 
 
 @contextmanager
-def _main_module_hidden() -> Iterator[None]:
-    """Keep processes started inside from importing the running script, which may load TensorFlow."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
+def main_module_hidden() -> Iterator[None]:
+    """Keep processes started inside from importing the running script, which may load TensorFlow.
+
+    Threads that start processes at the same time wait for each other.
+    """
+    with _HIDDEN:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = main
 
 
 def _start_worker(prepare: Callable[..., None] | None, arguments: Sequence[Any]) -> None:

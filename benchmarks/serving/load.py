@@ -16,6 +16,7 @@ import itertools
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -166,14 +167,18 @@ def _show(figures: Figures, seconds: float, options: argparse.Namespace) -> None
 
 def _show_batch(options: argparse.Namespace, audio: float) -> None:
     """The throughput of transcribe.py, as many processes as the service has workers."""
-    files = [str(path) for path in _recordings(options)]
     copies = max(1, round(120.0 / audio))
     command = [sys.executable, "-c", _TIMED, "--format", "json"]
-    processes = [
-        subprocess.Popen([*command, *files * copies], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        for _ in range(options.workers)
-    ]
-    times = [float(process.communicate()[0].splitlines()[-1]) for process in processes]
+    with tempfile.TemporaryDirectory() as folder:
+        files = []
+        for number, path in itertools.product(range(copies), _recordings(options)):
+            files.append(Path(folder) / f"{number}_{path.name}")
+            files[-1].symlink_to(path)
+        processes = [
+            subprocess.Popen([*command, *map(str, files)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+            for _ in range(options.workers)
+        ]
+        times = [float(process.communicate()[0].splitlines()[-1]) for process in processes]
     speed = sum(copies * audio / seconds for seconds in times)
     print(f"transcribe.py, {options.workers} processes: {speed:.1f} s of audio in a second")
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from utils.processes import main_module_hidden
+
 _STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
 _GRACE_SECONDS = 2.0  # from the end of the pipe to SIGKILL
 
@@ -44,7 +46,8 @@ class Child:
         # others finish what they were given. Blocked signals are inherited, so there is no gap at the start.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
         try:
-            self._process.start()
+            with main_module_hidden():
+                self._process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         other.close()

@@ -23,7 +23,7 @@ from utils.errors import UserError
 
 LOG = logging.getLogger("serving")
 _ATTEMPTS = 2
-_NICENESS = 5  # below the live streams, which can't wait
+_NICENESS = 3  # below the live streams, which can't wait
 _LOAD_SECONDS = 600.0
 _PAUSE_SECONDS = 1.0  # before a process that died while it loaded is replaced
 _BATCH_SECONDS = 120.0  # for any batch, and for each second of its audio another:
