@@ -8,6 +8,7 @@ import contextlib
 import multiprocessing
 import signal
 from collections.abc import Callable
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -42,6 +43,7 @@ class Child:
         context = multiprocessing.get_context(method)
         self._pipe, other = context.Pipe()
         self._process = context.Process(target=_main, args=(run, other, *arguments), daemon=True)
+        resource_tracker.ensure_running()  # it unblocks these signals when it is started
         # Signals of a terminal or a supervisor go to all processes, but only the first one acts on them: the
         # others finish what they were given. Blocked signals are inherited, so there is no gap at the start.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)

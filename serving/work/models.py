@@ -177,9 +177,9 @@ def prompt_words(text: str) -> UserWords:
     text: of other lines, the stretches of up to eight hanzi between other characters are words.
     """
     words: list[UserWord] = []
-    for line in text.splitlines():
+    for line in (line.partition("#")[0] for line in text.splitlines()):
         lines = [line]
-        if len(line.partition("#")[0].split()) < 2 or not _is_word(line):
+        if len(line.split()) < 2 or not _is_word(line):
             lines = [word for word in _HANZI.findall(line) if len(word) <= _LONGEST_WORD and _is_word(word)]
         words += parse_user_words("\n".join(lines)).words
     return UserWords(words)

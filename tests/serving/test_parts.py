@@ -1,0 +1,210 @@
+"""The parts of the service alone: the fair queue, tokens, origins, rates, prompts, logs, children."""
+
+import base64
+import json
+import logging
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from fastapi.datastructures import Headers
+
+from serving.authentication import Tokens, is_allowed_origin, token_of
+from serving.limits import Rates
+from serving.logs import JsonLines
+from serving.settings import Settings, read_tokens
+from serving.work.child import Child, ChildDied, ChildTimeout
+from serving.work.fair_queue import FairQueue, Flow, Task
+from serving.work.models import prompt_words
+from utils.errors import ConfigError
+
+TOKEN = "a-token-of-enough-characters"
+
+
+def taken(queue: FairQueue, longest: float = 0.0) -> list[str]:
+    return [task.job for task in queue.take(longest)]
+
+
+def test_a_short_request_overtakes_a_long_one():
+    queue, long, short = FairQueue(), Flow(), Flow()
+    for number in range(180):
+        queue.put(Task(f"long {number}", 20.0), long)
+    assert [taken(queue), taken(queue)] == [["long 0"], ["long 1"]]
+    queue.put(Task("short", 3.0), short)
+    assert [taken(queue), taken(queue)] == [["short"], ["long 2"]]
+
+
+def test_long_requests_share_the_workers_by_seconds():
+    queue, flows = FairQueue(), {name: Flow() for name in ("twenty", "ten")}
+    for _ in range(12):
+        queue.put(Task("twenty", 20.0), flows["twenty"])
+        queue.put(Task("ten", 10.0), flows["ten"])
+    first = [taken(queue)[0] for _ in range(9)]
+    assert (first.count("twenty"), first.count("ten")) == (3, 6)
+
+
+def test_short_pieces_are_joined_and_long_ones_come_alone():
+    queue = FairQueue()
+    for name, seconds in (("a", 3.0), ("b", 4.0), ("c", 2.0), ("d", 5.0), ("e", 20.0), ("f", 1.0)):
+        queue.put(Task(name, seconds), Flow())
+    assert taken(queue, 10.0) == ["f", "c", "a", "b"]
+    assert taken(queue, 10.0) == ["d"]
+    assert taken(queue, 10.0) == ["e"]
+
+
+def test_what_was_cancelled_is_left_out_and_what_failed_comes_first_and_alone():
+    queue = FairQueue()
+    tasks = [Task(name, 1.0) for name in "abcd"]
+    for task in tasks:
+        queue.put(task, Flow())
+    tasks[1].result.cancel()
+    first = queue.take(2.0)
+    assert [task.job for task in first] == ["a", "c"]
+    for task in first:
+        task.attempts = 1
+    queue.put_back(first)
+    assert [taken(queue, 9.0)[0], taken(queue, 9.0)[0]] in (["a", "c"], ["c", "a"])
+    assert queue.waiting() == 1.0
+    assert taken(queue, 9.0) == ["d"]
+    queue.close()
+    assert queue.take(9.0) is None
+
+
+def test_all_that_is_put_is_taken_once_by_any_number_of_threads():
+    queue = FairQueue()
+
+    def take_all(_: int) -> list[int]:
+        found: list[int] = []
+        while tasks := queue.take(5.0):
+            found += [task.job for task in tasks]
+        return found
+
+    with ThreadPoolExecutor(8) as pool:
+        takers = [pool.submit(take_all, number) for number in range(4)]
+        for begin in range(4):
+            pool.submit(
+                lambda begin=begin: [queue.put(Task(n, 1.0), Flow()) for n in range(begin, 400, 4)]
+            ).result()
+        queue.close()
+        assert sorted(job for taker in takers for job in taker.result()) == list(range(400))
+
+
+def headers(**values: str) -> Headers:
+    return Headers({name.replace("_", "-"): value for name, value in values.items()})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        headers(authorization=f"Bearer {TOKEN}"),
+        headers(authorization=f"bearer  {TOKEN}"),
+        headers(authorization="Basic " + base64.b64encode(f"me:{TOKEN}".encode()).decode()),
+        headers(sec_websocket_protocol=f"speech, bearer.{TOKEN}"),
+    ],
+)
+def test_a_token_in_any_header(given):
+    tokens = Tokens(("another-token-of-this-service", TOKEN))
+    assert token_of(given) == TOKEN
+    assert tokens.accepts(token_of(given))
+    assert not Tokens((TOKEN[:-1],)).accepts(token_of(given))
+
+
+@pytest.mark.parametrize("value", ["", "Bearer", "Basic ???", "Basic /w==", "Bearer \u00e4", "Token x"])
+def test_what_is_no_token_gives_no_access(value):
+    assert not Tokens((TOKEN,)).accepts(token_of(headers(authorization=value)))
+    assert Tokens(()).accepts(None)
+
+
+@pytest.mark.parametrize(
+    ("origin", "allowed"),
+    [
+        ("http://here:8000", True),
+        ("https://here:8000", True),
+        ("https://friend.example", True),
+        ("https://evil.example", False),
+        ("http://here:8000.evil.example", False),
+        ("null", False),
+    ],
+)
+def test_origins(origin, allowed):
+    assert is_allowed_origin(headers(host="here:8000", origin=origin), ["https://friend.example"]) is allowed
+    assert is_allowed_origin(headers(host="here:8000"), [])
+
+
+def test_tokens_of_a_file_and_of_the_environment(tmp_path):
+    path = tmp_path / "tokens"
+    path.write_text(f"# of the page\n{TOKEN}  # me\n\n", encoding="utf-8")
+    assert read_tokens(path, {"SPEECH_TOKENS": f"x{TOKEN}, {TOKEN}"}) == (f"x{TOKEN}", TOKEN)
+    path.write_text("# none\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="no token"):
+        read_tokens(path, {})
+    with pytest.raises(ConfigError, match="16 or more"):
+        Settings(tokens=("short",))
+    assert TOKEN not in repr(Settings(tokens=(TOKEN,)))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org"])
+def test_a_public_address_needs_a_token(host):
+    with pytest.raises(ConfigError, match="needs a token"):
+        Settings(host=host)
+    assert Settings(host=host, tokens=(TOKEN,)).host == host
+    assert Settings(host="::1").host == "::1"
+
+
+def test_rates_are_counted_for_each_client(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    rates = Rates(6)
+    assert [rates.wait("a") for _ in range(7)] == [0] * 6 + [11]
+    assert rates.wait("b") == 0
+    now[0] = 10.0
+    assert [rates.wait("a"), rates.wait("a") > 0] == [0, True]
+    assert Rates(0).wait("a") == 0
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        ("重庆路 chong2 qing4 lu4\n# 注释\n喆 zhe2 5", ["重庆路", "喆"]),
+        ("以下是普通话的句子。", []),
+        ("阿里巴巴、腾讯, and 百度", ["阿里巴巴", "腾讯", "百度"]),
+        ("Hello!\nni3 hao3", []),
+        ("超过八个汉字的一个名字 5", ["超过八个汉字的一个名字"]),
+        ("", []),
+    ],
+)
+def test_words_of_a_prompt(prompt, words):
+    assert [word.hanzi for word in prompt_words(prompt).words] == words
+
+
+def test_a_line_of_the_log_is_json():
+    record = logging.makeLogRecord({"msg": "request", "levelname": "INFO", "status": 200})
+    line = json.loads(JsonLines().format(record))
+    assert (line["event"], line["level"], line["status"]) == ("request", "info", 200)
+
+
+def echo(pipe) -> None:
+    while (message := pipe.recv()) != "end":
+        if message == "silent":
+            time.sleep(600)
+        pipe.send(message)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_child_answers_dies_and_is_noticed(method):
+    child = Child(echo, method=method)
+    child.send({"a": 1})
+    assert child.receive(240.0) == {"a": 1}
+    os.kill(child.pid, signal.SIGTERM)  # of a terminal or a supervisor: only the parent acts on it
+    child.send("b")
+    assert child.receive(240.0) == "b"
+    child.send("silent")
+    with pytest.raises(ChildTimeout):
+        child.receive(0.1)
+    threading.Timer(0.2, child.kill).start()
+    with pytest.raises(ChildDied):
+        child.receive(240.0)
+    child.close()
