@@ -17,7 +17,7 @@ from utils.vocabulary import SPACE
 
 # Only so many syllables of a draft are converted; the hanzi before them are kept from earlier drafts. This
 # bounds the cost of a draft.
-CONVERTED_SYLLABLES = 12
+CONVERTED_SYLLABLES = 8
 
 
 class DraftReader:

@@ -34,6 +34,7 @@ class Endpointer:
     Attributes:
         frames: number of frames so far.
         first: the first frame of the current utterance, or None.
+        last: the last frame that was speech, if there is an utterance.
         frame_samples, step_samples: samples of a frame, and of a step.
     """
 
@@ -47,6 +48,7 @@ class Endpointer:
         """Start a new stream."""
         self.frames = 0
         self.first: int | None = None
+        self.last = 0
         self._free = 0  # the first frame that belongs to no utterance
         self._levels: np.ndarray | None = None  # (frames ≤ CONTEXT_FRAMES, bands)
         self._power = np.zeros(0)  # of the last LONGEST_FRAMES frames
@@ -72,15 +74,15 @@ class Endpointer:
         judged = self.frames - len(scores)  # the first frame with a score
         speech = np.flatnonzero(scores > SPEECH_DB) + judged
         speech = speech[speech >= self.oldest]
-        last = int(speech[-1]) if len(speech) else judged - 1
-        silent = self.frames - 1 - last >= PAUSE_FRAMES
+        self.last = int(speech[-1]) if len(speech) else judged - 1
+        silent = self.frames - 1 - self.last >= PAUSE_FRAMES
         if self.first is None:
             if len(speech) and not silent and scores[speech - judged].max() > CERTAIN_DB:
                 gaps = np.flatnonzero(np.diff(speech) > PAUSE_FRAMES)
                 begin = int(speech[gaps[-1] + 1 if len(gaps) else 0])
                 self.first = max(begin - MARGIN_FRAMES, self.oldest)
         elif silent:
-            return self.cut(max(last + 1 + MARGIN_FRAMES, self.first + 1))
+            return self.cut(max(self.last + 1 + MARGIN_FRAMES, self.first + 1))
         elif self.frames - self.first >= LONGEST_FRAMES:
             return self.cut(self.first + quietest_frame(self._power), speaking=True)
         return None

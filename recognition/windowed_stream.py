@@ -99,7 +99,8 @@ class WindowedStream:
             events = self._segments(ended[0] * size, ended[1] * size)
         elif endpoints.first is not None:
             check = now - max(self._checked, endpoints.first * size) >= CHECK_SECONDS * self.sample_rate
-            if check or (not behind and now - self._drafted >= self._interval(now)):
+            silent = self._drafted >= endpoints.last * size + RIGHT_SECONDS * self.sample_rate
+            if check or not (behind or silent or now - self._drafted < self._interval(now)):
                 events = self._draft(endpoints.first * size, now, check)
         dropped = max(endpoints.oldest * size - self._origin, 0)
         self._sound, self._origin = self._sound[dropped:], self._origin + dropped

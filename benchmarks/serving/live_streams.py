@@ -1,0 +1,180 @@
+"""Live streams at the same time: how late syllables appear, and what a stream costs.
+
+    python -m benchmarks.serving.live_streams
+    python -m benchmarks.serving.live_streams --streams 1 8 16 --seconds 60 --recordings DIR
+
+Each stream sends recordings with pauses between them, 0.1 s of sound every 0.1 s. The delay of a syllable is
+the time from the moment at which its end was sent until the first draft (or final) that has a syllable there
+(most of the syllable's final time, whatever it was taken for) has arrived. It contains what the model waits
+for, the sound until the next draft, the computation, and the way there and back. The delay of a final is the
+time from the end of the last syllable, and contains the pause of 0.8 s. CPU is that of all processes of the
+service, as a part of a core for a stream. "kept" is the fraction of stable syllables of a draft that the next
+draft or the final has too.
+"""
+
+import argparse
+import asyncio
+import itertools
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import websockets
+from rich.console import Console
+from rich.table import Table
+
+from recognition.windowed_stream import SHARE, SHORTEST_SECONDS, WINDOW_SECONDS
+from tests.support.service import RECORDINGS, Service, running_service
+from utils.audio.reading import find_recordings, read_audio
+from utils.cli import positive
+from utils.errors import run_command
+
+RATE = 16_000
+CHUNK_SECONDS = 0.1
+PAUSE_SECONDS = 1.5  # between recordings
+ALLOWED_SECONDS = 0.1  # beyond look-ahead and chunk
+
+
+@dataclass
+class Figures:
+    """What the clients have seen: delays in seconds, and how often a draft changed a stable syllable."""
+
+    syllables: list[float] = field(default_factory=list)
+    finals: list[float] = field(default_factory=list)
+    look_ahead: float = 0.0
+    drafts: int = 0
+    stable: int = 0
+    revised: int = 0
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Start a service; run each number of streams; print the table."""
+    options = _parser().parse_args(arguments)
+    paths = find_recordings(options.recordings) if options.recordings else RECORDINGS
+    pause = np.zeros(round(PAUSE_SECONDS * RATE), "<i2")
+    sounds = [
+        np.concatenate([np.trunc(read_audio(path, RATE) * 32767).astype("<i2"), pause]) for path in paths
+    ]
+    chunk = max(CHUNK_SECONDS + SHORTEST_SECONDS, CHUNK_SECONDS + WINDOW_SECONDS / SHARE)
+    headings = ("streams", "p50", "p95", "p99", "within", "final p50", "p95", "CPU", "kept")
+    table = Table(*headings, title="delays in ms")
+    workers = ("--workers", "1", "--live-workers", str(options.live_workers))
+    with running_service(*workers, "--streams", str(max(options.streams))) as service:
+        service.wait_for("a worker of live streams is ready", options.live_workers)
+        asyncio.run(_load(service, sounds, 1, 5))  # warms up
+        for streams in options.streams:
+            before, began = _cpu(service), time.monotonic()
+            figures = asyncio.run(_load(service, sounds, streams, options.seconds))
+            cpu = (_cpu(service) - before) / (time.monotonic() - began) / streams
+            bound = figures.look_ahead + chunk + ALLOWED_SECONDS
+            within = np.mean(np.array(figures.syllables) <= bound)
+            shown = [
+                *np.percentile(figures.syllables, [50, 95, 99]),
+                *np.percentile(figures.finals, [50, 95]),
+            ]
+            delays = [f"{1000 * value:.0f} ms" for value in shown]
+            kept = 1 - figures.revised / max(figures.stable, 1)
+            table.add_row(
+                str(streams), *delays[:3], f"{within:.1%}", *delays[3:], f"{cpu:.3f}", f"{kept:.1%}"
+            )
+    Console().print(table)
+    ahead = f"look-ahead {1000 * figures.look_ahead:.0f} ms + chunk and draft {1000 * chunk:.0f} ms"
+    print(f"within: {ahead} + {1000 * ALLOWED_SECONDS:.0f} ms")
+    print(f"{options.live_workers} live workers; load of the machine: {psutil.getloadavg()[0]:.1f}")
+
+
+def _cpu(service: Service) -> float:
+    """Processor seconds of the service so far."""
+    process = psutil.Process(service.process.pid)
+    times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
+    return sum(one.user + one.system for one in times)
+
+
+async def _load(service: Service, sounds: Sequence[np.ndarray], streams: int, seconds: float) -> Figures:
+    figures = Figures()
+    rng = np.random.default_rng(streams)
+    offsets = rng.uniform(0, 1, streams)
+    orders = [rng.permutation(len(sounds)) for _ in range(streams)]
+    clients = [
+        _client(service, [sounds[index] for index in order], seconds, offset, figures)
+        for order, offset in zip(orders, offsets, strict=True)
+    ]
+    await asyncio.gather(*clients)
+    return figures
+
+
+async def _client(
+    service: Service, sounds: Sequence[np.ndarray], seconds: float, offset: float, figures: Figures
+) -> None:
+    """Speak for some seconds, and note when syllables appear."""
+    await asyncio.sleep(offset)
+    size = round(CHUNK_SECONDS * RATE)
+    stream = np.concatenate(list(itertools.islice(itertools.cycle(sounds), 1 + int(seconds))))
+    stream = stream[: round(seconds * RATE)]
+    async with websockets.connect(service.url.replace("http", "ws") + "/v1/stream") as socket:
+        await socket.send(json.dumps({"type": "start", "encoding": "pcm_s16le", "rate": RATE}))
+        ready = json.loads(await socket.recv())
+        figures.look_ahead = ready["look_ahead_ms"] / 1000
+        began = asyncio.get_running_loop().time()
+        receiving = asyncio.create_task(_receive(socket, began, figures))
+        for start in range(0, len(stream), size):
+            # Sound is sent when it has been spoken.
+            await asyncio.sleep(max(0.0, began + (start + size) / RATE - asyncio.get_running_loop().time()))
+            await socket.send(stream[start : start + size].tobytes())
+        await socket.send('{"type":"end"}')
+        await receiving
+
+
+async def _receive(socket: Any, began: float, figures: Figures) -> None:
+    drafts: list[tuple[float, dict[str, Any]]] = []
+    async for text in socket:
+        now = asyncio.get_running_loop().time() - began
+        message = json.loads(text)
+        if message["type"] not in ("partial", "final"):
+            continue
+        if drafts:
+            _, last = drafts[-1]
+            names = [[each["pinyin"] for each in one["syllables"]] for one in (last, message)]
+            figures.stable += last["stable"]
+            figures.revised += sum(
+                one != other
+                for one, other in itertools.zip_longest(
+                    names[0][: last["stable"]], names[1][: last["stable"]]
+                )
+            )
+        drafts.append((now, message))
+        if message["type"] == "final":
+            for syllable in message["syllables"]:
+                figures.syllables.append(_first_shown(syllable, drafts) - syllable["end"])
+            figures.finals.append(now - message["syllables"][-1]["end"])
+            figures.drafts += len(drafts) - 1
+            drafts = []
+
+
+def _first_shown(syllable: dict[str, Any], drafts: Sequence[tuple[float, dict[str, Any]]]) -> float:
+    """When the first message came that has a syllable with its middle within this one."""
+    for when, message in drafts:
+        for other in message["syllables"]:
+            if syllable["start"] <= (other["start"] + other["end"]) / 2 <= syllable["end"]:
+                return when
+    return drafts[-1][0]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--streams", type=positive, nargs="+", default=[1, 4, 8, 12, 16])
+    parser.add_argument("--seconds", type=positive, default=30, help="of each stream (default: 30)")
+    parser.add_argument("--live-workers", type=positive, default=2, metavar="N", help="default: 2")
+    parser.add_argument("--recordings", type=Path, metavar="DIR", help="default: examples/recordings")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)
