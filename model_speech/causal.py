@@ -7,13 +7,12 @@ import keras
 from keras import layers
 
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
+from model_speech.causal_timing import CausalTiming
 from model_speech.layers.masking import MeanFrame, ReverseFrames
 from model_speech.layers.relative_attention import RelativeAttention
 from model_speech.registry import MODELS
 from utils.errors import ConfigError
-from utils.features.speech import FeatureConfig
 from utils.run_folder.run import RunFolder, open_run
-from utils.vocabulary import Vocabulary
 
 # Layers that need the whole utterance before their first output → the reason.
 _WHOLE_UTTERANCE = {
@@ -26,41 +25,17 @@ _CONVOLUTIONS = (layers.Conv1D, layers.Conv2D, layers.DepthwiseConv1D)
 STREAMING_HINT = "train model.name=compact_streaming: see configs/speech/compact_streaming.yaml"
 
 
-@dataclass(frozen=True)
-class CausalModel:
+@dataclass(frozen=True, eq=False)
+class CausalModel(CausalTiming):
     """A loaded acoustic model that depends on past frames only.
 
     Attributes:
         network: features (B, T, F) float32, T a multiple of ``time_stride`` → logits (B, T / time_stride, C),
             without lengths and masks. Row ``delay + i`` belongs to the input frames from ``i * time_stride``
             on.
-        features: settings of the features that it was trained on.
-        vocabulary: its C classes.
-        time_stride: feature frames per row of logits.
-        look_ahead: number of zero frames to append at the end of an utterance, a multiple of ``time_stride``.
     """
 
     network: keras.Model
-    features: FeatureConfig
-    vocabulary: Vocabulary
-    time_stride: int
-    look_ahead: int
-
-    @property
-    def delay(self) -> int:
-        """Number of rows of logits before the first one that belongs to the sound."""
-        return self.look_ahead // self.time_stride
-
-    @property
-    def frame_seconds(self) -> float:
-        """Seconds between two rows of logits."""
-        return self.time_stride * self.features.hop_seconds
-
-    @property
-    def look_ahead_seconds(self) -> float:
-        """Latency after the sound of a row of logits has ended: the look-ahead and the frames' overlap."""
-        overlap = self.features.frame_samples - self.features.hop_samples
-        return self.look_ahead * self.features.hop_seconds + overlap / self.features.sample_rate
 
 
 def load_causal_model(run: str | Path, weights: str = "best") -> CausalModel:
@@ -91,9 +66,8 @@ def causal_model(acoustic: AcousticModel, run: RunFolder) -> CausalModel:
     entry = MODELS[acoustic.model.name]
     config = run.section("model", entry.config)
     network = entry.causal(acoustic.model, config)
-    return CausalModel(
-        network, acoustic.features, acoustic.vocabulary, acoustic.time_stride, config.look_ahead
-    )
+    timing = (acoustic.features, acoustic.vocabulary, acoustic.time_stride, config.look_ahead)
+    return CausalModel(*timing, network=network)
 
 
 def streaming_obstacles(acoustic: AcousticModel) -> list[str]:

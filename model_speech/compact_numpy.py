@@ -19,8 +19,8 @@ from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary
 
 NAME = "compact"
-_NORM_EPSILON = 1e-3  # of MaskedBatchNormalization
-_STRIDE, _TAPS = 2, 3  # of the convolutions in front
+NORM_EPSILON = 1e-3  # of MaskedBatchNormalization
+STRIDE, _TAPS = 2, 3  # of the convolutions in front
 
 
 class NumpyCompact:
@@ -37,11 +37,11 @@ class NumpyCompact:
 
     def __init__(self, weights: Mapping[str, np.ndarray], features: FeatureConfig, vocabulary: Vocabulary):
         self.features, self.vocabulary = features, vocabulary
-        fronts = _count(weights, "front")
-        self.time_stride = _STRIDE ** (fronts + 1)
-        self._fronts = [_normalised_kernel(weights, f"front_{n}", "conv") for n in range(1, fronts + 1)]
+        fronts = layer_count(weights, "front")
+        self.time_stride = STRIDE ** (fronts + 1)
+        self._fronts = [normalised_kernel(weights, f"front_{n}", "conv") for n in range(1, fronts + 1)]
         self._projection = _matrix(weights["front/kernel"])
-        self._blocks = [_Block(weights, f"block_{n}") for n in range(1, _count(weights, "block") + 1)]
+        self._blocks = [_Block(weights, f"block_{n}") for n in range(1, layer_count(weights, "block") + 1)]
         self._output, self._bias = _matrix(weights["logits/kernel"]), weights["logits/bias"]
         if self._output.shape[1] != len(vocabulary):
             raise ValueError(f"{self._output.shape[1]} classes for {len(vocabulary)} tokens")
@@ -64,8 +64,8 @@ class NumpyCompact:
         x[: len(features), :, 0] = features
         valid = len(features)
         for kernel, offset in self._fronts:
-            valid = -(-valid // _STRIDE)
-            x = _strided_convolution(x, kernel)
+            valid = -(-valid // STRIDE)
+            x = strided_convolution(np.pad(x, ((0, 1), (0, 0), (0, 0))), kernel)
             x += offset
             np.maximum(x, 0.0, out=x)
             x[valid:] = 0.0  # the offset reaches the padding
@@ -82,7 +82,7 @@ class _Block:
         self._time = np.ascontiguousarray(
             weights[f"{name}_time/kernel"].reshape(-1, weights[f"{name}_mix/kernel"].shape[0])
         )
-        self._mix, self._offset = _normalised_kernel(weights, name, "mix")
+        self._mix, self._offset = normalised_kernel(weights, name, "mix")
         self._gate = None
         if f"{name}_gate_squeeze/kernel" in weights:
             layers = (f"{name}_gate_squeeze", f"{name}_gate_excite")
@@ -121,7 +121,7 @@ def load_numpy_compact(path: str | Path) -> NumpyCompact:
     return model
 
 
-def _count(weights: Mapping[str, np.ndarray], prefix: str) -> int:
+def layer_count(weights: Mapping[str, np.ndarray], prefix: str) -> int:
     """The highest number in the names of layers ``PREFIX_NUMBER_…``."""
     return max(
         (int(found[1]) for name in weights if (found := re.match(rf"{prefix}_(\d+)_", name))), default=0
@@ -132,24 +132,24 @@ def _matrix(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(values, np.float32)
 
 
-def _normalised_kernel(
+def normalised_kernel(
     weights: Mapping[str, np.ndarray], name: str, layer: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """The kernel of a layer with the scale of its batch normalisation, and the offset (channels,)."""
     gamma, beta, mean, variance = (
         weights[f"{name}_norm/{part}"] for part in ("gamma", "beta", "moving_mean", "moving_variance")
     )
-    scale = gamma / np.sqrt(variance + _NORM_EPSILON)
+    scale = gamma / np.sqrt(variance + NORM_EPSILON)
     return _matrix(weights[f"{name}_{layer}/kernel"] * scale), beta - mean * scale
 
 
-def _strided_convolution(x: np.ndarray, kernel: np.ndarray) -> np.ndarray:
-    """3 x 3 convolution of stride 2 with "same" padding: (T, F, C), T even → (T / 2, ceil(F / 2), D)."""
-    frames, bins = x.shape[:2]
-    out_frames, out_bins = frames // _STRIDE, -(-bins // _STRIDE)
-    missing = max((out_bins - 1) * _STRIDE + _TAPS - bins, 0)
-    padded = np.pad(x, ((0, 1), (missing // 2, missing - missing // 2), (0, 0)))
+def strided_convolution(x: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+    """3 x 3 convolution of stride 2, padded in frequency as "same": (2 T + 1, F, C) → (T, ceil(F / 2), D)."""
+    bins = x.shape[1]
+    frames, out_bins = len(x) // STRIDE, -(-bins // STRIDE)
+    missing = max((out_bins - 1) * STRIDE + _TAPS - bins, 0)
+    padded = np.pad(x, ((0, 0), (missing // 2, missing - missing // 2), (0, 0)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (_TAPS, _TAPS), axis=(0, 1))
-    windows = windows[::_STRIDE, ::_STRIDE][:out_frames, :out_bins]  # (T / 2, F / 2, C, 3, 3)
-    columns = windows.transpose(0, 1, 3, 4, 2).reshape(out_frames * out_bins, -1)  # rows of (3, 3, C)
-    return (columns @ kernel.reshape(-1, kernel.shape[-1])).reshape(out_frames, out_bins, -1)
+    windows = windows[::STRIDE, ::STRIDE][:frames, :out_bins]  # (T, F / 2, C, 3, 3)
+    columns = windows.transpose(0, 1, 3, 4, 2).reshape(frames * out_bins, -1)  # rows of (3, 3, C)
+    return (columns @ kernel.reshape(-1, kernel.shape[-1])).reshape(frames, out_bins, -1)

@@ -11,15 +11,16 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from model_speech import compact_numpy, compact_streaming_numpy
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.byte_weights import byte_weights, save_byte_weights, weights_by_name
-from model_speech.compact_numpy import NAME
 from utils.config import save_yaml
 from utils.errors import RunError, run_command
 from utils.files import replacing_folder
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder, open_run
 
+_PACKED = (compact_numpy.NAME, compact_streaming_numpy.NAME)
 _SEARCH = ("language_weight", "joint_bonus")
 _LOCAL = ("data", "environment", "initialise_from")  # sections that name files of the machine
 
@@ -27,7 +28,7 @@ _LOCAL = ("data", "environment", "initialise_from")  # sections that name files 
 def pack(
     source: Path, target: Path, weights: str = "best", search: Mapping[str, float] | None = None
 ) -> None:
-    """Write a speech run of `compact` with one byte per weight.
+    """Write a speech run of `compact` or `compact_streaming` with one byte per weight.
 
     Args:
         source: the run.
@@ -36,12 +37,13 @@ def pack(
         search: weights of the joint search, chosen on dev speakers: ``language_weight`` and ``joint_bonus``.
 
     Raises:
-        RunError: the run is not one of `compact`, or is damaged.
+        RunError: the run is of another model, or is damaged.
     """
     run = open_run(source, "speech")
     name = run.config().get("model", {}).get("name")
-    if name != NAME:
-        raise RunError(f"a run of '{name}'", where=run.path, hint=f"only '{NAME}' runs without a framework")
+    if name not in _PACKED:
+        hint = f"only {' and '.join(_PACKED)} run without a framework"
+        raise RunError(f"a run of '{name}'", where=run.path, hint=hint)
     model = load_acoustic_model(run.path, weights).model
     with replacing_folder(target) as folder:
         if target.is_dir():
@@ -72,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("run", type=Path, help="a finished run of compact")
+    parser.add_argument("run", type=Path, help="a finished run of compact or compact_streaming")
     parser.add_argument("folder", type=Path, help="the folder to write")
     parser.add_argument("--weights", default="best", help="best, last or a file (default: best)")
     for name in _SEARCH:

@@ -9,6 +9,8 @@ from model_language.ngram.syllables import load_syllable_ngram
 from model_language.search.joint import JointSearch, load_joint_search
 from model_speech.byte_weights import is_packed
 from model_speech.compact_numpy import load_numpy_compact
+from model_speech.compact_streaming_numpy import NAME as STREAMING
+from model_speech.compact_streaming_numpy import NumpyCompactStreaming, load_numpy_compact_streaming
 from model_speech.ctc.shallow_fusion import Fusion
 from recognition.confidence import load_calibration
 from recognition.drafts import DraftReader
@@ -19,6 +21,7 @@ from recognition.pieces import WINDOW_SECONDS
 from recognition.recognizer import AcousticLogits, Recognizer
 from recognition.windowed_stream import WindowedStream
 from streaming.speech.recognizer import LiveStream
+from streaming.speech.stream import SpeechStream
 from utils.backend.quiet import silence_tensorflow
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
@@ -78,14 +81,18 @@ def load_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float = C
         ConfigError: the chunk is no multiple of the time stride of a causal network.
     """
     if is_packed(RunFolder(run)):
-        return WindowedStream(recognizer)
+        model = recognizer.acoustic
+        if not isinstance(model, NumpyCompactStreaming):
+            return WindowedStream(recognizer)
+        frames = max(1, round(chunk_seconds / model.features.hop_seconds))
+        return SpeechStream(model, model.stream(), frames, DraftReader(recognizer))
     causal = importlib.import_module("model_speech.causal")
     if causal.streaming_obstacles(recognizer.acoustic):
         return WindowedStream(recognizer)
-    speech = importlib.import_module("streaming.speech.stream")
+    keras_stream = importlib.import_module("streaming.speech.keras_stream").keras_stream
     model = causal.causal_model(recognizer.acoustic, RunFolder(run))
     frames = max(1, round(chunk_seconds / model.features.hop_seconds))
-    return speech.SpeechStream(model, speech.keras_stream(model, frames), frames, DraftReader(recognizer))
+    return SpeechStream(model, keras_stream(model, frames), frames, DraftReader(recognizer))
 
 
 def load_joint_search_for(
@@ -118,8 +125,10 @@ def load_acoustic_logits(run: Path) -> AcousticLogits:
     Raises:
         RunError: a file is missing or damaged.
     """
-    if is_packed(RunFolder(run)):
-        return load_numpy_compact(run)
+    folder = RunFolder(run)
+    if is_packed(folder):
+        streams = (folder.config().get("model") or {}).get("name") == STREAMING
+        return load_numpy_compact_streaming(run) if streams else load_numpy_compact(run)
     silence_tensorflow()
     return importlib.import_module("model_speech.acoustic_model").load_acoustic_model(run)
 

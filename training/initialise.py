@@ -216,7 +216,11 @@ def _fit(old: np.ndarray, new: np.ndarray, tokens: TokenLayer | None) -> np.ndar
         others = [np.delete(array.shape, tokens.axis).tolist() for array in (old, new)]
         if counts == (len(tokens.source), len(tokens.new)) and others[0] == others[1]:
             return move_tokens(old, tokens.source, new, tokens.new, tokens.axis)
-    return old if old.shape == new.shape else None
+    if old.shape == new.shape:
+        return old
+    # A dense layer on frames side by side is a convolution: `front` of compact and of its streaming twin.
+    joined = new.ndim == old.ndim + 1 == 3 and old.shape == (new.shape[0] * new.shape[1], new.shape[2])
+    return old.reshape(new.shape) if joined else None
 
 
 def _log_initialisation(

@@ -29,7 +29,8 @@ from model_speech.ctc.greedy import greedy_decode
 from recognition.drafts import DraftReader
 from recognition.recognizer import Recognizer
 from streaming.conversion.streamability import stream_geometry
-from streaming.speech.stream import LogitStream, SpeechStream, keras_stream
+from streaming.speech.keras_stream import keras_stream
+from streaming.speech.stream import LogitStream, SpeechStream
 from utils.audio.reading import read_audio
 from utils.cli import positive
 from utils.errors import run_command

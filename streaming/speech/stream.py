@@ -8,13 +8,9 @@ network marks with blanks.
 
 import numpy as np
 
-from model_speech.causal import CausalModel
+from model_speech.causal_timing import CausalTiming
 from streaming.chunks import ChunkBuffer, StreamedModel
-from streaming.conversion.convert import to_mode
-from streaming.conversion.modes import Mode
-from streaming.conversion.runner import KerasStream
 from streaming.speech.utterances import UtteranceDecoder, UtteranceReader
-from utils.backend.prediction import prepare_prediction
 from utils.errors import ConfigError
 from utils.features.speech import feature_bins
 from utils.features.stream import FeatureStream
@@ -26,15 +22,15 @@ class LogitStream:
 
     Args:
         model: the loaded model.
-        network: its network in a streaming mode, in any runtime: (1, frames_per_call, F) → (1, rows, C).
+        network: its network as a stream, in any runtime: (1, frames_per_call, F) → (1, rows, C).
         frames_per_call: frames per chunk, a multiple of the time stride.
 
     Raises:
         ConfigError: the features need the whole utterance, or the chunk is no multiple of the time stride.
     """
 
-    def __init__(self, model: CausalModel, network: StreamedModel, frames_per_call: int):
-        _check_chunk(model, frames_per_call)
+    def __init__(self, model: CausalTiming, network: StreamedModel, frames_per_call: int):
+        check_chunk(model, frames_per_call)
         self._model, self._network, self._chunks = model, network, ChunkBuffer(frames_per_call)
         self._features = FeatureStream(model.features)
         # Zero frames, as in training, that complete the last row and the last chunk.
@@ -87,7 +83,7 @@ class SpeechStream:
     """
 
     def __init__(
-        self, model: CausalModel, network: StreamedModel, frames_per_call: int, reader: UtteranceReader
+        self, model: CausalTiming, network: StreamedModel, frames_per_call: int, reader: UtteranceReader
     ):
         self.sample_rate = model.features.sample_rate  # Hz
         self.look_ahead_seconds = model.look_ahead_seconds  # latency of a syllable
@@ -113,21 +109,12 @@ class SpeechStream:
         return self._utterances.feed(self._logits.flush(), behind=True) + self._utterances.flush()
 
 
-def keras_stream(model: CausalModel, frames_per_call: int) -> KerasStream:
-    """The network of a causal model as a stream that Keras runs, ``frames_per_call`` frames at a time.
-
-    The first call compiles it, which halves the time of later calls.
+def check_chunk(model: CausalTiming, frames: int) -> None:
+    """Whether a model can process so many frames at once.
 
     Raises:
-        ConfigError: the chunk is no multiple of the time stride.
+        ConfigError: they are no multiple of its time stride.
     """
-    _check_chunk(model, frames_per_call)
-    streamed = to_mode(model.network, Mode.STREAM_INTERNAL_STATE_INFERENCE, frames_per_call)
-    prepare_prediction(streamed)
-    return KerasStream(streamed)
-
-
-def _check_chunk(model: CausalModel, frames: int) -> None:
     if frames < 1 or frames % model.time_stride:
         stride = f"{model.time_stride} frames, {1000 * model.frame_seconds:.0f} ms"
         raise ConfigError(

@@ -28,8 +28,9 @@ from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
 from streaming.conversion.runner import KerasStream
 from streaming.conversion.streamability import check_streamable, stream_geometry
+from streaming.speech.keras_stream import keras_stream
 from streaming.speech.recognizer import StreamRecognizer
-from streaming.speech.stream import LogitStream, SpeechStream, keras_stream
+from streaming.speech.stream import LogitStream, SpeechStream
 from streaming.speech.utterances import MAX_SECONDS, UtteranceDecoder
 from tests.support.acoustic_models import (
     assert_padding_has_no_influence,
@@ -85,9 +86,8 @@ def tiny_acoustic(config: CompactStreamingConfig = SMALL, seed: int = 0) -> Acou
 
 def causal(acoustic: AcousticModel, config: CompactStreamingConfig = SMALL) -> CausalModel:
     network = causal_network(acoustic.model, config)
-    return CausalModel(
-        network, acoustic.features, acoustic.vocabulary, acoustic.time_stride, config.look_ahead
-    )
+    timing = (acoustic.features, acoustic.vocabulary, acoustic.time_stride, config.look_ahead)
+    return CausalModel(*timing, network=network)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,39 @@
+"""Settings of a model that depends on the past only in; when its output belongs to which sound out."""
+
+from dataclasses import dataclass
+
+from utils.features.speech import FeatureConfig
+from utils.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class CausalTiming:
+    """What a stream must know of an acoustic model.
+
+    Attributes:
+        features: settings of the features that it was trained on.
+        vocabulary: its classes.
+        time_stride: feature frames per row of logits.
+        look_ahead: number of zero frames to append at the end of an utterance, a multiple of ``time_stride``.
+    """
+
+    features: FeatureConfig
+    vocabulary: Vocabulary
+    time_stride: int
+    look_ahead: int
+
+    @property
+    def delay(self) -> int:
+        """Number of rows of logits before the first one that belongs to the sound."""
+        return self.look_ahead // self.time_stride
+
+    @property
+    def frame_seconds(self) -> float:
+        """Seconds between two rows of logits."""
+        return self.time_stride * self.features.hop_seconds
+
+    @property
+    def look_ahead_seconds(self) -> float:
+        """Latency after the sound of a row of logits has ended: the look-ahead and the frames' overlap."""
+        overlap = self.features.frame_samples - self.features.hop_samples
+        return self.look_ahead * self.features.hop_seconds + overlap / self.features.sample_rate

@@ -1,0 +1,174 @@
+"""Features in, CTC logits out, chunk by chunk: the `compact_streaming` network in NumPy.
+
+Computes what :mod:`model_speech.models.compact_streaming` builds and Keras trains, without a framework. Each
+layer with a window keeps the frames before the chunk; together these are some 10,000 values for each stream,
+and the weights are shared.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from model_speech.byte_weights import byte_weights, read_byte_weights
+from model_speech.causal_timing import CausalTiming
+from model_speech.compact_numpy import (
+    NORM_EPSILON,
+    STRIDE,
+    layer_count,
+    normalised_kernel,
+    strided_convolution,
+)
+from utils.errors import RunError
+from utils.features.speech import FeatureConfig, feature_bins
+from utils.padding import pad_rows
+from utils.run_folder.run import open_run
+from utils.vocabulary import Vocabulary
+
+NAME = "compact_streaming"
+
+
+@dataclass(frozen=True, eq=False)
+class NumpyCompactStreaming(CausalTiming):
+    """A trained `compact_streaming` model.
+
+    Attributes:
+        scale, offset: (F,) of the normalisation of the features.
+        fronts: kernel (3, 3, C, D) and offset (D,) of each convolution in front.
+        projection: (D', width).
+        blocks: kernel over time (taps, width), matrix (width, width) and offset (width,) of each block.
+        output: matrix (width, classes) and bias (classes,).
+    """
+
+    scale: np.ndarray
+    offset: np.ndarray
+    fronts: tuple[tuple[np.ndarray, np.ndarray], ...]
+    projection: np.ndarray
+    blocks: tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]
+    output: tuple[np.ndarray, np.ndarray]
+
+    @classmethod
+    def of_weights(
+        cls,
+        weights: Mapping[str, np.ndarray],
+        features: FeatureConfig,
+        vocabulary: Vocabulary,
+        look_ahead: int,
+    ) -> Self:
+        """Build the model.
+
+        Args:
+            weights: by the names of the Keras model's variables.
+            features, vocabulary, look_ahead: see :class:`CausalTiming`.
+
+        Raises:
+            KeyError, ValueError: the weights are not those of such a model.
+        """
+        fronts, norm = layer_count(weights, "front"), "input_norm"
+        scale = weights[f"{norm}/gamma"] / np.sqrt(weights[f"{norm}/moving_variance"] + NORM_EPSILON)
+        output = weights["logits/kernel"], weights["logits/bias"]
+        if len(output[1]) != len(vocabulary):
+            raise ValueError(f"{len(output[1])} classes for {len(vocabulary)} tokens")
+        return cls(
+            features,
+            vocabulary,
+            STRIDE ** (fronts + 1),
+            look_ahead,
+            scale=scale,
+            offset=weights[f"{norm}/beta"] - weights[f"{norm}/moving_mean"] * scale,
+            fronts=tuple(normalised_kernel(weights, f"front_{n}", "conv") for n in range(1, fronts + 1)),
+            projection=weights["front/kernel"].reshape(-1, weights["front/kernel"].shape[-1]),
+            blocks=tuple(_block(weights, n) for n in range(1, layer_count(weights, "block") + 1)),
+            output=output,
+        )
+
+    def stream(self) -> "NumpyStream":
+        """A new stream with these weights."""
+        return NumpyStream(self)
+
+    def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """One batch: B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
+        rows = [self._utterance(frames) for frames in features]
+        lengths = np.array([len(row) for row in rows], np.int32)
+        return pad_rows(rows, dtype=np.float32, inner=(len(self.vocabulary),)), lengths
+
+    def _utterance(self, frames: np.ndarray) -> np.ndarray:
+        """(T, F) → (ceil(T / time_stride), classes)."""
+        end = -len(frames) % self.time_stride + self.look_ahead
+        padded = np.pad(np.asarray(frames, np.float32), ((0, end), (0, 0)))
+        return self.stream().step(padded[None])[0, self.delay :]
+
+
+class NumpyStream:
+    """The state of a stream; a `StreamedModel` of :mod:`streaming.chunks`.
+
+    Args:
+        model: the weights.
+    """
+
+    def __init__(self, model: NumpyCompactStreaming):
+        self._model = model
+        self.reset()
+
+    def reset(self) -> None:
+        """Start a new stream."""
+        self._before: list[np.ndarray] = []  # of each layer with a window, the frames before the chunk
+        bins, channels = feature_bins(self._model.features), 1
+        for kernel, _ in self._model.fronts:
+            self._before.append(np.zeros((1, bins, channels), np.float32))
+            bins, channels = -(-bins // STRIDE), kernel.shape[-1]
+        for time, mix, _ in self._model.blocks:
+            self._before.append(np.zeros((len(time) - 1, len(mix)), np.float32))
+
+    def step(self, chunk: np.ndarray) -> np.ndarray:
+        """Process the next chunk (1, n, F), n a multiple of the time stride → (1, n / stride, C) float32."""
+        model, layer = self._model, 0
+        x = (chunk[0] * model.scale + model.offset).astype(np.float32)[:, :, None]  # (n, F, 1)
+        for kernel, offset in model.fronts:
+            x = strided_convolution(self._with_past(layer, x), kernel)
+            x += offset
+            np.maximum(x, 0.0, out=x)
+            layer += 1
+        x = x.reshape(len(x) // STRIDE, -1) @ model.projection  # (rows, width)
+        for time, mix, offset in model.blocks:
+            window = self._with_past(layer, x)
+            y = sum(window[tap : tap + len(x)] * kernel for tap, kernel in enumerate(time))
+            x = x + np.maximum(y @ mix + offset, 0.0)
+            layer += 1
+        matrix, bias = model.output
+        return (x @ matrix + bias)[None].astype(np.float32)
+
+    def _with_past(self, layer: int, x: np.ndarray) -> np.ndarray:
+        """A layer's input after the frames before it, of which the last are kept for the next chunk."""
+        window = np.concatenate([self._before[layer], x])
+        self._before[layer] = window[len(x) :]
+        return window
+
+
+def load_numpy_compact_streaming(path: str | Path) -> NumpyCompactStreaming:
+    """Open a packed speech run (see :mod:`model_speech.pack`); Keras is not loaded.
+
+    Raises:
+        RunError: a file is missing or damaged, or the weights don't match the vocabulary.
+    """
+    run = open_run(path, "speech")
+    vocabulary = Vocabulary.load(run.part(run.vocabulary("acoustic.txt")))
+    features = run.section("features", FeatureConfig)
+    weights = read_byte_weights(run.part(byte_weights(run)))
+    try:
+        look_ahead = int(run.config()["model"]["look_ahead"])
+        model = NumpyCompactStreaming.of_weights(weights, features, vocabulary, look_ahead)
+        model.stream().step(np.zeros((1, model.time_stride, feature_bins(features)), np.float32))
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"the weights don't match config.yaml and the vocabulary ({error})"
+        raise RunError(what, where=run.path, hint="copy the folder again") from error
+    return model
+
+
+def _block(weights: Mapping[str, np.ndarray], number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The kernel over time (taps, width), the matrix (width, width) and the offset (width,) of a block."""
+    name = f"block_{number}"
+    mix, offset = normalised_kernel(weights, name, "mix")
+    return weights[f"{name}_time/kernel"].reshape(-1, len(mix)), mix, offset
