@@ -15,9 +15,9 @@ from recognition.recognizer import Recognizer
 from utils.hypotheses.recognition import Partial, Segment, syllable_times
 from utils.vocabulary import SPACE
 
-# Only so many syllables of a draft are converted; the hanzi before them are kept from earlier drafts. This
-# bounds the cost of a draft.
-CONVERTED_SYLLABLES = 8
+# So many syllables before the first one that the draft before had otherwise are converted again: a word
+# rarely has more. The hanzi before them stay, because conversion takes most of the time of a draft.
+CONTEXT_SYLLABLES = 4
 
 
 class DraftReader:
@@ -72,7 +72,7 @@ class DraftReader:
             return ""
         if pinyin != self._pinyin:
             common = common_syllables([pinyin, self._pinyin])
-            first = min(common, max(0, len(pinyin) - CONVERTED_SYLLABLES))
+            first = max(0, common - CONTEXT_SYLLABLES)
             self._hanzi = self._hanzi[:first] + converter.convert([pinyin[first:]])[0]
             self._pinyin = pinyin
         return self._hanzi

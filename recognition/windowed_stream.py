@@ -26,12 +26,12 @@ from utils.hypotheses.recognition import Partial, Segment
 WINDOW_SECONDS = 6.4  # the sound that is computed again for a draft
 LEFT_SECONDS = 2.4  # of these at the beginning lack the sound before, so the draft before is better there
 SHARE = 20
-SHORTEST_SECONDS = 0.2  # between two drafts
+SHORTEST_SECONDS = 0.3  # between two drafts
 # From one check for a pause or noise to the next: always in the sound that is computed again, and not put off
 # while more sound is waiting, so that utterances do not depend on how fast they are processed.
 CHECK_SECONDS = 1.6
 RIGHT_SECONDS = 0.4  # a syllable that ended so long ago rarely changes
-STABLE_DRAFTS = 4  # syllables that have been the same in so many drafts will probably stay
+STABLE_DRAFTS = 3  # syllables that have been the same in so many drafts will probably stay
 # A pause for the acoustic model, where the level shows none because of noise: since the middle of the last
 # syllable, and how much of it is the utterance's.
 BLANK_SECONDS, BLANK_MARGIN_SECONDS = 1.4, 0.5

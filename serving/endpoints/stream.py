@@ -148,7 +148,8 @@ class Session:
             check_opus()
         self._stream = await self._state.live.open(OPUS_RATE if opus else start.rate, start.search)
         if opus:
-            self._decoder = OpusDecoder(self._stream, self._state.decoder_threads)
+            threads, longest = self._state.decoder_threads, self._settings.stream_seconds
+            self._decoder = OpusDecoder(self._stream, threads, longest)
         ready = {
             "type": "ready",
             "rate": self._stream.sample_rate,
@@ -159,7 +160,7 @@ class Session:
 
     async def _receive(self, start: Start) -> RequestError | None:
         """Pass sound on until the end; why it ended, unless the client said so."""
-        left = self._settings.stream_seconds * 2 * (OPUS_RATE if self._decoder else start.rate)  # bytes
+        left = self._settings.stream_seconds * 2 * start.rate  # bytes of PCM
         half = b""  # of a sample
         while True:
             try:
@@ -168,14 +169,14 @@ class Session:
                 break_off: RequestError | None = error
                 break
             if isinstance(message, bytes):
+                if self._decoder:
+                    await self._decoder.feed(message)
+                    continue
                 left -= len(message)
                 if left < 0:
                     what = f"the stream is longer than {self._settings.stream_seconds:g} s"
                     break_off = RequestError(400, what, hint="connect again", code="too_long")
                     break
-                if self._decoder:
-                    await self._decoder.feed(message)
-                    continue
                 message = half + message
                 whole = len(message) // 2 * 2
                 half = message[whole:]

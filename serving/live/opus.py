@@ -42,25 +42,25 @@ class OpusDecoder:
     Args:
         stream: takes the samples; it is ended after the last one.
         threads: for waiting: two for each decoder.
+        longest: seconds of sound that are decoded.
+
+    Attributes:
+        problem: what is wrong with the sound, when the stream has ended.
     """
 
-    def __init__(self, stream: LiveStream, threads: ThreadPoolExecutor):
-        self._stream, self._threads = stream, threads
+    def __init__(self, stream: LiveStream, threads: ThreadPoolExecutor, longest: float):
+        self._stream, self._threads, self._left = stream, threads, 2 * SAMPLE_RATE * longest
         self._child = Child(
             _decode, ReadLimits(0.0, processor_seconds=_PROCESSOR_SECONDS), method="forkserver"
         )
         self._loop = asyncio.get_running_loop()
-        self._pump = self._loop.run_in_executor(threads, self._receive)
         self.problem: str | None = None
+        self._loop.run_in_executor(threads, self._receive)
 
     async def feed(self, data: bytes | None) -> None:
         """Send the next bytes to the decoder, None after the last one; waits while it is behind."""
         with suppress(ChildDied):
             await self._loop.run_in_executor(self._threads, self._child.send, data)
-
-    async def finish(self) -> None:
-        """Wait until all sound that was fed is decoded."""
-        await self._pump
 
     async def close(self) -> None:
         """End the process."""
@@ -69,9 +69,10 @@ class OpusDecoder:
     def _receive(self) -> None:
         """In a thread: samples to the stream, as fast as it takes them."""
         try:
-            while isinstance(part := self._child.receive(), bytes):
+            while isinstance(part := self._child.receive(), bytes) and self._left > 0:
+                self._left -= len(part)
                 asyncio.run_coroutine_threadsafe(self._stream.feed(part), self._loop).result()
-            self.problem = part
+            self.problem = "the stream is too long" if self._left <= 0 else part
         except ChildDied:
             self.problem = "decoding takes too much time or memory, or the sound is damaged"
         self._loop.call_soon_threadsafe(self._stream.end)
