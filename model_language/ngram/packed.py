@@ -10,7 +10,7 @@ In memory the n-grams of three words and more are found by their hashes. Bigrams
 dense table instead: one byte for each pair of words. The hashes of bigrams lead to their back-off weights.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +25,9 @@ from model_language.search.grid import HistoryModel
 
 _CODE_BITS = VALUE_BITS // 2  # a value is the code of the probability and the code of the back-off weight
 _CODE = np.uint32(LEVELS - 1)
-_PART = 1 << 19  # n-grams unpacked at a time, which limits the memory
+_PART = 1 << 17  # n-grams unpacked at a time, which limits the memory
+_ELSEWHERE = 255  # in the open table: a bigram of a rare word, which is in the hash table
+FREQUENT = 4096  # words in the open table of bigrams: nearly all that is ever looked up, in 16 MB
 
 
 class PackedNgrams(HistoryModel):
@@ -51,15 +53,22 @@ class PackedNgrams(HistoryModel):
         self.size = len(self.unigrams)
         if len(self._backoffs) != self.size:
             raise ValueError(f"{len(self._backoffs)} back-off weights for {self.size} words")
-        self._bigrams = np.zeros(self.size * self.size, np.uint8)
-        self._tables = list(self._unpacked(arrays))  # 2-grams first
+        by_rank = arrays["by_rank"].astype(np.int32)  # words, the most probable first
+        # Ranks of the frequent words; the others share the last row and column of the table.
+        self._rare = min(self.size, FREQUENT)
+        self._ranks = np.full(self.size, self._rare)
+        self._ranks[by_rank[: self._rare]] = np.arange(self._rare)
+        table = np.zeros((self._rare + 1, self._rare + 1), np.uint8)
+        table[-1] = table[:, -1] = _ELSEWHERE
+        self._bigrams = table.ravel()
+        self._tables = list(self._unpacked(arrays, by_rank))  # 2-grams first
         self.ngrams = sum(len(arrays[f"steps_{order}"]) for order in range(2, self.history + 2))
 
     def score(self, histories: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
         """See :class:`HistoryModel`."""
-        last = histories[:, -1].astype(np.int64)
-        codes = self._bigrams.take((last * self.size).take(rows) + words)
-        lower = self.unigrams.take(words) + self._backoffs.take(last).take(rows)
+        last = histories[:, -1].astype(np.int64).take(rows)
+        codes = self._bigram_codes(last, words)
+        lower = self.unigrams.take(words) + self._backoffs.take(last)
         result = np.where(codes, self._books[0].take(codes), lower)
         known = codes.nonzero()[0]  # indices of the n-grams found in the order below
         for order in range(3, self.history + 2):
@@ -81,9 +90,19 @@ class PackedNgrams(HistoryModel):
 
     def after(self, previous: np.ndarray, words: np.ndarray) -> np.ndarray:
         """log P(word | previous word), float32, for id arrays that broadcast; 0 is a boundary."""
-        codes = self._bigrams.take(previous * self.size + words)
+        codes = self._bigram_codes(previous, words)
         lower = self.unigrams.take(words) + self._backoffs.take(previous)
         return np.where(codes, self._books[0].take(codes), lower)
+
+    def _bigram_codes(self, previous: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Codes of the bigrams of id arrays that broadcast, 0 for one that is not there; uint8."""
+        left, right = self._ranks.take(previous), self._ranks.take(words)
+        codes = self._bigrams.take(left * (self._rare + 1) + right)
+        rare = (codes == _ELSEWHERE).nonzero()
+        if len(rare[0]):
+            previous, words = np.broadcast_to(previous, codes.shape), np.broadcast_to(words, codes.shape)
+            codes[rare] = self._tables[0].find(extend_hashes(previous[rare], words[rare])) >> _CODE_BITS
+        return codes
 
     def _contexts(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Hashes of contexts (N, words) and codes of their back-off weights, 0 if nothing follows."""
@@ -92,39 +111,38 @@ class PackedNgrams(HistoryModel):
             hashes = extend_hashes(hashes, following)
         return hashes, self._tables[words.shape[1] - 2].find(hashes) & _CODE
 
-    def _unpacked(self, arrays: Mapping[str, np.ndarray]) -> Iterator[HashTable]:
-        """Fill the dense table of bigrams; yield the hash table of each order, from 2 on."""
-        by_rank = arrays["by_rank"].astype(np.int32)  # words, the most probable first
-        counts, rank, codes, weights = self._stored(arrays, 2)
-        unigrams = _Known(np.arange(self.size), by_rank, np.zeros(self.size, np.int32), np.zeros(1, np.int32))
-        hashes, last, _ = map(np.concatenate, zip(*_followers(unigrams, counts, rank), strict=True))
-        known = _Known(hashes, last, last, np.cumsum(counts, dtype=np.int32) - counts)
-        for previous, (first, count) in enumerate(zip(known.firsts.tolist(), counts.tolist(), strict=True)):
-            here = slice(first, first + count)
-            self._bigrams[previous * self.size + last[here]] = codes[here]
-        followed = weights.nonzero()[0]  # the others are found in the dense table
-        parts = np.array_split(followed, len(followed) // _PART + 1)
-        yield HashTable(len(followed), ((hashes.take(part), weights.take(part)) for part in parts))
-        for order in range(3, self.history + 2):
-            counts, rank, codes, weights = self._stored(arrays, order)
-            values = (codes.astype(np.uint16) << _CODE_BITS) | weights
-            parts = _followers(known, counts, rank)
-            if order <= self.history:
-                found = map(np.concatenate, zip(*parts, strict=True))
-                known = _Known(*found, np.cumsum(counts, dtype=np.int32) - counts)
-                parts = iter([(known.hashes, known.last, known.ends)])
-            yield HashTable(len(rank), _with_values(parts, values))
+    def _unpacked(self, arrays: Mapping[str, np.ndarray], by_rank: np.ndarray) -> Iterator[HashTable]:
+        """Fill the open table of bigrams; yield the hash table of each order, from 2 on."""
+        nothing, zero = np.zeros(self.size, np.int32), np.zeros(1, np.int32)
+        known = _Known(np.arange(self.size, dtype=np.uint64), by_rank, nothing, zero)
+        for order in range(2, self.history + 2):
+            parts = _followers(known, arrays, order, order <= self.history)
+            if order > max(2, self.history):  # nothing is unpacked after it
+                yield HashTable(len(arrays[f"steps_{order}"]), ((part.hashes, part.values) for part in parts))
+                return
+            unpacked = list(parts)
+            hashes, last, ends = (
+                np.concatenate([getattr(part, name) for part in unpacked])
+                for name in ("hashes", "last", "ends")
+            )
+            counts = arrays[f"counts_{order}"]
+            firsts = np.cumsum(counts, dtype=np.int32) - counts
+            known = _Known(hashes, last, last if order == 2 else ends, firsts)
+            values = np.concatenate([part.values for part in unpacked])
+            del unpacked
+            if order == 2:
+                kept = self._outside_open_table(np.repeat(np.arange(self.size), counts), last, values)
+                hashes, values = hashes.take(kept), values.take(kept)
+            yield HashTable(len(hashes), [(hashes, values)])
 
-    def _stored(self, arrays: Mapping[str, np.ndarray], order: int) -> tuple[np.ndarray, ...]:
-        """The arrays of an order: followers of each shorter n-gram, ranks, codes, codes of weights."""
-        counts = arrays[f"counts_{order}"]
-        rank = arrays[f"ranks_high_{order}"].astype(np.uint16) << 8
-        rank |= arrays[f"ranks_low_{order}"]
-        codes = np.uint8(LEVELS - 1) - undo_group_steps(arrays[f"steps_{order}"], counts)
-        weights = arrays[f"weights_{order}"] if order <= self.history else np.zeros(len(rank), np.uint8)
-        if max(codes.max(initial=0), weights.max(initial=0)) >= LEVELS:
-            raise ValueError(f"a code of order {order} is not in its code book")
-        return counts, rank, codes, weights
+    def _outside_open_table(self, previous: np.ndarray, last: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Fill the open table; return the indices of bigrams that are needed in the hash table too."""
+        left, right = self._ranks.take(previous), self._ranks.take(last)
+        frequent = (left < self._rare) & (right < self._rare)
+        inside = frequent.nonzero()[0]
+        cells = left.take(inside) * (self._rare + 1) + right.take(inside)
+        self._bigrams[cells] = values.take(inside) >> _CODE_BITS
+        return (~frequent | (values & _CODE > 0)).nonzero()[0]
 
 
 @dataclass(frozen=True)
@@ -145,27 +163,39 @@ class _Known:
     firsts: np.ndarray
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Some n-grams of an order, see :class:`_Known`; ``values``: codes of probability and back-off weight."""
+
+    hashes: np.ndarray
+    last: np.ndarray
+    ends: np.ndarray
+    values: np.ndarray
+
+
 def _followers(
-    known: _Known, counts: np.ndarray, rank: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Hashes, last words and ends of the n-grams that are one word longer, part by part."""
+    known: _Known, arrays: Mapping[str, np.ndarray], order: int, with_weights: bool
+) -> Iterator[_Part]:
+    """The n-grams that are one word longer than the known ones, part by part.
+
+    Raises:
+        ValueError: a code is not in its code book.
+    """
+    low, high, steps = (arrays[f"{name}_{order}"] for name in ("ranks_low", "ranks_high", "steps"))
+    counts = arrays[f"counts_{order}"]
     begins = np.append(0, np.cumsum(counts, dtype=np.int64))
-    bounds = np.searchsorted(begins, np.arange(0, len(rank) + _PART, _PART))
+    bounds = np.searchsorted(begins, np.arange(0, len(steps) + _PART, _PART))
     for start, stop in pairwise(np.unique(np.minimum(bounds, len(counts)))):
-        here = counts[start:stop]
-        ends = np.repeat(known.firsts.take(known.ends[start:stop]), here) + rank[begins[start] : begins[stop]]
+        here, inside = counts[start:stop], slice(begins[start], begins[stop])
+        rank = high[inside].astype(np.int32) << 8 | low[inside]
+        ends = np.repeat(known.firsts.take(known.ends[start:stop]), here) + rank
         last = known.last.take(ends)
-        yield extend_hashes(np.repeat(known.hashes[start:stop], here), last), last, ends
-
-
-def _with_values(
-    parts: Iterable[tuple[np.ndarray, ...]], values: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The hashes of each part with their values."""
-    start = 0
-    for hashes, *_ in parts:
-        yield hashes, values[start : start + len(hashes)]
-        start += len(hashes)
+        codes = np.uint8(LEVELS - 1) - undo_group_steps(steps[inside], here)
+        weights = arrays[f"weights_{order}"][inside] if with_weights else np.zeros(1, np.uint8)
+        if max(codes.max(initial=0), weights.max(initial=0)) >= LEVELS:
+            raise ValueError(f"a code of order {order} is not in its code book")
+        values = (codes.astype(np.uint16) << _CODE_BITS) | weights
+        yield _Part(extend_hashes(np.repeat(known.hashes[start:stop], here), last), last, ends, values)
 
 
 def read_packed(path: str | Path) -> PackedNgrams:
