@@ -7,7 +7,7 @@ import {text} from "./texts.js";
 
 const MARGIN = 8;  // CSS pixels from the window's edge
 
-/** The window; `onPlay(from, to)` plays sound, `onChange(utterance)` follows a choice, `onMark(from, to)` a look. */
+/** The window; `onPlay(from, to)` plays sound, `onChange(utterance, number)` follows a choice, `onMark(from, to)` a look. */
 export class Alternatives {
   #popover; #onPlay; #onChange; #onMark;
 
@@ -39,7 +39,7 @@ export class Alternatives {
     const options = [...new Set([cell.recognised, cell.hanzi, ...utterance.characters[number]?.alternatives ?? []])].filter(Boolean);
     const choose = hanzi => {
       utterance.chooseCharacter(number, hanzi);
-      this.#close(utterance);
+      this.#close(utterance, number);
     };
     return [
       make("div", {class: "big"},
@@ -57,15 +57,17 @@ export class Alternatives {
     this.#onMark(utterance.start, utterance.end);
     const first = {hanzi: utterance.recognised.hanzi, pinyin: utterance.recognised.syllables.map(each => each.pinyin)};
     const readings = utterance.alternatives.length ? utterance.alternatives : [first];
+    const pinyin = utterance.syllables.map(each => each.pinyin).join(" ");
+    const isShown = reading => reading.hanzi === utterance.hanzi && reading.pinyin.join(" ") === pinyin;
     const choose = reading => {
       utterance.chooseReading(reading);
-      this.#close(utterance);
+      this.#close(utterance, null);
     };
     return [
       make("div", {class: "big"},
         make("h3", {id: "popover-title"}, text("sentenceAt", clock(utterance.start))),
         this.#listen(utterance.start, utterance.end)),
-      list(text("readings"), readings.map(reading => option(reading.hanzi === utterance.text, () => choose(reading), reading.hanzi,
+      list(text("readings"), readings.map(reading => option(isShown(reading), () => choose(reading), reading.hanzi,
         make("span", {class: "reading", lang: "zh-Latn"}, reading.pinyin.map(withToneMark).join(" ")))), "sentences"),
     ];
   }
@@ -76,9 +78,9 @@ export class Alternatives {
     return button;
   }
 
-  #close(utterance) {
+  #close(utterance, number) {
     this.#popover.hidePopover();
-    this.#onChange(utterance);
+    this.#onChange(utterance, number);
   }
 
   /** Under the element, above it where there is more room; on a phone the style sheet puts it at the bottom. */

@@ -30,7 +30,7 @@ export function showComparison(section, texts, {rates, alignment, level, kinds})
       make("dt", {}, make("span", {class: "sign", "aria-hidden": "true"}, kinds[kind].sign), kindText(kind, kinds[kind])[0],
         ` × ${errors.filter(slot => slot.kind === kind).length}`),
       make("dd", {class: "note"}, kindText(kind, kinds[kind])[1])))) : "",
-    make("form", {method: "post", action: "v1/comparison/report", target: "_blank"},
+    make("form", {method: "post", action: "v1/comparison/report", target: "_blank", rel: "noopener"},
       Object.entries(texts).map(([name, value]) => make("input", {type: "hidden", name, value})),
       make("button", {class: "button"}, text("report"))),
   );

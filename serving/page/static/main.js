@@ -21,7 +21,10 @@ const spectrogram = new Spectrogram(element("spectrogram"), labels);
 const alternatives = new Alternatives(element("popover"), {
   onPlay: (from, to) => recordings.play(from, to),
   onMark: (from, to) => spectrogram.mark(from, to),
-  onChange: show,
+  onChange: (utterance, number) => {
+    show(utterance);
+    transcript.focus(utterance.key, number);
+  },
 });
 const transcript = new Transcript(element("utterances"), (...which) => alternatives.open(...which));
 let session = null;  // {number, offset, stream, microphone, failed}

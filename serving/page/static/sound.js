@@ -19,20 +19,21 @@ export class SoundError extends Error {
  */
 export async function openMicrophone(onSamples, onEnded) {
   if (!navigator.mediaDevices) throw new SoundError("insecure");
-  let stream;
+  // Everything is ready before the microphone opens, so that no sound is lost.
+  let capture = await newCapture({sampleRate: RATE}), source;
+  const stream = await openDevice().catch(error => {
+    capture.context.close();
+    throw error;
+  });
   try {
-    // The recogniser was trained on sound that no telephone software has processed.
-    const audio = {channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: false};
-    stream = await navigator.mediaDevices.getUserMedia({audio});
-  } catch (error) {
-    const denied = ["NotAllowedError", "SecurityError"].includes(error.name);
-    throw new SoundError(denied ? "denied" : error.name === "NotFoundError" ? "noMicrophone" : "busyMicrophone", error);
+    source = new MediaStreamAudioSourceNode(capture.context, {mediaStream: stream});
+  } catch {  // some browsers can't resample a microphone: the server does it
+    capture.context.close();
+    capture = await newCapture({});
+    source = new MediaStreamAudioSourceNode(capture.context, {mediaStream: stream});
   }
-  const [context, source] = connect(stream);
-  await context.audioWorklet.addModule(CAPTURE);
-  const capture = new AudioWorkletNode(context, "capture", {numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit"});
-  const flushed = Promise.withResolvers();
-  capture.port.onmessage = ({data}) => data ? onSamples(data) : flushed.resolve();
+  const {context, port} = capture, flushed = Promise.withResolvers();
+  port.onmessage = ({data}) => data ? onSamples(data) : flushed.resolve();
   source.connect(capture);
   stream.getAudioTracks()[0].addEventListener("ended", onEnded);
   await context.resume();
@@ -40,7 +41,7 @@ export async function openMicrophone(onSamples, onEnded) {
     rate: context.sampleRate,
     /** Stop; resolves when the last samples have been given to `onSamples`. */
     async close() {
-      capture.port.postMessage("stop");
+      port.postMessage("stop");
       await flushed.promise;
       stream.getTracks().forEach(track => track.stop());
       await context.close();
@@ -48,18 +49,26 @@ export async function openMicrophone(onSamples, onEnded) {
   };
 }
 
-/** A context at the recogniser's rate; at the device's own where a browser cannot resample a microphone. */
-function connect(stream) {
-  for (const options of [{sampleRate: RATE}, {}]) {
-    const context = new AudioContext(options);
-    try {
-      return [context, context.createMediaStreamSource(stream)];
-    } catch {
-      context.close();
-    }
+async function newCapture(options) {
+  const context = new AudioContext(options);
+  try {
+    await context.audioWorklet.addModule(CAPTURE);
+  } catch (error) {
+    context.close();
+    throw new SoundError("unreachable", error);
   }
-  stream.getTracks().forEach(track => track.stop());
-  throw new SoundError("busyMicrophone");
+  return new AudioWorkletNode(context, "capture", {numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit"});
+}
+
+async function openDevice() {
+  // The recogniser was trained on sound that no telephone software has processed.
+  const audio = {channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: false};
+  try {
+    return await navigator.mediaDevices.getUserMedia({audio});
+  } catch (error) {
+    const denied = ["NotAllowedError", "SecurityError"].includes(error.name);
+    throw new SoundError(denied ? "denied" : error.name === "NotFoundError" ? "noMicrophone" : "busyMicrophone", error);
+  }
 }
 
 /** The samples of a file in any format of this browser: Float32Array, mono, at `RATE`. */

@@ -30,6 +30,11 @@ export class Transcript {
     this.#items.delete(key);
   }
 
+  /** Focus a cell of a line that was drawn again, or what stands for its sentence (`number` null). */
+  focus(key, number) {
+    this.#items.get(key)?.querySelectorAll(number === null ? ".whole" : ".cell")[number ?? 0]?.focus();
+  }
+
   clear() {
     this.#items.clear();
     this.#list.replaceChildren();

@@ -1,0 +1,75 @@
+"""A recording in; a browser that takes it for its microphone, and what a page sends to the service, out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+from playwright.sync_api import Browser, WebSocket
+
+from tests.support.chromium import WatchedPage, open_chromium
+from tests.support.service import PATIENCE, ROOT
+from utils.audio.reading import read_audio
+
+RATE = 16_000
+SILENCE_SECONDS = 1.0  # before the recording, and after it
+
+
+@contextmanager
+def chromium_with_microphone(recording: Path, folder: Path) -> Iterator[Browser]:
+    """A browser whose microphone plays a recording once, each time a page opens it."""
+    silence = np.zeros(round(SILENCE_SECONDS * RATE))
+    path = folder / "microphone.wav"
+    soundfile.write(path, np.concatenate([silence, read_audio(recording), silence]), RATE, subtype="PCM_16")
+    flags = ("--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
+    with open_chromium(*flags, f"--use-file-for-fake-audio-capture={path}%noloop") as browser:
+        yield browser
+
+
+class Conversation:
+    """What a page and the service say to each other, in order.
+
+    Attributes:
+        samples: (n,) int16, the sound that the page has sent.
+        messages: of the service.
+    """
+
+    def __init__(self, shown: WatchedPage):
+        self._sound: list[bytes] = []
+        self.sent: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = []
+        shown.page.on("websocket", self._listen)
+
+    @property
+    def samples(self) -> np.ndarray:
+        return np.frombuffer(b"".join(self._sound), "<i2")
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """The messages of a type."""
+        return [message for message in self.messages if message["type"] == kind]
+
+    def _listen(self, socket: WebSocket) -> None:
+        socket.on("framesent", self._note_sent)
+        socket.on("framereceived", lambda text: self.messages.append(json.loads(text)))
+
+    def _note_sent(self, content: str | bytes) -> None:
+        if isinstance(content, bytes):
+            self._sound.append(content)
+        else:
+            self.sent.append(json.loads(content))
+
+
+def transcribed_live(samples: np.ndarray, form: str = "text") -> str:
+    """The output of ``transcribe.py --stream`` for samples (n,) int16 at 16 kHz."""
+    command = [sys.executable, "transcribe.py", "-", "--rate", str(RATE), "--stream", "--format", form]
+    done = subprocess.run(
+        command, cwd=ROOT, input=samples.tobytes(), capture_output=True, check=True, timeout=PATIENCE
+    )
+    return done.stdout.decode()
