@@ -27,7 +27,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "microphone=(self), camera=(), geolocation=()",
-    "Referrer-Policy": "no-referrer",
+    # Without a referrer, forms would have no origin, and the service would refuse them.
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     # Parts of two versions never meet: a browser asks each time, and an unchanged file is a short answer.
     "Cache-Control": "no-cache",
