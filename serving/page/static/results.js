@@ -2,7 +2,7 @@
 
 import {withToneMark} from "./pinyin.js";
 
-export const SURE = 0.8, UNSURE = 0.5;  // confidence from which a syllable counts as such
+export const SURE = 0.7, UNSURE = 0.4;  // confidence from which a syllable counts as such
 
 /** One utterance.
  *
