@@ -2,6 +2,7 @@
 
 Read ``recognizer`` (acoustic model, decoder and converter together), ``pieces`` and ``voice_activity`` (long
 recordings cut at pauses), then ``options`` and ``loading`` (a recognizer from a command line), ``confidence``
-and ``calibrate`` (how certain a syllable is), ``phrases`` (only what a list allows), ``windowed_stream`` with
-``endpoints`` and ``drafts`` (live sound), and ``evaluation`` (the results of a whole test set).
+and ``calibrate`` (how certain a syllable is), ``no_speech`` (whether anybody speaks), ``phrases`` (only what
+a list allows), ``windowed_stream`` with ``endpoints`` and ``drafts`` (live sound), and ``evaluation`` (the
+results of a whole test set).
 """

@@ -27,6 +27,7 @@ OPEN_PATHS = frozenset({"/healthz"})
 _PROBES = frozenset({"/healthz", "/readyz", "/metrics"})  # asked every few seconds: not worth a line
 _SLOWEST = 2000.0  # bytes a second that a client has to send and take, after its first seconds
 _DRAINED, _DRAIN_SECONDS = 1 << 20, 2.0  # bytes and time, of a refused request
+_LARGEST_TEXT = 1_000_000  # bytes of a request that is no form
 _REMEMBERED = 10_000  # clients whose requests are counted
 
 Message = MutableMapping[str, Any]
@@ -63,6 +64,8 @@ class Guard:
             await self._app(scope, request.receive, request.send)
         except RequestError as error:
             await request.refuse(error)
+        except TimeoutError:  # the client does not take its answer
+            self._metrics.refused.labels("slow").inc()
         except Exception:
             LOG.exception("a request failed", extra={"request": scope["state"]["id"]})
             what, hint = "the service has failed", "try again; the log of the service says why"
@@ -112,8 +115,8 @@ class Guard:
             headers = {"Retry-After": str(wait)}
             raise RequestError(429, what, hint=f"wait {wait} s", kind=LIMIT, code="rate", headers=headers)
         length = headers.get("content-length", "0")
-        if length.isascii() and length.isdecimal() and int(length) > self._settings.upload_bytes:
-            raise _too_large(self._settings)
+        if length.isascii() and length.isdecimal() and int(length) > _largest(headers, self._settings):
+            raise _too_large(headers, self._settings)
 
 
 class Rates:
@@ -156,6 +159,7 @@ class _Request:
         self._scope, self._receive, self._send = scope, receive, send
         self._settings, self._metrics = settings, metrics
         self._started = time.monotonic()
+        self._largest = _largest(Headers(scope=scope), settings)
         self._received, self._drained, self._complete = 0, 0, False
         self._status = 0
         scope.setdefault("state", {})["id"] = uuid.uuid4().hex[:12]
@@ -178,8 +182,8 @@ class _Request:
             raise RequestError(408, "the request comes too slowly", hint=hint, code="slow") from None
         self._received += len(message.get("body", b""))
         self._complete = not message.get("more_body", False)
-        if self._received > self._settings.upload_bytes:
-            raise _too_large(self._settings)
+        if self._received > self._largest:
+            raise _too_large(Headers(scope=self._scope), self._settings)
         return message
 
     async def send(self, message: Message) -> None:
@@ -233,7 +237,13 @@ def _address(scope: MutableMapping[str, Any]) -> str:
     return (scope.get("client") or ("",))[0]
 
 
-def _too_large(settings: Settings) -> RequestError:
-    what = f"the request is larger than {settings.upload_megabytes:g} MB"
+def _largest(headers: Headers, settings: Settings) -> int:
+    """Bytes of the largest request: only forms carry sound."""
+    is_form = headers.get("content-type", "").lower().startswith("multipart/")
+    return settings.upload_bytes if is_form else min(settings.upload_bytes, _LARGEST_TEXT)
+
+
+def _too_large(headers: Headers, settings: Settings) -> RequestError:
+    what = f"the request is larger than {_largest(headers, settings) / 1e6:g} MB"
     hint = "send a compressed format such as Opus or MP3, or parts of the recording"
     return RequestError(413, what, hint=hint, param="file", code="too_large")

@@ -1,6 +1,7 @@
 """Settings in; a server that runs until a signal, and answers what it has accepted before it ends, out."""
 
 import asyncio
+import logging
 import socket
 from typing import Any
 
@@ -10,7 +11,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from serving.app import create_app
 from serving.logs import log_to_standard_error
 from serving.settings import Settings
+from utils.errors import ConfigError
 
+LOG = logging.getLogger("serving")
+_KEPT_SECONDS = 60  # an idle connection; proxies and clients keep theirs for less
 _STREAMS_SECONDS = 30.0  # for the last utterances of live streams
 _SPARE_CONNECTIONS = 64  # idle ones beside those with a request
 
@@ -19,19 +23,20 @@ def serve(settings: Settings) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
     Raises:
+        ConfigError: the address can't be used.
         UserError: the models can't be loaded.
     """
+    listener = _listen(settings)
     log_to_standard_error()
     app = create_app(settings)
     config = uvicorn.Config(
         app,
-        settings.host,
-        settings.port,
         http=_protocol(settings),
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        timeout_keep_alive=_KEPT_SECONDS,
         ws_max_size=1 << 20,
     )
     server = _Server(config)
@@ -40,9 +45,21 @@ def serve(settings: Settings) -> None:
         server.should_exit = True
 
     app.state.stop = stop
-    server.run()
+    host, port = listener.getsockname()[:2]
+    LOG.info("listening", extra={"url": f"http://{f'[{host}]' if ':' in host else host}:{port}"})
+    server.run([listener])
     if app.state.failure:
         raise app.state.failure
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        where = f"{settings.host}:{settings.port}"
+        hint = "another program may listen there: choose another --port or --host"
+        raise ConfigError(f"can't listen on {where} ({error})", hint=hint) from error
 
 
 class _Server(uvicorn.Server):

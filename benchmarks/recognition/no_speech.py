@@ -9,6 +9,7 @@ own programs), and of the other sounds the fraction that gets no text, that is d
 """
 
 import argparse
+import csv
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +18,6 @@ import numpy as np
 from scipy.optimize import minimize
 
 from data.corpora.nonspeech import generate
-from data.manifest import read_manifest
 from model_language.registry import load_converter
 from recognition.confidence import load_calibration
 from recognition.loading import load_acoustic_logits, load_joint_search_for
@@ -42,9 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         joint=load_joint_search_for(PRETRAINED_SPEECH, converter),
         calibration=load_calibration(PRETRAINED_SPEECH),
     )
-    utterances = read_manifest(options.manifest)
-    chosen = utterances[:: max(1, len(utterances) // options.count)]
-    speech = list(_segments(recognizer, [utterance.audio for utterance in chosen]))
+    with options.manifest.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines, delimiter="\t"))  # texts without pinyin will do
+    files = [options.manifest.parent / row["audio"] for row in rows[:: max(1, len(rows) // options.count)]]
+    speech = list(_segments(recognizer, files))
     with tempfile.TemporaryDirectory() as folder:
         noises = find_recordings(options.noise) if options.noise else []
         generate(Path(folder), options.count, options.seed + 1000, noises)

@@ -5,8 +5,9 @@
 
 Each client sends one recording after another, in a new connection every few requests, and waits as long as a
 429 asks for. The table has the answers by status; the median, 95th and 99th percentile of the time from a
-request to its answer; the seconds of audio that were transcribed in a second; and the memory of the service
-(all its processes) after a warm-up of a quarter of the time, and at the end. With --beside the batch command
+request to its answer; the seconds of audio that were transcribed in a second, and in a second of processor
+time of the service, which does not depend on what else the machine does; and the memory of the service (all
+its processes) after a warm-up of a quarter of the time, and at the end. With --beside the batch command
 then transcribes the same recordings on as many processes, each timed without the loading of the models.
 """
 
@@ -41,11 +42,12 @@ from tests.support.scripts import load_script
 from recognition.recognizer import Recognizer
 begin, segments = [], Recognizer.segments
 def timed(*arguments):
-    begin.append(time.monotonic())
+    begin[:] = [time.monotonic(), time.process_time()]
     return segments(*arguments)
 Recognizer.segments = timed
 load_script("transcribe.py").main(sys.argv[1:])
-print(time.monotonic() - begin[0])
+used = time.process_time() - begin[1]
+print(time.monotonic() - begin[0], used)
 """
 
 
@@ -58,12 +60,14 @@ class Figures:
         waited: seconds from a request to its answer, of those with a transcript.
         audio: seconds of the recordings that were transcribed.
         memory: (seconds since the start, bytes) of the service.
+        processor: seconds that the service has computed.
     """
 
     statuses: Counter = field(default_factory=Counter)
     waited: list[float] = field(default_factory=list)
     audio: float = 0.0
     memory: list[tuple[float, int]] = field(default_factory=list)
+    processor: float = 0.0
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -84,7 +88,7 @@ async def _load(
     service: Service, recordings: Sequence[bytes], lengths: Sequence[float], options: argparse.Namespace
 ) -> Figures:
     figures = Figures()
-    started = time.monotonic()
+    started, before = time.monotonic(), _processor_seconds(service)
     watching = asyncio.create_task(_watch_memory(service, figures, started))
     clients = (
         _client(service.url, number, recordings, lengths, figures, started + options.seconds)
@@ -92,6 +96,7 @@ async def _load(
     )
     await asyncio.gather(*clients)
     watching.cancel()
+    figures.processor = _processor_seconds(service) - before
     return figures
 
 
@@ -145,9 +150,26 @@ async def _watch_memory(service: Service, figures: Figures, started: float) -> N
         await asyncio.sleep(1.0)
 
 
+def _processor_seconds(service: Service) -> float:
+    """Of all processes of the service; those of uploads are counted by the one that forks them."""
+    process = psutil.Process(service.process.pid)
+    each = [found.cpu_times() for found in [process, *process.children(recursive=True)]]
+    return sum(t.user + t.system + t.children_user + t.children_system for t in each)
+
+
 def _show(figures: Figures, seconds: float, options: argparse.Namespace) -> None:
     table = Table(title=f"{options.clients} clients, {seconds:.0f} s, {options.workers} workers")
-    for column in ("answers", "p50 s", "p95 s", "p99 s", "audio s/s", "MB warm", "MB end", "growth"):
+    for column in (
+        "answers",
+        "p50 s",
+        "p95 s",
+        "p99 s",
+        "audio s/s",
+        "audio s/CPU s",
+        "MB warm",
+        "MB end",
+        "growth",
+    ):
         table.add_column(column, justify="right")
     cuts = statistics.quantiles(figures.waited, n=100) if len(figures.waited) > 1 else [0.0] * 99
     warm = [used for when, used in figures.memory if seconds / 4 <= when < seconds / 2]
@@ -158,6 +180,7 @@ def _show(figures: Figures, seconds: float, options: argparse.Namespace) -> None
         answers,
         *(f"{cuts[percent - 1]:.2f}" for percent in (50, 95, 99)),
         f"{figures.audio / seconds:.1f}",
+        f"{figures.audio / max(figures.processor, 1e-9):.1f}",
         f"{before:.0f}",
         f"{after:.0f}",
         f"{after / before - 1:+.1%}",
@@ -178,9 +201,11 @@ def _show_batch(options: argparse.Namespace, audio: float) -> None:
             subprocess.Popen([*command, *map(str, files)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
             for _ in range(options.workers)
         ]
-        times = [float(process.communicate()[0].splitlines()[-1]) for process in processes]
-    speed = sum(copies * audio / seconds for seconds in times)
-    print(f"transcribe.py, {options.workers} processes: {speed:.1f} s of audio in a second")
+        times = [process.communicate()[0].splitlines()[-1].split() for process in processes]
+    speed = sum(copies * audio / float(seconds) for seconds, _ in times)
+    by_processor = len(times) * copies * audio / sum(float(used) for _, used in times)
+    print(f"transcribe.py, {options.workers} processes: {speed:.1f} s of audio in a second, ", end="")
+    print(f"{by_processor:.1f} in a second of processor time")
 
 
 def _recordings(options: argparse.Namespace) -> list[Path]:

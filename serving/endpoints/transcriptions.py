@@ -22,6 +22,7 @@ from utils.hypotheses.recognition import Ending, Segment
 
 router = APIRouter(tags=["recognition"])
 LONGEST_PROMPT = 50_000  # characters
+_ASKED_SECONDS = 0.5  # between two looks whether a client is still there
 _LANGUAGES = ("zh", "zh-cn", "zh-hans", "cmn", "chinese", "mandarin")
 _EXAMPLE = {
     "text": "如果无法控制",
@@ -86,14 +87,33 @@ async def collected(
     Raises:
         RequestError: it can't be recognised, or the client has gone.
     """
+    work = asyncio.ensure_future(_collected(request, file, search, digits))
+    gone = asyncio.ensure_future(_until_gone(request))
+    try:
+        await asyncio.wait([work, gone], return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise RequestError(499, "the client has closed the connection")
+        return work.result()
+    finally:
+        for task in (work, gone):
+            task.cancel()
+        await asyncio.wait([work, gone])
+
+
+async def _until_gone(request: Request) -> None:
+    while not await request.is_disconnected():
+        await asyncio.sleep(_ASKED_SECONDS)
+
+
+async def _collected(
+    request: Request, file: UploadFile, search: Search, digits: bool
+) -> tuple[list[Segment], float]:
     segments: list[Segment] = []
     async with saved(file) as path, aclosing(request.app.state.engine.segments(path, search)) as found:
         async for event in _written(request, found, digits):
             if isinstance(event, Ending):
                 return segments, event.seconds
             segments.append(event)
-            if await request.is_disconnected():
-                raise RequestError(499, "the client has closed the connection")
     raise AssertionError("a recording without an end")
 
 

@@ -21,7 +21,7 @@ import pytest
 from tests.support.scripts import load_script
 from tests.support.service import PATIENCE, RECORDINGS, ROOT, Service, running_service, wait_until
 from utils.audio.reading import write_wav
-from utils.errors import UserError
+from utils.errors import ConfigError, UserError
 
 TOKEN = "a-token-of-enough-characters"
 TRANSCRIPTIONS = "/v1/audio/transcriptions"
@@ -129,6 +129,16 @@ def test_clients_that_send_slowly_are_cut_off(service, bearer):
     assert send(service, **bearer).status_code == 200
 
 
+def test_a_client_that_has_gone_is_not_worked_for(service, bearer, tmp_path):
+    sound = np.random.default_rng(0).standard_normal(100 * 16000).astype(np.float32) / 10
+    write_wav(tmp_path / "long.wav", sound[: 30 * 16000])
+    with contextlib.suppress(httpx2.TimeoutException), httpx2.Client(timeout=0.3) as client:
+        files = {"file": ("a.wav", (tmp_path / "long.wav").read_bytes())}
+        client.post(service.url + TRANSCRIPTIONS, files=files, headers=bearer)
+    wait_until(lambda: [e for e in service.events("request") if e["status"] in (499, 200)], "its line")
+    assert send(service, **bearer).status_code == 200
+
+
 def test_the_log_has_neither_texts_nor_tokens(service, bearer):
     assert send(service, **bearer).status_code == 200
     found = wait_until(lambda: service.events("request"), "a line of the log")
@@ -137,6 +147,19 @@ def test_the_log_has_neither_texts_nor_tokens(service, bearer):
     assert TEXT not in text
     assert TOKEN not in text
     assert "Traceback" not in text
+
+
+def test_only_forms_may_be_large(service, bearer):
+    answer = httpx2.post(
+        f"{service.url}/v1/convert", content=b"[" * 1_000_001, headers=bearer, timeout=PATIENCE
+    )
+    assert answer.status_code == 413
+
+
+def test_a_port_that_is_taken_is_named(service):
+    port = service.url.rpartition(":")[2]
+    with pytest.raises(ConfigError, match=f"can't listen on 127.0.0.1:{port}"):
+        load_script("serve.py").main(["--port", port])
 
 
 def test_a_dead_worker_is_replaced_and_nobody_notices():

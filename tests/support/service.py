@@ -99,5 +99,5 @@ def _address(log: Path, process: subprocess.Popen) -> str | None:
     text = log.read_text(encoding="utf-8")
     if process.poll() is not None:
         raise AssertionError(f"the service has ended: {text}")
-    found = re.search(r"running on (http://[\d.]+:\d+)", text)
+    found = re.search(r'"url": "(http://[^"]+)"', text)
     return found[1] if found else None
