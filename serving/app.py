@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from serving.authentication import Tokens
-from serving.endpoints import conversion, phrases, status, stream, transcriptions
+from serving.endpoints import conversion, documentation, phrases, status, stream, transcriptions
 from serving.errors import RequestError, of_http_error, of_user_error, of_validation_error
 from serving.limits import Guard
 from serving.live.opus import prepare_decoders
@@ -33,7 +33,13 @@ def create_app(settings: Settings) -> FastAPI:
     counts. If the models can't be loaded, ``app.state.failure`` is the reason, and ``app.state.stop`` is
     called.
     """
-    app = FastAPI(title=TITLE, summary="Speech and pinyin in, text out", lifespan=_lifespan)
+    app = FastAPI(
+        title=TITLE,
+        summary="Speech and pinyin in, text out",
+        lifespan=_lifespan,
+        docs_url=None,  # FastAPI's pages fetch scripts from elsewhere
+        redoc_url=None,
+    )
     metrics = Metrics()
     app.state.settings, app.state.metrics, app.state.failure = settings, metrics, None
     app.state.stop = lambda: None
@@ -42,7 +48,17 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.live, app.state.sessions = LiveWorkers(settings, metrics), set()
     for kind in (RequestError, UserError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer)
-    for part in (transcriptions, phrases, conversion, comparison, page_files, stream, sign_in, status):
+    for part in (
+        transcriptions,
+        phrases,
+        conversion,
+        comparison,
+        page_files,
+        stream,
+        sign_in,
+        status,
+        documentation,
+    ):
         app.include_router(part.router)
     app.mount("/page", page_files.PageFiles())
     app.add_middleware(Guard, settings=settings, tokens=app.state.tokens, metrics=metrics)

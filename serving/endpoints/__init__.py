@@ -1,5 +1,5 @@
 """Requests in; answers out: the paths of the service.
 
 Read ``transcriptions`` (audio to text in the form of OpenAI's interface) with ``answers`` (its formats), then
-``phrases``, ``conversion`` (pinyin to hanzi) and ``status`` (health, models, figures).
+``phrases``, ``conversion`` (pinyin to hanzi), ``status`` (health, models, figures) and ``documentation``.
 """

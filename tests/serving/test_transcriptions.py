@@ -218,3 +218,8 @@ def test_the_interface_is_documented_with_examples(service):
     paths = json.loads(text)["paths"]
     assert {"/v1/audio/transcriptions", "/v1/convert", "/v1/phrases", "/v1/models"} <= paths.keys()
     assert "example" in text
+    status, page = service.get("/docs")
+    assert status == 200
+    assert all(f"{path}</code>" in page for path in paths)
+    assert "重庆路 chong2 qing4 lu4" in page
+    assert "http" not in page, "it fetches nothing from elsewhere"
