@@ -1,11 +1,12 @@
 """Trains the acoustic model that ships from the shared recordings, packs it, and scores it on test speakers.
 
-    python -m benchmarks.recognition.audio_to_pinyin [--epochs 24]      # also: make acoustic
+    python -m benchmarks.recognition.audio_to_pinyin      # also: make acoustic
     python -m benchmarks.recognition.audio_to_pinyin --only test
 
-Six collections of real recordings and 7 h of synthetic speech of open-domain text are prepared below
-``datasets/audio_to_pinyin``; ``configs/speech/audio_to_pinyin.yaml`` is trained into
-``runs/audio_to_pinyin`` and packed into ``pretrained/audio_to_pinyin``. Each step is skipped if its result is
+Six collections of real recordings, 7 h of synthetic speech of open-domain text and sounds without speech are
+prepared below ``datasets/audio_to_pinyin``. ``configs/speech/audio_to_pinyin.yaml`` is trained into
+``runs/audio_to_pinyin_first``; ``audio_to_pinyin_refine.yaml`` continues into ``runs/audio_to_pinyin``, which
+is packed into ``pretrained/audio_to_pinyin``. Each step is skipped if its result is
 there, and an interrupted one is resumed. The best epoch is chosen on the dev speakers of Common Voice; the
 test speakers are in no training list. Some speakers of Lingua Libre are left out, for tests of phrases.
 Needs the project's shared recordings beside the checkout.
@@ -23,7 +24,6 @@ from data.manifest import read_manifest, write_manifest
 from utils.errors import run_command
 from utils.files import write_json, write_text
 
-RECIPE = "configs/speech/audio_to_pinyin.yaml"
 WORK, RUN = Path("datasets/audio_to_pinyin"), Path("runs/audio_to_pinyin")
 PACKED = Path("pretrained/audio_to_pinyin")
 CONVERTER = Path("pretrained/pinyin_to_hanzi")
@@ -37,22 +37,27 @@ HELD_OUT = "Jouketou"  # speaker of Lingua Libre
 
 @dataclass(frozen=True)
 class Corpus:
-    """A training manifest and how often an epoch reads it."""
+    """A training manifest and how often an epoch of each cycle reads it."""
 
     folder: str
     manifest: str
-    weight: float
+    first: float
+    refine: float
 
 
 CORPORA = (
-    Corpus("common_voice_zh", "train", 1.0),
-    Corpus("synthetic", "train", 0.4),
-    Corpus("aishell1_two_speakers", "train", 2.0),
-    Corpus("aishell3_ssb0139", "train", 1.5),
-    Corpus("lingua_libre_words", "train_kept", 1.0),
-    Corpus("dspspeech20", "train", 0.6),
-    Corpus("words_one_speaker_mp3", "manifest", 0.6),
+    Corpus("common_voice_zh", "train", 1.0, 1.0),
+    Corpus("synthetic", "train", 0.4, 0.2),
+    Corpus("aishell1_two_speakers", "train", 2.0, 2.0),
+    Corpus("aishell3_ssb0139", "train", 1.5, 1.5),
+    Corpus("lingua_libre_words", "train_kept", 1.0, 0.7),
+    Corpus("dspspeech20", "train", 0.6, 0.6),
+    Corpus("words_one_speaker_mp3", "manifest", 0.6, 0.4),
+    Corpus("nonspeech", "train", 0.0, 0.3),
 )
+NONSPEECH = 900
+HELD_OUT_NOISE = ("pink_noise", "exercise_bike")
+"""Recordings of noise for tests (:mod:`benchmarks.recognition.no_speech`)."""
 TESTS = {
     "Common Voice, 60 speakers": ("common_voice_zh", "test"),
     "AISHELL-1, other speaker": ("aishell1_two_speakers", "test_other_speaker"),
@@ -74,9 +79,13 @@ def main() -> int:
 
 
 def _prepare(options: argparse.Namespace) -> None:
+    nonspeech = WORK / "nonspeech"
+    if not (nonspeech / "train.tsv").is_file():
+        noise = ("--noise", str(SHARED / "audio" / "noise"), "--without", *HELD_OUT_NOISE)
+        run("-m", "data.corpora.nonspeech", str(nonspeech), "--count", str(NONSPEECH), *noise)
     for corpus in CORPORA:
         folder = WORK / corpus.folder
-        if not (folder / "summary.json").is_file():
+        if folder != nonspeech and not (folder / "summary.json").is_file():
             source = ("synthetic", _synthetic()) if corpus.folder == "synthetic" else _recorded(corpus.folder)
             run("-m", f"data.corpora.{source[0]}", "prepare", str(source[1]), "--output", str(folder))
     words = WORK / "lingua_libre_words"
@@ -101,12 +110,20 @@ def _synthetic() -> Path:
 
 
 def _train(options: argparse.Namespace) -> None:
-    manifests = ",".join(str(WORK / corpus.folder / f"{corpus.manifest}.tsv") for corpus in CORPORA)
+    """Both cycles; a finished one is not repeated."""
+    first = RUN.with_name(f"{RUN.name}_first")
     changes = [f"training.epochs={options.epochs}"] if options.epochs else []
+    _train_cycle("audio_to_pinyin", first, {c: c.first for c in CORPORA if c.first}, changes)
+    changes.append(f"initialise_from={first}")
+    _train_cycle("audio_to_pinyin_refine", RUN, {c: c.refine for c in CORPORA}, changes)
+
+
+def _train_cycle(recipe: str, folder: Path, weights: dict[Corpus, float], changes: list[str]) -> None:
+    manifests = ",".join(str(WORK / corpus.folder / f"{corpus.manifest}.tsv") for corpus in weights)
     run(
-        "train.py", "speech", "--config", RECIPE, "--run", str(RUN),
+        "train.py", "speech", "--config", f"configs/speech/{recipe}.yaml", "--run", str(folder),
         f"data.train=[{manifests}]",
-        f"data.weights={[corpus.weight for corpus in CORPORA]}",
+        f"data.weights={list(weights.values())}",
         f"data.dev=[{WORK / 'common_voice_zh' / 'dev.tsv'}]",
         f"data.test=[{WORK / 'common_voice_zh' / 'test.tsv'}]",
         *changes,
@@ -142,7 +159,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--epochs", type=int, help="instead of the recipe's")
+    parser.add_argument("--epochs", type=int, help="of each cycle, instead of the recipes'")
     parser.add_argument("--only", choices=("prepare", "train", "pack", "test"), help="one step")
     parser.add_argument(
         "--model", type=Path, default=PACKED, help="speech run to test (default: %(default)s)"

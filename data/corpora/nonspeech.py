@@ -119,7 +119,7 @@ def generate(
         AudioError: a recording can't be read.
         OSError: the files can't be written.
     """
-    pieces = [_pieces_of(read_audio(path)) for path in recordings]
+    pieces = [pieces_of(read_audio(path)) for path in recordings]
     utterances = []
     for number in tqdm(range(count), "sounds without speech", disable=None):
         rng = np.random.default_rng([seed, number])
@@ -135,7 +135,9 @@ def generate(
     return manifest
 
 
-def _pieces_of(recording: np.ndarray) -> Sound:
+def pieces_of(recording: np.ndarray) -> Sound:
+    """A sound that is a random piece of a recording, (samples,) float32 at 16 kHz."""
+
     def piece(length: int, rng: np.random.Generator) -> np.ndarray:
         return noise_segment(recording, int(rng.integers(len(recording))), length)
 
