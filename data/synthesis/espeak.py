@@ -44,6 +44,7 @@ FORK_SECONDS = 10  # after this a fork counts as hung; a typical utterance takes
 _AUDIO_OUTPUT_SYNCHRONOUS = 2
 _RATE, _PITCH, _RANGE = 1, 3, 4
 _CHARS_UTF8, _PHONEMES = 1, 0x100  # the text is UTF-8; [[...]] in it are phonemes
+_SEED = 1  # of the library's random numbers
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
 
 
@@ -82,6 +83,9 @@ class Espeak:
         self._library.espeak_SetVoiceByName(name.encode())
         for parameter, key in ((_RATE, "speed"), (_PITCH, "pitch"), (_RANGE, "range")):
             self._library.espeak_SetParameter(parameter, int(request[key]), 0)
+        # Breathy voices have random noise, seeded with the time by default: each request begins anew.
+        self._library.espeak_ng_SetRandSeed(ctypes.c_long(_SEED))
+        ctypes.CDLL(None).srand(_SEED)
         text = request["text"].encode() + b"\0"
         self._library.espeak_Synth(text, len(text), 0, 1, 0, _CHARS_UTF8 | _PHONEMES, None, None)
         return b"".join(self._samples)
