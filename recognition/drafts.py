@@ -6,9 +6,12 @@ searches.
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from model_language.converters.base import Converter
+from model_language.converters.explain import UserWordConverter
 from model_speech.ctc.greedy import greedy_decode
 from recognition.confidence import PLAIN, frame_certainty, syllable_features
 from recognition.recognizer import Recognizer
@@ -28,7 +31,7 @@ class DraftReader:
     """
 
     def __init__(self, recognizer: Recognizer):
-        self._recognizer = recognizer
+        self._recognizer, self._converter = recognizer, _quick(recognizer.converter)
         self._pinyin: tuple[str, ...] = ()  # of the last draft
         self._hanzi = ""
 
@@ -67,15 +70,21 @@ class DraftReader:
         ]
 
     def _in_hanzi(self, pinyin: tuple[str, ...]) -> str:
-        converter = self._recognizer.converter
-        if converter is None or not pinyin:
+        if self._converter is None or not pinyin:
             return ""
         if pinyin != self._pinyin:
             common = common_syllables([pinyin, self._pinyin])
             first = max(0, common - CONTEXT_SYLLABLES)
-            self._hanzi = self._hanzi[:first] + converter.convert([pinyin[first:]])[0]
+            self._hanzi = self._hanzi[:first] + self._converter.convert([pinyin[first:]])[0]
             self._pinyin = pinyin
         return self._hanzi
+
+
+def _quick(converter: Any) -> Any:
+    """The same converter, but it searches once, with one assumed rate of recognition errors."""
+    if isinstance(converter, UserWordConverter):
+        return UserWordConverter(_quick(converter.converter), converter.words)
+    return converter.by_error_rate()[0] if isinstance(converter, Converter) else converter
 
 
 def common_syllables(sequences: Sequence[Sequence[str]]) -> int:

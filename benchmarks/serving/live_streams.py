@@ -73,11 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             cpu = (_cpu(service) - before) / (time.monotonic() - began) / streams
             bound = figures.look_ahead + chunk + ALLOWED_SECONDS
             within = np.mean(np.array(figures.syllables) <= bound)
-            shown = [
-                *np.percentile(figures.syllables, [50, 95, 99]),
-                *np.percentile(figures.finals, [50, 95]),
-            ]
-            delays = [f"{1000 * value:.0f} ms" for value in shown]
+            percentiles = (
+                np.percentile(figures.syllables, [50, 95, 99]),
+                np.percentile(figures.finals, [50, 95]),
+            )
+            delays = [f"{1000 * value:.0f}" for value in np.concatenate(percentiles)]
             kept = 1 - figures.revised / max(figures.stable, 1)
             table.add_row(
                 str(streams), *delays[:3], f"{within:.1%}", *delays[3:], f"{cpu:.3f}", f"{kept:.1%}"
