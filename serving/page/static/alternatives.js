@@ -56,9 +56,10 @@ export class Alternatives {
   #sentence(utterance) {
     this.#onMark(utterance.start, utterance.end);
     const first = {hanzi: utterance.recognised.hanzi, pinyin: utterance.recognised.syllables.map(each => each.pinyin)};
-    const readings = utterance.alternatives.length ? utterance.alternatives : [first];
+    // Of readings that differ in their pinyin only, the most probable one stands for all.
+    const readings = [first, ...utterance.alternatives].filter(({hanzi}, i, all) => !hanzi || all.findIndex(each => each.hanzi === hanzi) === i);
     const pinyin = utterance.syllables.map(each => each.pinyin).join(" ");
-    const isShown = reading => reading.hanzi === utterance.hanzi && reading.pinyin.join(" ") === pinyin;
+    const isShown = reading => reading.hanzi === utterance.hanzi && (reading.hanzi || reading.pinyin.join(" ") === pinyin);
     const choose = reading => {
       utterance.chooseReading(reading);
       this.#close(utterance, null);
@@ -67,7 +68,7 @@ export class Alternatives {
       make("div", {class: "big"},
         make("h3", {id: "popover-title"}, text("sentenceAt", clock(utterance.start))),
         this.#listen(utterance.start, utterance.end)),
-      list(text("readings"), readings.map(reading => option(isShown(reading), () => choose(reading), reading.hanzi,
+      list(text("readings"), readings.map(reading => option(Boolean(isShown(reading)), () => choose(reading), reading.hanzi,
         make("span", {class: "reading", lang: "zh-Latn"}, reading.pinyin.map(withToneMark).join(" ")))), "sentences"),
     ];
   }

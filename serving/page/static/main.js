@@ -167,12 +167,14 @@ async function disconnected(current) {
 
 // --- What the page shows ---
 
-function* labels() {
-  for (const utterance of utterances.values())
+function* labels(from, to) {
+  for (const utterance of utterances.values()) {
+    if (utterance.end < from || utterance.start > to) continue;
     for (const cell of utterance.cells) {
       const state = utterance.final ? certainty(confidenceOf(cell)) : "open";
       yield {text: pinyinOf(cell), start: cell.syllables[0].start, end: cell.syllables.at(-1).end, state};
     }
+  }
 }
 
 function arrange() {

@@ -3,6 +3,7 @@
 export const RATE = 16000;  // Hz, of the recogniser
 export const LONGEST_FILE = 30 * 60;  // seconds; decoded sound is in memory, 4 MB a minute
 const FILE_BLOCK_SECONDS = 0.2;
+const MOST_KEPT = 60 * 60;  // seconds of a session that can be listened to again, 2 MB a minute
 const CAPTURE = new URL("capture.js", import.meta.url).href;
 
 /** What keeps sound from coming; `key` names the explanation in texts.js. */
@@ -107,13 +108,18 @@ export class Recordings {
 
   /** Begin a session at a second of the page's time. */
   begin(start, rate) {
-    this.#sessions.push({start, rate, blocks: [], length: 0});
+    this.#sessions.push({start, rate, blocks: [], length: 0, forgotten: 0});
   }
 
   add(integers) {
     const session = this.#sessions.at(-1);
     session.blocks.push(integers);
     session.length += integers.length;
+    if (session.length > MOST_KEPT * session.rate) {
+      const {length} = session.blocks.shift();
+      session.length -= length;
+      session.forgotten += length;
+    }
   }
 
   clear() {
@@ -124,7 +130,7 @@ export class Recordings {
   play(from, to) {
     const session = this.#sessions.findLast(each => each.start <= from);
     if (!session) return;
-    const at = seconds => Math.max(0, Math.min(session.length, Math.round((seconds - session.start) * session.rate)));
+    const at = seconds => Math.max(0, Math.min(session.length, Math.round((seconds - session.start) * session.rate) - session.forgotten));
     const samples = new Float32Array(Math.max(1, at(to) - at(from)));
     let position = -at(from);
     for (const block of session.blocks) {

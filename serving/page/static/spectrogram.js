@@ -9,7 +9,8 @@ const MOST_TILES = 220;  // half an hour; the oldest are forgotten
 const LABELS = 44;  // CSS pixels under the picture, two rows
 const FONT = '500 13px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 
-/** Draws into `region`, which scrolls; `labels()` gives `{text, start, end, state}` in the order of time. */
+/** Draws into `region`, which scrolls; `labels(from, to)` gives `{text, start, end, state}` between two seconds, in
+ * the order of time. */
 export class Spectrogram {
   #region; #strip; #canvas; #labels; #bands; #tiles = []; #columns = 0; #follows = true; #waiting = false; #marked = null;
 
@@ -117,7 +118,7 @@ export class Spectrogram {
     context.textAlign = "center";
     context.textBaseline = "middle";
     const ends = [-Infinity, -Infinity];  // of the last label in each row
-    for (const {text, start, end, state} of this.#labels()) {
+    for (const {text, start, end, state} of this.#labels(left / PER_SECOND - 1, (left + width) / PER_SECOND + 1)) {
       const x = (start + end) / 2 * PER_SECOND - left;
       if (x < -60 || x > width + 60) continue;
       const half = context.measureText(text).width / 2 + 4, row = x - half < ends[0] && ends[1] < ends[0] ? 1 : 0;

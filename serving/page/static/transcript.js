@@ -16,12 +16,15 @@ export class Transcript {
   /** Show an utterance, new or again. */
   show(utterance) {
     const before = this.#items.get(utterance.key), item = before ?? make("li");
+    const last = this.#list.lastElementChild, follows = !last || last.getBoundingClientRect().top < innerHeight;
     if (!before) {
       this.#items.set(utterance.key, item);
       this.#list.append(item);
     }
     item.className = utterance.final ? "final" : "partial";
     utterance.final ? this.#showFinal(item, utterance) : showPartial(item, utterance);
+    // Who reads further up is left there; who follows the speaker goes on seeing what is new.
+    if (follows && item === this.#list.lastElementChild) item.scrollIntoView({block: "nearest"});
   }
 
   /** Take an utterance away: it had no speech after all. */
