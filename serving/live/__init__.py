@@ -1,6 +1,6 @@
 """Sound of clients that are speaking in; drafts and segments of what they say out, without batches.
 
 Read ``messages`` (the protocol of ``/v1/stream``), ``worker`` (a process that follows several streams),
-``workers`` (these processes, and a stream's connection to one) and ``opus`` (compressed sound, decoded in a
-process for each stream). The path itself is ``serving.endpoints.stream``.
+``workers`` (these processes, and a stream's connection to one), ``opus`` and ``opus_decoding`` (compressed
+sound, decoded in a process for each stream). The path itself is ``serving.endpoints.stream``.
 """
