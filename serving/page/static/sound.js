@@ -4,6 +4,7 @@ export const RATE = 16000;  // Hz, of the recogniser
 export const LONGEST_FILE = 30 * 60;  // seconds; decoded sound is in memory, 4 MB a minute
 const FILE_BLOCK_SECONDS = 0.2;
 const MOST_KEPT = 60 * 60;  // seconds of a session that can be listened to again, 2 MB a minute
+const LONGEST_FLUSH = 2000;  // milliseconds
 const CAPTURE = new URL("capture.js", import.meta.url).href;
 
 /** What keeps sound from coming; `key` names the explanation in texts.js. */
@@ -43,7 +44,8 @@ export async function openMicrophone(onSamples, onEnded) {
     /** Stop; resolves when the last samples have been given to `onSamples`. */
     async close() {
       port.postMessage("stop");
-      await flushed.promise;
+      // A phone may have suspended the context, for a call: then nothing comes.
+      await Promise.race([flushed.promise, new Promise(done => setTimeout(done, LONGEST_FLUSH))]);
       stream.getTracks().forEach(track => track.stop());
       await context.close();
     },
