@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import signal
 import socket
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -12,6 +14,7 @@ from serving.app import create_app
 from serving.logs import log_to_standard_error
 from serving.settings import Settings
 from utils.errors import ConfigError
+from utils.stop_signals import Stopped
 
 LOG = logging.getLogger("serving")
 _KEPT_SECONDS = 60  # an idle connection; proxies and clients keep theirs for less
@@ -47,9 +50,15 @@ def serve(settings: Settings) -> None:
     app.state.stop = stop
     host, port = listener.getsockname()[:2]
     LOG.info("listening", extra={"url": f"http://{f'[{host}]' if ':' in host else host}:{port}"})
+    # uvicorn raises the signal again when it has ended: it is reported like those of other commands.
+    signal.signal(signal.SIGTERM, _stopped)
     server.run([listener])
     if app.state.failure:
         raise app.state.failure
+
+
+def _stopped(number: int, frame: FrameType | None) -> None:
+    raise Stopped(number)
 
 
 def _listen(settings: Settings) -> socket.socket:

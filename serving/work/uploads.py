@@ -73,13 +73,15 @@ class UploadReader:
     """
 
     def __init__(self, path: Path, rate: int, limits: ReadLimits):
-        self._limits = limits
+        self._limits, self._ended = limits, False
         self._child = Child(_read, str(path), rate, limits, method="forkserver")
 
     def next(self) -> SoundPiece | SoundEnd:
         """Wait for the next piece, or for the end; not to be called again after the end."""
         try:
-            return self._child.receive(self._limits.silent_seconds)
+            part = self._child.receive(self._limits.silent_seconds)
+            self._ended = isinstance(part, SoundEnd)
+            return part
         except ChildDied:
             return SoundEnd(
                 0.0, "decoding the file takes too much time or memory, or it is damaged", _CONVERT
@@ -88,11 +90,12 @@ class UploadReader:
             return SoundEnd(0.0, "decoding the file takes too long", _CONVERT)
 
     def stop(self) -> None:
-        """End the process; a thread that waits in :meth:`next` returns."""
-        self._child.kill()
+        """End the process if it has more to say; a thread that waits in :meth:`next` returns."""
+        if not self._ended:
+            self._child.kill()
 
     def close(self) -> None:
-        """Free what is left of a process that has ended."""
+        """Wait for the process, and free what is left of it."""
         self._child.close()
 
 

@@ -316,4 +316,4 @@ def test_the_end_of_the_service_sends_the_finals_first(speech):
 
         *_, final, error = asyncio.run(session())
         assert (final["type"], final["hanzi"][:2], error["code"]) == ("final", "如果", "shutdown")
-        assert service.process.wait(PATIENCE) == -signal.SIGTERM
+        assert service.process.wait(PATIENCE) == 128 + signal.SIGTERM

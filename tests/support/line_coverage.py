@@ -4,10 +4,14 @@ Load it with ``-p tests.support.line_coverage``, as ``make test`` does; ``[tool.
 configures it. coverage.py's own tracer is not used: before Python 3.12 the interpreter calls it for each line
 of TensorFlow and Keras too, which takes half as long as the tests themselves. SlipCover puts probes into the
 code of our packages only, and removes those that were hit. With pytest-xdist each worker sends its lines to
-the controller.
+the controller. A service that a test starts counts its own lines (``coverage_site/sitecustomize.py``).
 """
 
 import io
+import json
+import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import coverage
@@ -16,6 +20,8 @@ import slipcover
 
 ROOT = Path(__file__).parents[2]
 WORKER_KEY = "executed_lines"
+FOLDER = "LINE_COVERAGE_FOLDER"
+"""Environment variable with the folder to which child processes write their lines."""
 
 _report = coverage.Coverage(data_file=None, config_file=str(ROOT / "pyproject.toml"))
 _packages = _report.get_option("run:source")
@@ -23,6 +29,8 @@ _probes = slipcover.Slipcover()
 _executed: dict[str, set[int]] = {}
 _summary: list[str] = []
 
+if FOLDER not in os.environ:  # the controller; its workers inherit it
+    os.environ[FOLDER] = tempfile.mkdtemp(prefix="line-coverage-")
 # Now, because conftest.py already imports modules of the packages.
 slipcover.ImportManager(
     _probes, slipcover.FileMatcher(sources=[str(ROOT / name) for name in _packages])
@@ -44,6 +52,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.config.workeroutput[WORKER_KEY] = lines
         return
     _add(lines)
+    for path in Path(os.environ[FOLDER]).glob("*.json"):
+        _add(json.loads(path.read_text(encoding="utf-8")))
+    shutil.rmtree(os.environ.pop(FOLDER))
     for package in _packages:
         _add({str(path): [] for path in (ROOT / package).rglob("*.py")})
     _report.get_data().add_lines(_executed)

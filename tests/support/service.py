@@ -16,8 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
+
 ROOT = Path(__file__).parents[2]
 RECORDINGS = sorted((ROOT / "examples" / "recordings").glob("*.ogg"))
+TRANSCRIPTIONS = "/v1/audio/transcriptions"
 PATIENCE = 240.0  # seconds for what takes a few on an idle machine
 
 
@@ -67,6 +70,8 @@ def running_service(
     """Start ``serve.py`` of a folder on a free port; end it after the block if it still runs."""
     command = [sys.executable, "serve.py", "--port", "0", "--live-workers", "1", *options]
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    if "LINE_COVERAGE_FOLDER" in os.environ:
+        threads["PYTHONPATH"] = str(ROOT / "tests" / "support" / "coverage_site")
     with tempfile.TemporaryDirectory() as logs:
         log = Path(logs) / "log"
         with log.open("w", encoding="utf-8") as file:
@@ -81,8 +86,17 @@ def running_service(
             yield service
         finally:
             if process.poll() is None:
-                process.kill()
-                process.wait()
+                process.terminate()
+                try:
+                    process.wait(PATIENCE)
+                finally:
+                    process.kill()
+
+
+def send(service: Service, content: bytes | None = None, **headers: str) -> httpx2.Response:
+    """Ask for the transcript of a recording, in a connection of its own."""
+    files = {"file": ("a.ogg", content or RECORDINGS[-1].read_bytes())}
+    return httpx2.post(service.url + TRANSCRIPTIONS, files=files, headers=headers, timeout=PATIENCE)
 
 
 def wait_until(condition: Any, what: str) -> Any:

@@ -1,0 +1,39 @@
+"""Processes that end while clients wait: a worker that is killed, and the service itself."""
+
+import concurrent.futures
+import os
+import signal
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2
+import psutil
+
+from tests.support.service import PATIENCE, running_service, send, wait_until
+
+TEXT = "如果无法控制"
+
+
+def test_a_dead_worker_is_replaced_and_nobody_notices():
+    with running_service("--workers", "2") as service, ThreadPoolExecutor(12) as pool:
+        ready = service.wait_for("a worker is ready", 2)
+        answers = [pool.submit(send, service) for _ in range(12)]
+        wait_until(lambda: any(answer.done() for answer in answers), "the first answer")
+        os.kill(ready[0]["pid"], signal.SIGKILL)
+        codes = Counter(answer.result().status_code for answer in answers)
+        assert codes == {200: 12}
+        service.wait_for("a worker is ready", 3)
+        assert send(service).json()["text"] == TEXT
+        assert "speech_worker_deaths_total 1.0" in service.get("/metrics")[1]
+        # Then the end, in the midst of requests: each one that was accepted is answered.
+        connections = [httpx2.Client() for _ in range(8)]
+        for connection in connections:
+            connection.get(f"{service.url}/healthz")
+        answers = [pool.submit(send, service) for _ in connections]
+        wait_until(lambda: any(answer.done() for answer in answers), "the first answer")
+        children = psutil.Process(service.process.pid).children(recursive=True)
+        service.process.send_signal(signal.SIGTERM)
+        done, _ = concurrent.futures.wait(answers, PATIENCE)
+        assert Counter(answer.result().status_code for answer in done) == {200: len(connections)}
+        assert service.process.wait(PATIENCE) == 128 + signal.SIGTERM
+        assert not psutil.wait_procs(children, timeout=30)[1]
