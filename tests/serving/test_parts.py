@@ -9,6 +9,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from fastapi.datastructures import Headers
 
@@ -16,9 +17,12 @@ from serving.authentication import Tokens, is_allowed_origin, token_of
 from serving.limits import Rates
 from serving.logs import JsonLines
 from serving.settings import Settings, read_tokens
+from serving.work import uploads
 from serving.work.child import Child, ChildDied, ChildTimeout
 from serving.work.fair_queue import FairQueue, Flow, Task
 from serving.work.models import prompt_words
+from tests.support.service import RECORDINGS
+from utils.audio.reading import read_audio, write_wav
 from utils.errors import ConfigError
 
 TOKEN = "a-token-of-enough-characters"
@@ -184,6 +188,28 @@ def test_a_line_of_the_log_is_json():
     record = logging.makeLogRecord({"msg": "request", "levelname": "INFO", "status": 200})
     line = json.loads(JsonLines().format(record))
     assert (line["event"], line["level"], line["status"]) == ("request", "info", 200)
+
+
+class Sent(list):
+    """A pipe that keeps what is sent."""
+
+    send = list.append
+
+
+def test_a_file_is_sent_in_pieces_and_ends_with_its_length_or_its_problem(tmp_path, monkeypatch):
+    monkeypatch.setattr(uploads, "limit_process", lambda limits: None)  # they would stay with this process
+    sound = np.concatenate([read_audio(path) for path in RECORDINGS * 2])
+    write_wav(tmp_path / "long.wav", sound)
+    whole, cut, wrong = Sent(), Sent(), Sent()
+    uploads._read(whole, str(tmp_path / "long.wav"), 16000, uploads.ReadLimits(100.0))
+    *pieces, end = whole
+    assert len(pieces) > 1
+    assert all(len(piece.samples) <= 20 * 16000 for piece in pieces)
+    assert end == uploads.SoundEnd(len(sound) / 16000)
+    uploads._read(cut, str(tmp_path / "long.wav"), 16000, uploads.ReadLimits(10.0))
+    assert "longer than 10 s" in cut[-1].problem
+    uploads._read(wrong, __file__, 16000, uploads.ReadLimits(10.0))
+    assert "not readable" in wrong[-1].problem
 
 
 def echo(pipe) -> None:
