@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import soundfile
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, WebSocket
 
-from tests.support.chromium import WatchedPage, open_chromium
-from tests.support.service import PATIENCE, ROOT
+from tests.support.chromium import WatchedPage, open_chromium, open_page
+from tests.support.service import PATIENCE, ROOT, Service
 from utils.audio.reading import read_audio
 
 RATE = 16_000
@@ -73,3 +74,42 @@ def transcribed_live(samples: np.ndarray, form: str = "text") -> str:
         command, cwd=ROOT, input=samples.tobytes(), capture_output=True, check=True, timeout=PATIENCE
     )
     return done.stdout.decode()
+
+
+def visit(
+    browser: Browser, address: str, width: int = 1280, **context: Any
+) -> tuple[WatchedPage, Conversation]:
+    """The page in a window of this width, and what it says to the service."""
+    shown = open_page(browser, "", width, **{"locale": "en-GB", **context})
+    heard = Conversation(shown)
+    shown.page.goto(address)
+    shown.page.wait_for_selector("body.loaded")
+    return shown, heard
+
+
+def wait_for_state(shown: WatchedPage, state: str) -> None:
+    """Wait until the page is ``idle``, ``listening`` …"""
+    shown.page.wait_for_selector(f"body[data-state={state}]")
+
+
+def speak(shown: WatchedPage) -> None:
+    """Start, wait until the utterance has ended, stop."""
+    shown.page.click("#record")
+    wait_for_state(shown, "listening")
+    shown.page.wait_for_selector("li.final")
+    shown.page.click("#record")
+    wait_for_state(shown, "idle")
+
+
+def settled(shown: WatchedPage, service: Service) -> None:
+    """No error on the console, and no request to anywhere but the service."""
+    assert shown.errors == []
+    host = service.url.partition("://")[2]
+    assert {request.split("/")[2] for request in shown.requests} == {host}
+
+
+def violations(shown: WatchedPage) -> list[str]:
+    """What axe finds in the page as it is now."""
+    shown.run("Promise.all(document.getAnimations().map(each => each.finished.catch(() => null)))")
+    found = Axe().run(shown.page).response["violations"]
+    return [f"{each['id']}: {node['html']} {node['any'][:1]}" for each in found for node in each["nodes"]]

@@ -1,0 +1,134 @@
+"""The page by keyboard, on a phone, in both languages, on light and dark ground, and when something fails."""
+
+import json
+
+from playwright.sync_api import expect
+
+from tests.support.chromium import PATIENCE, open_page
+from tests.support.service import RECORDINGS, running_service
+from tests.support.talking import settled, violations, visit, wait_for_state
+
+TOKEN = "a-token-of-this-test"
+SPOKEN = "如果无法控制"  # in the recording, says its corpus
+expect.set_options(timeout=1000 * PATIENCE)
+
+
+def test_everything_works_with_the_keyboard_alone(page_service, chromium):
+    shown, _ = visit(chromium, page_service.url)
+    press = shown.page.keyboard.press
+
+    def focused(attribute: str) -> str:
+        return shown.run(f"document.activeElement.{attribute}")
+
+    def tab_to(selector: str) -> None:
+        for _ in range(40):
+            if shown.run(f"document.activeElement.matches({json.dumps(selector)})"):
+                assert shown.run("getComputedStyle(document.activeElement).outlineStyle") != "none"
+                return
+            press("Tab")
+        raise AssertionError(f"Tab does not reach {selector}")
+
+    press("Tab")
+    assert focused("className") == "skip"
+    tab_to("#record")
+    press("Enter")
+    wait_for_state(shown, "listening")
+    shown.page.wait_for_selector("li.final")
+    press("Space")
+    wait_for_state(shown, "idle")
+    tab_to("button.cell")
+    press("ArrowRight")
+    second = focused("ariaLabel")
+    assert second.startswith("果 guǒ")
+    press("Enter")
+    expect(shown.page.locator("#popover")).to_be_visible()
+    assert shown.run("document.getElementById('popover').contains(document.activeElement)")
+    press("Escape")
+    expect(shown.page.locator("#popover")).to_be_hidden()
+    assert focused("ariaLabel") == second, "the focus is back where it was"
+    # Of a recording with doubtful characters, another reading is chosen.
+    shown.page.set_input_files("#file", next(path for path in RECORDINGS if "18735239" in path.name))
+    expect(shown.page.locator("li.final").nth(1)).to_be_visible()
+    wait_for_state(shown, "idle")
+    tab_to("li:last-child .whole")
+    press("Enter")
+    assert len(set(shown.page.locator("#popover .option .hanzi").all_inner_texts())) > 1
+    press("Tab")
+    chosen = shown.run("document.activeElement.querySelector('.hanzi').textContent")
+    press("Enter")
+    expect(shown.page.locator("#popover")).to_be_hidden()
+    assert focused("className") == "whole"
+    assert shown.run("document.querySelector('li:last-child .line').ariaLabel") == chosen
+    assert shown.page.locator("li:last-child .cell.chosen").count() > 0
+    tab_to("#reference")
+    shown.page.keyboard.type(SPOKEN)
+    tab_to("#compare")
+    press("Enter")
+    shown.page.wait_for_selector("#comparison:not([hidden])")
+    assert focused("id") == "comparison-title"
+    settled(shown, page_service)
+    shown.close()
+
+
+def test_nobody_is_kept_out(page_service, chromium):
+    """axe finds nothing in any state, in both languages, on light and on dark ground, on a phone."""
+    shown, _ = visit(chromium, page_service.url, 390)
+
+    def check(state: str) -> None:
+        for dark in (False, True):
+            if (shown.run("document.getElementById('theme').ariaPressed") == "true") != dark:
+                shown.page.click("#theme")
+            for language in ("en", "zh-Hans"):
+                if shown.run("document.documentElement.lang") != language:
+                    shown.page.click("#language")
+                if state == "popover":
+                    shown.page.locator("button.cell").first.click()
+                assert violations(shown) == [], f"{state}, {language}, {'dark' if dark else 'light'}"
+                assert shown.run("document.documentElement.scrollWidth") <= 390
+                if state == "popover":
+                    shown.page.keyboard.press("Escape")
+
+    check("idle")
+    shown.page.click("#record")
+    wait_for_state(shown, "listening")
+    shown.page.wait_for_selector("li.final")
+    check("listening")
+    shown.page.click("#record")
+    wait_for_state(shown, "idle")
+    for summary in shown.page.locator(".settings summary").all():
+        summary.click()
+    check("results")
+    check("popover")
+    shown.page.fill("#reference", "如果吴发控制了")
+    shown.page.click("#compare")
+    shown.page.wait_for_selector("#comparison .wrong")
+    check("errors")
+    report = f"{page_service.url}/v1/comparison/report"
+    with shown.page.context.expect_event("response", lambda answer: answer.url == report) as opened:
+        shown.page.click("#comparison form button")
+    assert opened.value.status == 200
+    settled(shown, page_service)
+    shown.close()
+
+
+def test_what_goes_wrong_is_explained(chromium):
+    with running_service("--workers", "1", SPEECH_TOKENS=TOKEN) as service:
+        shown = open_page(chromium, service.url, locale="zh-CN")
+        assert violations(shown) == []
+        shown.page.fill("#token", "wrong")
+        shown.page.keyboard.press("Enter")
+        expect(shown.page.locator("#wrong")).to_have_text("令牌无效。")
+        shown.page.fill("#token", TOKEN)
+        shown.page.keyboard.press("Enter")
+        shown.page.wait_for_selector("body.loaded")
+        shown.page.click("#record")
+        wait_for_state(shown, "listening")
+        shown.page.wait_for_selector("li")
+        service.process.kill()
+        wait_for_state(shown, "disconnected")
+        expect(shown.page.locator("#problem .what")).to_have_text("无法连接服务器。")
+        assert violations(shown) == []
+    shown.page.click("#record")
+    expect(shown.page.locator("#problem .what")).to_have_text("无法连接服务器。")
+    wait_for_state(shown, "idle")
+    shown.close()
