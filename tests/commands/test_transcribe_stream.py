@@ -55,4 +55,4 @@ def test_phrases_from_a_microphone(tmp_path: Path):
     shown, progress = _transcribed(sound, "--phrases", str(phrases), rate=8_000)
     (segment,) = shown["segments"]
     assert (segment["hanzi"], segment["accepted"]) == ("如果无法控制", True)
-    assert progress.splitlines()[0].startswith("ru2 guo3")
+    assert "guo3 wu2 fa3" in progress

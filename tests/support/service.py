@@ -83,6 +83,7 @@ def running_service(
             service = Service(process, url, log)
             if ready:
                 service.wait_for("a worker is ready")
+                service.wait_for("a worker of live streams is ready")
             yield service
         finally:
             if process.poll() is None:
