@@ -6,16 +6,20 @@ that the file serves the Keras model, for adaptation and export, and the NumPy o
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from utils.errors import RunError
+from utils.features.speech import FeatureConfig
 from utils.files import read_arrays, replacing
 from utils.run_folder.checksums import verified
-from utils.run_folder.run import RunFolder
+from utils.run_folder.run import RunFolder, open_run
+from utils.vocabulary import Vocabulary
+
+Model = TypeVar("Model")
 
 _SCALES = ":scales"
 _HIGHEST = 127
@@ -73,6 +77,31 @@ def read_byte_weights(path: str | Path) -> dict[str, np.ndarray]:
         }
     except (KeyError, ValueError) as error:
         raise RunError(f"cannot read the network ({error})", where=path, hint=_HINT) from error
+
+
+def load_packed(
+    path: str | Path,
+    build: Callable[[RunFolder, dict[str, np.ndarray], FeatureConfig, Vocabulary], Model],
+) -> Model:
+    """Open a packed speech run.
+
+    Args:
+        path: the folder.
+        build: run, weights by name, settings of the features and vocabulary → the model, tried on a few
+            frames; raises KeyError, TypeError or ValueError if they don't match.
+
+    Raises:
+        RunError: a file is missing or damaged, or the weights don't match the vocabulary.
+    """
+    run = open_run(path, "speech")
+    vocabulary = Vocabulary.load(run.part(run.vocabulary("acoustic.txt")))
+    features = run.section("features", FeatureConfig)
+    weights = read_byte_weights(run.part(byte_weights(run)))
+    try:
+        return build(run, weights, features, vocabulary)
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"the weights don't match config.yaml and the vocabulary ({error})"
+        raise RunError(what, where=run.path, hint=_HINT) from error
 
 
 def weights_by_name(model: Any) -> dict[str, np.ndarray]:

@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
-from model_speech.byte_weights import byte_weights, read_byte_weights
-from utils.errors import RunError
+from model_speech.byte_weights import load_packed
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.padding import pad_rows
-from utils.run_folder.run import open_run
+from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 
 NAME = "compact"
@@ -108,17 +107,15 @@ def load_numpy_compact(path: str | Path) -> NumpyCompact:
     Raises:
         RunError: a file is missing or damaged, or the weights don't match the vocabulary.
     """
-    run = open_run(path, "speech")
-    vocabulary = Vocabulary.load(run.part(run.vocabulary("acoustic.txt")))
-    features = run.section("features", FeatureConfig)
-    weights = read_byte_weights(run.part(byte_weights(run)))
-    try:
+
+    def build(
+        run: RunFolder, weights: dict[str, np.ndarray], features: FeatureConfig, vocabulary: Vocabulary
+    ) -> NumpyCompact:
         model = NumpyCompact(weights, features, vocabulary)
         model.logits([np.zeros((model.time_stride, feature_bins(features)), np.float32)])
-    except (KeyError, ValueError) as error:
-        what = f"the weights don't match config.yaml and the vocabulary ({error})"
-        raise RunError(what, where=run.path, hint="copy the folder again") from error
-    return model
+        return model
+
+    return load_packed(path, build)
 
 
 def layer_count(weights: Mapping[str, np.ndarray], prefix: str) -> int:

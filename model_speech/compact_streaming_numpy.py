@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from model_speech.byte_weights import byte_weights, read_byte_weights
+from model_speech.byte_weights import load_packed
 from model_speech.causal_timing import CausalTiming
 from model_speech.compact_numpy import (
     NORM_EPSILON,
@@ -21,10 +21,9 @@ from model_speech.compact_numpy import (
     normalised_kernel,
     strided_convolution,
 )
-from utils.errors import RunError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.padding import pad_rows
-from utils.run_folder.run import open_run
+from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 
 NAME = "compact_streaming"
@@ -153,18 +152,16 @@ def load_numpy_compact_streaming(path: str | Path) -> NumpyCompactStreaming:
     Raises:
         RunError: a file is missing or damaged, or the weights don't match the vocabulary.
     """
-    run = open_run(path, "speech")
-    vocabulary = Vocabulary.load(run.part(run.vocabulary("acoustic.txt")))
-    features = run.section("features", FeatureConfig)
-    weights = read_byte_weights(run.part(byte_weights(run)))
-    try:
+
+    def build(
+        run: RunFolder, weights: dict[str, np.ndarray], features: FeatureConfig, vocabulary: Vocabulary
+    ) -> NumpyCompactStreaming:
         look_ahead = int(run.config()["model"]["look_ahead"])
         model = NumpyCompactStreaming.of_weights(weights, features, vocabulary, look_ahead)
         model.stream().step(np.zeros((1, model.time_stride, feature_bins(features)), np.float32))
-    except (KeyError, TypeError, ValueError) as error:
-        what = f"the weights don't match config.yaml and the vocabulary ({error})"
-        raise RunError(what, where=run.path, hint="copy the folder again") from error
-    return model
+        return model
+
+    return load_packed(path, build)
 
 
 def _block(weights: Mapping[str, np.ndarray], number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -16,7 +16,6 @@ from model_speech.ctc.greedy import greedy_decode
 from recognition.confidence import PLAIN, frame_certainty, syllable_features
 from recognition.recognizer import Recognizer
 from utils.hypotheses.recognition import Partial, Segment, syllable_times
-from utils.vocabulary import SPACE
 
 # So many syllables before the first one that the draft before had otherwise are converted again: a word
 # rarely has more. The hanzi before them stay, because conversion takes most of the time of a draft.
@@ -45,18 +44,13 @@ class DraftReader:
         """
         acoustic = self._recognizer.acoustic
         (hypothesis,) = greedy_decode(logits[None], np.array([len(logits)]), acoustic.vocabulary.blank_index)
-        names = acoustic.vocabulary.decode(hypothesis.tokens)
-        spoken = [pair for pair in zip(names, hypothesis.frames, strict=True) if pair[0] != SPACE]
-        pinyin, frames = tuple(name for name, _ in spoken), [frame for _, frame in spoken]
+        pinyin, frames = self._recognizer.spoken(hypothesis)
         features = syllable_features(frames, frame_certainty(logits))
         return Partial(
             start=start,
             end=start + seconds,
             pinyin=pinyin,
-            times=tuple(
-                (start + begin, start + end)
-                for begin, end in syllable_times(frames, acoustic.frame_seconds, seconds)
-            ),
+            times=tuple(syllable_times(frames, acoustic.frame_seconds, seconds, start)),
             hanzi=self._in_hanzi(pinyin),
             confidence=self._recognizer.calibration.confidence(PLAIN, features),
         )

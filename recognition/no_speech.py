@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from recognition.confidence import FEATURES
 from utils.hypotheses.recognition import Segment
 
 # Fitted by benchmarks/recognition/no_speech.py on dev speakers and generated sounds.
@@ -26,9 +27,9 @@ def no_speech_probability(segment: Segment) -> float:
 
 def features(segment: Segment) -> dict[str, float]:
     """The inputs of the regression for a segment with syllables."""
-    means = np.mean(segment.certainty, axis=0)
+    means = dict(zip(FEATURES, np.mean(segment.certainty, axis=0).tolist(), strict=True))
     return {
-        "posterior": float(means[2]),
-        "entropy": float(means[3]),
+        "posterior": means["utterance_posterior"],
+        "entropy": means["utterance_entropy"],
         "rate": len(segment.times) / max(segment.end - segment.start, 1e-3),
     }

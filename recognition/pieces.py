@@ -7,6 +7,7 @@ pieces of similar length in it form a batch.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -40,6 +41,11 @@ class Piece:
     seconds: float
     features: np.ndarray
 
+    @classmethod
+    def of_samples(cls, start: float, samples: np.ndarray, features: FeatureConfig) -> Self:
+        """The piece of samples (n,), mono in [-1, 1] at the sample rate of the features."""
+        return cls(start, len(samples) / features.sample_rate, extract_features(samples, features))
+
 
 Part = tuple[int, str, Piece | Ending]
 """The number and name of a recording, and a piece of it or its end."""
@@ -64,8 +70,7 @@ def _parts_of(name: str, audio: Audio, features: FeatureConfig) -> Iterator[Piec
     error = None
     try:
         for stretch in whole_or_stretches(counted(), rate, LONGEST_PIECE):
-            seconds = len(stretch.samples) / rate
-            yield Piece(stretch.start / rate, seconds, extract_features(stretch.samples, features))
+            yield Piece.of_samples(stretch.start / rate, stretch.samples, features)
         if not length:
             error = AudioError("there are no samples", where=name)
     except AudioError as caught:

@@ -274,11 +274,11 @@ class Recognizer:
         hypotheses: Mapping[tuple[str, ...], Hypothesis],
         hanzi: Mapping[tuple[str, ...], str],
     ) -> Segment:
-        _, frames = self._spoken(next(iter(hypotheses.values())))
+        _, frames = self.spoken(next(iter(hypotheses.values())))
         n_best = (Alternative(pinyin, hanzi[pinyin], one.score) for pinyin, one in hypotheses.items())
         return self._segment(piece, frames, n_best, syllable_features(frames, piece.certainty))
 
-    def _spoken(self, hypothesis: Hypothesis) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    def spoken(self, hypothesis: Hypothesis) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """The syllables of a hypothesis and their frames, without the space token."""
         tokens = self.acoustic.vocabulary.decode(hypothesis.tokens)
         kept = [pair for pair in zip(tokens, hypothesis.frames, strict=True) if pair[0] != SPACE]
@@ -286,7 +286,7 @@ class Recognizer:
 
     def _phrase_segments(self, piece: _Decoded) -> list[Segment]:
         """The utterances of a piece, compared with the phrases."""
-        spoken = self._spoken(piece.hypotheses[0])
+        spoken = self.spoken(piece.hypotheses[0])
         settings = (self.acoustic.frame_seconds, piece.start, piece.seconds)
         return list(phrase_segments(self.phrases, piece.logits, *spoken, *settings))
 
@@ -313,9 +313,8 @@ class Recognizer:
         confidence = self.calibration.confidence(self._kind, features)
         if confidence and np.mean(confidence) < self._minimum_confidence:
             return Segment(start, end, (), (Alternative((), "", 0.0),), certainty=features[:0])
-        times = syllable_times(frames, self.acoustic.frame_seconds, piece.seconds)
-        moved = tuple((start + first, start + last) for first, last in times)
-        return Segment(start, end, moved, tuple(n_best), confidence=confidence, certainty=features)
+        times = tuple(syllable_times(frames, self.acoustic.frame_seconds, piece.seconds, start))
+        return Segment(start, end, times, tuple(n_best), confidence=confidence, certainty=features)
 
     def _convert(self, sentences: set[tuple[str, ...]]) -> Mapping[tuple[str, ...], str]:
         ordered = sorted(sentences)

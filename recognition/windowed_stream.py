@@ -154,8 +154,8 @@ class WindowedStream:
     def _segments(self, start: int, end: int) -> list[Partial | Segment]:
         """Recognise the samples from ``start`` to ``end``, an utterance."""
         samples = self._sound[start - self._origin : end - self._origin]
-        features = extract_features(samples, self._recognizer.acoustic.features)
-        piece = Piece(start / self.sample_rate, len(samples) / self.sample_rate, features)
+        features = self._recognizer.acoustic.features
+        piece = Piece.of_samples(start / self.sample_rate, samples, features)
         (found,) = self._recognizer.read([piece])
         segments: list[Partial | Segment] = [segment for segment in found if segment.times]
         if not segments and self._shown[0]:
@@ -168,10 +168,8 @@ class WindowedStream:
         self._reader = DraftReader(self._recognizer)
         self._rows = np.zeros((0, len(self._recognizer.acoustic.vocabulary)), np.float32)
         self._drafts: deque[tuple[str, ...]] = deque(maxlen=STABLE_DRAFTS)
-        self._shown: tuple[tuple[str, ...], int] = (
-            (),
-            0,
-        )  # syllables of the last draft, and how many are stable
+        # Syllables of the last draft, and how many are stable.
+        self._shown: tuple[tuple[str, ...], int] = ((), 0)
         self._drafted = self._checked = 0  # sample numbers at the last draft and the last check
 
 

@@ -169,8 +169,8 @@ class NetworkWords:
     """
 
     def __init__(self, network: ConfusionNetwork, words: UserWords, ids: HanziIds):
-        # (slot, syllable, hanzi id) → words that it may continue: number, characters before it, word.
-        self._steps: dict[tuple[int, str, int], list[tuple[int, int, UserWord]]] = {}
+        # Slot → (syllable, hanzi id) → words that it may continue: number, characters before it, word.
+        self._steps: dict[int, dict[tuple[str, int], list[tuple[int, int, UserWord]]]] = {}
         self._network, self._ids = network, ids
         if not len(words):
             return
@@ -182,7 +182,7 @@ class NetworkWords:
 
     def entries(self, slot: int) -> list[tuple[str, int]]:
         """Syllables of a slot with the ids of hanzi of words that they may become."""
-        return [(syllable, hanzi) for (at, syllable, hanzi) in self._steps if at == slot]
+        return list(self._steps.get(slot, ()))
 
     def advance(
         self, progress: Progress, slot: int, syllable: str, hanzi: int
@@ -198,7 +198,7 @@ class NetworkWords:
             are complete now.
         """
         begun, advance, earned = set(), 0.0, 0.0
-        for number, before, word in self._steps.get((slot, syllable, hanzi), ()):
+        for number, before, word in self._steps.get(slot, {}).get((syllable, hanzi), ()):
             if before and (number, before) not in progress:
                 continue
             if before + 1 == len(word.hanzi):
@@ -232,7 +232,7 @@ class NetworkWords:
         if len(entries) == len(word.hanzi):
             for before, (slot, syllable) in enumerate(entries):
                 hanzi = self._ids.index(word.hanzi[before])
-                steps = self._steps.setdefault((slot, syllable, hanzi), [])
+                steps = self._steps.setdefault(slot, {}).setdefault((syllable, hanzi), [])
                 if (number, before, word) not in steps:
                     steps.append((number, before, word))
             return

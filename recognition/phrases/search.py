@@ -100,13 +100,14 @@ class PhraseSearch:
         """
         matches = []
         for candidate in self.candidates(logits):
-            times = syllable_times(candidate.frames, frame_seconds, len(logits) * frame_seconds)
             match = PhraseMatch(
                 text=candidate.phrase.text,
                 line=candidate.phrase.line,
                 slots=candidate.phrase.slots,
                 pinyin=candidate.pinyin,
-                times=tuple((start + begin, start + end) for begin, end in times),
+                times=tuple(
+                    syllable_times(candidate.frames, frame_seconds, len(logits) * frame_seconds, start)
+                ),
                 score=candidate.evidence.ratio,
                 confidence=confidence(candidate.evidence),
             )

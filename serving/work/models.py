@@ -25,7 +25,6 @@ from recognition.pieces import Piece
 from recognition.recognizer import Recognizer
 from serving.work.uploads import SoundPiece
 from utils.errors import CorpusError, UserError
-from utils.features.speech import extract_features
 from utils.hypotheses.recognition import Segment
 
 _KEPT = 16  # recognizers and converters with words or phrases of requests
@@ -120,15 +119,7 @@ class Models:
     def _recognise(self, pieces: Sequence[SoundPiece], search: Search) -> list[list[Segment]]:
         recognizer = self.recognizer(search)
         features = self._acoustic.features
-        read = [
-            Piece(
-                piece.start,
-                len(piece.samples) / features.sample_rate,
-                extract_features(piece.samples, features),
-            )
-            for piece in pieces
-        ]
-        return recognizer.read(read)
+        return recognizer.read([Piece.of_samples(piece.start, piece.samples, features) for piece in pieces])
 
     def recognizer(self, search: Search) -> Recognizer:
         """What recognises in this way; the last few are kept.

@@ -5,7 +5,6 @@ written before layers and modules were renamed; ``clips.npy`` (2, samples) int16
 ``logits.npy`` (2, labels) that it gave for them.
 """
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +12,14 @@ import pytest
 
 from model_keyword.loading import load_keyword_model
 from model_keyword.registry import MODELS
+from tests.support.earlier_runs import unpack_runs
 
-RUNS = Path(__file__).parents[1] / "support" / "earlier_keyword_runs.zip"
+RUNS = "earlier_keyword_runs.zip"
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("earlier")
-    with zipfile.ZipFile(RUNS) as archive:
-        archive.extractall(folder)
-    return folder
+    return unpack_runs(RUNS, tmp_path_factory.mktemp("earlier"))
 
 
 def test_there_is_a_run_of_each_model(runs):

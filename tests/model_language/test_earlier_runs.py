@@ -7,7 +7,6 @@ version, or the ``perplexities`` of a model of syllables.
 
 import json
 import shutil
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,16 @@ import pytest
 
 from model_language.ngram.syllables import load_syllable_ngram
 from model_language.registry import MODELS, load_converter
+from tests.support.earlier_runs import unpack_runs
 
-RUNS = Path(__file__).parents[1] / "support" / "earlier_language_runs.zip"
+RUNS = "earlier_language_runs.zip"
 NEW_NAMES = {"context": "gated_cnn", "fused": "combined"}
 CONVERTERS = ("transformer", "published_transformer", "cbhg", "ngram", "context", "fused")
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("earlier")
-    with zipfile.ZipFile(RUNS) as archive:
-        archive.extractall(folder)
-    return folder
+    return unpack_runs(RUNS, tmp_path_factory.mktemp("earlier"))
 
 
 def example_of(run: Path) -> dict[str, Any]:

@@ -5,7 +5,6 @@ statistics, written before layers and modules were renamed. Its ``example.npz`` 
 ``short``), the ``logits`` (2, rows, classes) that the model gave for a batch of both, and their ``lengths``.
 """
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +13,14 @@ import pytest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.causal import load_causal_model
 from model_speech.registry import MODELS
+from tests.support.earlier_runs import unpack_runs
 
-RUNS = Path(__file__).parents[1] / "support" / "earlier_speech_runs.zip"
+RUNS = "earlier_speech_runs.zip"
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("earlier")
-    with zipfile.ZipFile(RUNS) as archive:
-        archive.extractall(folder)
-    return folder
+    return unpack_runs(RUNS, tmp_path_factory.mktemp("earlier"))
 
 
 def test_there_is_a_run_of_each_model(runs):

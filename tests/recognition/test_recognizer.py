@@ -156,6 +156,7 @@ def test_a_bad_file_is_raised_or_reported(tmp_path: Path):
 def test_syllable_times_meet_half_way_and_stay_near():
     assert syllable_times([], 0.1, 1.0) == []
     assert syllable_times([4], 0.1, 1.0) == [pytest.approx((0.2, 0.7))]
+    assert syllable_times([4], 0.1, 1.0, start=3.0) == [pytest.approx((3.2, 3.7))]
     times = syllable_times([0, 1, 9], 0.1, 0.93)
     assert times == [pytest.approx((0.0, 0.1)), pytest.approx((0.1, 0.4)), pytest.approx((0.68, 0.93))]
 

@@ -139,21 +139,24 @@ class Inspection:
     frame_seconds: float
 
 
-def syllable_times(frames: Sequence[int], frame_seconds: float, seconds: float) -> list[tuple[float, float]]:
+def syllable_times(
+    frames: Sequence[int], frame_seconds: float, seconds: float, start: float = 0.0
+) -> list[tuple[float, float]]:
     """(start, end) of each syllable, estimated from the output frame of its CTC peak.
 
     CTC gives one point for each syllable, not its borders: these are half-way between neighbouring syllables,
-    but at most 0.25 s from the middle of the syllable's frame, and within the recording.
+    but at most 0.25 s from the middle of the syllable's frame, and within the stretch.
 
     Args:
-        frames: output frame of each syllable.
+        frames: output frame of each syllable, from the start of the stretch.
         frame_seconds: from one frame to the next.
-        seconds: length of the recording.
+        seconds: length of the stretch.
+        start: of the stretch; the times count from where it counts from.
     """
     middles = [min((frame + 0.5) * frame_seconds, seconds) for frame in frames]
     borders = [0.0, *((a + b) / 2 for a, b in itertools.pairwise(middles)), seconds]
     return [
-        (max(borders[i], middle - REACH_SECONDS), min(borders[i + 1], middle + REACH_SECONDS))
+        (start + max(borders[i], middle - REACH_SECONDS), start + min(borders[i + 1], middle + REACH_SECONDS))
         for i, middle in enumerate(middles)
     ]
 
@@ -181,6 +184,5 @@ def phrase_segment(
     if result.accepted:
         n_best = tuple(Alternative(match.pinyin, match.text, match.score) for match in result.matches)
         return Segment(start, start + seconds, result.matches[0].times, n_best, result)
-    times = syllable_times(frames, frame_seconds, seconds)
-    moved = tuple((start + begin, start + end) for begin, end in times)
-    return Segment(start, start + seconds, moved, (Alternative(pinyin, "", 0.0),), result)
+    times = tuple(syllable_times(frames, frame_seconds, seconds, start))
+    return Segment(start, start + seconds, times, (Alternative(pinyin, "", 0.0),), result)

@@ -1,4 +1,4 @@
-"""Files of a run folder in; whether each is unchanged since it was written out, by the file ``checksums``.
+"""Files of a run folder in; whether the SHA-256 of each is still the one listed in ``checksums``, out.
 
 The checksum of a file is recorded when the file is renamed to its final name (:func:`replace`, called by
 :func:`utils.files.replacing`) and compared when it is read (:func:`verified`). While a file is replaced, both
