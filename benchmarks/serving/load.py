@@ -2,24 +2,28 @@
 
     python -m benchmarks.serving.load
     python -m benchmarks.serving.load --clients 200 --seconds 300 --beside
+    python -m benchmarks.serving.load --clients 200 --compare --recordings DIR
 
 Each client sends one recording after another, in a new connection every few requests, and waits as long as a
 429 asks for. The table has the answers by status; the median, 95th and 99th percentile of the time from a
 request to its answer; the seconds of audio that were transcribed in a second, and in a second of processor
 time of the service, which does not depend on what else the machine does; and the memory of the service (all
 its processes) after a warm-up of a quarter of the time, and at the end. With --beside the batch command
-then transcribes the same recordings on as many processes, each timed without the loading of the models.
+then transcribes the same recordings on as many processes, each timed without the loading of the models. With
+--compare the words, times and confidences of all answers are compared with those that the batch command gives
+for the same recordings; the exit code is 1 if a single answer differs.
 """
 
 import argparse
 import asyncio
 import itertools
+import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +36,7 @@ from rich.table import Table
 from tests.support.service import RECORDINGS, ROOT, Service, running_service
 from utils.audio.reading import audio_seconds, find_recordings
 from utils.cli import positive
-from utils.errors import run_command
+from utils.errors import UserError, run_command
 
 PATIENCE = 600.0  # seconds for an answer
 REQUESTS_OF_A_CONNECTION = 5
@@ -61,6 +65,8 @@ class Figures:
         audio: seconds of the recordings that were transcribed.
         memory: (seconds since the start, bytes) of the service.
         processor: seconds that the service has computed.
+        words: different answers for each recording, by its index: (hanzi, pinyin, start, end, confidence) of
+            each syllable.
     """
 
     statuses: Counter = field(default_factory=Counter)
@@ -68,6 +74,7 @@ class Figures:
     audio: float = 0.0
     memory: list[tuple[float, int]] = field(default_factory=list)
     processor: float = 0.0
+    words: dict[int, set[tuple]] = field(default_factory=lambda: defaultdict(set))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -82,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _show(figures, time.monotonic() - started, options)
     if options.beside:
         _show_batch(options, sum(lengths))
+    if options.compare:
+        _compare(figures, options)
 
 
 async def _load(
@@ -91,7 +100,7 @@ async def _load(
     started, before = time.monotonic(), _processor_seconds(service)
     watching = asyncio.create_task(_watch_memory(service, figures, started))
     clients = (
-        _client(service.url, number, recordings, lengths, figures, started + options.seconds)
+        _client(service.url, number, recordings, lengths, figures, started + options.seconds, options.compare)
         for number in range(options.clients)
     )
     await asyncio.gather(*clients)
@@ -107,7 +116,9 @@ async def _client(
     lengths: Sequence[float],
     figures: Figures,
     end: float,
+    compare: bool,
 ) -> None:
+    form = {"response_format": "verbose_json", "timestamp_granularities[]": "word"} if compare else {}
     order = itertools.cycle(range(len(recordings)))
     for _ in range(number % len(recordings)):
         next(order)
@@ -116,24 +127,35 @@ async def _client(
             for index in itertools.islice(order, REQUESTS_OF_A_CONNECTION):
                 if time.monotonic() >= end:
                     return
-                await _request(client, url, recordings[index], lengths[index], figures)
+                answer = await _request(client, url, recordings[index], form, figures)
+                if answer is not None:
+                    figures.audio += lengths[index]
+                    if compare:
+                        figures.words[index].add(tuple(map(_word, answer["words"])))
 
 
 async def _request(
-    client: httpx2.AsyncClient, url: str, recording: bytes, seconds: float, figures: Figures
-) -> None:
+    client: httpx2.AsyncClient, url: str, recording: bytes, form: dict[str, str], figures: Figures
+) -> dict | None:
+    """The answer; None if the service gave none, or 429, after the time to wait."""
     begin = time.monotonic()
+    files = {"file": ("a.ogg", recording)}
     try:
-        answer = await client.post(f"{url}/v1/audio/transcriptions", files={"file": ("a.ogg", recording)})
+        answer = await client.post(f"{url}/v1/audio/transcriptions", files=files, data=form)
     except httpx2.HTTPError:
         figures.statuses[0] += 1
-        return
+        return None
     figures.statuses[answer.status_code] += 1
     if answer.status_code == 200:
         figures.waited.append(time.monotonic() - begin)
-        figures.audio += seconds
-    elif answer.status_code == 429:
+        return answer.json()
+    if answer.status_code == 429:
         await asyncio.sleep(float(answer.headers["Retry-After"]))
+    return None
+
+
+def _word(word: dict, hanzi: str = "word") -> tuple:
+    return tuple(word[key] for key in (hanzi, "pinyin", "start", "end", "confidence"))
 
 
 async def _watch_memory(service: Service, figures: Figures, started: float) -> None:
@@ -208,6 +230,24 @@ def _show_batch(options: argparse.Namespace, audio: float) -> None:
     print(f"{by_processor:.1f} in a second of processor time")
 
 
+def _compare(figures: Figures, options: argparse.Namespace) -> None:
+    """Compare all answers with the results of transcribe.py; a difference ends the benchmark."""
+    files = _recordings(options)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "transcribe.py", *map(str, files), "--format", "json", "--output", folder]
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        different = []
+        for index, words in figures.words.items():
+            result = json.loads((Path(folder) / f"{files[index].stem}.json").read_text(encoding="utf-8"))
+            syllables = (each for segment in result["segments"] for each in segment["syllables"])
+            if words != {tuple(_word(each, "hanzi") for each in syllables)}:
+                different.append(files[index].name)
+    equal = len(figures.words) - len(different)
+    print(f"words and times as transcribe.py gives them: {equal} of {len(figures.words)} recordings")
+    if different:
+        raise UserError(f"other answers for {len(different)} recordings", hint=", ".join(different[:10]))
+
+
 def _recordings(options: argparse.Namespace) -> list[Path]:
     return find_recordings(options.recordings)[: options.files] if options.recordings else RECORDINGS
 
@@ -223,6 +263,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--recordings", type=Path, metavar="DIR", help="default: those of examples/")
     parser.add_argument("--files", type=positive, default=100, help="of --recordings (default: %(default)s)")
     parser.add_argument("--beside", action="store_true", help="time the batch command too")
+    parser.add_argument("--compare", action="store_true", help="the answers with those of the batch command")
     return parser
 
 
