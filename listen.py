@@ -19,6 +19,7 @@ from utils.audio.piped import open_pipe
 from utils.audio.reading import audio_blocks
 from utils.cli import positive
 from utils.errors import run_command
+from utils.stop_signals import until_stopped
 
 EXAMPLES = """\
 examples:
@@ -53,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _sources(options: argparse.Namespace, sample_rate: int) -> Iterator[tuple[str, Iterator[np.ndarray]]]:
     if options.microphone:
-        yield "microphone", microphone_blocks(sample_rate, BLOCK_SECONDS)
+        with until_stopped(microphone_blocks(sample_rate, BLOCK_SECONDS)) as blocks:
+            yield "microphone", blocks
         return
     for name in options.audio:
         if name == "-":

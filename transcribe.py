@@ -18,6 +18,7 @@ from recognition.options import (
     beam_width,
     search_settings,
 )
+from utils.audio.microphone import microphone_blocks
 from utils.audio.piped import open_pipe
 from utils.audio.reading import find_recordings
 from utils.cli import fraction, positive
@@ -29,9 +30,10 @@ from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, Events, as_json_line
 from utils.hypotheses.transcript_marks import TranscriptMarks
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, open_run
+from utils.stop_signals import until_stopped
 
 PIPE = Path("-")
-PIPE_NAME = "stdin"
+PIPE_NAME, MICROPHONE_NAME = "stdin", "microphone"
 SHOWN_FAILURES = 10
 EXAMPLES = """\
 examples:
@@ -44,6 +46,7 @@ examples:
   python transcribe.py commands/ --phrases phrases.txt      # only these phrases; everything else is refused
   python transcribe.py lecture.flac --syllables runs/syllables --workers 1
   ffmpeg -i talk.mkv -f wav - | python transcribe.py -
+  python transcribe.py --microphone                         # until Ctrl-C
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream --phrases phrases.txt
@@ -55,8 +58,8 @@ Without --speech and --language the models of this project are used (pretrained/
 and hanzi are searched together, which helps where the acoustic model is not certain; it is the default with
 the acoustic model of this project (--no-joint: without). With --stream the syllables appear while they are
 spoken (on standard error; a terminal shows corrections too), and the text when an utterance ends with a
-pause. For a file that can't be read an error is printed, and again a list at the end; the other files are
-transcribed, and the exit code is 1.
+pause; Ctrl-C ends the sound, and the last utterance gets its text too. For a file that can't be read an
+error is printed, and again a list at the end; the other files are transcribed, and the exit code is 1.
 """
 
 
@@ -72,8 +75,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, transcribe all files, print or write each transcript."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    if options.microphone:
+        if options.paths or options.list or options.rate:
+            parser.error("--microphone can't be combined with recordings or --rate")
+        options.paths, options.stream = [PIPE], True
     if not options.paths and not options.list:
-        parser.error("give recordings, folders, or --list FILE")
+        parser.error("give recordings, folders, --list FILE, or --microphone")
     if options.joint is None:
         others = (options.speech, options.language, options.beam, options.syllables)
         options.joint = not any((*others, options.phrases))
@@ -111,7 +118,7 @@ def _transcribe(
     block_seconds = options.chunk / 1000 if options.stream else 1.0
     # Without --output the printed transcripts show the progress.
     with tqdm(unit=" s of audio", disable=None if options.output else True) as bar:
-        sources = _sources(jobs, options.rate, recognizer.sample_rate, block_seconds)
+        sources = _sources(jobs, options, recognizer.sample_rate, block_seconds)
         recognised = recognizer.segments(sources)
         for job, (name, events) in zip(jobs, recognised, strict=True):
             try:
@@ -165,13 +172,16 @@ def _show_homophones(phrases: Any) -> None:
 
 
 def _sources(
-    jobs: Sequence[Job], rate: int | None, wanted_rate: int, block_seconds: float
+    jobs: Sequence[Job], options: argparse.Namespace, sample_rate: int, block_seconds: float
 ) -> Iterator[tuple[str, Any]]:
     for job in jobs:
         if job.audio != PIPE:
             yield str(job.audio), job.audio
+        elif options.microphone:
+            with until_stopped(microphone_blocks(sample_rate, block_seconds)) as blocks:
+                yield MICROPHONE_NAME, blocks
         else:
-            with open_pipe(sys.stdin.buffer, rate, wanted_rate, block_seconds) as sound:
+            with open_pipe(sys.stdin.buffer, options.rate, sample_rate, block_seconds) as sound:
                 yield PIPE_NAME, sound
 
 
@@ -221,7 +231,7 @@ def _files(options: argparse.Namespace) -> list[tuple[Path, Path]]:
     files: dict[Path, Path] = {}
     for path in [*options.paths, *(_listed(options.list) if options.list else ())]:
         if path == PIPE:
-            files[path] = Path(PIPE_NAME)
+            files[path] = Path(MICROPHONE_NAME if options.microphone else PIPE_NAME)
         elif path.is_dir():
             files.update((file, file.relative_to(path)) for file in find_recordings(path))
         else:
@@ -334,6 +344,9 @@ def _parser() -> argparse.ArgumentParser:
         help="recordings and folders; - is standard input",
     )
     parser.add_argument("--list", type=Path, metavar="FILE", help="a text file with more paths, one per line")
+    parser.add_argument(
+        "--microphone", action="store_true", help="the default microphone, with --stream; Ctrl-C ends it"
+    )
     parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
     parser.add_argument("--language", type=Path, metavar="RUN", help="run of the language model (see above)")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="default: text")

@@ -2,11 +2,15 @@
 
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from types import FrameType
+from typing import TypeVar
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+Item = TypeVar("Item")
 
 
 class Stopped(KeyboardInterrupt):
@@ -51,6 +55,19 @@ def note_stop_signals() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def until_stopped(items: Iterable[Item]) -> Iterator[Iterator[Item]]:
+    """The items of a live source; Ctrl-C and SIGTERM end them, and what was read can still be processed.
+
+    Raises:
+        Stopped: after the block, if a signal has ended the items; at the second signal, at once.
+    """
+    with note_stop_signals() as noted:
+        yield takewhile(lambda _: not noted, items)
+    if noted:
+        raise Stopped(noted[0])
 
 
 @contextmanager

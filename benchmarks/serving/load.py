@@ -4,14 +4,15 @@
     python -m benchmarks.serving.load --clients 200 --seconds 300 --beside
     python -m benchmarks.serving.load --clients 200 --compare --recordings DIR
 
-Each client sends one recording after another, in a new connection every few requests, and waits as long as a
-429 asks for. The table has the answers by status; the median, 95th and 99th percentile of the time from a
-request to its answer; the seconds of audio that were transcribed in a second, and in a second of processor
-time of the service, which does not depend on what else the machine does; and the memory of the service (all
-its processes) after a warm-up of a quarter of the time, and at the end. With --beside the batch command
-then transcribes the same recordings on as many processes, each timed without the loading of the models. With
---compare the words, times and confidences of all answers are compared with those that the batch command gives
-for the same recordings; the exit code is 1 if a single answer differs.
+Each client sends one recording after another, in a new connection every few requests. After a 429 it waits as
+long as the answer asks for, and sends the recording again. The table has the answers by status; the median,
+95th and 99th percentile of the time from a request to its answer; the seconds of audio that were transcribed
+in a second, and in a second of processor time of the service, which does not depend on what else the machine
+does; and the memory of the service (all its processes) after a warm-up of a quarter of the time, and at the
+end. With --beside the batch command then transcribes the same recordings on as many processes, each timed
+without the loading of the models. With --compare the words, times and confidences of all answers are compared
+with those that the batch command gives for the same recordings; the exit code is 1 if a single answer
+differs.
 """
 
 import argparse
@@ -125,13 +126,14 @@ async def _client(
     while time.monotonic() < end:
         async with httpx2.AsyncClient(timeout=PATIENCE) as client:
             for index in itertools.islice(order, REQUESTS_OF_A_CONNECTION):
-                if time.monotonic() >= end:
-                    return
-                answer = await _request(client, url, recordings[index], form, figures)
-                if answer is not None:
-                    figures.audio += lengths[index]
-                    if compare:
-                        figures.words[index].add(tuple(map(_word, answer["words"])))
+                answer = None
+                while answer is None:
+                    if time.monotonic() >= end:
+                        return
+                    answer = await _request(client, url, recordings[index], form, figures)
+                figures.audio += lengths[index]
+                if compare:
+                    figures.words[index].add(tuple(map(_word, answer["words"])))
 
 
 async def _request(

@@ -1,14 +1,19 @@
 """transcribe.py --stream on a pipe, with the models that ship: what a microphone gives."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from recognition.voice_activity import FRAME_SECONDS
 from tests.project.test_requirements import RECORDING, ROOT
+from tests.support.microphone import Microphone
+from tests.support.scripts import load_script
+from utils.audio import microphone as microphone_module
 from utils.audio.reading import read_audio, write_wav
 
 
@@ -56,3 +61,34 @@ def test_phrases_from_a_microphone(tmp_path: Path):
     (segment,) = shown["segments"]
     assert (segment["hanzi"], segment["accepted"]) == ("如果无法控制", True)
     assert "guo3 wu2 fa3" in progress
+
+
+def test_ctrl_c_ends_the_sound_and_the_last_utterance_gets_its_text():
+    speech = read_audio(RECORDING, 16_000)
+    command = [sys.executable, "transcribe.py", "-", "--rate", "16000", "--stream"]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdin.write((speech * 32767).astype("<i2").tobytes())
+        process.stdin.flush()
+        drafts = ""
+        while "guo3 wu2 fa3" not in drafts:  # the utterance has begun, and no pause has ended it
+            drafts += process.stderr.read1().decode()
+        process.send_signal(signal.SIGINT)
+        shown, problems = (text.decode() for text in process.communicate())
+    assert process.returncode == 130
+    assert problems.splitlines()[-1] == "stopped by Ctrl-C"
+    assert shown.startswith("如果无法")
+
+
+def test_a_microphone(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    speech = read_audio(RECORDING, 16_000)
+    monkeypatch.setitem(sys.modules, "sounddevice", Microphone(speech, 16_000))
+    monkeypatch.setattr(microphone_module, "_TIMEOUT_SECONDS", 0.2)
+    transcribe = load_script("transcribe.py")
+    assert transcribe.main(["--microphone"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out.startswith("如果")
+    assert "the microphone gives no more sound" in shown.err
+    with pytest.raises(SystemExit):
+        transcribe.main(["--microphone", str(RECORDING)])

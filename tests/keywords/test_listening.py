@@ -19,6 +19,7 @@ from bundle.variants import Format, Precision, State, Variant
 from keywords import listening
 from keywords.long_recordings import recording_results
 from streaming.keyword.detection import DetectionConfig
+from tests.support.microphone import Microphone
 from tests.support.scripts import load_script
 from utils.audio import microphone as microphone_module
 from utils.audio.reading import SAMPLE_RATE, write_wav
@@ -186,29 +187,8 @@ def test_the_example_gives_the_answers_of_listen(
         list(example.keywords(folder, tmp_path / "other.wav"))
 
 
-class Microphone:
-    """A stand-in for sounddevice: plays a recording into the callback, then is unplugged."""
-
-    PortAudioError = RuntimeError
-
-    def __init__(self, samples: np.ndarray):
-        self.samples = samples
-
-    def InputStream(self, rate: int, size: int, channels: int, dtype: str, callback):
-        assert (rate, channels, dtype) == (SAMPLE_RATE, 1, "float32")
-        for start in range(0, len(self.samples), size):
-            callback(self.samples[start : start + size, None], size, None, None)
-        return self
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return False
-
-
 def test_a_microphone(bundle: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    microphone = Microphone(recording())
+    microphone = Microphone(recording(), SAMPLE_RATE)
     monkeypatch.setitem(sys.modules, "sounddevice", microphone)
     monkeypatch.setattr(microphone_module, "_TIMEOUT_SECONDS", 0.2)
     with pytest.raises(AudioError, match="no more sound"):

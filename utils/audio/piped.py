@@ -19,6 +19,7 @@ import numpy as np
 
 from utils.audio.reading import UNKNOWN_SIZE, pcm_blocks
 from utils.errors import AudioError
+from utils.stop_signals import until_stopped
 
 _HEAD_BYTES = 4096  # examined at the beginning: more than two frames of an MP3 file
 _SHOWN_CHARACTERS = 40  # of a text, in the message
@@ -57,7 +58,10 @@ def open_pipe(
     Yields:
         The path of a temporary copy of the audio file; or blocks of raw samples, each (samples,) float32 in
         [-1, 1]. Reading the blocks raises AudioError if the pipe is empty, contains text, or raw samples
-        without a known rate.
+        without a known rate. Ctrl-C and SIGTERM end the blocks.
+
+    Raises:
+        Stopped: after the block, if a signal has ended the blocks.
     """
     head = stream.read(_HEAD_BYTES)
     whole = _Unread(head, stream)
@@ -70,7 +74,8 @@ def open_pipe(
             copy.flush()
             yield Path(copy.name)
         return
-    yield _raw_blocks(head, whole, rate, sample_rate, seconds)
+    with until_stopped(_raw_blocks(head, whole, rate, sample_rate, seconds)) as blocks:
+        yield blocks
 
 
 class _Unread:
