@@ -96,7 +96,11 @@ def read_tokens(path: Path | None, environment: Mapping[str, str]) -> tuple[str,
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError("can't read the tokens", where=path, hint=str(error)) from error
+            raise ConfigError(
+                f"can't read the tokens ({error})",
+                where=path,
+                hint="a text file, one token on each line",
+            ) from error
         in_file = [token for line in lines if (token := line.partition("#")[0].strip())]
         require(in_file, f"no token in {path}", hint="one token a line")
         found += in_file

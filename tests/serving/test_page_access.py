@@ -71,7 +71,7 @@ def test_everything_works_with_the_keyboard_alone(page_service, chromium):
 
 
 def test_nobody_is_kept_out(page_service, chromium):
-    """axe finds nothing in any state, in both languages, on light and on dark ground, on a phone."""
+    """axe finds nothing in any state, in both languages, light and dark, on a phone and a laptop."""
     shown, _ = visit(chromium, page_service.url, 390)
 
     def check(state: str) -> None:
@@ -87,6 +87,9 @@ def test_nobody_is_kept_out(page_service, chromium):
                 assert shown.run("document.documentElement.scrollWidth") <= 390
                 if state == "popover":
                     shown.page.keyboard.press("Escape")
+        shown.page.set_viewport_size({"width": 1280, "height": 900})
+        assert violations(shown) == [], f"{state}, 1280 px"
+        shown.page.set_viewport_size({"width": 390, "height": 900})
 
     check("idle")
     shown.page.click("#record")
