@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from analysis.inputs.noise import signal_to_noise
+from analysis.inputs.pitch import median_pitch
 from analysis.inputs.training_texts import Training, count_seen, read_training
 from analysis.inputs.utterance_results import HANZI, LANGUAGE, SPEECH, SYLLABLES, Scores, UtteranceResult
 from data.manifest import Transcript, Utterance
@@ -151,7 +152,7 @@ def utterance_result(utterance: Utterance, output: Recognition) -> UtteranceResu
 
 
 def with_acoustic_scores(result: UtteranceResult, recognizer: Recognizer) -> UtteranceResult:
-    """Add the recording's signal-to-noise ratio and, for a wrong output, the scores of reference and output.
+    """Add the recording's signal-to-noise ratio and pitch; for a wrong output, its score and the reference's.
 
     Raises:
         AudioError: the recording cannot be read any more.
@@ -162,6 +163,7 @@ def with_acoustic_scores(result: UtteranceResult, recognizer: Recognizer) -> Utt
     return dataclasses.replace(
         result,
         snr=signal_to_noise(samples, recognizer.sample_rate),
+        pitch=median_pitch(samples, recognizer.sample_rate),
         speech_scores=Scores(*scores) if scores else None,
     )
 

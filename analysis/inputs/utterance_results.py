@@ -37,6 +37,7 @@ class UtteranceResult:
         audio: path of the recording; ``""`` without one.
         times: (start, end) in seconds of each recognised syllable; empty if not known.
         snr: estimated signal-to-noise ratio in dB (:mod:`analysis.inputs.noise`); None if not known.
+        pitch: median of the voice in Hz (:mod:`analysis.inputs.pitch`); None if not known.
         speech_scores: of ``reference_pinyin`` and ``pinyin``, by the first stage; None if not known.
         language_scores: of ``reference_hanzi`` and ``gold_hanzi`` given ``reference_pinyin``, by the second
             stage; None if not known, or if both are equal.
@@ -55,6 +56,7 @@ class UtteranceResult:
     audio: str = ""
     times: tuple[tuple[float, float], ...] = ()
     snr: float | None = None
+    pitch: float | None = None
     speech_scores: Scores | None = None
     language_scores: Scores | None = None
 

@@ -1,7 +1,7 @@
-"""Aligned utterances in; error rates by speaker, length, position, speaking rate, noise … out.
+"""Aligned utterances in; error rates by speaker, length, position, speaking rate, noise, pitch … out.
 
 Each rate has a bootstrap confidence interval. A breakdown puts every token into one group, so that the counts
-of its groups add up to those of the whole test. Utterances whose speaker or noise is not known form a
+of its groups add up to those of the whole test. Utterances whose speaker, noise or pitch is not known form a
 separate group; if it is known for no utterance, the breakdown is left out. An insertion belongs to its
 utterance, to the position of the reference token before it (the first token, if there is none), and to the
 frequency of the inserted syllable.
@@ -24,6 +24,7 @@ UNKNOWN = "not known"
 LENGTHS = (6, 11, 16, 21, 31)  # reference tokens from which a new group begins
 SPEEDS = (2.0, 3.0, 4.0, 5.0, 6.0)  # syllables per second
 NOISES = (0.0, 5.0, 10.0, 15.0, 20.0, 30.0)  # dB
+PITCHES = (120.0, 165.0, 210.0)  # Hz
 FREQUENCIES = (1, 10, 100, 1_000, 10_000)  # occurrences in training
 SEEN, UNSEEN = "seen in training", "not seen in training"
 POSITIONS = ("first", "second and third", "middle", "third and second last", "last", "the only one")
@@ -107,6 +108,13 @@ def find_breakdowns(
             lambda each: "" if each.utterance.snr is None else band(each.utterance.snr, NOISES, "dB"),
         ),
         _bands(NOISES, "dB"),
+    )
+    splits["pitch of the voice"] = (
+        _by_utterance(
+            level,
+            lambda each: "" if each.utterance.pitch is None else band(each.utterance.pitch, PITCHES, "Hz"),
+        ),
+        _bands(PITCHES, "Hz"),
     )
     breakdowns = (
         Breakdown(name, level, _groups(aligned, split, order, samples))

@@ -160,6 +160,7 @@ def _utterance_row(aligned: AlignedUtterance) -> UtteranceRow:
         seconds=utterance.seconds,
         audio=utterance.audio,
         snr=utterance.snr,
+        pitch=utterance.pitch,
         reference_pinyin=" ".join(utterance.reference_pinyin),
         pinyin=" ".join(utterance.pinyin),
         reference_hanzi=as_text(utterance.reference_hanzi),

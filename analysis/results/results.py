@@ -42,7 +42,7 @@ class UtteranceRow:
 
     Attributes:
         id, speaker, seconds, audio: of the recording; ``""`` and 0 if not known.
-        snr: dB; None if not known.
+        snr, pitch: dB and Hz; None if not known.
         reference_pinyin, pinyin, reference_hanzi, hanzi: reference and output.
         gold_hanzi: output of the second stage for the true syllables; ``""`` without this gold pass.
         syllable_errors, syllable_tokens, hanzi_errors, hanzi_tokens: edits and reference tokens.
@@ -58,6 +58,7 @@ class UtteranceRow:
     seconds: float
     audio: str
     snr: float | None
+    pitch: float | None
     reference_pinyin: str
     pinyin: str
     reference_hanzi: str

@@ -10,7 +10,15 @@ from analysis.errors.attribution import ATTRIBUTIONS
 from analysis.errors.oracles import find_oracles
 from analysis.inputs.training_texts import Training
 from analysis.inputs.utterance_results import HANZI, LEVELS, SYLLABLES
-from analysis.results.breakdowns import FREQUENCIES, LENGTHS, NOISES, SPEEDS, Breakdown, band, find_breakdowns
+from analysis.results.breakdowns import (
+    FREQUENCIES,
+    LENGTHS,
+    NOISES,
+    SPEEDS,
+    Breakdown,
+    band,
+    find_breakdowns,
+)
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 
 UTTERANCES = 900

@@ -55,9 +55,12 @@ def gold_outcomes(utterances: int, speakers: int = 12, seed: int = 0) -> list[Ut
         pinyin = tuple(hanzi_to_pinyin(text, parts))
         seconds = len(text) / rng.uniform(1.5, 7.0)
         snr = rng.uniform(-3.0, 40.0)
+        pitch = 80.0 + 5.0 * snr
         speaker = f"S{number % speakers:02}"
         outcomes.append(
-            UtteranceResult(f"{speaker}-{number}", speaker, seconds, pinyin, pinyin, text, text, snr=snr)
+            UtteranceResult(
+                f"{speaker}-{number}", speaker, seconds, pinyin, pinyin, text, text, snr=snr, pitch=pitch
+            )
         )
     return outcomes
 
