@@ -9,7 +9,16 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bundle.variants import Format, Precision, State, Variant, matrix_text, offered, refusal, whole_utterances
+from bundle.variants import (
+    ArtefactMode,
+    Format,
+    Precision,
+    Variant,
+    matrix_text,
+    offered,
+    refusal,
+    whole_utterances,
+)
 from utils.backend.quiet import silence_tensorflow
 from utils.cli import not_negative, positive
 from utils.errors import ConfigError, run_command
@@ -69,7 +78,7 @@ def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
     source = _source(task, options, overrides)
     variants = _requested(options, source)
     if options.all and (obstacles := can_stream(source)):
-        variants = [variant for variant in variants if not variant.streams]
+        variants = [variant for variant in variants if not variant.is_streaming]
         print("note: no streams, the model can't stream:", *obstacles, sep="\n  ", file=sys.stderr)
     output = options.output or options.run / "export"
     results = export_bundle(
@@ -98,15 +107,18 @@ def _requested(options: argparse.Namespace, source: ExportSource) -> list[Varian
     if options.all:
         return offered(source.raw)
     formats = options.format or [Format.LITERT]
-    states = options.mode or ([State.NON_STREAM] if source.row_stride else [State.NON_STREAM, State.EXTERNAL])
+    states = options.mode or (
+        [ArtefactMode.NON_STREAM] if source.row_stride else [ArtefactMode.NON_STREAM, ArtefactMode.EXTERNAL]
+    )
     precisions = options.precision or [Precision.FLOAT, Precision.INT8]
     requested = [
-        Variant(Format(format_), State(state), Precision(precision))
+        Variant(Format(format_), ArtefactMode(state), Precision(precision))
         for format_, state, precision in product(formats, states, precisions)
     ]
     whole = whole_utterances(source.obstacles, source.kind) if source.row_stride else None
     reasons = {
-        variant: whole if whole and variant.streams else refusal(variant, source.raw) for variant in requested
+        variant: whole if whole and variant.is_streaming else refusal(variant, source.raw)
+        for variant in requested
     }
     refused = {variant: reason for variant, reason in reasons.items() if reason}
     if len(refused) == len(requested):
@@ -148,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("run", type=Path, help="run folder of a keyword, speech or language model")
     parser.add_argument("--all", action="store_true", help="all artefacts that are offered for the model")
     parser.add_argument("--format", nargs="+", choices=list(Format))
-    parser.add_argument("--mode", nargs="+", choices=list(State), help="whole clips, or a stream")
+    parser.add_argument("--mode", nargs="+", choices=list(ArtefactMode), help="whole clips, or a stream")
     parser.add_argument("--precision", nargs="+", choices=list(Precision))
     parser.add_argument(
         "--frames",

@@ -1,4 +1,4 @@
-"""References and hypotheses in; error rates, kinds and causes of errors, tables and pages out.
+"""Error analysis: compares hypotheses with references and reports error rates, kinds and causes of errors.
 
 Nothing here loads a model. Read ``inputs`` (results of utterances, files of any recogniser), ``errors``
 (alignment, kinds, causes), ``intervals`` (confidence intervals, comparison of systems), ``results`` (one

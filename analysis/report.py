@@ -1,4 +1,4 @@
-"""Reference and hypothesis transcripts of any recogniser in; a report of all errors out.
+"""Compares transcripts of any recogniser with references and reports all errors: tables, HTML, JSON, CSV.
 
 python -m analysis.report --reference ref.txt --hypothesis hyp.txt [--hypothesis other.txt]
 """

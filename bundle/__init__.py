@@ -1,4 +1,4 @@
-"""A trained run in; a bundle of SavedModel, LiteRT and ONNX files, each compared with the source model, out.
+"""Exports a trained run as a bundle: SavedModel, LiteRT and ONNX files, each compared with the source model.
 
 Read ``variants`` (formats, modes and precisions), ``folder`` (the files of a bundle), ``export`` (writes
 them), ``runtimes`` (run an exported model) and ``check`` (compares it with the source model); ``report``

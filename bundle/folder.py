@@ -1,4 +1,4 @@
-"""A bundle's folder in; its labels, settings and exported models (artefacts), checked for integrity, out.
+"""Opens the folder of a bundle: labels, settings and exported models (artefacts), checked against hashes.
 
     bundle.json     features, decoding, artefacts, the SHA-256 of every other file, and its own checksum
     labels.txt      one per line, in the order of the logits
@@ -48,7 +48,7 @@ class Bundle:
     Attributes:
         path: the folder.
         metadata: contents of bundle.json.
-        labels: of the logits, in order.
+        labels: labels of the logits, in order.
     """
 
     path: Path
@@ -72,7 +72,7 @@ class Bundle:
 
     @property
     def stream(self) -> Mapping[str, float]:
-        """``chunk``, ``seconds`` and ``due`` of its streams (see `ArtefactWriter.geometry`).
+        """``chunk``, ``seconds``, ``due`` and ``delay`` of its streams (see `ArtefactWriter.geometry`).
 
         Raises:
             BundleError: it has no stream.

@@ -1,4 +1,7 @@
-"""Measurements of each artefact in; the table of an export, and an accuracy file per artefact, out."""
+"""Writes the report of an export from the measurements of its artefacts: ``export.md``, ``export.json``.
+
+``build`` calls it. Each artefact also gets a text file with its accuracy.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +22,7 @@ class ArtefactResult:
     """The result of exporting one artefact.
 
     Attributes:
-        variant: of the artefact.
+        variant: format, mode and precision of the artefact.
         measured: measurements; empty if it couldn't be written.
         problems: why it failed; empty if it passed.
     """
@@ -143,7 +146,7 @@ def _row(result: ArtefactResult, about: Mapping[str, Any]) -> list[str]:
 
 def _call_seconds(result: ArtefactResult, about: Mapping[str, Any]) -> float:
     """Seconds of sound per call; 0 for whole keyword clips and for text."""
-    if result.variant.streams:
+    if result.variant.is_streaming:
         return about["stream"]["seconds"]
     return result.measured["call_positions"] * about["frame_seconds"] if about["row_stride"] else 0.0
 

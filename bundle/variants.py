@@ -1,7 +1,7 @@
-"""Formats, modes and precisions of an export in; the variants on offer, and the reasons against others, out.
+"""Lists the variants (format, mode, precision) of an export, and refuses those that make no sense.
 
-A variant is a file format, a mode (whole clips, or a stream with internal or external state) and a precision.
-Some combinations don't work or have no benefit: these are refused with a reason and an alternative.
+The mode is whole clips, or a stream with internal or external state. Some combinations don't work or have no
+benefit: these are refused with a reason and an alternative.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class Format(StrEnum):
     FROZEN_GRAPH = "frozen_graph"
 
 
-class State(StrEnum):
+class ArtefactMode(StrEnum):
     """The mode: whole clips, or a stream whose state is kept by the model or by the caller."""
 
     NON_STREAM = "non_stream"
@@ -27,7 +27,7 @@ class State(StrEnum):
 
 
 class Precision(StrEnum):
-    """Of weights and activations. ``dynamic``: int8 weights, float activations; ``int8``: both int8."""
+    """Precision of weights and activations: ``dynamic`` is int8 weights, ``int8`` both."""
 
     FLOAT = "float"
     FLOAT16 = "float16"
@@ -55,13 +55,13 @@ class Variant:
     """An artefact that can be requested.
 
     Attributes:
-        format: of the file.
-        state: whole clips, or a stream with internal or external state.
-        precision: of weights and activations.
+        format: format of the file.
+        state: mode: whole clips, or a stream with internal or external state.
+        precision: precision of weights and activations.
     """
 
     format: Format
-    state: State
+    state: ArtefactMode
     precision: Precision
 
     def __str__(self) -> str:
@@ -78,9 +78,9 @@ class Variant:
         return RUNTIMES[self.format]
 
     @property
-    def streams(self) -> bool:
+    def is_streaming(self) -> bool:
         """Whether it processes a stream, chunk by chunk."""
-        return self.state is not State.NON_STREAM
+        return self.state is not ArtefactMode.NON_STREAM
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,9 @@ def refusal(variant: Variant, raw: bool = False) -> Refusal | None:
         raw: whether the input of the model is samples, its first layers being the front end.
     """
     tensorflow = variant.format in (Format.SAVED_MODEL, Format.FROZEN_GRAPH)
-    if variant.state is State.INTERNAL and variant.format is Format.FROZEN_GRAPH:
+    if variant.state is ArtefactMode.INTERNAL and variant.format is Format.FROZEN_GRAPH:
         return _FROZEN_STATE
-    if variant.state is State.INTERNAL and variant.format is Format.ONNX:
+    if variant.state is ArtefactMode.INTERNAL and variant.format is Format.ONNX:
         return _DROPPED_STATE
     if tensorflow and variant.precision is not Precision.FLOAT:
         return _IN_TENSORFLOW
@@ -151,8 +151,8 @@ def offered(raw: bool = False, streams: bool = True) -> list[Variant]:
     """
     return [
         variant
-        for variant in (Variant(f, s, p) for f in Format for s in State for p in Precision)
-        if (streams or not variant.streams) and refusal(variant, raw) is None
+        for variant in (Variant(f, s, p) for f in Format for s in ArtefactMode for p in Precision)
+        if (streams or not variant.is_streaming) and refusal(variant, raw) is None
     ]
 
 
@@ -164,7 +164,7 @@ def matrix_text() -> str:
         "| --- | --- |" + " --- |" * len(Precision),
     ]
     for format_ in Format:
-        for state in State:
+        for state in ArtefactMode:
             cells = [_cell(Variant(format_, state, precision), refusals) for precision in Precision]
             lines.append(f"| {format_} | {state} | " + " | ".join(cells) + " |")
     notes = [f"{number}. {why.reason}. Instead: {why.instead}." for why, number in refusals.items()]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bundle.folder import find_bundle, open_bundle
-from bundle.variants import Format, Precision, State
+from bundle.variants import ArtefactMode, Format, Precision
 from streaming.chunks import cut_blocks
 from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector
 from streaming.keyword.stream import KeywordStream
@@ -70,7 +70,7 @@ def open_listener(model: str | Path, **detection: float | None) -> Listener:
             hint="for speech: `python transcribe.py - --stream --speech RUN`",
         )
     artefact = bundle.open(name)
-    if artefact.mode is State.NON_STREAM:
+    if artefact.mode is ArtefactMode.NON_STREAM:
         raise BundleError(
             "this artefact takes whole clips",
             where=path,
@@ -107,7 +107,7 @@ def probabilities_of(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterat
 
 def _stream_name(artefacts: Mapping[str, Mapping[str, Any]], path: Path) -> str:
     """Name of the bundle's LiteRT artefact with external state, preferably in float."""
-    wanted = (Format.LITERT, State.EXTERNAL)
+    wanted = (Format.LITERT, ArtefactMode.EXTERNAL)
     streams = [name for name, facts in artefacts.items() if (facts["format"], facts["state"]) == wanted]
     if not streams:
         raise BundleError(

@@ -1,8 +1,8 @@
-"""Recordings in; segments with syllables, times and hanzi out: what testing, transcription and serving share.
+"""Recognises recordings and live sound: segments with syllables, times and hanzi.
 
-Read ``recognizer`` (acoustic model, decoder and converter together), ``pieces`` and ``voice_activity`` (long
-recordings cut at pauses), then ``options`` and ``loading`` (a recognizer from a command line), ``confidence``
-and ``calibrate`` (how certain a syllable is), ``no_speech`` (whether anybody speaks), ``phrases`` (only what
-a list allows), ``windowed_stream`` with ``endpoints`` and ``drafts`` (live sound), and ``evaluation`` (the
-results of a whole test set).
+Testing, transcription and serving share it. Read ``recognizer`` (acoustic model, decoder and converter
+together), ``pieces`` and ``voice_activity`` (long recordings cut at pauses), then ``options`` and ``loading``
+(a recognizer from a command line), ``confidence`` and ``calibrate`` (how certain a syllable is),
+``no_speech`` (whether anybody speaks), ``phrases`` (only what a list allows), ``windowed_stream`` with
+``endpoints`` and ``drafts`` (live sound), and ``evaluation`` (the results of a whole test set).
 """

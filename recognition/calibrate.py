@@ -1,9 +1,10 @@
-"""A speech run and recordings of dev speakers in; calibrated confidences of syllables out.
+"""Calibrates the confidence of recognised syllables on recordings of dev speakers with known texts.
 
     python -m recognition.calibrate RUN --manifest dev.tsv [--check test.tsv]
 
-Recognises the recordings with and without the joint search, compares the syllables with their texts, fits a
-logistic regression for each (:mod:`recognition.confidence`) and writes ``confidence.json`` into the run.
+Recognises the recordings with and without the joint search (for syllables and hanzi together), compares the
+syllables with their texts, fits a logistic regression for each (:mod:`recognition.confidence`) and writes
+``confidence.json`` into the run.
 Prints, for the recordings that it was fitted on and for those to check: the expected calibration error over
 ten bins of equal size (Guo et al., "On calibration of modern neural networks", ICML 2017), and the area under
 the ROC curve for telling right from wrong syllables.
@@ -30,8 +31,10 @@ from utils.errors import CorpusError, run_command
 from utils.files import write_json
 from utils.run_folder.run import PRETRAINED, open_run
 
-BINS = 10
-_PENALTY = 1e-3  # of the squared weights, a syllable: keeps them finite if a feature separates perfectly
+BINS = 10  # of the calibration error
+# Factor of the sum of squared weights, added to the mean loss of a syllable: it keeps the weights finite if a
+# feature separates right from wrong syllables perfectly.
+_PENALTY = 1e-3
 
 
 @dataclass(frozen=True)

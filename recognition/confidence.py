@@ -1,4 +1,4 @@
-"""What the models say about a recognised syllable in; the probability that it is right out.
+"""Computes the confidence of a recognised syllable: the probability that it is right, by logistic regression.
 
 The posterior of a syllable is no such probability: CTC models are too certain. A logistic regression on dev
 speakers turns a few quantities into one: the posterior, the entropy of the frames around the syllable's peak,
@@ -21,10 +21,10 @@ from utils.softmax import log_softmax
 
 FILE = "confidence.json"
 PLAIN, JOINT = "plain", "joint"
-"""The two kinds of search, whose posteriors differ."""
+"""The two kinds of search, whose posteriors differ: syllables alone, or syllables and hanzi together."""
 FEATURES = ("posterior", "entropy", "utterance_posterior", "utterance_entropy")
 _REACH = 1  # output frames on both sides of a peak
-_CLOSEST = 1e-4  # to 0 and 1, of a probability before its logit
+_CLOSEST = 1e-4  # smallest distance of a probability from 0 and 1, so that its logit is finite
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Logits of an utterance in; a draft while it is spoken, and its segments when it has ended, out.
+"""Decodes the logits of an utterance of a live stream: drafts while it is spoken, segments when it ends.
 
-A draft is decoded greedily, which takes milliseconds; the segments are those of the recogniser, with all its
-searches.
+A draft is a hypothesis of the utterance so far. It is decoded greedily, which takes milliseconds; the
+segments are those of the recogniser, with all its searches. Both kinds of live stream use it.
 """
 
 import itertools
@@ -17,8 +17,8 @@ from recognition.confidence import PLAIN, frame_certainty, syllable_features
 from recognition.recognizer import Recognizer
 from utils.hypotheses.recognition import Partial, Segment, syllable_times
 
-# So many syllables before the first one that the draft before had otherwise are converted again: a word
-# rarely has more. The hanzi before them stay, because conversion takes most of the time of a draft.
+# Syllables that are converted again before the first one that has changed since the last draft: a word rarely
+# has more. The hanzi before them stay, because conversion takes most of the time of a draft.
 CONTEXT_SYLLABLES = 4
 
 

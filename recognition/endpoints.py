@@ -1,8 +1,8 @@
-"""Sound of a stream in steps in; where utterances begin and end, a pause after their last sound, out.
+"""Finds where utterances begin and end in live sound, by its level above the noise. NumPy only.
 
 The measure is that of :mod:`recognition.voice_activity`, which sees the sound before and after. Here only the
 sound so far is known: the last seconds are judged again at each step, so that the beginning of an utterance
-is found although the noise before it is known later. NumPy only.
+is found although the noise before it is known later. An utterance ends when a pause has followed it.
 """
 
 import numpy as np

@@ -1,6 +1,7 @@
-"""Loaded models and a test set in; the results of all utterances, with the evidence about their errors, out.
+"""Runs loaded models on a test set: results of all utterances, with the evidence about their errors.
 
-``test.py`` loads the models and reads the lists; ``analysis`` computes all figures from these results.
+The evidence is the scores of references, the gold pass (hanzi from the true syllables), noise, and what the
+training texts contain. ``test.py`` loads the models and reads the lists; ``analysis`` computes all figures.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Evaluation:
 
     Attributes:
         utterances: results of all utterances.
-        training: by level, what is known of the training of the model that writes it.
+        training: for each level, what is known of the training of the model that writes it.
         settings: computing time, and how many sentences each model was trained on, for ``results.json``.
         recognizer: the first stage; None if there was none.
     """

@@ -1,4 +1,7 @@
-"""Run folders and the options of a command line in; a recognizer or a live stream, ready to use, out."""
+"""Loads a recognizer or a live stream from run folders, as the options of a command line ask for.
+
+Runs that were packed for NumPy load without TensorFlow.
+"""
 
 import argparse
 import importlib
@@ -26,7 +29,7 @@ from utils.backend.quiet import silence_tensorflow
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
-CHUNK_SECONDS = 0.08
+CHUNK_SECONDS = 0.08  # sound that a causal network processes at once, by default
 
 
 def load_recognizer(

@@ -1,7 +1,7 @@
-"""A recognised segment in; the probability that there is no speech in it out.
+"""Estimates the probability that nobody speaks in a recognised segment.
 
-A logistic regression on what the acoustic model says about the segment: how certain it is of the syllables,
-how certain of all frames, and how many syllables it finds in a second.
+It is a logistic regression on what the acoustic model says about the segment: how certain it is of the
+syllables, how certain of all frames, and how many syllables it finds in a second.
 """
 
 import math
@@ -14,7 +14,7 @@ from utils.hypotheses.recognition import Segment
 # Fitted by benchmarks/recognition/no_speech.py on dev speakers and generated sounds.
 BIAS = -0.878
 WEIGHTS = {"posterior": -3.869, "entropy": 0.943, "rate": -1.064}
-WITHOUT_SYLLABLES = 0.99
+WITHOUT_SYLLABLES = 0.99  # the probability for a segment without a syllable
 
 
 def no_speech_probability(segment: Segment) -> float:

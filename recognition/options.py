@@ -1,4 +1,4 @@
-"""Command-line options of a search in; a beam width and settings of a joint search out. Loads no model."""
+"""Defines the command-line options of a search and reads its settings from them. Loads no model."""
 
 import argparse
 from pathlib import Path

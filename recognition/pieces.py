@@ -1,7 +1,7 @@
-"""Recordings in; their pieces with features, in windows and batches for the acoustic model, out.
+"""Cuts recordings at pauses into pieces with features, in windows and batches for the acoustic model.
 
-A recording is read block by block and cut at pauses. A window collects pieces of several recordings, and the
-pieces of similar length in it form a batch.
+A recording is read block by block. A window collects pieces of several recordings, and the pieces of similar
+length in it form a batch.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -85,7 +85,7 @@ def _blocks(audio: Audio, rate: int) -> Iterable[np.ndarray]:
 
 
 def windows(parts: Iterable[Part], longest: float) -> Iterator[list[Part]]:
-    """Groups of about ``longest`` seconds: large enough for batches of similar length, and small."""
+    """Groups of about ``longest`` seconds: enough for batches of similar length, few enough for memory."""
     window: list[Part] = []
     seconds = 0.0
     for part in parts:

@@ -1,7 +1,9 @@
-"""Recordings in; segments with syllables, times, hanzi and alternatives out.
+"""Recognises recordings: segments with syllables, times, hanzi and alternatives.
 
-A recording of any length is read block by block and cut at pauses. Pieces of many recordings are recognised
-together in batches of similar length; the results come out in the order of the recordings.
+A recording of any length is read block by block and cut at pauses. The acoustic model computes logits of many
+pieces in batches of similar length, a CTC search (greedy, beam, with a syllable model, joint with the
+converter, or over a list of phrases) decodes them, and a converter writes the hanzi. The results come out in
+the order of the recordings.
 """
 
 import heapq

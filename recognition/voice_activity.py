@@ -1,4 +1,4 @@
-"""Blocks of a recording's samples in; its stretches of speech out, in constant memory (NumPy only).
+"""Finds the stretches of speech in a recording, block by block in constant memory (NumPy only).
 
 A frame is speech if its level is well above the noise, on average over some twenty bands. The noise of a band
 is its lowest level within some seconds before and after (Martin, "Noise Power Spectral Density Estimation

@@ -1,11 +1,10 @@
-"""Samples in pieces in; drafts of an utterance while it is spoken, and its segments when it ends, out.
+"""Recognises live sound with an acoustic model that needs whole utterances: drafts, then segments.
 
-For acoustic models that need whole utterances, such as the one that ships. The utterance so far is recognised
-again and again. Two things bound the cost: only the last :data:`WINDOW_SECONDS` are computed again, and the
-time between two drafts is at least a :data:`SHARE`-th of what is computed. So a second of speech costs at
-most ``SHARE`` times as much as in a recording, in drafts, and once more in the segment; silence costs next to
-nothing.
-
+The utterance so far is recognised again and again, which gives drafts (hypotheses that may still change).
+The model that ships is of this kind. Two things bound the cost: only the last :data:`WINDOW_SECONDS` are
+computed again, and the time between two drafts is at least a :data:`SHARE`-th of what is computed. So a
+second of speech costs at most ``SHARE`` times as much as in a recording, in drafts, and once more in the
+segment; silence costs next to nothing.
 Utterances, and therefore segments, depend on the samples only, not on the pieces in which they come. A
 segment equals what the recogniser finds in a recording of the same samples.
 """
@@ -25,8 +24,8 @@ from utils.hypotheses.recognition import Partial, Segment
 
 WINDOW_SECONDS = 6.4  # the sound that is computed again for a draft
 LEFT_SECONDS = 2.4  # of these at the beginning lack the sound before, so the draft before is better there
-SHARE = 20
-SHORTEST_SECONDS = 0.3  # between two drafts
+SHARE = 20  # sound computed again for drafts, as a multiple of the sound itself: at most
+SHORTEST_SECONDS = 0.3  # least time between two drafts
 # From one check for a pause or noise to the next: always in the sound that is computed again, and not put off
 # while more sound is waiting, so that utterances do not depend on how fast they are processed.
 CHECK_SECONDS = 1.6

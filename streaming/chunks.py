@@ -1,4 +1,4 @@
-"""Pieces of any length in, chunks of one size out; the interface of a streamed model. NumPy only."""
+"""Cuts pieces of any length into chunks of one size; the interface of a streamed model. NumPy only."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The demo's results in; example sentences, learning curves and its summary page out.
+"""Builds the demo's summary page: example sentences and learning curves from its results, then one HTML page.
 
 Read ``examples`` and ``curves``, then ``summary_page``.
 """

@@ -1,4 +1,4 @@
-"""A run's history in, its learning curves as SVG for an HTML page out."""
+"""Draws learning curves from a run's ``history.csv`` with matplotlib, as SVG elements for an HTML page."""
 
 import io
 import re
@@ -14,9 +14,10 @@ from analysis.page.colours import BEST, DEV, FAINT, GRID, INK, TRAIN
 from analysis.runs.history import History
 
 SIZE = (5.0, 2.7)  # inches of 72 units; about the width of a phone in pixels
-# Text stays text in the font of the page. Ids must be unique in a page with several drawings.
+# Text stays text, in the font of the page.
 STYLE = {"svg.fonttype": "none", "font.size": 10, "axes.edgecolor": GRID, "text.color": INK}
-OWN_NAME = re.compile(r' id="[A-Za-z0-9.]+_\d+"')
+# The ids that matplotlib gives to its elements; they would not be unique in a page with several drawings.
+_MATPLOTLIB_ID = re.compile(r' id="[A-Za-z0-9.]+_\d+"')
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class Curve:
     """One chart: columns of a history with their names in the legend.
 
     Attributes:
-        title: of the chart.
+        title: title of the chart, also its accessible name in the page.
         columns: ``{column of history.csv: name in the legend}``.
-        percent: the values are rates, shown in per cent from zero.
+        percent: whether the values are rates, which are shown in per cent from zero.
     """
 
     title: str
@@ -77,7 +78,7 @@ def _clean(axes: matplotlib.axes.Axes, curve: Curve, epochs: Sequence[float]) ->
 
 def _embeddable(svg: str, title: str) -> Markup:
     """The drawing without file header and fixed size, with the page's font and an accessible name."""
-    body = OWN_NAME.sub("", svg[svg.index("<svg") :])
+    body = _MATPLOTLIB_ID.sub("", svg[svg.index("<svg") :])
     body = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", body, count=1)
     body = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", body, count=1)
     body = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", body)

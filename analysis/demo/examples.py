@@ -1,4 +1,7 @@
-"""``hypotheses.tsv`` in; example sentences, with reference and output aligned by syllable, out."""
+"""Reads ``hypotheses.tsv`` and chooses example sentences for the demo's page, aligned syllable by syllable.
+
+Chosen are the longest correct sentences, the worst ones, and a random sample of the other wrong ones.
+"""
 
 import csv
 import random
@@ -19,7 +22,10 @@ COLUMNS = (*TEXTS, "syllable_errors", "hanzi_errors")
 
 @dataclass(frozen=True)
 class Sentence:
-    """One row of ``hypotheses.tsv``; the hanzi are empty without a second stage."""
+    """One row of ``hypotheses.tsv``; the hanzi are empty without a second stage (syllables to hanzi).
+
+    ``errors`` counts wrong hanzi, or wrong syllables if there are no hanzi.
+    """
 
     id: str
     reference_pinyin: tuple[str, ...]
@@ -34,8 +40,8 @@ class Cell:
     """Two aligned syllables with their hanzi; ``""`` on the side of an insertion or deletion.
 
     Attributes:
-        reference_hanzi, reference_pinyin: of the reference, pinyin with tone marks.
-        hanzi, pinyin: of the output.
+        reference_hanzi, reference_pinyin: hanzi and syllable of the reference; pinyin has tone marks.
+        hanzi, pinyin: hanzi and syllable of the output.
         kind: ``correct``, ``wrong-syllable`` (also inserted or deleted) or ``wrong-hanzi`` (of a correct
             syllable).
     """

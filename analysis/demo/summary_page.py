@@ -1,6 +1,6 @@
-"""The demo's folder in (summary, histories, test results, hypotheses); one self-contained HTML page out.
+"""Writes the demo's ``summary.html`` from its summary, training histories, test results and hypotheses.
 
-The page needs no network and no other file: curves and recordings are embedded in it.
+A Jinja template makes one self-contained page: curves and recordings are embedded, no network is needed.
 """
 
 import json
@@ -22,6 +22,7 @@ from data.manifest import read_manifest
 from utils.errors import RunError
 from utils.files import write_text
 
+# Rate in results.json → title and description on the page.
 HEADLINES = {
     "syllable_error_rate": ("Syllable error", "wrong, missing or additional syllables, with tones"),
     "cer": ("Character error", "from audio to hanzi, with both models"),

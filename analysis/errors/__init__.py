@@ -1,4 +1,4 @@
-"""Reference and hypothesis tokens in; alignments, kinds of errors, confusions and the responsible stage out.
+"""Aligns reference and hypothesis tokens and classifies errors: kind, confusion, and the responsible stage.
 
 Read ``alignment``, ``kinds``, ``confusions`` and ``attribution``; ``align_all`` applies them to a whole test.
 ``oracles`` computes the error rates of a pipeline with one perfect part, ``phonology`` measures how similar

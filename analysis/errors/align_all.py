@@ -1,4 +1,4 @@
-"""Results of all utterances in; their alignments with the kind and the cause of every error out.
+"""Aligns reference and hypothesis of all utterances of a test; finds kind and cause of every wrong token.
 
 All counts of a report are made from these alignments: kinds of errors, breakdowns, comparisons and pages.
 """
@@ -25,11 +25,11 @@ class AlignedToken:
 
     Attributes:
         pair: the tokens and their positions.
-        kind: of the error (:mod:`analysis.errors.kinds`); None for a correct token.
+        kind: kind of the error (:mod:`analysis.errors.kinds`); None for a correct token.
         confusions: names of the classic confusions in it (:mod:`analysis.errors.confusions`).
-        reference_syllable, hypothesis_syllable: of hanzi, their syllables; ``""`` if not known.
+        reference_syllable, hypothesis_syllable: the syllables of two hanzi; ``""`` if not known.
         syllable_kind: kind of the difference between these syllables; None if they are equal.
-        attribution: of hanzi, the cause of the error; None for a correct token, or if not known.
+        attribution: cause of a wrong hanzi; None for a correct or a syllable token, or if not known.
     """
 
     pair: Pair

@@ -1,7 +1,6 @@
-"""Reference and hypothesis token sequences in, aligned pairs of tokens out.
+"""Aligns a reference with a hypothesis token sequence and returns the pairs of tokens.
 
 Several alignments of two sequences may have the fewest edits. Of these, the one is chosen that
-
 1. has as many substitutions, insertions and deletions as the standard scorer's (RapidFuzz, as in jiwer), so
    that the totals always equal the scorer's,
 2. among those, has the smallest sum of distances over its substituted pairs: similar sounds are paired,
@@ -17,7 +16,7 @@ from rapidfuzz.distance import Levenshtein
 
 Distance = Callable[[str, str], int]
 PAIR, DELETION, INSERTION = "pair", "deletion", "insertion"
-# Of a cell, by the number of deletions so far: the smallest sum of distances and the last move.
+# For one cell of the table: number of deletions so far → (smallest sum of distances, last move).
 Costs = dict[int, tuple[int, str]]
 
 
@@ -49,7 +48,7 @@ def align(reference: Sequence[str], hypothesis: Sequence[str], distance: Distanc
 
     Args:
         reference, hypothesis: tokens.
-        distance: of two different tokens, 0 to 100: ``syllable_distance`` or ``hanzi_distance``.
+        distance: distance of two different tokens, 0 to 100: ``syllable_distance`` or ``hanzi_distance``.
     """
     # Equal tokens at both ends are paired with each other. No alignment is better: pairing one of them with
     # another token needs at least as many edits and has at least as large a sum of distances.

@@ -1,7 +1,8 @@
-"""An aligned pair of hanzi with its syllables in; the part of the pipeline that caused the error out.
+"""Attributes a wrong hanzi to the part of the pipeline that caused it: acoustic, language, search or label.
 
-The second stage also converts the true syllables (the gold pass). Its output shows which errors remain
-without any acoustic error. The first cause that applies is taken, in this order:
+The first stage recognises syllables, the second converts them to hanzi. The second stage also converts the
+true syllables (the gold pass): its output shows which errors remain without any acoustic error. The first
+cause that applies is taken, in this order:
 
 ============  ==========================================================================================
 label         the recognised syllable is what was really spoken, or a dictionary reading, but the pinyin of
@@ -51,8 +52,8 @@ class UtteranceEvidence:
     """What decides the cause of the errors of one utterance.
 
     Attributes:
-        utterance: its result.
-        gold_correct: of each reference hanzi, whether the gold pass wrote it; empty without a gold pass.
+        utterance: recognition result of the utterance.
+        gold_correct: for each reference hanzi, whether the gold pass wrote it; empty without a gold pass.
         speech_search_failed, language_search_failed: the stage's search did not find the reference.
     """
 
@@ -80,8 +81,8 @@ def attribute(pair: Pair, evidence: UtteranceEvidence) -> str | None:
     """The cause of an error, one of :data:`ATTRIBUTIONS`; None for a correct hanzi of a correct syllable.
 
     Args:
-        pair: of the alignment of an utterance's hanzi; both sides have one hanzi per syllable.
-        evidence: of this utterance.
+        pair: aligned hanzi of an utterance; both of its texts have one hanzi per syllable.
+        evidence: evidence of this utterance.
     """
     true_syllable = _at(evidence.utterance.reference_pinyin, pair.reference_position)
     syllable = _at(evidence.utterance.pinyin, pair.hypothesis_position)

@@ -1,4 +1,7 @@
-"""``hypotheses.tsv`` of ``test.py`` in; counts of confused syllables, as a table for converters, out."""
+"""Counts which syllables a recogniser confuses, from ``hypotheses.tsv`` files of ``test.py``.
+
+The counts are written as a table with which converters model misrecognised syllables.
+"""
 
 import argparse
 import shlex

@@ -1,4 +1,4 @@
-"""Aligned syllables in; the names of the classic confusions among them, and confusion matrices, out.
+"""Names the classic Mandarin confusions of aligned syllables (zh–z, in–ing, tones); confusion matrices.
 
 The names are given in addition to the kind of an error, and one error may have several: zhang1 recognised as
 zan4 is both zh–z and an–ang.
@@ -26,7 +26,7 @@ NAMES = (
 )
 # The tones of 一 and 不, which depend on the next syllable: initial, final, possible tones.
 YI_BU = {"一": ("", "i", {1, 2, 4}), "不": ("b", "u", {2, 4})}
-ER = (("", "er"), (2, NEUTRAL))
+ER = (("", "er"), (2, NEUTRAL))  # 儿: (initial, final), tones
 NOTHING = ""  # the label of the row of insertions and of the column of deletions
 
 
@@ -36,7 +36,7 @@ class Matrix:
 
     Attributes:
         part: ``initial``, ``final`` or ``tone``.
-        labels: labels of rows and columns; the zero initial is ``∅``, the last label (``""``) is no syllable.
+        labels: labels of rows and columns; ``∅`` is the zero initial, the last (``""``) is no syllable.
         counts: a row for each reference label, a column for each recognised label; the diagonal is correct.
     """
 

@@ -1,4 +1,4 @@
-"""Aligned pairs of syllables and of hanzi in, kinds of errors out.
+"""Classifies wrong pairs of aligned syllables or hanzi by kind: wrong tone, homophone, insertion ….
 
 Each kind of error is one record (:class:`ErrorKind`) in :data:`SYLLABLE_KINDS` or :data:`HANZI_KINDS`: its
 name, the sign that stands for it in alignments, when it applies, and an explanation for readers of a report.
@@ -35,9 +35,9 @@ class TokenError:
     """A wrong pair of tokens, as the kinds see it.
 
     Attributes:
-        pair: of syllables or of hanzi.
-        reference_syllable, hypothesis_syllable: of the two tokens; ``""`` if not known.
-        training: what is known of the second stage.
+        pair: aligned pair of syllables or of hanzi.
+        reference_syllable, hypothesis_syllable: syllables of the two tokens; ``""`` if not known.
+        training: what is known of the second stage (syllables to hanzi) and its training.
     """
 
     pair: Pair
@@ -99,8 +99,8 @@ class ErrorKind:
     """One kind of error.
 
     Attributes:
-        name: in files, tables and pages.
-        sign: stands for the name where there is little room.
+        name: name of the kind in files, tables and pages.
+        sign: short sign that stands for the name where there is little room.
         explanation: one sentence for readers of a report.
         applies: whether an error is of this kind, given that no kind before it applies.
     """

@@ -1,4 +1,4 @@
-"""Aligned utterances in; the error rates of the pipeline if one of its parts were perfect out."""
+"""Computes the error rates of a pipeline with one perfect stage, or a perfect choice from the n-best."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Oracle:
     """An error rate under an assumption.
 
     Attributes:
-        name: the assumption.
+        name: the assumption, such as "stage one perfect" (every syllable recognised correctly).
         level: ``syllables`` or ``hanzi``.
         counts: edits and reference tokens.
         rate: edits per reference token.

@@ -1,4 +1,4 @@
-"""Hanzi in; their readings, and the distance between the sounds of two hanzi, out."""
+"""Readings of a hanzi in pypinyin's dictionary, and the distance between the sounds of two hanzi."""
 
 from collections import Counter, defaultdict
 from functools import cache, lru_cache

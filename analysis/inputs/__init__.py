@@ -1,4 +1,4 @@
-"""Files of any recogniser in; the results of single utterances out.
+"""Reads references and hypotheses from files of many formats, as results of single utterances.
 
 Read ``utterance_results`` (what all of the analysis reads), ``text_files`` (references and hypotheses) with
 ``transcript_files`` (CTM, TRN, SubRip, JSON), ``hypothesis_files`` and ``normalisation``. ``training_texts``

@@ -1,4 +1,8 @@
-"""A reference file and hypothesis files in; the systems' outputs, and problems of the files, out."""
+"""Reads a reference file and the hypothesis file of each system, and matches them by utterance id.
+
+Returns the output of each system after text normalisation, the problems of the files, and for each rule of
+normalisation the lines that it changes and the errors with the opposite choice.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +24,7 @@ from analysis.inputs.text_files import (
 )
 from analysis.inputs.utterance_results import HANZI, SYLLABLES, SystemOutput, UtteranceResult
 
-EMPTY_LINE = Line()
+EMPTY_LINE = Line()  # stands for an utterance that a file lacks
 
 
 @dataclass(frozen=True)
@@ -28,9 +32,9 @@ class Normalisation:
     """The effect of a rule of normalisation.
 
     Attributes:
-        rule: its name.
+        rule: name of the rule.
         applied: whether it was applied.
-        lines: by file, the number of lines that the rule changes.
+        lines: number of lines that the rule changes, by file.
         errors_otherwise: hanzi errors of each system if the rule were applied and it was not, or the reverse;
             None if not known.
     """
@@ -46,10 +50,10 @@ class HypothesisFiles:
     """The contents of the hypothesis files.
 
     Attributes:
-        systems: one for each hypothesis file.
-        levels: that all files have.
-        problems: of the files.
-        normalisation: each rule and its effect.
+        systems: output of a system for each hypothesis file.
+        levels: levels (syllables, hanzi) on which all systems are compared.
+        problems: problems of the files.
+        normalisation: effect of each rule.
     """
 
     systems: tuple[SystemOutput, ...]

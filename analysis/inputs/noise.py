@@ -1,11 +1,11 @@
-"""A recording's samples in, an estimate of its signal-to-noise ratio out."""
+"""Estimates the signal-to-noise ratio of a recording from the power of its quietest frames."""
 
 import numpy as np
 
 FRAME_SECONDS = 0.02
 # The noise is measured in the quietest tenth of the frames. Even read speech has that many pauses between
 # words, and the power of steady noise hardly differs between frames of 20 ms.
-QUIETEST = 0.1
+QUIETEST = 0.1  # fraction of the frames
 SPEECH_ABOVE_NOISE = 2.0  # ratio of powers; frames below it do not count as speech
 MIN_FRAMES = 10
 MIN_DB, MAX_DB = -10.0, 60.0

@@ -1,7 +1,7 @@
-"""Transcripts of any recogniser in; normalised text (width, numbers, punctuation, case …) and tokens out.
+"""Normalises transcripts by rules that the user chooses, and splits them into tokens.
 
-Two transcripts of the same words can differ in how they are written. Each rule here removes one such
-difference. The user chooses the rules, and the report shows how many lines each of them changes.
+Two transcripts of the same words can differ in how they are written. Each rule removes one such difference:
+full width, traditional characters, numbers, punctuation, case. The report shows how many lines each changes.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""Reference and hypothesis files of any system in; their texts by id, and problems of the files, out.
+"""Reads a reference or hypothesis file of a known format: its texts by id, and its problems.
 
 Known formats are lines of ``id text`` as Kaldi, ESPnet, WeNet and FunASR write them (hanzi or pinyin, spaces
 or tabs, words or characters); CTM, TRN, SubRip, WebVTT and JSON (:mod:`analysis.inputs.transcript_files`);
@@ -23,11 +23,11 @@ from data.manifest import COLUMNS, check_header, read_manifest, read_rows
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import tone_of
 
-OURS = ("id", "reference_pinyin", "pinyin", "reference_hanzi", "hanzi")
+OURS = ("id", "reference_pinyin", "pinyin", "reference_hanzi", "hanzi")  # columns of hypotheses.tsv
 EXAMPLES_KEPT = 5
 LINES_EXAMINED = 200  # to distinguish hanzi from pinyin
-MAX_TONELESS = 0.5  # fraction of the syllables
-MAX_REPEATED = 0.5  # fraction of the lines with the id of an earlier line and another text
+MAX_TONELESS = 0.5  # fraction of the syllables without a tone; a file with more is reported
+MAX_REPEATED = 0.5  # fraction of lines that give another text to an earlier id; more is an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Line:
     """The entry of one utterance in a file; what the file does not contain is empty.
 
     Attributes:
-        hanzi: as written.
-        pinyin: as written, syllables separated by spaces.
+        hanzi: the text as written.
+        pinyin: the syllables as written, separated by spaces.
         speaker, seconds, spoken: as in a manifest.
     """
 
@@ -52,10 +52,10 @@ class Problem:
     """A problem of the files that may affect the figures.
 
     Attributes:
-        file: that has the problem.
+        file: path of the file that has the problem.
         what: description.
-        count: of lines or tokens.
-        examples: a few ids or tokens.
+        count: number of lines or tokens concerned.
+        examples: a few of these ids or tokens.
         effect: what was done.
     """
 
@@ -72,9 +72,9 @@ class Listing:
 
     Attributes:
         levels: ``syllables``, ``hanzi`` or both.
-        lines: by id.
-        problems: of the file.
-        format: of the file, for messages.
+        lines: entry of each utterance id.
+        problems: problems of the file.
+        format: name of the file's format, for messages.
     """
 
     path: Path

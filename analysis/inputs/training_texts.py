@@ -1,4 +1,4 @@
-"""The lists that a model was trained on in; its syllable counts and sentences out."""
+"""Reads the lists that a model was trained on: counts of their syllables, and the set of their sentences."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -13,10 +13,10 @@ class Training:
     """What is known of the models and of their training texts; None: not known.
 
     Attributes:
-        hanzi: that the second stage can write.
+        hanzi: all hanzi that the second stage (syllables to hanzi) can write.
         candidates: syllable → the hanzi that the second stage may write for it.
         syllables: count of each syllable in the training texts.
-        sentences: hanzi of all training texts.
+        sentences: hanzi of all training sentences.
     """
 
     hanzi: Collection[str] | None = None

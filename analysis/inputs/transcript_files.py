@@ -1,4 +1,4 @@
-"""Transcripts in CTM, TRN, SubRip or JSON in; their texts by id, and the omitted parts, out.
+"""Reads transcripts in CTM, TRN, SubRip, WebVTT or JSON: their texts by id, and what was left out of them.
 
 CTM and TRN are the formats of NIST's scoring toolkit SCTK (``infmts`` in its documentation). A CTM, SubRip or
 WebVTT file has one text for each whole recording; TRN and JSON files contain ids.
@@ -49,8 +49,8 @@ class TranscriptFile:
 
     Attributes:
         format: one of ``CTM``, ``TRN``, ``SUBTITLES`` and ``JSON``.
-        transcripts: in the order of the file.
-        left_out: description of what was left out → ids of the transcripts.
+        transcripts: texts in the order of the file.
+        left_out: description of what was left out → ids of the transcripts concerned.
     """
 
     format: str

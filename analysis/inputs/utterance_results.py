@@ -1,4 +1,8 @@
-"""The results of single utterances: made by recognisers and hypothesis files, read by all of the analysis."""
+"""The result of one utterance (:class:`UtteranceResult`): reference, syllables, hanzi, n-best and scores.
+
+Tests of models and files of any recogniser give these results; all of the analysis reads them. The first
+stage recognises syllables, the second converts them to hanzi.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -66,9 +70,9 @@ class SystemOutput:
     """The output of one system for a whole test set.
 
     Attributes:
-        name: of the system.
+        name: name of the system.
         utterances: results of all utterances.
-        automatic_pinyin: the syllables are pypinyin's reading of the hanzi.
+        automatic_pinyin: whether the syllables are pypinyin's reading of the hanzi, not recognised.
     """
 
     name: str

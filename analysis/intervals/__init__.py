@@ -1,4 +1,4 @@
-"""Counts in; confidence intervals, and the comparison of two systems, out.
+"""Confidence intervals of rates, and the statistical comparison of two systems.
 
 Read ``exact_intervals`` (proportions and event rates), ``bootstrap`` (error rates, resampled by speaker or
 sentence) and ``comparison`` (two systems on the same utterances).

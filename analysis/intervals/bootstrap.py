@@ -1,6 +1,7 @@
-"""Error counts of utterances in, confidence interval of their rate, or of two systems' difference, out.
+"""Confidence intervals of an error rate, or of the difference between two systems, by bootstrap resampling.
 
-This is the percentile bootstrap (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13).
+This is the percentile bootstrap (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13)
+over the error counts of utterances.
 It resamples whole groups if there are enough of them, because the errors of one speaker are alike, and so are
 those of repetitions of one sentence: resampling single utterances would give intervals that are too narrow
 (Bisani and Ney, "Bootstrap estimates for confidence intervals in ASR performance evaluation", ICASSP 2004).
@@ -14,8 +15,8 @@ import numpy as np
 
 from utils.metrics import ErrorCounts
 
-MIN_GROUPS = 5
-# Test sets resampled at once; the memory is CHUNK × units × 8 bytes (5.6 MB for 7,000 utterances).
+MIN_GROUPS = 5  # with fewer speakers (or sentences), single utterances are resampled
+# Test sets resampled at once; the memory is CHUNK × groups × 8 bytes (5.6 MB for 7,000).
 CHUNK = 100
 
 

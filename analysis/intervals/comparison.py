@@ -1,10 +1,11 @@
-"""Two systems' aligned outputs for the same utterances in; their difference and its significance out.
+"""Compares two systems on the same utterances: difference of their error rates, and its significance.
 
-The matched-pairs sentence-segment word error test (MAPSSWE) is that of Gillick and Cox, "Some statistical
-issues in the comparison of speech recognition algorithms", ICASSP 1989, in the form of NIST: Pallett, Fisher
-and Fiscus, "Tools for the analysis of benchmark speech recognition tests", ICASSP 1990. The errors of
-neighbouring words depend on each other. Utterances are therefore cut into segments where both systems have
-two correct tokens in a row, and the numbers of errors in the segments are compared pair by pair.
+The difference has a bootstrap interval. Its significance is that of the matched-pairs sentence-segment word
+error test (MAPSSWE) of Gillick and Cox, "Some statistical issues in the comparison of speech recognition
+algorithms", ICASSP 1989, in the form of NIST: Pallett, Fisher and Fiscus, "Tools for the analysis of
+benchmark speech recognition tests", ICASSP 1990. The errors of neighbouring words depend on each other.
+Utterances are therefore cut into segments where both systems have two correct tokens in a row, and the
+numbers of errors in the segments are compared pair by pair.
 """
 
 import math
@@ -21,7 +22,7 @@ from utils.errors import CorpusError
 from utils.metrics import total
 
 CORRECT_BETWEEN = 2  # tokens that are correct in both systems separate two segments
-CHANGES_KEPT = 50
+CHANGES_KEPT = 50  # utterances that are better, and as many that are worse
 
 
 @dataclass(frozen=True)
@@ -62,15 +63,15 @@ class Comparison:
 
     Attributes:
         level: ``syllables`` or ``hanzi``.
-        systems: names of the two.
-        rates: of the two.
+        systems: names of the two systems.
+        rates: error rates of the two systems.
         difference: second minus first; below 0 the second is better.
         low, high, unit: 95 % confidence interval of the difference, and what was resampled.
-        matched_pairs: the test.
-        utterances: number that are ``better``, ``worse`` and ``equal`` with the second.
+        matched_pairs: result of the matched-pairs test.
+        utterances: number of utterances that are ``better``, ``worse`` and ``equal`` with the second.
         tokens: number of reference tokens that are correct in ``both``, only in the ``first`` or ``second``,
             or in ``neither``.
-        kinds: count of each kind of error in the two.
+        kinds: count of each kind of error in the two systems.
         better, worse: the utterances with the largest changes.
     """
 

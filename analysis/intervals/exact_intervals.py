@@ -1,4 +1,4 @@
-"""Counts in; exact 95 % confidence intervals of their rate or proportion out."""
+"""Exact 95 % confidence intervals of an event rate (Garwood) and of a proportion (Clopper-Pearson)."""
 
 from scipy.stats import beta, chi2
 
@@ -16,7 +16,7 @@ def rate_interval(events: int, hours: float) -> tuple[float, float]:
     return float(low / hours), float(chi2.ppf(1 - tail, 2 * events + 2) / 2 / hours)
 
 
-def share_interval(hits: int, trials: int) -> tuple[float, float]:
+def proportion_interval(hits: int, trials: int) -> tuple[float, float]:
     """Interval of a proportion of successes in independent trials (Clopper and Pearson, Biometrika 1934)."""
     tail = (1 - CONFIDENCE) / 2
     low = beta.ppf(tail, hits, trials - hits + 1) if hits else 0.0

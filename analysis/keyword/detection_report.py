@@ -1,4 +1,7 @@
-"""Operating points and detections of a keyword spotter in; tables and a chart in a folder out."""
+"""Writes the results of a keyword spotter on a long recording: tables, and a chart of the trade-off.
+
+The trade-off is that between missed keywords and false alarms over all thresholds.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -33,8 +36,8 @@ def write_detection_report(
 
     Args:
         folder: created if it does not exist.
-        points: of all thresholds.
-        chosen: the point of the model's own threshold.
+        points: operating points of all thresholds.
+        chosen: operating point of the model's own threshold.
         detected: keywords detected at the chosen threshold.
         spoken: keywords in the recording.
         matched: ``detected`` matched with ``spoken``.

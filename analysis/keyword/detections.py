@@ -1,8 +1,9 @@
-"""Detected and spoken keywords of a long recording in; hits, misses, false alarms and their trade-off out.
+"""Matches a keyword spotter's detections with the spoken keywords: misses, false alarms, their trade-off.
 
-The false reject rate over the false alarms per hour, for all thresholds, is the detection error trade-off of
-the literature (Martin et al., "The DET curve in assessment
-of detection task performance", Eurospeech 1997), here with a linear axis of alarms per hour.
+A detection counts if it comes between the start of its keyword and a short time after its end. The false
+reject rate over the false alarms per hour, for all thresholds, is the detection error trade-off of the
+literature (Martin et al., "The DET curve in assessment of detection task performance", Eurospeech 1997), here
+with a linear axis of alarms per hour.
 """
 
 from collections.abc import Sequence
@@ -57,9 +58,9 @@ class OperatingPoint:
     """A threshold and its error rates.
 
     Attributes:
-        threshold: of the smoothed probability.
+        threshold: lowest smoothed probability that is a detection.
         false_reject_rate: fraction of the spoken keywords that were missed; 0 if there are none.
-        false_alarms_per_hour: of the recording.
+        false_alarms_per_hour: false alarms per hour of the recording.
         said: number of spoken keywords.
         missed: number of spoken keywords that were not detected.
         false_alarms: number of detections without a spoken keyword.

@@ -1,4 +1,4 @@
-"""Results of a keyword test in; text tables, or one self-contained HTML page, out."""
+"""Formats the results of a keyword test as text tables, and as one self-contained HTML page."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from utils.text_table import percent, text_table
 REPORT = "report.html"
 CONFUSIONS_SHOWN = 12
 MISTAKES_SHOWN = 50
-RECORDINGS_EMBEDDED = 30  # at most
+RECORDINGS_EMBEDDED = 30  # at most; a page with more would be too large
 
 
 def keyword_tables(results: Mapping[str, Any]) -> str:
@@ -68,9 +68,9 @@ def write_keyword_report(
     """Write ``report.html`` into a folder; returns its path.
 
     Args:
-        folder: of the report.
-        results: of :func:`analysis.keyword.scores.keyword_results`, with ``run`` and ``split``.
-        decisions: the same clips.
+        folder: folder of the report.
+        results: results of :func:`analysis.keyword.scores.keyword_results`, with ``run`` and ``split``.
+        decisions: decisions on the clips of these results.
     """
     mistakes = surest_mistakes(decisions)
     page = (

@@ -1,4 +1,4 @@
-"""The decisions of a keyword model on clips in; accuracy with its interval, by word and by speaker, out."""
+"""Scores a keyword model's decisions on clips: accuracy with its interval, F1 by word, confusions."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from utils.metrics import ErrorCounts
 from utils.text_table import tsv_table
 
 UNKNOWN_SPEAKER = "not known"
+# Of the table of decisions; ``heard`` is the predicted label, here and in ``results.json``.
 COLUMNS = ("id", "speaker", "label", "heard", "probability", "probability_of_label", "audio")
 
 
@@ -21,12 +22,12 @@ class Decision:
     """The decision of a model on one clip.
 
     Attributes:
-        id: of the clip.
+        id: name of the clip.
         label: the true label.
         predicted: the most probable label.
-        probability: of ``predicted``.
-        label_probability: of ``label``.
-        speaker: ``""`` if not known.
+        probability: probability of ``predicted``.
+        label_probability: probability of ``label``.
+        speaker: speaker of the clip; ``""`` if not known.
         audio: path of the recording; ``""`` for a part of a recording and for generated silence.
     """
 

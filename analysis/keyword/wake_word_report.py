@@ -1,14 +1,15 @@
-"""Measurements of a wake word's model in; a short report for its user, as Markdown, out."""
+"""Formats the measurements of a new wake word's model as a short Markdown report for its user."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.intervals.exact_intervals import rate_interval, share_interval
+from analysis.intervals.exact_intervals import proportion_interval, rate_interval
 from analysis.keyword.detections import LATE_SECONDS, DetectedKeyword, OperatingPoint, SpokenKeyword, match
 
 _MIN_EXPECTED_ALARMS = 3.0  # at the allowed rate; with fewer, seeing none proves nothing
-_LOW_RECALL = 0.5
+_LOW_RECALL = 0.5  # the report warns of a recall below it
+# Description of the background if the user gives no recordings.
 SYNTHETIC = "synthesised speech: no background recordings were given"
 
 
@@ -20,13 +21,13 @@ class WakeWordResults:
         word, pinyin, forms: hanzi, their reading, and all pronunciations that count as the word.
         voices, clips: number in each split.
         background: description of the audio in which the false alarms were counted.
-        asked: allowed false alarms an hour.
+        asked: allowed false alarms per hour.
         calibrated, calibration_hours: the threshold on the audio that it was chosen on, and its duration.
         chosen, hours: the same threshold on other audio and voices, and its duration.
         stream, stream_alarms: hours of the recording of test voices, and the false alarms in it.
         by_kind: kind of phrase → (number spoken, number of false alarms).
-        parameters: of the model.
-        artefact: bytes, microseconds a call, seconds of audio a call.
+        parameters: number of parameters of the model.
+        artefact: ``bytes`` of the exported model; ``latency_us`` and ``call_seconds`` (of audio) of a call.
         stages: name → (seconds, CPU seconds).
     """
 
@@ -94,7 +95,7 @@ def summary_lines(results: WakeWordResults) -> list[str]:
     """The main results, one line each."""
     chosen, hits = results.chosen, results.chosen.said - results.chosen.missed
     said = max(chosen.said, 1)  # a short recording may have none
-    recall, alarms = share_interval(hits, said), rate_interval(chosen.false_alarms, results.hours)
+    recall, alarms = proportion_interval(hits, said), rate_interval(chosen.false_alarms, results.hours)
     return [
         f"recall {100 * hits / said:.1f} % ({hits} of {chosen.said}, {100 * recall[0]:.1f}-"
         f"{100 * recall[1]:.1f} %) on synthetic voices that were not used in training",

@@ -1,4 +1,4 @@
-"""Results in; self-contained HTML pages with charts, audio and spectrograms out.
+"""Writes results as self-contained HTML pages with charts, audio and spectrograms.
 
 Read ``rendering`` (shared by all pages, as are ``colours`` and ``data_urls``) and ``report`` (the error
 report), then its parts ``charts``, ``flow``, ``texts`` and ``utterance_rows``. ``evidence``,

@@ -1,4 +1,7 @@
-"""Counts, matrices and breakdowns of a report in; the data of its bar charts and heat maps out."""
+"""Computes the bar charts and heat maps of a report: lengths, positions and shades that its template draws.
+
+The bars show counts and breakdowns (error rates by speaker, length …), the heat maps confusion matrices.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,10 +10,10 @@ from dataclasses import dataclass
 from analysis.errors.confusions import NOTHING, Matrix
 from analysis.results.breakdowns import Breakdown, Group
 
-SPEAKERS_SHOWN = 10  # the worst
-PAIRS_SHOWN = 8  # of a heat map, as text
-SCALE_LIMIT = 1.8  # times the highest rate; longer intervals are cut off
-NO_SYLLABLE = "–"
+SPEAKERS_SHOWN = 10  # the worst; the others are folded
+PAIRS_SHOWN = 8  # most frequent confusions of a heat map, as text
+SCALE_LIMIT = 1.8  # end of the scale in multiples of the highest rate; longer intervals are cut off
+NO_SYLLABLE = "–"  # label of the row of insertions and of the column of deletions
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,10 @@ class BreakdownChart:
     """A breakdown as bars on one scale.
 
     Attributes:
-        breakdown: what is drawn.
-        bars: that are shown.
+        breakdown: the breakdown that is drawn.
+        bars: bars that are always shown.
         folded: bars that are shown on demand.
-        mean: the rate of all groups together.
+        mean: error rate of all groups together.
         mean_at: its position on the scale (0 to 1).
     """
 
@@ -60,7 +63,7 @@ class Cell:
         text: a count; on the diagonal, the percentage of the row that is correct.
         heat: 0 to 1, relative to the largest count off the diagonal; 0 on the diagonal.
         diagonal: the cell counts correct syllables.
-        count: of syllables.
+        count: number of syllables.
     """
 
     text: str

@@ -1,4 +1,7 @@
-"""The worst utterances of a test, and the posteriors of the model, in; :class:`Evidence` of each out."""
+"""Collects sound and a picture of the CTC posteriors (:class:`Evidence`) of the worst utterances of a test.
+
+The model's posteriors come from a function of the caller; ``posterior_picture`` draws them.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -25,9 +28,12 @@ from utils.hypotheses.recognition import Inspection
 from utils.mandarin.syllable_distance import syllable_distance
 from utils.metrics import count_errors
 
-LONGEST_SOUND = 120.0  # seconds; a page with hours of sound would be too large
+MAX_SOUND_SECONDS = 120.0  # a page with hours of sound would be too large
 NO_RECORDING = ("no sound", "The recording does not exist any more.")
-NO_SOUND = ("no sound", f"Recordings longer than {LONGEST_SOUND:.0f} seconds are not embedded in the page.")
+NO_SOUND = (
+    "no sound",
+    f"Recordings longer than {MAX_SOUND_SECONDS:.0f} seconds are not embedded in the page.",
+)
 NO_PICTURE = ("no picture", "A recording of this length is recognised in pieces, so there is no picture.")
 
 
@@ -40,8 +46,8 @@ def collect_evidence(
     """Evidence of the worst utterances, by their ids; about 0.2 seconds each.
 
     Args:
-        utterances: of one system.
-        level: on which errors are counted.
+        utterances: results of one system.
+        level: level on which errors are counted: ``syllables`` or ``hanzi``.
         inspect: gives the posteriors of a recording; None if it is recognised in pieces.
         examples: maximum number of utterances.
 
@@ -70,7 +76,7 @@ def evidence_of(
     """
     if not is_file(utterance.audio):
         return Evidence(utterance.id, "", "", utterance.seconds, (NO_RECORDING,))
-    if utterance.seconds > LONGEST_SOUND:
+    if utterance.seconds > MAX_SOUND_SECONDS:
         return Evidence(utterance.id, "", "", utterance.seconds, (NO_SOUND, NO_PICTURE))
     samples, inspection = read_audio(utterance.audio, PLAYED_RATE), inspect(utterance)
     seconds = len(samples) / PLAYED_RATE

@@ -1,4 +1,4 @@
-"""Sounds and pictures in; data URLs, which embed them in a page, out."""
+"""Encodes sounds (as MP3) and pictures as data URLs, which embed them in an HTML page."""
 
 import base64
 import io
@@ -10,7 +10,7 @@ import soundfile
 from utils.audio.reading import read_audio
 from utils.files import is_file
 
-PLAYED_RATE = 16_000  # Hz
+PLAYED_RATE = 16_000  # sample rate of embedded sounds, Hz
 
 
 def sound_address(samples: np.ndarray) -> str:

@@ -1,8 +1,8 @@
-"""Counts of hanzi by syllable error, cause and hanzi error in; a Sankey diagram of them as SVG out.
+"""Draws how hanzi errors arise as a Sankey diagram (SVG): from syllable error through cause to hanzi error.
 
 The diagram has three columns of boxes, for the syllable errors, the causes and the hanzi errors, and ribbons
 between the columns. The height of a box or ribbon is proportional to its number of hanzi. Correct hanzi of
-correct syllables are left out.
+correct syllables are left out. A template draws what :func:`lay_out` computes.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from analysis.errors.attribution import ATTRIBUTIONS
 from analysis.page.rendering import page_environment
 from analysis.results.results import Flow
 
-WIDTH = 724
+WIDTH = 724  # all sizes in units of the SVG
 BOX = 12  # width of a box
 # Left edges of the boxes. The labels of the outer columns are outside, those of the middle column inside.
 COLUMNS = (

@@ -1,4 +1,4 @@
-"""A recording's samples, its CTC posteriors and syllables in; one picture over time out.
+"""Draws a recording's spectrogram, its syllables and their CTC posteriors as one picture over time.
 
 From top to bottom: the spectrogram; the recognised syllables; the missed syllables of the reference, if any;
 the blank. The width of the picture is exactly the time of the recording, so that the position of a player can

@@ -1,4 +1,4 @@
-"""Shared by all HTML pages: the template environment, and filters that write figures and data."""
+"""The Jinja environment of all HTML pages, with filters that format rates, durations, counts and JSON."""
 
 import json
 from pathlib import Path

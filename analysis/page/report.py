@@ -1,4 +1,4 @@
-"""Results, and the sound and pictures of utterances, in; one self-contained HTML page out.
+"""Writes the error report: results, with sound and pictures of utterances, as one self-contained HTML page.
 
 The page needs no network and no other file. Figures and charts are in it as HTML and SVG; its script
 (``templates/report_utterances.js``) makes the table of utterances, one page of rows at a time.
@@ -26,8 +26,8 @@ from analysis.results.results import Results, System
 from utils.files import write_text
 
 REPORT = "report.html"
-MISSING = "–"
-MAPS = ("initial", "tone", "final")  # in the order in which they fit beside each other
+MISSING = "–"  # shown for text that a system did not write
+MATRIX_ORDER = ("initial", "tone", "final")  # in the order in which they fit beside each other
 SIGNIFICANCE_LEVEL = 0.05  # p-values below it are called a difference
 
 
@@ -37,8 +37,8 @@ def write_report_page(
     """Write ``report.html`` into a folder; returns its path.
 
     Args:
-        folder: of the report.
-        results: of one system or of several.
+        folder: folder of the report.
+        results: results of one system or of several.
         evidence: sound and picture of utterances by id, in the order in which they are listed.
     """
     path = Path(folder) / REPORT
@@ -155,7 +155,7 @@ def _system(number: int, system: System) -> dict[str, Any]:
 
 def _maps(system: System) -> list[HeatMap]:
     maps = [heat_map(matrix) for matrix in system.matrices]
-    return sorted((each for each in maps if each.pairs), key=lambda each: MAPS.index(each.part))
+    return sorted((each for each in maps if each.pairs), key=lambda each: MATRIX_ORDER.index(each.part))
 
 
 def _top(system: System, level: str) -> list[tuple[str, str, int, float]]:

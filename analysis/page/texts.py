@@ -1,4 +1,4 @@
-"""Names of levels, causes and settings, and figures, in; the texts that the report page shows out."""
+"""Texts of the report page: titles, explanations of error causes, names of settings, formatted figures."""
 
 from collections.abc import Mapping, Sequence
 

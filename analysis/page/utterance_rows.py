@@ -1,4 +1,4 @@
-"""Utterances of a system in; short rows from which the page's script makes its table out.
+"""Packs the utterances of a system into short JSON rows, from which the page's script makes its table.
 
 A page of 7,000 utterances must open quickly, so values that follow from others are left out. A row is a list
 in the order of :data:`COLUMNS`. Names of kinds are numbers, outputs equal to the reference are null,

@@ -1,4 +1,4 @@
-"""Aligned utterances in; error rates by speaker, length, position, speaking rate, noise, pitch … out.
+"""Computes error rates by group: by speaker, utterance length, position, speaking rate, noise, pitch ….
 
 Each rate has a bootstrap confidence interval. A breakdown puts every token into one group, so that the counts
 of its groups add up to those of the whole test. Utterances whose speaker, noise or pitch is not known form a
@@ -22,7 +22,7 @@ from utils.metrics import ErrorCounts, total
 
 UNKNOWN = "not known"
 LENGTHS = (6, 11, 16, 21, 31)  # reference tokens from which a new group begins
-SPEEDS = (2.0, 3.0, 4.0, 5.0, 6.0)  # syllables per second
+SPEEDS = (2.0, 3.0, 4.0, 5.0, 6.0)  # syllables per second from which a new group begins
 NOISES = (0.0, 5.0, 10.0, 15.0, 20.0, 30.0)  # dB
 PITCHES = (120.0, 165.0, 210.0)  # Hz
 FREQUENCIES = (1, 10, 100, 1_000, 10_000)  # occurrences in training
@@ -38,7 +38,7 @@ class Group:
         name: what its tokens have in common.
         utterances: number of utterances that contain some of its tokens.
         counts: edits and reference tokens.
-        rate: their ratio.
+        rate: edits divided by reference tokens.
         low, high: 95 % confidence interval of the rate.
         unit: what was resampled for the interval.
         kinds: count of each kind of error that occurs.

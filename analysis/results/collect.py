@@ -1,4 +1,7 @@
-"""The output of one system or of several in; all results of their report (:class:`Results`) out."""
+"""Analyses the output of one system or of several and collects all results of a report (:class:`Results`).
+
+Utterances are aligned, errors counted by kind, cause and group; other systems are compared with the first.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

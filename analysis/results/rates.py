@@ -1,4 +1,7 @@
-"""Results of utterances in; error rates with confidence intervals out. Defines which rates there are."""
+"""Defines the error rates of a test and computes them with their bootstrap confidence intervals.
+
+Rates are those of syllables, of toneless syllables, of tones, of hanzi (CER) and of whole sentences.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,11 +25,11 @@ class Rate:
     """An error rate with its interval.
 
     Attributes:
-        key: its name in ``results.json``.
-        name: its name in reports.
+        key: name of the rate in the ``results.json`` of a test and in ``report.json``.
+        name: name of the rate in tables and pages.
         level: ``syllables`` or ``hanzi``.
         counts: errors and reference tokens.
-        rate: their ratio.
+        rate: errors divided by reference tokens.
         low, high, unit: 95 % confidence interval, and what was resampled.
         has_edits: the errors are edits; else they are wrong items, all counted as substitutions.
     """

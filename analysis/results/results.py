@@ -1,4 +1,4 @@
-"""The structure of all results of a report: :class:`Results`.
+"""Data classes of all results of a report: :class:`Results`, its systems and their utterances.
 
 ``analysis.results.collect`` fills it from a test of this project or from files of any system. Pages, tables
 and files are views of it; ``analysis.results.files`` writes the whole of it as ``report.json``. What is not
@@ -84,8 +84,8 @@ class System:
     """Results of one system.
 
     Attributes:
-        name: of the system.
-        automatic_pinyin: its syllables are pypinyin's reading of its hanzi.
+        name: name of the system.
+        automatic_pinyin: whether its syllables are pypinyin's reading of its hanzi.
         rates: error rates.
         kinds: by level, the count of every kind of error, also of those that do not occur; they add up to the
             edits.
@@ -122,16 +122,16 @@ class Results:
     """All results of a test or of a comparison.
 
     Attributes:
-        version: of this structure.
+        version: version of this structure.
         task: ``speech``, ``language``, ``pipeline`` (tests of this project) or ``files``.
-        title: of the report.
-        settings: of the test: runs, lists, search options, computing time.
+        title: title of the report.
+        settings: settings of the test: runs, lists, search options, computing time.
         levels: ``syllables``, ``hanzi`` or both.
         utterances, speakers, seconds: size of the test set.
         systems: one or more; the others are compared with the first.
         distinct: rates over distinct sentences (of a language model alone), else empty.
-        comparisons: of each other system with the first, on each level.
-        problems: of the files.
+        comparisons: comparison of each other system with the first, on each level.
+        problems: problems of the files.
         normalisation: the rules of normalisation and their effect.
     """
 

@@ -1,4 +1,4 @@
-"""Results in, text with tables for the terminal out."""
+"""Formats results as text tables for the terminal."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""``history.csv`` of a run in, its columns of numbers out."""
+"""Reads a run's ``history.csv``: the metrics of each epoch, as columns of numbers."""
 
 import csv
 from collections.abc import Mapping, Sequence

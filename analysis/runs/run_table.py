@@ -1,4 +1,7 @@
-"""Summaries of runs in; the columns of a sorted table of runs out."""
+"""Makes the columns of a table of runs from their summaries, and sorts the runs by a column.
+
+``compare_runs.py`` writes the table as text, Markdown or CSV.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +29,10 @@ class Column:
     """One column.
 
     Attributes:
-        key: its name on the command line and in CSV.
-        heading: its name in text and Markdown.
-        values: of the runs; None if a run has no value.
-        shown: value → rounded text.
+        key: name of the column on the command line and in CSV.
+        heading: name of the column in text and Markdown.
+        values: value of each run; None if a run has none.
+        shown: function that rounds a value and formats it as text.
     """
 
     key: str

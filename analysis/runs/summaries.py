@@ -1,4 +1,4 @@
-"""A folder of runs in; a summary of each run (settings, state, error rates) out.
+"""Finds the runs below a folder and reads a summary of each: settings, state, training figures, error rates.
 
 A run is a folder with a ``config.yaml`` or another file of a run. A damaged run raises no error: its
 ``state`` says what is damaged, and its summary has everything that could be read.
@@ -37,7 +37,7 @@ class RunSummary:
     """Summary of one run.
 
     Attributes:
-        path: its folder.
+        path: folder of the run.
         state: ``finished``, ``epoch 3 of 10``, ``not begun`` or ``broken: …``.
         task, model: names from its config; ``""`` if the config cannot be read.
         hyper: hyper-parameters by dotted key.
@@ -89,14 +89,14 @@ def read_run(path: Path) -> RunSummary:
             figures |= part(run)
         except _UNREADABLE as error:
             problems.append(error.what if isinstance(error, UserError) else " ".join(str(error).split()))
-    all_tokens = flatten(config)
+    settings = flatten(config)
     return RunSummary(
         path,
-        f"broken: {'; '.join(problems)}" if problems else _state(run, all_tokens, figures),
-        str(all_tokens.get("task") or ""),
-        str(all_tokens.get("model.name") or ""),
-        {key: value for key, value in all_tokens.items() if not _NOT_COMPARED.fullmatch(key)},
-        _train_lists(all_tokens),
+        f"broken: {'; '.join(problems)}" if problems else _state(run, settings, figures),
+        str(settings.get("task") or ""),
+        str(settings.get("model.name") or ""),
+        {key: value for key, value in settings.items() if not _NOT_COMPARED.fullmatch(key)},
+        _train_lists(settings),
         figures,
     )
 
@@ -113,19 +113,19 @@ def differing(runs: Sequence[RunSummary]) -> list[str]:
     return [key for key, found in values.items() if len(found) > 1]
 
 
-def _train_lists(all_tokens: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    lists, repeats = all_tokens.get("data.train") or [], all_tokens.get("data.repeats") or []
+def _train_lists(settings: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    lists, repeats = settings.get("data.train") or [], settings.get("data.repeats") or []
     if not isinstance(lists, list) or not isinstance(repeats, list):
         return ()
     times = [*repeats, *[1] * (len(lists) - len(repeats))]
     return tuple((str(path), number) for path, number in zip(lists, times, strict=False))
 
 
-def _state(run: RunFolder, all_tokens: Mapping[str, Any], figures: Mapping[str, float]) -> str:
+def _state(run: RunFolder, settings: Mapping[str, Any], figures: Mapping[str, float]) -> str:
     if run.metrics.is_file():
         return FINISHED
     if "epochs_done" in figures:
-        return f"epoch {figures['epochs_done']:.0f} of {all_tokens.get('training.epochs', '?')}"
+        return f"epoch {figures['epochs_done']:.0f} of {settings.get('training.epochs', '?')}"
     return "in its first epoch" if run.checkpoint.is_file() else "not begun"
 
 

@@ -1,4 +1,4 @@
-"""Attention weights, syllables and hanzi of a sentence in; heat maps as an HTML page or a picture out.
+"""Draws the attention weights of a language model for one sentence as heat maps: HTML page or picture.
 
 The page is one file without network access, in which single heads and positions can be examined. The picture
 (PNG, SVG, PDF) has a large map of the average and a small map of every head. The colours of each map range
@@ -36,12 +36,12 @@ _MAX_LABELLED = 60  # positions; longer sentences have a label at every second o
 
 @dataclass(frozen=True)
 class AttentionMaps:
-    """One sentence of L syllables.
+    """The attention weights of one sentence of L syllables.
 
     Attributes:
-        title: of page and picture, such as the name of the run.
-        syllables: L of them.
-        hanzi: output of the model, one per syllable.
+        title: title of page and picture, such as the name of the run.
+        syllables: the L syllables of the sentence.
+        hanzi: output of the model, one hanzi per syllable.
         weights: (blocks, heads, L, L) float32; row i has the attention of position i to all positions.
     """
 

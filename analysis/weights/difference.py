@@ -1,4 +1,4 @@
-"""Two weights files in; the differences of their arrays, as text or JSON, out."""
+"""Compares two weights files array by array and reports the largest differences, as text or JSON."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from utils.text_table import text_table
 _HEADINGS = ("layer / weight", "state", "A", "B", "largest difference", "relative")
 
 
-class State(StrEnum):
+class ArrayState(StrEnum):
     """The relation of an array of one file to that of the other."""
 
     EQUAL = "equal"
@@ -29,15 +29,15 @@ class ArrayDifference:
     """One array of two files.
 
     Attributes:
-        name: of layer and array, ``conv2d_1/kernel``.
-        state: whether it differs.
-        shape_a, shape_b: None if the file lacks the array.
+        name: names of layer and array: ``conv2d_1/kernel``.
+        state: whether the array differs, and how.
+        shape_a, shape_b: shape in each file; None if the file lacks the array.
         absolute: the largest absolute difference of two values; None unless the shapes are the same.
-        relative: the largest difference relative to the larger of the two values.
+        relative: the largest |a - b| / max(|a|, |b|) of two values a and b.
     """
 
     name: str
-    state: State
+    state: ArrayState
     shape_a: tuple[int, ...] | None
     shape_b: tuple[int, ...] | None
     absolute: float | None = None
@@ -55,7 +55,7 @@ def weight_differences(a: WeightFile, b: WeightFile) -> list[ArrayDifference]:
 
 def are_equal(found: Sequence[ArrayDifference]) -> bool:
     """Whether all arrays are in both files with the same values."""
-    return all(each.state is State.EQUAL for each in found)
+    return all(each.state is ArrayState.EQUAL for each in found)
 
 
 def difference_text(found: Sequence[ArrayDifference]) -> str:
@@ -70,10 +70,10 @@ def difference_text(found: Sequence[ArrayDifference]) -> str:
             _number(each.relative),
         )
         for each in found
-        if each.state is not State.EQUAL
+        if each.state is not ArrayState.EQUAL
     ]
     counts = Counter(each.state for each in found)
-    summary = ", ".join(f"{counts[state]} {state}" for state in State if counts[state])
+    summary = ", ".join(f"{counts[state]} {state}" for state in ArrayState if counts[state])
     return (text_table(_HEADINGS, rows) + "\n" if rows else "") + f"{summary or 'no arrays'}\n"
 
 
@@ -92,14 +92,14 @@ def _arrays(file: WeightFile) -> dict[str, np.ndarray]:
 
 def _compared(name: str, a: np.ndarray | None, b: np.ndarray | None) -> ArrayDifference:
     if a is None or b is None:
-        state = State.ONLY_B if a is None else State.ONLY_A
+        state = ArrayState.ONLY_B if a is None else ArrayState.ONLY_A
         return ArrayDifference(name, state, *(None if array is None else array.shape for array in (a, b)))
     if a.shape != b.shape:
-        return ArrayDifference(name, State.SHAPE, a.shape, b.shape)
+        return ArrayDifference(name, ArrayState.SHAPE, a.shape, b.shape)
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
     same = (first == second) | (np.isnan(first) & np.isnan(second))
     if same.all():
-        return ArrayDifference(name, State.EQUAL, a.shape, b.shape, 0.0, 0.0)
+        return ArrayDifference(name, ArrayState.EQUAL, a.shape, b.shape, 0.0, 0.0)
     with np.errstate(invalid="ignore"):
         absolute = np.abs(first - second)[~same]
         relative = absolute / np.maximum(np.abs(first), np.abs(second))[~same]
@@ -107,7 +107,7 @@ def _compared(name: str, a: np.ndarray | None, b: np.ndarray | None) -> ArrayDif
     largest = (
         float(np.nan_to_num(values, nan=np.inf, posinf=np.inf).max()) for values in (absolute, relative)
     )
-    return ArrayDifference(name, State.DIFFERENT, a.shape, b.shape, *largest)
+    return ArrayDifference(name, ArrayState.DIFFERENT, a.shape, b.shape, *largest)
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:

@@ -1,4 +1,4 @@
-"""A weights file in; the statistics of its layers, as text or JSON, out."""
+"""Computes statistics of the layers of a weights file (mean, range, zeros, NaN), and formats them."""
 
 import difflib
 import re

@@ -1,4 +1,4 @@
-"""A weights file in; its output layer out, and advice if that layer does not fit a vocabulary."""
+"""Finds the output layer in a weights file, and advises if it does not fit a vocabulary."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, Vocabulary, explain_mismatch, transfer_command
 
 OUTPUT_NAME = "logits"  # name of the output layer in all models of this project
-ACOUSTIC, HANZI = "acoustic.txt", "hanzi.txt"
+ACOUSTIC, HANZI = "acoustic.txt", "hanzi.txt"  # vocabularies in a run folder
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,9 @@ class Output:
     """The layer that scores the classes.
 
     Attributes:
-        layer: its name.
+        layer: name of the layer.
         classes: number of its outputs.
-        guessed: neither its name nor its position identifies it; it is only the most likely layer.
+        guessed: whether neither its name nor its position identifies it: it is only the likeliest layer.
     """
 
     layer: str

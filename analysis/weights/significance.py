@@ -1,4 +1,4 @@
-"""A weights file in; the significance of each output channel of each kernel, and what could be pruned, out.
+"""Rates the output channels of each kernel in a weights file by magnitude, to see what could be pruned.
 
 The significance of a channel is the mean absolute value of its part of the kernel, divided by the largest
 such mean in the layer: 1 for the strongest channel. A channel below :data:`THRESHOLD` hardly changes the
@@ -17,7 +17,7 @@ from utils.errors import RunError
 from utils.text_table import text_table
 
 THRESHOLD = 1e-3
-THRESHOLDS_SHOWN = (1e-3, 1e-2, 5e-2, 0.1, 0.2)  # whose effect is also shown
+THRESHOLDS_SHOWN = (1e-3, 1e-2, 5e-2, 0.1, 0.2)  # the report also gives what these would prune
 _KERNELS = ("kernel", "recurrent_kernel", "depthwise_kernel", "pointwise_kernel")
 
 
@@ -26,11 +26,11 @@ class Significance:
     """Significance of the channels of one kernel.
 
     Attributes:
-        layer: the layer's name.
+        layer: name of the layer.
         kernel: name of the kernel in the layer.
-        values: of each output channel, 0 to 1, (channels,) float64.
+        values: significance of each output channel, 0 to 1, (channels,) float64.
         weights_per_channel: values of the kernel that belong to a channel, including its bias.
-        is_output: the channels are the classes of the model, which are never pruned.
+        is_output: whether the channels are the classes of the model, which are never pruned.
     """
 
     layer: str

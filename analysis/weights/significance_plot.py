@@ -1,4 +1,4 @@
-"""Significance of a model's channels in; a chart of its distribution and of pruning thresholds out."""
+"""Draws the significance of a model's channels, and the fraction of weights that a threshold would prune."""
 
 from collections.abc import Sequence
 from pathlib import Path

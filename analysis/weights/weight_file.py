@@ -1,4 +1,4 @@
-"""A weights file of any Keras in (HDF5 or ``.keras``), its layers with their arrays out; no Keras needed.
+"""Reads the layers and arrays of a weights file of any Keras version (HDF5 or ``.keras``), without Keras.
 
 Three layouts are recognised: Keras 1 and 2 (attributes ``layer_names`` and ``weight_names`` list the arrays;
 in a whole model they are in the group ``model_weights``), Keras 3 (groups ``layers/…/vars``), and any other
@@ -24,6 +24,7 @@ from utils.run_folder.checksums import verified
 
 LEGACY, KERAS_3, OTHER = "Keras 2 (legacy HDF5)", "Keras 3", "HDF5 of no Keras"
 _WEIGHTS_IN_ZIP, _CONFIG_IN_ZIP, _METADATA_IN_ZIP = "model.weights.h5", "config.json", "metadata.json"
+# Variables of the optimiser or of random generators, which are not part of the model.
 _STATE = re.compile(r"(^|/)(optimizer|optimizer_weights|seed_generator(_\d+)?)(/|$)")
 _CONTAINER = "layers|_layer_checkpoint_dependencies"
 _NUMBER = re.compile(r"(\d+)")
@@ -46,9 +47,9 @@ class Weight:
     """One array.
 
     Attributes:
-        name: inside its layer, such as ``kernel`` or ``query/kernel``.
-        path: inside the file.
-        array: its values.
+        name: name inside its layer, such as ``kernel`` or ``query/kernel``.
+        path: path inside the file.
+        array: the values.
     """
 
     name: str
@@ -62,9 +63,9 @@ class Layer:
 
     Attributes:
         name: as in the model, after the name of an inner model (``encoder/dense_1``).
-        path: its group in the file.
-        kind: the class in snake case (``conv2d``), as far as the file contains it.
-        weights: in the file's order.
+        path: group of the layer in the file.
+        kind: class of the layer in snake case (``conv2d``), as far as the file contains it.
+        weights: its arrays in the file's order.
     """
 
     name: str
@@ -85,9 +86,9 @@ class WeightFile:
     Attributes:
         path: the file.
         format: :data:`LEGACY`, :data:`KERAS_3` or :data:`OTHER`.
-        attributes: of the root (a zip's metadata), as text.
-        layers: those with weights.
-        ordered: the layers are in the model's order, which a Keras 3 HDF5 file does not contain.
+        attributes: attributes of the root (the metadata of a zip), as text.
+        layers: layers that have weights.
+        ordered: whether the layers are in the model's order, which a Keras 3 HDF5 file does not contain.
         state_values: number of values of an optimiser or a random generator, not of the model.
     """
 

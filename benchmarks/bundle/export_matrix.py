@@ -26,7 +26,7 @@ from bundle.export.language_source import language_source
 from bundle.export.source import Clips, ExportSource
 from bundle.export.speech_source import speech_source
 from bundle.report import ArtefactResult
-from bundle.variants import State, offered
+from bundle.variants import ArtefactMode, offered
 from model_language import registry as converters
 from model_language.vocabulary.symbols import build_symbols
 from model_speech.registry import MODELS
@@ -94,7 +94,7 @@ def read_source(run: Path, tests: Sequence[str]) -> ExportSource:
 
 def table_rows(source: ExportSource, output: Path) -> list[str]:
     """Export all non-streaming variants; one row of the table each."""
-    variants = [one for one in offered(source.raw, streams=False) if one.state is State.NON_STREAM]
+    variants = [one for one in offered(source.raw, streams=False) if one.state is ArtefactMode.NON_STREAM]
     return [_row(source, made) for made in export_bundle(source, variants, output)]
 
 

@@ -1,4 +1,4 @@
-"""An artefact and clips in; differences to the source model, accuracy and latency out.
+"""Measures an exported model file (artefact): difference to the source model, accuracy and latency.
 
 Read ``measure_artefact`` (measures one artefact in its own process), ``measuring`` (starts that process and
 judges the result) and ``verification`` (checks a bundle on another machine). ``clips``, ``utterances`` and

@@ -1,4 +1,4 @@
-"""Clips and a stream in; the chunks of the clips, and the outputs of the stream, out. NumPy only."""
+"""Cuts clips into chunks, and runs a stream over the chunks of many clips. NumPy only."""
 
 from collections.abc import Iterable
 

@@ -1,9 +1,10 @@
-"""One exported model file (artefact) in; its differences to the source model, accuracy and latency out.
+"""Measures an exported model file (artefact): difference to the source model, accuracy, latency, memory.
 
     python -m bundle.check.measure_artefact BUNDLE litert/stream_external_int8.tflite --result result.json
 
 It runs in its own process with only the artefact's runtime, so that nothing in the exporter's memory can
-influence the result. Golden clips and the source model's outputs for them come from the bundle.
+influence the result; ``measuring`` starts it. The golden clips (a few clips, kept in the bundle) and the
+source model's outputs for them come from the bundle.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from bundle.check.clips import chunks_of, evenly, streamed
 from bundle.check.scoring import accuracy, final_outputs, label_count, label_errors
 from bundle.check.utterances import BATCH, compare
 from bundle.runtimes.artefacts import Artefact, open_artefact
-from bundle.variants import State
+from bundle.variants import ArtefactMode
 from utils.errors import run_command
 from utils.files import read_arrays, replacing, write_json
 
@@ -49,7 +50,7 @@ def compare_with_source(
     """
     if geometry.get("row_stride"):
         return compare(artefact.run, golden, geometry["row_stride"])
-    names = ["non_stream"] if artefact.mode is State.NON_STREAM else ["reset", "running"]
+    names = ["non_stream"] if artefact.mode is ArtefactMode.NON_STREAM else ["reset", "running"]
     outputs = {name: _outputs(artefact, golden["inputs"], geometry, name) for name in names}
     final = {name: _final(values, geometry, name) for name, values in outputs.items()}
     same = [
@@ -73,7 +74,7 @@ def accuracies(
     ``references_MODE`` in ``tests`` are the references of that mode, instead of ``references``.
     """
     modes = {"reset1": "reset", "reset0": "running"}
-    if artefact.mode is State.NON_STREAM:
+    if artefact.mode is ArtefactMode.NON_STREAM:
         modes = {"non_stream": "non_stream"}
     measured = {}
     for name, kind in modes.items():
@@ -101,7 +102,7 @@ def _final(outputs: np.ndarray, geometry: Mapping[str, Any], kind: str) -> np.nd
 
 def latency(artefact: Artefact, clip: np.ndarray, due: int) -> float:
     """Median time of a call (a whole clip or a chunk) in microseconds, including Python's loop."""
-    if artefact.mode is State.NON_STREAM:
+    if artefact.mode is ArtefactMode.NON_STREAM:
         return _median_time(lambda _: artefact.run(clip[None]))
     chunks = chunks_of(clip, artefact.info.input_shape[1], due)
     return _median_time(lambda call: artefact.step(chunks[call % len(chunks)]))
@@ -131,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     outputs = measured.pop("outputs")
     if options.tests:
         tests = read_arrays(options.tests)
-        if artefact.mode is not State.NON_STREAM and "tensorflow" in sys.modules:
+        if artefact.mode is not ArtefactMode.NON_STREAM and "tensorflow" in sys.modules:
             rows = evenly(len(tests["inputs"]), MAX_SLOW_CLIPS)
             tests = {name: values[rows] for name, values in tests.items()}
         measured["accuracy"] = accuracies(artefact, geometry, tests)

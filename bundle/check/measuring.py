@@ -1,4 +1,7 @@
-"""An artefact in; its measurements, made in a separate process, and the verdict on them out."""
+"""Measures an artefact in a separate process and judges whether it passes.
+
+float and float16 must reproduce the source model's logits, int8 its accuracy.
+"""
 
 import importlib.metadata
 import importlib.util
@@ -20,7 +23,7 @@ from utils.files import read_arrays
 TOLERANCE = {Precision.FLOAT: 1e-4, Precision.FLOAT16: 1e-2}
 """Allowed difference of a logit, times the largest logit (at least 1): see :func:`verdict`."""
 POINT = 0.01
-"""Allowed loss of accuracy in 8 bits; one label or token if that is more."""
+"""Allowed loss of accuracy in 8 bits, as a fraction of the labels; one label or token if that is more."""
 _ROOT = Path(__file__).parents[2]
 
 

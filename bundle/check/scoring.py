@@ -1,4 +1,7 @@
-"""Outputs of a model and references in; errors out. Needs no framework: for any runtime."""
+"""Counts the errors of a model's outputs: wrong labels of clips, or edits of greedily decoded CTC tokens.
+
+It needs no framework, so the same code scores every runtime.
+"""
 
 from collections.abc import Sequence
 

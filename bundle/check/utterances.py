@@ -1,4 +1,4 @@
-"""Whole utterances, padded to one length, in; a model's outputs without padding, and its errors, out.
+"""Runs a model on padded whole utterances: compares its logits with the source model's, and counts errors.
 
 Acoustic models return rows of CTC logits, converters a row of logits per syllable. Only NumPy and RapidFuzz
 are needed: the same code measures the source model and every runtime.
@@ -17,7 +17,7 @@ _MORE_PADDING = 37
 """Positions appended to a batch to check that padding has no influence; no multiple of a model's stride."""
 
 Model = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""inputs (N, T, …) and their lengths (N,) → logits (N, rows, classes)."""
+"""Function: inputs (N, T, …) and their lengths (N,) → logits (N, rows, classes)."""
 
 
 def row_counts(lengths: np.ndarray, row_stride: int) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""A bundle in; the result of checking each artefact again on this machine out."""
+"""Checks every artefact of a bundle again on this machine, each in its own process.
+
+Outputs for the golden clips are compared with the source model's and with those recorded at the export.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ import numpy as np
 
 from bundle.check.measuring import TOLERANCE, measure, runtime_version, verdict
 from bundle.folder import ANSWERS, Bundle, open_bundle
-from bundle.variants import Format, Precision, State, Variant
+from bundle.variants import ArtefactMode, Format, Precision, Variant
 from utils.errors import BundleError
 from utils.files import read_arrays
 
@@ -31,7 +34,7 @@ class CheckResult:
     """Result of checking an artefact on this machine.
 
     Attributes:
-        artefact: its path in the bundle.
+        artefact: path of the artefact in the bundle.
         outcome: passed, failed, or not run because its runtime isn't installed.
         why: reason of a failure; if it passed, the difference and the time per call.
     """
@@ -58,7 +61,7 @@ def _check(
     bundle: Bundle, name: str, properties: Mapping[str, Any], recorded: Mapping[str, np.ndarray]
 ) -> CheckResult:
     variant = Variant(
-        Format(properties["format"]), State(properties["state"]), Precision(properties["precision"])
+        Format(properties["format"]), ArtefactMode(properties["state"]), Precision(properties["precision"])
     )
     if runtime_version(variant) is None:
         return CheckResult(name, Outcome.NOT_RUN, f"{variant.runtime} isn't installed here")

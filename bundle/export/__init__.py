@@ -1,4 +1,4 @@
-"""A trained run in; the files of a bundle, in every requested format, mode and precision, out.
+"""Writes the files of a bundle from a trained run, in every requested format, mode and precision.
 
 Read ``source`` with ``keyword_source``, ``speech_source`` and ``language_source`` (model and clips),
 ``build`` (the whole bundle) and ``artefact_writer`` (one artefact). ``stages`` writes SavedModels and frozen

@@ -1,4 +1,8 @@
-"""An export source and a variant in; the artefact, the source model's outputs, and drawings out."""
+"""Writes the artefacts (exported files) of one model in any format, mode and precision.
+
+It also computes the source model's outputs with which artefacts are compared, supplies the inputs of the int8
+calibration, and draws the model. What several artefacts share is computed once; ``build`` calls it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ from bundle.export.stages import (
     write_saved_model,
 )
 from bundle.runtimes.artefacts import INPUT, LENGTHS, open_artefact
-from bundle.variants import Format, Precision, State, Variant
+from bundle.variants import ArtefactMode, Format, Precision, Variant
 from streaming.chunks import StreamedModel
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
@@ -45,7 +49,7 @@ _CLIPS_FOR_NOISE, _VALUES_FOR_NOISE = 50, 1_000_000
 outputs are in memory at once."""
 _CALIBRATION_PADDING = 20  # positions after every other utterance
 _CLIPS_PER_STREAM = 4  # of a calibration, before the state is reset: both cases occur in use
-BATCH = 64
+BATCH = 64  # clips per call of the source model
 MAX_UNROLLED = 200  # frames of a clip up to which recurrent layers are unrolled
 
 
@@ -55,16 +59,16 @@ class ArtefactWriter:
 
     Attributes:
         source: the model and its clips.
-        frames_per_call: of the streams; 0: the minimum for the model's strides.
-        allow_flex: allow TensorFlow operations in LiteRT files.
+        frames_per_call: frames per call of the streams; 0: the minimum for the model's strides.
+        allow_flex: whether to allow TensorFlow operations in LiteRT files.
     """
 
     source: ExportSource
     frames_per_call: int = 0
     allow_flex: bool = False
     _folder: tempfile.TemporaryDirectory = field(default_factory=tempfile.TemporaryDirectory)
-    _stages: dict[State, Stage] = field(default_factory=dict)
-    _saved: dict[tuple[State, bool], Path] = field(default_factory=dict)
+    _stages: dict[ArtefactMode, Stage] = field(default_factory=dict)
+    _saved: dict[tuple[ArtefactMode, bool], Path] = field(default_factory=dict)
     _onnx: dict = field(default_factory=dict)
 
     def __enter__(self) -> ArtefactWriter:
@@ -109,22 +113,22 @@ class ArtefactWriter:
         seconds = self.chunk / self.stream.hop * self.source.frame_seconds
         return {"chunk": self.chunk, "seconds": seconds, "due": self.due, "delay": self.delay}
 
-    def stage(self, state: State) -> Stage:
+    def stage(self, state: ArtefactMode) -> Stage:
         """The model in one mode."""
         if state not in self._stages:
             self._stages[state] = Stage(state, self._model(state))
         return self._stages[state]
 
-    def _model(self, state: State) -> keras.Model:
+    def _model(self, state: ArtefactMode) -> keras.Model:
         if self.source.row_stride:  # a model of whole utterances is exported as it was trained
             return self.source.model
-        frames = 1 if state is State.NON_STREAM else self.chunk // self.stream.hop
+        frames = 1 if state is ArtefactMode.NON_STREAM else self.chunk // self.stream.hop
         return to_mode(self.source.model, Mode(str(state)), frames)
 
     @cached_property
     def reference(self) -> StreamReference:
         """The source model's stream, with which the streams of the artefacts are compared."""
-        return StreamReference(self.stage(State.EXTERNAL))
+        return StreamReference(self.stage(ArtefactMode.EXTERNAL))
 
     @cached_property
     def noisiest_layers(self) -> list[tuple[str, ...]]:
@@ -163,13 +167,13 @@ class ArtefactWriter:
                 model, samples = self._onnx[variant.state], self.samples(variant.state)
                 write_onnx(model, variant.precision, path, samples, float_layers)
 
-    def _saved_model(self, state: State, precision: Precision) -> Path:
+    def _saved_model(self, state: ArtefactMode, precision: Precision) -> Path:
         """The SavedModel that is converted to LiteRT.
 
         Clips have a fixed length, and int8 has no loops; whole utterances have any length.
         """
         clips = not self.source.row_stride
-        unrolled = clips and state is State.NON_STREAM and precision is Precision.INT8
+        unrolled = clips and state is ArtefactMode.NON_STREAM and precision is Precision.INT8
         if (state, unrolled) not in self._saved:
             stage = self.stage(state)
             if unrolled:
@@ -182,7 +186,7 @@ class ArtefactWriter:
             self._saved[state, unrolled] = path
         return self._saved[state, unrolled]
 
-    def samples(self, state: State) -> Iterator[dict[str, np.ndarray]]:
+    def samples(self, state: ArtefactMode) -> Iterator[dict[str, np.ndarray]]:
         """Inputs for the calibration by name, one dictionary per call.
 
         Raises:
@@ -202,7 +206,7 @@ class ArtefactWriter:
                 widths = [(0, padding)] + [(0, 0)] * (clip.ndim - 1)
                 yield {INPUT: np.pad(clip[:length], widths)[None], **given}
             return
-        if state is State.NON_STREAM:
+        if state is ArtefactMode.NON_STREAM:
             yield from ({INPUT: clip[None]} for clip in clips.inputs)
             return
         fewer = clips.spread(max(CALIBRATION_CALLS * self.chunk // self.due, 1))
@@ -210,7 +214,7 @@ class ArtefactWriter:
             if number % _CLIPS_PER_STREAM == 0:
                 self.reference.reset()
             for chunk in chunks_of(clip, self.chunk, self.due):
-                yield {INPUT: chunk, **(self.reference.states if state is State.EXTERNAL else {})}
+                yield {INPUT: chunk, **(self.reference.states if state is ArtefactMode.EXTERNAL else {})}
                 self.reference.step(chunk)
 
     def outputs(self, clips: np.ndarray, kind: str, stream: StreamedModel | None = None) -> np.ndarray:
@@ -289,7 +293,7 @@ class ArtefactWriter:
     @cached_property
     def _quick_stream(self) -> StreamedModel:
         """The source model's stream in LiteRT: equal to six digits, and 50 times as fast as in TensorFlow."""
-        state, precision = State.EXTERNAL, Precision.FLOAT
+        state, precision = ArtefactMode.EXTERNAL, Precision.FLOAT
         try:
             content = litert_file(self._saved_model(state, precision), state, precision, list)
         except BundleError:  # LiteRT lacks an operation
@@ -298,7 +302,7 @@ class ArtefactWriter:
         path.write_bytes(content)
         return open_artefact(path)
 
-    def describe(self, states: Sequence[State], folder: Path) -> None:
+    def describe(self, states: Sequence[ArtefactMode], folder: Path) -> None:
         """Write a summary and a drawing of each mode."""
         for state in states:
             model = self.stage(state).model

@@ -1,4 +1,8 @@
-"""An export source and the requested variants in; a bundle folder with checked artefacts out."""
+"""Exports a model as a bundle folder: writes each requested artefact, measures it, and writes the report.
+
+The folder appears when it is complete. An int8 artefact that loses accuracy is converted again with more
+layers left in float.
+"""
 
 import importlib.metadata
 import math
@@ -69,7 +73,7 @@ def export_bundle(
             hint="--force replaces it, --output chooses another folder",
         )
     states = list(dict.fromkeys(variant.state for variant in variants))
-    streams = any(variant.streams for variant in variants)
+    streams = any(variant.is_streaming for variant in variants)
     with ArtefactWriter(source, frames_per_call, allow_flex) as writer, replacing_folder(output) as folder:
         _write_parts(writer, folder, streams)
         writer.describe(states, folder / "models")
@@ -118,7 +122,7 @@ def _write_clips(writer: ArtefactWriter, variants: Sequence[Variant], folder: Pa
     np.savez(folder / TESTS, **source.test_arrays(source.tests))
     quantised = [variant for variant in variants if variant.precision is Precision.INT8]
     if quantised and len(source.development_clips):
-        streams = any(variant.streams for variant in quantised)
+        streams = any(variant.is_streaming for variant in quantised)
         np.savez(folder / DEVELOPMENT, **writer.development_arrays(streams))
 
 
@@ -230,7 +234,7 @@ def _write_report(
         "frame_seconds": source.frame_seconds,
         "row_stride": source.row_stride,
         "multiply_accumulates": costs,
-        "stream": writer.geometry if any(result.variant.streams for result in results) else None,
+        "stream": writer.geometry if any(result.variant.is_streaming for result in results) else None,
     }
     write_json(folder / "export.json", report_json(about, results))
     write_text(folder / "export.md", report_text(about, results, source.raw))
@@ -256,7 +260,7 @@ def _write_report(
 def _artefact_metadata(writer: ArtefactWriter, result: ArtefactResult) -> dict[str, Any]:
     variant = result.variant
     shape = writer.stage(variant.state).signature(None)[INPUT].shape.as_list()
-    batch = 1 if variant.streams or variant.format is Format.LITERT else None
+    batch = 1 if variant.is_streaming or variant.format is Format.LITERT else None
     if shape[1] is None and variant.format is Format.LITERT and not writer.source.row_stride:
         shape[1] = writer.source.golden.inputs.shape[1]
     return {

@@ -1,4 +1,4 @@
-"""A Keras model in; its graph as an SVG drawing, with a box per layer and an arrow per tensor, out."""
+"""Draws the graph of a Keras model as SVG, with a box per layer and an arrow per tensor."""
 
 import math
 from collections.abc import Sequence

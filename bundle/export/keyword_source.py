@@ -1,4 +1,4 @@
-"""A keyword run folder in; its model, labels and clips for an export out."""
+"""Reads a keyword run folder for an export: its model, labels, and clips to calibrate and check it."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace

@@ -1,4 +1,4 @@
-"""A language run folder in; its network, vocabularies and sentences for an export out.
+"""Reads a language run folder for an export: its network, vocabularies, and sentences to check it.
 
 The artefacts return logits of all hanzi, as the network does. The possible hanzi of a syllable are a table in
 the bundle (``lexicon.tsv``), not a part of the graph: with logits for "impossible", the range of int8 would

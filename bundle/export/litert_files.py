@@ -1,4 +1,4 @@
-"""A SavedModel of one mode in; the bytes of a ``.tflite`` file in the requested precision out.
+"""Converts a SavedModel to the bytes of a ``.tflite`` file in the requested precision.
 
 The conversion starts from a SavedModel because the converter's ``from_concrete_functions`` reports success
 and writes a file without the weights. External states are calibrated by name, because by position the
@@ -17,7 +17,7 @@ from tensorflow.lite.python.convert import mlir_quantize
 
 from bundle.export.quantisation import made_by
 from bundle.runtimes.litert import flex_operations, operation_names
-from bundle.variants import Precision, State
+from bundle.variants import ArtefactMode, Precision
 from utils.backend.quiet import hide_native_messages
 from utils.errors import BundleError
 
@@ -32,7 +32,7 @@ Samples = Iterable[dict[str, np.ndarray]]
 
 def litert_file(
     saved_model: Path,
-    state: State,
+    state: ArtefactMode,
     precision: Precision,
     samples: Callable[[], Samples],
     allow_flex: bool = False,
@@ -43,7 +43,7 @@ def litert_file(
     Args:
         saved_model: the folder, with a batch of 1.
         state: its mode, and the name of its signature.
-        precision: of the file.
+        precision: precision of the file.
         samples: returns typical inputs for the calibration of int8.
         allow_flex: allow TensorFlow operations, which LiteRT alone can't run.
         float_layers: names of layers that int8 leaves in float; inputs, states and outputs are then float,
@@ -128,7 +128,7 @@ def left_in_float(content: bytes, layers: Collection[str]) -> list[str]:
     return found
 
 
-def _refuse_loops(saved_model: Path, state: State) -> None:
+def _refuse_loops(saved_model: Path, state: ArtefactMode) -> None:
     """Raise BundleError if the graph has a loop, whose calibration would crash the process."""
     if "WHILE" in operation_names(litert_file(saved_model, state, Precision.FLOAT, list, allow_flex=True)):
         raise BundleError(

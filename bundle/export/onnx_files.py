@@ -1,4 +1,4 @@
-"""A model in one mode in; a ``.onnx`` file in the requested precision out."""
+"""Converts a model with tf2onnx and writes it as a ``.onnx`` file in the requested precision."""
 
 import logging
 import tempfile
@@ -19,11 +19,11 @@ from bundle.runtimes.onnx import MODE, OPERATIONS
 from bundle.variants import Precision
 
 OPSET = 17
-_LARGEST_HALF = float(np.finfo(np.float16).max)
+_LARGEST_HALF = float(np.finfo(np.float16).max)  # arrays with larger values stay float32
 
 
 def onnx_model(stage: Stage) -> onnx.ModelProto:
-    """Convert a model in float32, with our names of inputs and outputs; clips have any batch size."""
+    """Convert a model to float32 ONNX, with the names of a bundle's tensors; clips have any batch size."""
     signature = stage.signature(None)
     with _quiet():
         model, _ = tf2onnx.convert.from_function(
@@ -48,9 +48,9 @@ def write_onnx(
     """Write ``model`` in one precision; inputs, states and outputs stay float32 in all of them.
 
     Args:
-        model: in float32.
-        precision: of the file.
-        path: of the new file.
+        model: the converted model, in float32.
+        precision: precision of the file.
+        path: path of the new file.
         samples: typical inputs for the calibration of int8, by name, one dictionary per call.
         float_layers: names of layers that int8 leaves in float.
     """
@@ -62,7 +62,7 @@ def write_onnx(
         if precision is Precision.DYNAMIC:
             quantize_dynamic(plain, converted, weight_type=QuantType.QInt8, **settings)
         elif precision is Precision.INT8:
-            quantize_static(plain, converted, _Reader(samples), nodes_to_exclude=left, **settings)
+            quantize_static(plain, converted, _CalibrationInputs(samples), nodes_to_exclude=left, **settings)
         elif precision is Precision.FLOAT16:
             onnx.save(_with_half_weights(onnx.load(plain)), converted)
         finished = onnx.load(converted if precision is not Precision.FLOAT else plain)
@@ -103,7 +103,7 @@ def _with_half_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-class _Reader(CalibrationDataReader):
+class _CalibrationInputs(CalibrationDataReader):
     """Inputs of the calibration."""
 
     def __init__(self, samples: Iterable[dict[str, np.ndarray]]):

@@ -1,4 +1,4 @@
-"""What an export needs: a trained model with its labels and settings, and clips to calibrate and check it."""
+"""Data classes of what an export needs: a trained model, its settings, and clips to calibrate and check."""
 
 from __future__ import annotations
 
@@ -91,20 +91,20 @@ class ExportSource:
             ``{"features", "lengths"}`` or ``{"syllables"}`` → logits (N, rows, classes).
         features: feature settings, plain values.
         features_hash: hash of the settings and of the version of the feature code.
-        labels: of the logits, in order.
+        labels: labels of the logits, in order.
         decoding: parameters of decoding, plain values.
-        config_hash: of the run's config.yaml.
+        config_hash: hash of the run's config.yaml.
         frame_seconds: seconds between two frames.
         calibration: clips of the training split, for int8.
         development: clips of the dev split, to choose int8's float layers on; if there are none, the
             calibration clips are used.
         tests: clips of the test split, may be empty.
         golden: clips on which every artefact is compared with the model.
-        row_stride: of a model of whole utterances, input positions per row of logits; 0 for a model of clips.
+        row_stride: input positions per row of logits, for a model of whole utterances; 0 for one of clips.
         obstacles: why a model of whole utterances can't stream.
-        candidates: of a converter, (syllable ids, K) int32, the possible hanzi ids of each, padded with 0.
+        candidates: possible hanzi ids of each syllable, for a converter: (syllables, K) int32, padded with 0.
         tables: further text files of the bundle, by name.
-        accuracy_by_shift: of a keyword model, accuracy on the test clips shifted in time, by milliseconds.
+        accuracy_by_shift: milliseconds → accuracy of a keyword model on test clips shifted in time by them.
     """
 
     kind: str

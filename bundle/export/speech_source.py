@@ -1,4 +1,4 @@
-"""A speech run folder in; its network, vocabulary and utterances for an export out.
+"""Reads a speech run folder for an export: its network, vocabulary, and utterances to check it.
 
 A model that can stream is exported as its causal network, for clips of any length and for streams. Any other
 model is exported as it was trained, for whole utterances with their lengths.
@@ -32,7 +32,7 @@ DEVELOPMENT_UTTERANCES = 100
 GOLDEN_UTTERANCES = 6
 """Fewer than keyword clips, because an utterance has many rows of logits."""
 Collect = Callable[[Sequence[np.ndarray], Sequence[Utterance]], Clips]
-"""Samples and utterances → inputs and references."""
+"""Function: samples and utterances → inputs and references."""
 _LOUDNESS = 0.05  # of the noise that replaces golden clips if there are no recordings
 
 

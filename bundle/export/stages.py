@@ -1,7 +1,7 @@
-"""A Keras model in one mode in; a TensorFlow function with named tensors, and a SavedModel, out.
+"""Turns a Keras model in one mode into a TensorFlow function with named tensors; writes SavedModels.
 
-All formats are written from the same function: tensors by name (``input``, ``state_00_conv``) → tensors by
-name (``output``, ``state_00_conv_next``).
+All formats are written from this function: tensors by name (``input``, ``state_00_conv``) → tensors by name
+(``output``, ``state_00_conv_next``). Frozen graphs are written here too.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 
 from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT
 from bundle.runtimes.tensorflow import RESET
-from bundle.variants import State
+from bundle.variants import ArtefactMode
 from streaming.conversion.layers import reset_state
 
 _BUNDLE_NAMES = {"features": INPUT, "syllables": INPUT, "lengths": LENGTHS}
@@ -27,14 +27,14 @@ class Stage:
     """A model in one mode, ready for export.
 
     Attributes:
-        state: the mode.
-        model: one input ``(batch, …)``, or ``{"features", "lengths"}`` or ``{"syllables"}`` for whole
-            utterances. Streams have batch 1; with external state ``{"input", states}`` → ``{"output", next
-            states}``.
-        frames: of a clip, for a format that needs a fixed number; 0: as in the model.
+        state: mode of the model.
+        model: Keras model with one input ``(batch, …)``, or for whole utterances ``{"features", "lengths"}``
+            or ``{"syllables"}``. Streams have batch 1; with external state ``{"input", states}`` →
+            ``{"output", next states}``.
+        frames: frames of a clip, for a format that needs a fixed number; 0: as in the model.
     """
 
-    state: State
+    state: ArtefactMode
     model: keras.Model
     frames: int = 0
 
@@ -45,7 +45,7 @@ class Stage:
 
     def signature(self, batch: int | None) -> dict[str, tf.TensorSpec]:
         """Specification of each input by name; ``batch`` is for clips, streams have batch 1."""
-        batch = batch if self.state is State.NON_STREAM else 1
+        batch = batch if self.state is ArtefactMode.NON_STREAM else 1
         return {
             name: tf.TensorSpec(self._shape(tensor, batch), tensor.dtype, name=name)
             for name, tensor in self._inputs().items()
@@ -60,7 +60,7 @@ class Stage:
             else:
                 given = inputs[INPUT]
             result = self.model(given, training=False)
-            outputs = result if self.state is State.EXTERNAL else {OUTPUT: result}
+            outputs = result if self.state is ArtefactMode.EXTERNAL else {OUTPUT: result}
             return {name: tf.identity(value, name=name) for name, value in outputs.items()}
 
         return tf.function(call, input_signature=[self.signature(batch)], autograph=False)
@@ -93,7 +93,7 @@ def write_saved_model(stage: Stage, path: Path, batch: int | None = None) -> Non
     archive = keras.export.ExportArchive()
     archive.track(stage.model)
     archive.add_endpoint(str(stage.state), stage.function(batch))
-    if stage.state is State.INTERNAL:
+    if stage.state is ArtefactMode.INTERNAL:
 
         def reset() -> dict[str, tf.Tensor]:
             reset_state(stage.model)

@@ -1,4 +1,4 @@
-"""An artefact's file in; an object that takes clips or chunks and gives logits, out.
+"""Opens exported model files (artefacts) and runs them: clips or chunks to logits.
 
 Read ``artefacts``, then one of ``litert``, ``onnx`` and ``tensorflow``; each imports its own runtime alone.
 """

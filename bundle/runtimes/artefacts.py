@@ -1,7 +1,8 @@
-"""The file of an exported model (an artefact) in; an object that maps clips or chunks to logits out.
+"""Opens an exported model file (artefact) and runs it on clips or on the chunks of a stream.
 
-One interface for four formats. A ``.tflite`` file needs only ai-edge-litert and NumPy, a ``.onnx`` file only
-onnxruntime and NumPy; TensorFlow is loaded for its own formats.
+One interface for four formats; ``litert``, ``onnx`` and ``tensorflow`` implement it. Of other packages, a
+``.tflite`` file needs only ai-edge-litert and NumPy, a ``.onnx`` file only onnxruntime and NumPy; TensorFlow
+is loaded for its own formats.
 """
 
 import importlib
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bundle.variants import Format, State
+from bundle.variants import ArtefactMode, Format
 from utils.errors import BundleError
 
 INPUT, LENGTHS, OUTPUT = "input", "lengths", "output"
@@ -32,8 +33,8 @@ class ArtefactInfo:
     """Properties of a file.
 
     Attributes:
-        state: whole clips, or a stream with internal or external state.
-        input_shape: of ``input``; None for any size.
+        state: mode: whole clips, or a stream with internal or external state.
+        input_shape: shape of ``input``; None for any size.
         states: name → shape of each external state.
         operations: number of operations per call, according to the file's graph.
         flex: names of TensorFlow operations that LiteRT alone can't run.
@@ -41,7 +42,7 @@ class ArtefactInfo:
         takes_tokens: whether ``input`` is int32 token ids; otherwise it is float32.
     """
 
-    state: State
+    state: ArtefactMode
     input_shape: tuple[int | None, ...]
     states: Mapping[str, tuple[int, ...]]
     operations: int
@@ -51,7 +52,9 @@ class ArtefactInfo:
 
 
 class Backend:
-    """A runtime with an opened file. Its states may be quantised; they are passed back unchanged.
+    """Base class of a runtime with an opened file.
+
+    Its states may be quantised; they are passed back unchanged.
 
     Attributes:
         info: properties of the file.
@@ -82,7 +85,7 @@ class Artefact:
         self._states = backend.initial_states()
 
     @property
-    def mode(self) -> State:
+    def mode(self) -> ArtefactMode:
         """Whole clips, or a stream with internal or external state."""
         return self.info.state
 
@@ -133,7 +136,7 @@ class Artefact:
         self._states = self.backend.initial_states()
 
     def _check(self, values: np.ndarray, streams: bool) -> None:
-        if (self.mode is not State.NON_STREAM) != streams:
+        if (self.mode is not ArtefactMode.NON_STREAM) != streams:
             kind, use = ("clips", "run") if streams else ("streams", "step")
             raise BundleError(f"an artefact for {kind}", where=self.path, hint=f"use .{use}()")
         expected, shape = self.info.input_shape[1:], values.shape[1:]

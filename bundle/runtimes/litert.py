@@ -1,4 +1,4 @@
-"""A ``.tflite`` file in; its outputs, computed by ai-edge-litert, out. Needs only NumPy and ai-edge-litert.
+"""Runs a ``.tflite`` file with ai-edge-litert; no other package than that and NumPy is needed.
 
 The name of a file's only signature is its mode (``non_stream``, ``stream_internal``, ``stream_external``).
 Internal state is reset by opening a new interpreter (0.5 ms), because the runtime's own
@@ -15,10 +15,10 @@ from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter
 
 from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo, Backend
-from bundle.variants import State
+from bundle.variants import ArtefactMode
 from utils.errors import BundleError
 
-FLEX = "Flex"
+FLEX = "Flex"  # prefix of TensorFlow operations, which LiteRT alone can't run
 _BUILTIN_NAMES = {code: name for name, code in vars(schema.BuiltinOperator).items() if isinstance(code, int)}
 
 
@@ -48,7 +48,7 @@ class LiteRTBackend(Backend):
         names = operation_names(content)
         inputs = self._inputs
         self.info = ArtefactInfo(
-            state=State(self._signature()),
+            state=ArtefactMode(self._signature()),
             input_shape=tuple(int(n) if n > 0 else None for n in inputs[INPUT]["shape_signature"]),
             states={name: tuple(map(int, inputs[name]["shape"])) for name in self._state_names},
             operations=len(names),
@@ -66,9 +66,9 @@ class LiteRTBackend(Backend):
 
     def _signature(self) -> str:
         names = list(self._interpreter.get_signature_list())
-        if len(names) != 1 or names[0] not in tuple(State):
+        if len(names) != 1 or names[0] not in tuple(ArtefactMode):
             raise ValueError(
-                f"its signatures are {', '.join(names) or 'none'}, not one of {', '.join(State)}"
+                f"its signatures are {', '.join(names) or 'none'}, not one of {', '.join(ArtefactMode)}"
             )
         return names[0]
 
@@ -107,7 +107,7 @@ class LiteRTBackend(Backend):
 
     def reset(self) -> None:
         """Open a new interpreter if the state is internal."""
-        if self.info.state is State.INTERNAL:
+        if self.info.state is ArtefactMode.INTERNAL:
             self._open()
 
 

@@ -1,4 +1,4 @@
-"""A SavedModel folder or a frozen graph in; its outputs, computed by TensorFlow without Keras, out."""
+"""Runs a SavedModel folder or a frozen graph with TensorFlow, without Keras."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import tensorflow as tf
 
 from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo, Backend
-from bundle.variants import State
+from bundle.variants import ArtefactMode
 from utils.errors import BundleError
 
-RESET = "reset"
+RESET = "reset"  # signature that resets the internal state
 
 
 def open_backend(path: Path, threads: int) -> TensorFlowBackend:
@@ -32,8 +32,10 @@ def open_backend(path: Path, threads: int) -> TensorFlowBackend:
 
 def _saved_model(path: Path) -> TensorFlowBackend:
     loaded = tf.saved_model.load(str(path))
-    (state,) = set(loaded.signatures) & set(State)
-    return TensorFlowBackend(State(state), loaded.signatures[state], loaded.signatures.get(RESET), loaded)
+    (state,) = set(loaded.signatures) & set(ArtefactMode)
+    return TensorFlowBackend(
+        ArtefactMode(state), loaded.signatures[state], loaded.signatures.get(RESET), loaded
+    )
 
 
 def _frozen_graph(path: Path) -> TensorFlowBackend:
@@ -51,7 +53,9 @@ def _frozen_graph(path: Path) -> TensorFlowBackend:
     def call(**values: tf.Tensor) -> dict[str, tf.Tensor]:
         return pruned(*(values[name] for name in given))
 
-    return TensorFlowBackend(State.EXTERNAL if states else State.NON_STREAM, call, None, pruned, pruned)
+    return TensorFlowBackend(
+        ArtefactMode.EXTERNAL if states else ArtefactMode.NON_STREAM, call, None, pruned, pruned
+    )
 
 
 class TensorFlowBackend(Backend):
@@ -65,7 +69,7 @@ class TensorFlowBackend(Backend):
         graph: the function with the inputs and operations, if not ``function``.
     """
 
-    def __init__(self, state: State, function, reset, owner, graph=None):
+    def __init__(self, state: ArtefactMode, function, reset, owner, graph=None):
         self._function, self._reset, self._owner = function, reset, owner
         graph = graph or function
         inputs = {tensor.name.partition(":")[0]: tensor for tensor in graph.inputs}

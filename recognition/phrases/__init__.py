@@ -1,4 +1,4 @@
-"""A text file of phrases and logits in; the phrase that was said with its slots, or a refusal, out.
+"""Recognises only the phrases that a text file allows: the phrase with its slots, or a refusal.
 
 Read ``grammar`` (the file as syntax trees), ``expansion`` (all phrases that they allow), ``pronunciation``
 (the syllable sequences of a phrase), ``phrase_list`` (these together), ``search`` (the phrases that fit the

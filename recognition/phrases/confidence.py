@@ -1,9 +1,9 @@
-"""What the search found out about a phrase in; the probability that the phrase was said out."""
+"""Computes the probability that a phrase was said, by logistic regression on the scores of its search."""
 
 import math
 from dataclasses import dataclass
 
-# Beyond these limits more evidence changes nothing.
+# The inputs of the regression are clipped at these limits, beyond which more evidence changes nothing.
 LARGEST_MARGIN = 3.0
 LOWEST_WORST, LOWEST_ABSOLUTE = -15.0, -20.0
 # Logistic regression on dev speakers: python -m benchmarks.recognition.phrases --fit

@@ -1,4 +1,4 @@
-"""The syntax trees of a phrase file in; every phrase that they allow, with slots and ways to say it, out."""
+"""Expands the syntax trees of a phrase file to all phrases, with their slots and the ways to say them."""
 
 import difflib
 import itertools
@@ -12,7 +12,7 @@ from recognition.phrases.grammar import Choice, Grammar, Number, Part, Sequence,
 from utils.errors import PhraseError
 from utils.mandarin.numerals import DIGITS, LONGEST_CARDINAL, cardinal, number_readings, numbers_to_hanzi
 
-MOST_PHRASES = 100_000
+MOST_PHRASES = 100_000  # a file that allows more is an error
 _DIGITS = re.compile(r"\d+(?:\.\d+)?%?")
 
 
@@ -23,7 +23,7 @@ class Expansion:
     Attributes:
         pieces: each text with the ways to say it, in hanzi or in words with a pronunciation of their own.
         slots: name and value of each slot, in the order of the text.
-        number: the value, if it is nothing else than a number.
+        number: value of a part that is only a number; otherwise None.
     """
 
     pieces: tuple[tuple[str, tuple[str, ...]], ...] = ()

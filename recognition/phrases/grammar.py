@@ -1,4 +1,4 @@
-"""The text of a phrase file in; the syntax tree of each line, slots and pronunciations out.
+"""Parses a phrase file: the syntax tree of each phrase, the lists of its slots, and pronunciations.
 
 ::
 
@@ -23,7 +23,7 @@ from utils.mandarin.typed_pinyin import read_syllables
 
 NUMBER_NAMES = ("数字", "number")
 LARGEST_NUMBER = 10**8
-DEEPEST = 20  # brackets inside brackets
+MAX_NESTING = 20  # brackets inside brackets
 _HINT = "one phrase a line, e.g. 打开[客厅|卧室]的灯, (请)关灯, 温度<数字 16-30>度"
 _TOKEN = re.compile(r"[\[\]()|<>=]|[^\[\]()|<>=]+")
 _CLOSING = {"[": "]", "(": ")"}
@@ -79,8 +79,8 @@ class Line:
     """A phrase with its grammar.
 
     Attributes:
-        number: of the line in the file, from 1.
-        content: its syntax tree.
+        number: number of the line in the file, from 1.
+        content: syntax tree of the phrase.
         pinyin: syllables of the whole phrase, if the line gives them; otherwise ().
     """
 
@@ -230,8 +230,8 @@ class _Parser:
 
     def _group(self, opening: str) -> Choice:
         self._depth += 1
-        if self._depth > DEEPEST:
-            raise self._error(f"more than {DEEPEST} brackets inside each other")
+        if self._depth > MAX_NESTING:
+            raise self._error(f"more than {MAX_NESTING} brackets inside each other")
         content = self._choice()
         if not self._next_is(_CLOSING[opening]):
             raise self._error(f"'{opening}' is not closed by '{_CLOSING[opening]}'")

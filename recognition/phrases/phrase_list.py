@@ -1,4 +1,4 @@
-"""A phrase file in; all phrases that it allows, each with its slots and pronunciations, out."""
+"""Lists all phrases that a phrase file allows, each with its slots and pronunciations."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -15,8 +15,8 @@ class Phrase:
     """A phrase without grammar.
 
     Attributes:
-        text: as the file writes it.
-        line: of the file.
+        text: the phrase as the file writes it.
+        line: number of its line in the file.
         slots: value of each named slot.
         pronunciations: syllable sequences, the usual one first.
     """

@@ -1,4 +1,7 @@
-"""A phrase in hanzi in; the syllable sequences by which it may be pronounced out, the usual one first."""
+"""Finds the syllable sequences by which a phrase in hanzi may be pronounced, the usual one first.
+
+They come from readings by context, plausible other readings, tone sandhi, and pronunciations of the user.
+"""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence

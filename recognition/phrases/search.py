@@ -1,4 +1,8 @@
-"""Phrases and logits in; the phrases that fit best, with scores and confidences, or a refusal, out."""
+"""Searches the logits of an utterance for the phrases of a list that fit best, with scores and confidences.
+
+All pronunciations share one prefix tree, which is searched by the Viterbi algorithm; a phrase whose
+confidence is too low is refused.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +30,7 @@ class Candidate:
     """A phrase, compared with a stretch of speech.
 
     Attributes:
-        phrase: of the list.
+        phrase: phrase of the list.
         pinyin: the pronunciation that fits best.
         frames: output frame in which each syllable peaks.
         evidence: how well it fits.

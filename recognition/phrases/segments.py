@@ -1,7 +1,7 @@
-"""Logits of a piece of a recording in; one segment per utterance, with a phrase or with free syllables, out.
+"""Divides a piece of a recording into utterances and searches each for a phrase: one segment an utterance.
 
-Utterances are separated by pauses. A pause is a long time between two free syllables; it is not found by the
-level of the sound, because noise can hide it.
+Utterances are separated by pauses. A pause is a long time between two free syllables (those of greedy
+decoding, without phrases); it is not found by the level of the sound, because noise can hide it.
 """
 
 import itertools

@@ -1,7 +1,7 @@
-"""A plain trained model in; the same model in another mode, rebuilt layer by layer with copied weights, out.
+"""Converts a trained Keras model to another mode (streaming, or inference of whole clips), layer by layer.
 
-The plain model needs no code for streaming: ``graph`` reads its layers, ``plan`` plans their stream, and this
-module builds the result.
+The model as it was trained (the plain model) needs no code for streaming: ``graph`` reads its layers,
+``plan`` plans their stream, and this module rebuilds the layers and copies their weights.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def to_mode(
     mode = Mode(mode)
     if mode is Mode.TRAINING:
         return model
-    if not mode.streams:
+    if not mode.is_streaming:
         return _plain_copy(model, batch)
     plan = require_streamable(model, look_ahead, frames_per_call)
     external = mode is Mode.STREAM_EXTERNAL_STATE_INFERENCE
@@ -134,7 +134,7 @@ class _StreamBuilder:
     tensors: dict[int, Any] = field(default_factory=dict)
     inputs: dict[str, Any] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict)
-    index: Any = None  # indices of the chunk's input frames
+    index: Any = None  # indices of the chunk's input frames since the reset
 
     def build(self, chunk: int) -> keras.Model:
         graph: Graph = self.plan.graph

@@ -1,10 +1,10 @@
-"""The layers that ``convert`` adds to a model so that it can stream: a chunk of frames in; a chunk out.
+"""Keras layers that ``convert`` inserts into a model so that it can stream: they keep frames and states.
 
 `History` (the last frames), `FrameIndex` (a frame counter) and `RecurrentStream` (the state of a recurrent
 layer) have states: tensors that are zero when a stream starts. With ``external=False`` the layer keeps its
 states as weights that aren't trained; with ``external=True`` it takes a list of them as its last argument and
 returns the next states after its output. `WarmUpMask` and `TakeFrames` have no states. ``timing`` explains
-where each layer is needed. Chunks are ``(1, c, …)``: a batch of one, c frames.
+where each layer is needed. Each maps a chunk ``(1, c, …)`` to a chunk: a batch of one, c frames.
 """
 
 from __future__ import annotations

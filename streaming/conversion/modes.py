@@ -20,6 +20,6 @@ class Mode(StrEnum):
     STREAM_EXTERNAL_STATE_INFERENCE = "stream_external"
 
     @property
-    def streams(self) -> bool:
+    def is_streaming(self) -> bool:
         """Whether the model processes a recording chunk by chunk."""
         return self in (Mode.STREAM_INTERNAL_STATE_INFERENCE, Mode.STREAM_EXTERNAL_STATE_INFERENCE)

@@ -1,4 +1,8 @@
-"""A model in; the plan of its stream (calls, states, inserted parts), or the obstacles, out."""
+"""Plans how a model streams: its layer calls, the states and parts to insert, or the obstacles.
+
+``graph`` reads the calls, ``rules`` plans each layer, and this module connects them; ``convert`` builds the
+planned model. The model as it was trained is called the plain model.
+"""
 
 import itertools
 import math
@@ -69,12 +73,12 @@ class StreamPlan:
     """The parts and calls of a streamed model, in order.
 
     Attributes:
-        graph: of the plain model.
+        graph: graph of the plain model.
         items: inserted parts and layer calls.
         output: wire of the output.
-        signal: of the output.
+        signal: stride and delay of the output.
         clock: state of the frame counter, if warm-up frames must be recognised.
-        clock_limit: the count at which it stops.
+        clock_limit: the count at which the frame counter stops.
         step: input frames that a chunk must be a multiple of.
         hop: input frames per frame of ``frames_per_call``: for a model of samples, those between two windows.
         due: input frames from the reset until the output for the clip is complete; None: an output per frame.

@@ -1,4 +1,4 @@
-"""A layer and its input signals in; its plan for the stream out (``timing`` explains the theory).
+"""Plans how each type of Keras layer runs in a stream, from the timing of its inputs (theory: ``timing``).
 
 A custom layer declares how it streams by a class attribute or property:
 
@@ -50,7 +50,7 @@ class StreamOptions:
 
     Attributes:
         look_ahead: whether outputs may be late, so that convolutions can use future frames.
-        due: input frame at which all windows over the clip are complete; 0: not known yet.
+        due: index of the input frame at which all windows over the clip are complete; 0: not known yet.
     """
 
     look_ahead: bool = False

@@ -1,4 +1,4 @@
-"""A streamed Keras model and its chunks in; outputs out: the `StreamedModel` of the Keras runtime."""
+"""Runs a streamed Keras model chunk by chunk: the `StreamedModel` of the Keras runtime."""
 
 import keras
 import numpy as np

@@ -1,4 +1,7 @@
-"""A plain model in; whether it can stream, the obstacles, and the geometry of its stream out."""
+"""Checks whether a model can stream (else names the obstacles), and gives the geometry of its stream.
+
+The geometry is what callers need: chunk size, stride, delay and states. "Plain model": as it was trained.
+"""
 
 import math
 from dataclasses import dataclass

@@ -1,12 +1,12 @@
-"""Stride and delay of a layer's input in; those of its output, and the parts to insert before it, out.
+"""Computes stride and delay of each layer in a stream, and the parts (history, delay, mask) that it needs.
 
 Theory
 ------
-The plain model processes a clip of frames (axis 1); the streamed model processes an endless sequence of
-chunks. Every tensor with a time axis has a *stride* (input frames per frame) and a *delay*: frame n of the
-stream is frame n - delay of the plain model's tensor for the same recording. Frames n < delay are *warm-up*:
-the plain model has no such frames, and they must not influence any result. A delay of -P means that P zero
-frames of padding precede the first frame of the stream.
+The plain model (as it was trained) processes a clip of frames (axis 1); the streamed model processes an
+endless sequence of chunks. Every tensor with a time axis has a *stride* (input frames per frame) and a
+*delay*: frame n of the stream is frame n - delay of the plain model's tensor for the same recording. Frames
+n < delay are *warm-up*: the plain model has no such frames, and they must not influence any result. A delay
+of -P means that P zero frames of padding precede the first frame of the stream.
 
 All layers with a window use one kind of state: `History(B)` keeps the last B frames before the chunk,
 initially zeros, and prepends them; the layer then runs with 'valid' padding on the longer chunk. A layer

@@ -1,10 +1,10 @@
-"""Label probabilities, one row per call, in; detected keywords with time and score out.
+"""Detects keywords in a stream of label probabilities: running mean, threshold, refractory time.
 
-A streamed model is called some fifty times a second, and a word stays in its window for many calls. The
-probabilities are averaged over a short time; a keyword is detected when its average reaches the threshold;
-then nothing is detected for the refractory time. This is the "posterior handling" of Chen, Parada & Heigold,
-"Small-footprint keyword spotting using deep neural networks" (ICASSP 2014), with the mean probability as
-confidence.
+A streamed model gives a row of probabilities per call, some fifty times a second, and a word stays in its
+window for many calls. The probabilities are averaged over a short time; a keyword is detected when its
+average reaches the threshold; then nothing is detected for the refractory time. This is the "posterior
+handling" of Chen, Parada & Heigold, "Small-footprint keyword spotting using deep neural networks" (ICASSP
+2014), with the mean probability as confidence.
 """
 
 from __future__ import annotations

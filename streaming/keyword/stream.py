@@ -1,4 +1,7 @@
-"""Samples in pieces of any length in; label probabilities, one row per call of the model, out."""
+"""Runs a streamed keyword model with its front end on samples in pieces of any length.
+
+The output is a row of label probabilities per call of the model.
+"""
 
 import numpy as np
 
@@ -11,7 +14,7 @@ class KeywordStream:
     """A keyword model with its front end, for endless sound.
 
     Args:
-        model: streamed, with one output per call.
+        model: streamed model with one output per call.
         features: settings of its front end.
         chunk: frames per call (samples, for the kind ``raw``).
     """

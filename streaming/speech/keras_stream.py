@@ -1,4 +1,4 @@
-"""A causal Keras model in; its network as a stream, which Keras runs, out."""
+"""Converts the network of a causal Keras model into a stream that Keras runs."""
 
 from model_speech.causal import CausalModel
 from streaming.conversion.convert import to_mode

@@ -1,7 +1,8 @@
-"""Recordings or live sound in, recognised segments as they end out, with a stream.
+"""Recognises recordings or live sound with a stream; reports segments as they end, drafts before.
 
-The counterpart of `recognition.recognizer.Recognizer`: nothing waits for the end of the recording, drafts of
-each utterance are reported while it is spoken, and memory doesn't grow with the recording's length.
+The counterpart of `recognition.recognizer.Recognizer`: nothing waits for the end of the recording, drafts
+(hypotheses that may still grow) of each utterance are reported while it is spoken, and memory doesn't grow
+with the recording's length.
 """
 
 import time

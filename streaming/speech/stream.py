@@ -1,9 +1,9 @@
-"""Samples in pieces in; drafts of an utterance while it is spoken, and its segments when it ends, out.
+"""Recognises samples in pieces with a causal streamed network: drafts of an utterance, then its segments.
 
 samples ─ utils/features/stream ─▶ frames ─ a streamed network ─▶ rows of logits ─ utterances ─▶ events
 
-Rows equal those of the whole recording, for pieces of any length. An utterance ends with a pause, which the
-network marks with blanks.
+A row has the logits of one output frame. Rows equal those of the whole recording, for pieces of any length.
+An utterance ends with a pause, which the network marks with blanks.
 """
 
 import numpy as np

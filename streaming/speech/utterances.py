@@ -1,4 +1,8 @@
-"""Rows of logits of a stream in; drafts of an utterance, and its segments when it ends, out. NumPy only."""
+"""Finds utterances in a stream of CTC logits: an utterance ends after a run of blanks. NumPy only.
+
+Each new row of logits (an output frame) may complete a syllable, which gives a draft of the utterance; its
+end gives its segments. An `UtteranceReader` decodes the logits.
+"""
 
 import dataclasses
 from typing import Protocol

@@ -27,7 +27,7 @@ from bundle.export.quantisation import layers_by_noise, made_by, rounding_noise
 from bundle.export.source import Clips, ExportSource
 from bundle.folder import find_bundle, open_bundle, write_metadata
 from bundle.runtimes.artefacts import NEXT_SUFFIX, open_artefact
-from bundle.variants import Format, Precision, State, Variant, offered
+from bundle.variants import ArtefactMode, Format, Precision, Variant, offered
 from model_keyword.registry import MODELS, build_keyword_model
 from tests.support.damage import DAMAGE, damage_file
 from tests.support.scripts import ROOT, load_script
@@ -41,11 +41,11 @@ FEATURES = KeywordFeatureConfig(mel_bins=12, coefficients=6)
 LABELS = ("_silence_", "high", "low", "middle")
 CLIPS = 6
 MADE = (
-    Variant(Format.SAVED_MODEL, State.INTERNAL, Precision.FLOAT),
-    *(Variant(Format.LITERT, state, Precision.FLOAT) for state in State),
-    Variant(Format.LITERT, State.EXTERNAL, Precision.INT8),
-    Variant(Format.ONNX, State.EXTERNAL, Precision.FLOAT),
-    Variant(Format.ONNX, State.NON_STREAM, Precision.INT8),
+    Variant(Format.SAVED_MODEL, ArtefactMode.INTERNAL, Precision.FLOAT),
+    *(Variant(Format.LITERT, state, Precision.FLOAT) for state in ArtefactMode),
+    Variant(Format.LITERT, ArtefactMode.EXTERNAL, Precision.INT8),
+    Variant(Format.ONNX, ArtefactMode.EXTERNAL, Precision.FLOAT),
+    Variant(Format.ONNX, ArtefactMode.NON_STREAM, Precision.INT8),
 )
 PLAIN, INTERNAL, EXTERNAL, INT8 = MADE[1:5]
 
@@ -103,7 +103,7 @@ def test_every_artefact_has_its_accuracy_file_and_its_row(exported):
     measured = json.loads((exported / "export.json").read_text())["artefacts"]
     for variant in MADE:
         found = measured[variant.path]
-        modes = ["reset1", "reset0"] if variant.streams else ["non_stream"]
+        modes = ["reset1", "reset0"] if variant.is_streaming else ["non_stream"]
         lines = (exported / f"{variant.path}.accuracy.txt").read_text().splitlines()
         assert [line.split()[0] for line in lines] == modes and all("(N = 30)" in line for line in lines)
         assert re.search(rf"^\| {variant} \| yes \|", table, re.MULTILINE)
@@ -140,13 +140,13 @@ def test_the_golden_clips_tell_a_stream_that_forgets_from_one_that_does_not(expo
 
 
 def test_each_mode_has_a_summary_and_a_drawing_of_all_its_layers(exported):
-    for state in State:
+    for state in ArtefactMode:
         folder = exported / "models" / state
         drawing = ET.parse(folder / "graph.svg").getroot()
         text = " ".join(element.text or "" for element in drawing.iter())
         for name in ("conv_1", "conv_2", "add", "conv_3", "logits"):
             assert name in text and name in (folder / "model_summary.txt").read_text()
-        assert ("History" in text) == (state is not State.NON_STREAM)
+        assert ("History" in text) == (state is not ArtefactMode.NON_STREAM)
 
 
 def test_fewer_clips_are_from_all_over_the_split():
@@ -182,7 +182,7 @@ def wide_range_model(frames: int = 12, values: int = 6) -> keras.Model:
     return model
 
 
-WIDE_RANGE = (INT8, Variant(Format.LITERT, State.NON_STREAM, Precision.INT8), MADE[-1])
+WIDE_RANGE = (INT8, Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8), MADE[-1])
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,10 @@ def test_int8_that_loses_accuracy_keeps_layers_in_float_and_names_them(tmp_path,
 
 def test_the_test_clips_judge_int8_and_choose_no_layers(tmp_path):
     """Development clips on which 8 bits lose nothing, and test clips on which they are all wrong."""
-    source, variant = source_of(wide_range_model()), Variant(Format.LITERT, State.NON_STREAM, Precision.INT8)
+    source, variant = (
+        source_of(wide_range_model()),
+        Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8),
+    )
     with ArtefactWriter(source) as writer:
         writer.write(variant, tmp_path / variant.path)
     answers = open_artefact(tmp_path / variant.path).run(source.tests.inputs)
@@ -237,7 +240,7 @@ def test_an_input_of_wide_range_may_stay_in_float():
     assert layers_by_noise(model, clips.astype(np.float32))[0] == ("features", "even", "logits")
 
 
-@pytest.mark.parametrize("state", [State.NON_STREAM, State.EXTERNAL])
+@pytest.mark.parametrize("state", [ArtefactMode.NON_STREAM, ArtefactMode.EXTERNAL])
 def test_the_last_layer_alone_may_stay_in_float(state, tmp_path):
     """Logits in 8 bits are multiples of one step, so many of them are equal; in float none are."""
     variant, distinct = Variant(Format.LITERT, state, Precision.INT8), []
@@ -245,7 +248,7 @@ def test_the_last_layer_alone_may_stay_in_float(state, tmp_path):
         for names in ((), ("logits",)):
             writer.write(variant, tmp_path / variant.path, names)
             artefact, clips = open_artefact(tmp_path / variant.path), writer.source.tests.inputs
-            if state is State.NON_STREAM:
+            if state is ArtefactMode.NON_STREAM:
                 answers = artefact.run(clips)
             else:
                 answers = writer.outputs(clips, "running", artefact)
@@ -256,7 +259,7 @@ def test_the_last_layer_alone_may_stay_in_float(state, tmp_path):
 def test_labels_that_are_gained_do_not_make_up_for_those_lost(tmp_path):
     """With random references 8 bits are right as often as the source model, and still differ from it."""
     source = source_of(wide_range_model())
-    variant = Variant(Format.LITERT, State.NON_STREAM, Precision.INT8)
+    variant = Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8)
     labels = np.random.default_rng(0).integers(0, len(LABELS), len(source.tests))
     development = Clips(source.tests.inputs, labels)
     (result,) = export_bundle(replace(source, development=development), [variant], tmp_path / "bundle")
@@ -303,7 +306,7 @@ def test_an_artefact_with_state_inside_forgets_on_reset_and_only_then(exported):
 
 
 def test_a_frozen_graph_needs_no_variables(exported, tmp_path):
-    variant = Variant(Format.FROZEN_GRAPH, State.EXTERNAL, Precision.FLOAT)
+    variant = Variant(Format.FROZEN_GRAPH, ArtefactMode.EXTERNAL, Precision.FLOAT)
     with ArtefactWriter(source_of(residual())) as writer:
         writer.write(variant, tmp_path / "graph.pb")
         due = writer.due
@@ -459,7 +462,7 @@ def test_recurrent_models_are_quantised_without_loops_and_loops_are_refused(tmp_
     model = keras.Model(
         inputs, layers.Dense(4, name="logits")(layers.Flatten(name="flatten")(x)), name="recurrent"
     )
-    variant = Variant(Format.LITERT, State.NON_STREAM, Precision.INT8)
+    variant = Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8)
     with ArtefactWriter(source_of(model)) as writer:
         writer.write(variant, tmp_path / "model.tflite")
         clips = writer.source.golden.inputs
@@ -490,7 +493,7 @@ def test_operations_that_need_tensorflow_on_the_device_are_named(tmp_path):
     inputs = keras.Input((4, 6), name="features")
     x = layers.Flatten(name="flatten")(ErrorFunction(name="strange")(inputs))
     model = keras.Model(inputs, layers.Dense(4, name="logits")(x), name="flexible")
-    variant = Variant(Format.LITERT, State.NON_STREAM, Precision.FLOAT)
+    variant = Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.FLOAT)
     with (
         ArtefactWriter(source_of(model)) as writer,
         pytest.raises(BundleError, match=r"no operation for Erf.*--allow-flex"),
@@ -514,7 +517,7 @@ def test_a_model_that_cannot_stream_is_refused_by_layer(tmp_path):
 
 def test_the_cnn_of_the_specification_streams_in_litert(tmp_path):
     model = build_keyword_model(MODELS["cnn"].config(), KeywordFeatureConfig(), 16000, 14)
-    variant = Variant(Format.LITERT, State.EXTERNAL, Precision.FLOAT)
+    variant = Variant(Format.LITERT, ArtefactMode.EXTERNAL, Precision.FLOAT)
     source = source_of(model, labels=tuple(f"word_{n}" for n in range(14)))
     with ArtefactWriter(
         replace(source, golden=Clips(source.golden.inputs[:2], source.golden.references[:2]))

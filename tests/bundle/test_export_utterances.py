@@ -21,7 +21,7 @@ from bundle.export.source import ExportSource
 from bundle.export.speech_source import speech_source
 from bundle.folder import open_bundle, write_metadata
 from bundle.runtimes.artefacts import open_artefact
-from bundle.variants import Format, Precision, State, Variant, offered
+from bundle.variants import ArtefactMode, Format, Precision, Variant, offered
 from data.evaluation_lists import read_test_transcripts
 from data.manifest import read_manifest
 from model_language.registry import load_converter
@@ -36,7 +36,7 @@ from utils.run_folder.checksum_files import file_hash
 
 
 def non_stream(format_: Format, precision: Precision = Precision.FLOAT) -> Variant:
-    return Variant(format_, State.NON_STREAM, precision)
+    return Variant(format_, ArtefactMode.NON_STREAM, precision)
 
 
 ONNX, LITERT = non_stream(Format.ONNX), non_stream(Format.LITERT)

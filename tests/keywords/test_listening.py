@@ -15,7 +15,7 @@ from keras import layers
 
 from bundle.export.build import export_bundle
 from bundle.export.source import Clips, ExportSource
-from bundle.variants import Format, Precision, State, Variant
+from bundle.variants import ArtefactMode, Format, Precision, Variant
 from keywords import listening
 from keywords.long_recordings import recording_results
 from streaming.keyword.detection import DetectionConfig
@@ -80,7 +80,10 @@ def write_bundle(folder: Path, settings: KeywordFeatureConfig) -> Path:
         tests=clips,
         golden=Clips(clips.inputs[:4], clips.references[:4]),
     )
-    made = [Variant(Format.LITERT, state, Precision.FLOAT) for state in (State.EXTERNAL, State.NON_STREAM)]
+    made = [
+        Variant(Format.LITERT, state, Precision.FLOAT)
+        for state in (ArtefactMode.EXTERNAL, ArtefactMode.NON_STREAM)
+    ]
     assert not any(one.problems for one in export_bundle(source, made, folder))
     return folder
 

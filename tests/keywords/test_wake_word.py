@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.intervals.exact_intervals import rate_interval, share_interval
+from analysis.intervals.exact_intervals import proportion_interval, rate_interval
 from analysis.keyword.detections import SpokenKeyword
 from analysis.keyword.wake_word_report import detections_by_kind
 from bundle.folder import open_bundle
@@ -153,8 +153,8 @@ def test_exact_intervals():
         pytest.approx(1.0899 / 2, abs=1e-4),
         pytest.approx(10.2416 / 2, abs=1e-4),
     )
-    assert share_interval(0, 10) == (0.0, pytest.approx(1 - 0.025**0.1))
-    assert share_interval(10, 10) == (pytest.approx(0.025**0.1), 1.0)
+    assert proportion_interval(0, 10) == (0.0, pytest.approx(1 - 0.025**0.1))
+    assert proportion_interval(10, 10) == (pytest.approx(0.025**0.1), 1.0)
 
 
 def test_what_woke_it_by_kind():

@@ -12,7 +12,7 @@ import pytest
 from bundle.export.build import export_bundle
 from bundle.export.speech_source import speech_source
 from bundle.folder import open_bundle
-from bundle.variants import Format, Precision, State, Variant
+from bundle.variants import ArtefactMode, Format, Precision, Variant
 from model_speech.acoustic_model import AcousticModel
 from model_speech.causal import CausalModel, load_causal_model
 from model_speech.ctc.greedy import greedy_decode
@@ -415,7 +415,7 @@ def test_what_can_not_stream_is_named_with_what_to_use(tmp_path, name, settings_
 def test_the_export_of_a_run_proves_itself(tmp_path, acoustic):
     """Utterances of any length, with CTC rows; a call is a clip of 8 s or a chunk."""
     source = speech_source(save_speech_run(tmp_path / "run", acoustic, SMALL))
-    states = (State.NON_STREAM, State.EXTERNAL)
+    states = (ArtefactMode.NON_STREAM, ArtefactMode.EXTERNAL)
     made = export_bundle(
         source, [Variant(Format.LITERT, one, Precision.FLOAT) for one in states], tmp_path / "export"
     )
