@@ -1,4 +1,4 @@
-"""A checked config in; a run folder with weights, history and logs out.
+"""Trains a model from a checked config into a run folder with weights, history and logs.
 
 Read ``run`` (config to task), ``loop`` (the one training loop) and one file of ``tasks``; then ``optimiser``,
 ``losses``, ``metrics``, ``checkpoint``, ``history`` and ``initialise``. ``backends`` compiles the step for

@@ -1,4 +1,4 @@
-"""The state of a training run ↔ a checkpoint file; also the weights of selected epochs, one file each.
+"""Saves and loads the checkpoint of a training run; also keeps the weights of selected epochs as files.
 
 A checkpoint holds all variables of model and optimiser, the position in the data, and the history. A file is
 written under a temporary name and renamed, so a kill at any moment leaves a complete file.

@@ -1,4 +1,4 @@
-"""A failed training step in; its cause out: a batch too large, or the utterances whose loss is not finite.
+"""Finds the cause of a failed training step: too little memory, or utterances whose loss is not finite.
 
 If memory runs out, on a GPU or a CPU, an error names the setting to lower. If a loss is not finite, the
 utterances that cause this are found: in training mode, batch normalisation spreads the fault of one utterance

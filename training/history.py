@@ -1,7 +1,7 @@
-"""Metrics, utterances and devices of a training run in; the records of its run folder out.
+"""Writes the records of a training run: ``history.csv``, TensorBoard logs, utterances, ``train.log``.
 
-These are ``history.csv`` and TensorBoard logs of the metrics, with the hyperparameters, ``utterances.tsv``,
-``train.log``, and ``computed_on`` in config.yaml.
+``history.csv`` has a row of metrics for each epoch, ``utterances.tsv`` the utterances of each step, and
+config.yaml gets the devices (``computed_on``).
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""Initial values of a model from the weights of another run, by layer and token name; frozen layers.
+"""Initialises a model with the weights of another run, by names of layers and tokens; freezes layers.
 
 Layers are identified by their names in ``model_summary.txt``. Weights of tokens (embedding, output layer) are
 copied token by token, so vocabularies may differ; all others are copied as they are. A layer that does not

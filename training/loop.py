@@ -1,4 +1,4 @@
-"""The one training loop: a task's batches in; weights, checkpoints, history and logs out.
+"""The one training loop: trains a task epoch by epoch; writes weights, checkpoints, history and logs.
 
 A *task* (speech, language, keyword) defines batches, loss and evaluation. The loop does the rest: order of
 events, resuming, early stopping, logs. It calls a compiled training step instead of ``Model.fit``, so that
@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from training.backends.step import make_deterministic
 from training.checkpoint import TrainingState, keep_weights, load_checkpoint, save_checkpoint
-from training.distributed.distribution import ALONE, Distribution
+from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.failures import broken_rows
 from training.history import HistoryWriter, UtteranceLog, record_devices
 from training.initialise import InitialWeights
@@ -123,7 +123,7 @@ def train(
     run: RunFolder,
     config: TrainingConfig,
     optimiser: OptimiserConfig,
-    distribution: Distribution = ALONE,
+    distribution: Distribution = SINGLE_PROCESS,
     test: Callable[[], dict[str, float]] | None = None,
 ) -> dict[str, float]:
     """Train to the end, from the run's checkpoint if there is one; return the metrics of the best epoch.

@@ -1,7 +1,8 @@
-"""Losses as Keras objects: targets packed into one array, and logits, in; the loss of each utterance out.
+"""Losses as Keras objects: CTC for acoustic models, cross-entropy over candidates for language models.
 
 They are registered with Keras, so that a compiled model can be saved and loaded with them. Keras passes one
-array of targets to a loss, so lengths are packed with the labels (`pack_ctc_targets`, `pack_pairs`).
+array of targets to a loss, so lengths are packed with the labels (`pack_ctc_targets`, `pack_pairs`). The
+result is the loss of each utterance.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from keras import ops
 from model_language.networks.loss import sequence_loss
 from model_speech.ctc.loss import ctc_loss
 
-PADDING = -1
+PADDING = -1  # of packed labels
 
 _serializable = keras.saving.register_keras_serializable(package="training")
 

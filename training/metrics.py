@@ -1,7 +1,7 @@
-"""Error rates as Keras metrics: packed targets and logits of batches in, errors per reference token out.
+"""Syllable and character error rates as Keras metrics, computed on the device by Levenshtein distance.
 
-They equal the results of :mod:`utils.metrics`, but are computed on the device and on any backend. They are
-registered with Keras, so that a compiled model can be saved and loaded with them.
+They equal the results of :mod:`utils.metrics`, but run on any backend. They are registered with Keras, so
+that a compiled model can be saved and loaded with them.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from model_language.networks.loss import candidate_logits
 from model_language.vocabulary.symbols import PAD_ID
 from training.losses import unpack_ctc_targets
 
-NO_TOKEN = -1
+NO_TOKEN = -1  # entry of a hypothesis that is ignored
 
 _serializable = keras.saving.register_keras_serializable(package="training")
 

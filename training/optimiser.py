@@ -1,4 +1,4 @@
-"""Optimiser settings in; a Keras optimiser with its learning-rate schedule out; averaged weights."""
+"""Makes a Keras optimiser with its learning-rate schedule from a config; averages weights."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

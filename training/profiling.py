@@ -1,4 +1,4 @@
-"""A range of training steps, such as ``120-180``, in; their TensorBoard profile in the run's ``logs`` out.
+"""Profiles a range of training steps, such as ``120-180``, for TensorBoard, in the run's folder ``logs``.
 
 The profiler is TensorFlow's; on other backends a range is refused.
 """

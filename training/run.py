@@ -1,7 +1,7 @@
-"""A config file and overrides in; a run folder with a trained model, and the metrics of its best epoch, out.
+"""Trains the recipe (config file) of a model into a run folder; returns the metrics of the best epoch.
 
-This is what ``train.py`` calls. The config is checked before anything is computed; each task has a function
-that trains it. An interrupted run is resumed; a finished run is not trained again.
+This is what ``train.py`` calls. The config and its overrides are checked before anything is computed; each
+task has a function that trains it. An interrupted run is resumed; a finished run is not trained again.
 """
 
 import json

@@ -10,7 +10,7 @@ from keras import layers, ops
 
 from model_speech.layers.masking import FrameMask
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from training.distributed.distribution import ALONE, Distribution, distributed
+from training.distributed.distribution import SINGLE_PROCESS, Distribution, distributed
 from training.loop import TrainingConfig, train
 from training.optimiser import OptimiserConfig
 from utils.run_folder.run import start_run
@@ -102,7 +102,7 @@ def _seeds_of_replicas(distribution: Distribution) -> list[int]:
 
 if __name__ == "__main__":
     if len(sys.argv) == 2:
-        train_over(ALONE, Path(sys.argv[1]))
+        train_over(SINGLE_PROCESS, Path(sys.argv[1]))
     else:
         with distributed("mirrored", int(sys.argv[2])) as found:
             train_over(found, Path(sys.argv[1]))

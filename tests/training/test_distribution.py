@@ -22,7 +22,7 @@ from model_speech.layers.normalisation import MaskedBatchNormalization, statisti
 from tests.support.spread_task import train_over
 from tests.support.tiny_corpus import write_tiny_corpus
 from training.distributed.cluster import Cluster, read_cluster, wait_for_workers
-from training.distributed.distribution import ALONE, Distribution, distributed, run_path_of
+from training.distributed.distribution import SINGLE_PROCESS, Distribution, distributed, run_path_of
 from utils.errors import ConfigError, TrainingError
 from utils.files import write_text
 from utils.run_folder.run import RunFolder
@@ -51,7 +51,7 @@ def weights(run: RunFolder) -> dict[str, np.ndarray]:
 @pytest.mark.timeout(2 * WAIT)
 def test_four_virtual_devices_train_as_one(tmp_path):
     alone, spread = RunFolder(tmp_path / "alone"), RunFolder(tmp_path / "spread")
-    train_over(ALONE, alone.path)
+    train_over(SINGLE_PROCESS, alone.path)
     command = [sys.executable, "-m", "tests.support.spread_task", str(spread.path), "4"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=WAIT)
     assert done.returncode == 0, done.stderr
@@ -265,7 +265,7 @@ def test_a_forgotten_flag_is_noticed(monkeypatch, caplog):
     monkeypatch.setenv("TF_CONFIG", json.dumps(TWO))
     monkeypatch.setattr("training.distributed.distribution.log.propagate", True)
     with distributed(None) as found:
-        assert found is ALONE
+        assert found is SINGLE_PROCESS
     assert "this process trains alone" in caplog.text
 
 

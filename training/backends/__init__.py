@@ -1,4 +1,4 @@
-"""A Keras model, an optimiser and losses in; one compiled training step for the backend out.
+"""Compiles the training step (forward pass, gradient, update) for TensorFlow, JAX or PyTorch.
 
 Read ``step``, then ``step_tensorflow``, ``step_jax`` or ``step_torch``.
 """

@@ -1,6 +1,7 @@
-"""Compiles the training step and dev losses for the Keras backend: arrays of a batch in, losses out.
+"""Compiles the training step and the dev losses for the Keras backend in use.
 
-The steps are in ``training/backends/step_*.py``.
+A step takes the arrays of a batch, updates the model's weights and returns the losses. The steps themselves
+are in ``training/backends/step_*.py``, one for each backend.
 """
 
 import importlib
@@ -13,6 +14,7 @@ import numpy as np
 
 from utils.errors import require
 
+# Function: (arrays of a batch, training) → losses (batch,).
 Losses = Callable[[dict[str, Any], bool], Any]
 
 BACKENDS = ("tensorflow", "jax", "torch")

@@ -28,17 +28,17 @@ def make_step(
 
     ``xla`` is ignored: JAX always compiles with XLA.
     """
-    trainable, others = model.trainable_variables, model.non_trainable_variables
+    trainable, non_trainable = model.trainable_variables, model.non_trainable_variables
 
     def scaled_loss(values: Values, other_values: Values, optimizer_values: Values, arrays, rows):
-        variables = [*trainable, *others, *optimizer.variables]
+        variables = [*trainable, *non_trainable, *optimizer.variables]
         mapping = list(zip(variables, [*values, *other_values, *optimizer_values], strict=True))
         with keras.StatelessScope(state_mapping=mapping) as scope:
             each = losses(arrays, True)  # (batch,), with padding rows
-            real = ops.where(ops.arange(each.shape[0]) < rows, each, 0.0)
-            scaled = optimizer.scale_loss(ops.sum(real) / ops.cast(rows, real.dtype))
+            masked = ops.where(ops.arange(each.shape[0]) < rows, each, 0.0)
+            scaled = optimizer.scale_loss(ops.sum(masked) / ops.cast(rows, masked.dtype))
         # The scope holds the new running statistics and dropout states.
-        return scaled, (each, [scope.get_current_value(variable) for variable in others])
+        return scaled, (each, [scope.get_current_value(variable) for variable in non_trainable])
 
     gradient = jax.jit(jax.grad(scaled_loss, has_aux=True))
     # Separate: its shapes are the same for all batches, so it is compiled once.
@@ -48,12 +48,14 @@ def make_step(
         rows = len(next(iter(arrays.values())))
         weights, state, optimizer_state = (
             [variable.value for variable in variables]
-            for variables in (trainable, others, optimizer.variables)
+            for variables in (trainable, non_trainable, optimizer.variables)
         )
         gradients, (each, state) = gradient(weights, state, optimizer_state, pad_to_few_shapes(arrays), rows)
         weights, optimizer_state = apply(optimizer_state, gradients, weights)
         new_values = [*weights, *state, *optimizer_state]
-        for variable, value in zip([*trainable, *others, *optimizer.variables], new_values, strict=True):
+        for variable, value in zip(
+            [*trainable, *non_trainable, *optimizer.variables], new_values, strict=True
+        ):
             variable.assign(value)
         return np.asarray(each)[:rows]
 

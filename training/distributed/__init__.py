@@ -1,4 +1,4 @@
-"""``--distribute`` and ``TF_CONFIG`` in; a training run on several devices or processes out.
+"""Runs a training on several devices or processes, as ``--distribute`` and ``TF_CONFIG`` say.
 
 Read ``distribution`` (what the loop calls), ``cluster`` (which processes take part) and ``replicas``
 (TensorFlow's part).

@@ -16,7 +16,7 @@ from utils.errors import ConfigError, TrainingError
 
 log = logging.getLogger("train")
 
-VARIABLE = "TF_CONFIG"
+VARIABLE = "TF_CONFIG"  # environment variable
 EXAMPLE = (
     '\'{"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]}, "task": {"type": "worker", "index": 0}}\''
 )
@@ -32,9 +32,9 @@ class Cluster:
     """The processes that train together.
 
     Attributes:
-        names: of all processes: ``worker 0`` …; the first is the chief, which writes the run folder.
-        addresses: ``host:port`` of each.
-        index: of this process.
+        names: names of all processes: ``worker 0`` …; the first is the chief, which writes the run folder.
+        addresses: ``host:port`` of each process.
+        index: index of this process.
     """
 
     names: tuple[str, ...]

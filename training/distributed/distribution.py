@@ -1,4 +1,4 @@
-"""Training on several devices and processes: ``--distribute`` in; the calls of the loop out.
+"""Trains on several devices and processes (``--distribute``): what the training loop calls for it.
 
 Every process plans the same batches, reads its shard of each, and gets the losses of the whole batch after
 the step; the first process, the chief, evaluates and writes the run folder. TensorFlow's part is in
@@ -155,7 +155,7 @@ class Distribution:
                         temporary.write_bytes(archive.read(name))
 
 
-ALONE = Distribution()
+SINGLE_PROCESS = Distribution()
 
 
 @contextmanager
@@ -172,7 +172,7 @@ def distributed(kind: str | None, virtual_devices: int = 0) -> Iterator[Distribu
     """
     _check(kind, virtual_devices)
     if kind is None:
-        yield ALONE
+        yield SINGLE_PROCESS
     elif kind == "mirrored":
         yield Distribution(_replicas().mirrored_strategy(virtual_devices))
     else:

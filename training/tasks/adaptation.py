@@ -1,7 +1,7 @@
-"""Adaptation of an acoustic model to a speaker: what a recipe takes from the initial run, and a held-out set.
+"""Prepares the adaptation of an acoustic model to a speaker: settings of the initial run, held-out sentences.
 
-A recipe with ``model.name: initial`` has model and features of the run that ``initialise_from`` names;
-without a dev manifest, a part of the training sentences is held out.
+A recipe (training config) with ``model.name: initial`` has model and features of the run that
+``initialise_from`` names; without a dev manifest, a part of the training sentences is held out.
 """
 
 import dataclasses

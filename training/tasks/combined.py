@@ -1,4 +1,4 @@
-"""A trained gated CNN and its texts in; the run folder of a combined pinyin → hanzi converter out.
+"""Builds a combined pinyin → hanzi converter from a trained gated CNN and its texts, in a run folder.
 
 Nothing is trained by gradients here: the network's weights are copied, n-grams are counted in the texts, the
 emission probabilities of the noisy channel are estimated from the readings in the texts and from the shipped

@@ -1,4 +1,8 @@
-"""Training of the gated CNN: texts → pairs on disk → rows → the task that the training loop runs."""
+"""Trains the gated CNN (pinyin → hanzi) on texts: a task with cross-entropy over the candidate hanzi.
+
+Texts become pairs of pinyin and hanzi on disk, then rows of fixed length (``gated_rows``), which the training
+loop runs through. The dev set is converted with the NumPy network, toned and toneless.
+"""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -24,7 +28,7 @@ from model_language.networks.candidates import TABLES_FILE, CandidateTables, bui
 from model_language.networks.gated_cnn import build_gated_cnn, numpy_weights
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, build_symbols
-from training.distributed.distribution import ALONE, Distribution
+from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.loop import prepare_backend, train
 from training.tasks.gated_rows import PARTICLES, RowBatch, RowBatches
 from training.tasks.language_config import LanguageConfig
@@ -123,7 +127,7 @@ def evaluate_converter(
 
 
 def train_gated_cnn(
-    config: LanguageConfig, run: RunFolder, distribution: Distribution = ALONE
+    config: LanguageConfig, run: RunFolder, distribution: Distribution = SINGLE_PROCESS
 ) -> dict[str, float]:
     """Train a gated CNN into ``run`` (or continue its training); returns the metrics of the best epoch.
 

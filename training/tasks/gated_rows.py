@@ -1,4 +1,8 @@
-"""Rows of text in; training batches, corrupted like recognised speech, out: each a function of its number."""
+"""Makes training batches from rows of text for the gated CNN, corrupted like recognised speech.
+
+Tones are removed, and syllables replaced by confusable ones. A batch depends only on its number and the seed,
+so a resumed training sees the same batches.
+"""
 
 from dataclasses import dataclass
 
@@ -9,7 +13,7 @@ from model_language.networks.candidates import CandidateTables
 from model_language.networks.gated_cnn import RowsConfig
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 
-CLEAN, TONELESS, MIXED, CONFUSED = range(4)
+CLEAN, TONELESS, MIXED, CONFUSED = range(4)  # kinds of row
 # By kind of row: fraction of the syllables without tone, and of the misheard ones.
 TONELESS_FRACTIONS = np.array([0.0, 1.0, 0.35, 0.0])
 MISHEARD_FRACTIONS = np.array([0.0, 0.0, 0.03, 0.12])

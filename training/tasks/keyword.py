@@ -1,4 +1,4 @@
-"""Training of a keyword model: recordings and a config in; clips, labels and a task for the loop out."""
+"""Trains a keyword model: recipe, cross-entropy task, and the run folder with labels and flags."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from model_keyword.labels import describe_difference, labels_hash, read_labels, 
 from model_keyword.layers.time_layers import OUTPUT_LAYER
 from model_keyword.loading import LABELS_HASH, load_keyword_model, logits_of, samples_of
 from model_keyword.registry import MODELS, build_keyword_model
-from training.distributed.distribution import ALONE, Distribution
+from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import TrainingConfig, prepare_backend, train
 from training.tasks.keyword_batches import KeywordBatch, KeywordBatches, features_of
@@ -198,7 +198,7 @@ def cross_entropy(logits: Any, targets: Any, smoothing: float = 0.0) -> Any:
 
 
 def train_keyword(
-    config: KeywordConfig, run: RunFolder, distribution: Distribution = ALONE
+    config: KeywordConfig, run: RunFolder, distribution: Distribution = SINGLE_PROCESS
 ) -> dict[str, float]:
     """Train ``config`` into ``run``, or resume it; return the metrics of the best evaluation.
 

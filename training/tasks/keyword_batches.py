@@ -1,4 +1,4 @@
-"""Stored clips in; batches of features out: augmented for training, unchanged for dev and test.
+"""Makes batches of features from stored clips: augmented for training, unchanged for dev and test.
 
 Random numbers depend only on (seed, step, shard), so a resumed training run gets the same batches as one that
 was not interrupted.
@@ -16,7 +16,7 @@ from model_keyword.loading import BATCH, after_silence, as_float
 from utils.features.keyword import KeywordFeatureConfig, keyword_features
 from utils.processes import prefetch
 
-_PREFETCHED = 4
+_PREFETCHED = 4  # batches that are made in advance
 _ORDER, _AUGMENTATION = 1, 2  # purposes of random generators, part of their seeds
 _SILENT_CONTEXTS = 0.3  # fraction of the clips that follow digital silence; the others follow another clip
 

@@ -1,4 +1,9 @@
-"""Training of a pinyin → hanzi model: texts or manifests → pairs → the task that the training loop runs."""
+"""Trains a pinyin → hanzi model: a network with the training loop, or n-grams by counting.
+
+Texts or manifests become pairs of pinyin and hanzi. A network learns by cross-entropy over the candidate
+hanzi of each syllable; n-gram models are estimated by interpolated Kneser-Ney smoothing. The gated CNN and
+the combined converter have files of their own.
+"""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -17,7 +22,7 @@ from model_language.ngram.backoff import ngram_counts
 from model_language.ngram.syllables import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
 from model_language.registry import INPUT_LAYER, OUTPUT_LAYER, load_network, model_entry
 from model_language.vocabulary.symbols import Symbols, build_symbols
-from training.distributed.distribution import ALONE, Distribution
+from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
 from training.losses import CandidateLoss, pack_pairs
@@ -125,7 +130,7 @@ class LanguageTask(SequenceTask):
 
 
 def train_language(
-    config: LanguageConfig, run: RunFolder, distribution: Distribution = ALONE
+    config: LanguageConfig, run: RunFolder, distribution: Distribution = SINGLE_PROCESS
 ) -> dict[str, float]:
     """Train ``config`` into ``run`` (or continue its training); returns the metrics of the best epoch.
 
@@ -139,7 +144,7 @@ def train_language(
         hint="both need a text, see configs/language",
     )
     require(
-        distribution is ALONE or model_entry(config.model.name).build is not None,
+        distribution is SINGLE_PROCESS or model_entry(config.model.name).build is not None,
         f"model.name={config.model.name} is estimated by counting, in one process",
         hint="leave --distribute out",
     )

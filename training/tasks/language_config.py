@@ -1,4 +1,4 @@
-"""The recipe of a pinyin → hanzi model: YAML and overrides in, checked settings of its training out."""
+"""The recipe (YAML config) of a pinyin → hanzi model: its settings as checked data classes."""
 
 from dataclasses import dataclass, field
 

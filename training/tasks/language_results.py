@@ -1,4 +1,4 @@
-"""A converter and dev sentences in; error rates, and the result files of models without epochs, out."""
+"""Tests a converter on dev sentences, and writes the result files of models that have no epochs."""
 
 import logging
 from collections.abc import Sequence

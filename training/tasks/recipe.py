@@ -1,4 +1,7 @@
-"""What all tasks have in common: the fields of every recipe; a built model in, the model to train out."""
+"""The fields that every recipe (training config) has, and the preparation of a built model for training.
+
+Preparation copies initial weights, freezes layers and writes ``model_summary.txt``.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +17,7 @@ from utils.errors import require
 from utils.files import write_text
 from utils.run_folder.run import RunFolder
 
+# A trained model, and its layers with weights for each token, by layer name.
 SourceModel = tuple[keras.Model, Mapping[str, TokenLayer]]
 
 
@@ -23,7 +27,7 @@ class Recipe:
 
     Attributes:
         task: ``speech``, ``language`` or ``keyword``.
-        seed: of all random choices of the training.
+        seed: seed of all random choices of the training.
         initialise_from: run of the same task with the initial weights, those of tokens by name; empty: none.
             It is read once, before the first step.
         initialise_except: patterns of layers that keep their initial values.

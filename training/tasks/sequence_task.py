@@ -1,7 +1,7 @@
-"""Batches of sequences in; their losses, and the loss and error rate of the dev set, out.
+"""Base class of the speech and language tasks: losses of a batch, loss and error rate of the dev set.
 
-The shared part of the speech and language tasks: the targets of a batch are packed into one array, which a
-Keras loss and a Keras metric compare with the logits of the model.
+The targets of a batch are packed into one array, which a Keras loss and a Keras metric compare with the
+logits of the model.
 """
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Training of an acoustic model: a config with manifests in; a run folder with a trained CTC model out.
+"""Trains an acoustic model with CTC on the utterances of manifests, into a run folder.
 
 `train_speech` prepares cached features, labels and the model, and passes them to the training loop as a
 `SpeechTask`. Training utterances with more labels than output frames are skipped.
@@ -26,7 +26,7 @@ from model_speech.ctc.consistency import consistency_loss
 from model_speech.ctc.loss import frames_needed, output_lengths
 from model_speech.registry import MODELS
 from model_speech.vocabulary_transfer import OUTPUT_LAYER
-from training.distributed.distribution import ALONE, Distribution
+from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
 from training.losses import CtcLoss, pack_ctc_targets
@@ -44,7 +44,7 @@ from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 log = logging.getLogger("train")
 
-MAX_SKIPPED_FRACTION = 0.05
+MAX_SKIPPED_FRACTION = 0.05  # of the training utterances; more is an error
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class SpeechTask(SequenceTask):
 
 
 def train_speech(
-    config: SpeechConfig, run: RunFolder, distribution: Distribution = ALONE
+    config: SpeechConfig, run: RunFolder, distribution: Distribution = SINGLE_PROCESS
 ) -> dict[str, float]:
     """Train ``config`` into ``run``, or resume it; return the metrics of the best epoch.
 
