@@ -1,7 +1,7 @@
-"""Results that take long to compute in; checksummed files in a cache folder, complete or absent, out.
+"""Stores results that take long to compute as files with checksums in a cache folder, and computes them.
 
 The feature cache (``data/features``), the keyword clips (``data/keywords/clip_cache.py``) and the pairs of
-pinyin and hanzi (``data/text``) are stored by the same rules:
+pinyin and hanzi (``data/text``) follow the same rules:
 
 - The name of an entry is a hash of everything that its content depends on. A changed input has another
   name, so an entry is never outdated.
@@ -37,7 +37,7 @@ class CacheEntry:
 
     Attributes:
         stem: path of the files without the dot and the ending.
-        endings: of all files but the checksums.
+        endings: endings of all files except the checksums.
         content: name of the content for messages, in the plural.
     """
 
@@ -137,9 +137,9 @@ def compute(
         work: a function at the top level of a module; returns the number of items done and the failures.
         jobs: can be pickled.
         workers: processes; 1 runs the jobs in this process.
-        items: in all jobs together.
-        content: what is computed, for messages.
-        folder: where it is stored, for messages.
+        items: number of items in all jobs together.
+        content: name of what is computed, for messages.
+        folder: folder in which it is stored, for messages.
 
     Raises:
         CacheError: a worker process died.

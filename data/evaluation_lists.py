@@ -1,4 +1,7 @@
-"""A run's config and the lists given on the command line → the utterances or sentences of a test."""
+"""Finds and reads the lists that a test uses: those given on the command line, or those in the run's config.
+
+``test.py`` calls this. A list is a manifest or, for language models, also a transcript list or a text file.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Manifest files (TSV) ⇄ utterances: the form in which recordings and their texts are passed on.
+"""Reads and writes manifests: TSV files that list recordings with their transcripts, one utterance per line.
 
 A manifest has the header ``id audio seconds speaker pinyin hanzi`` and may have a column ``spoken_pinyin``;
 ``audio`` is relative to the manifest's folder. A transcript list is ``id pinyin hanzi`` without a header.

@@ -1,4 +1,7 @@
-"""Manifests or transcript lists of all splits → the acoustic vocabulary; prints sizes and overlap."""
+"""Builds the acoustic vocabulary from the manifests of all splits; as a command, prints sizes and overlap.
+
+The vocabulary is the full inventory of Mandarin syllables plus the syllables of the lists that it lacks.
+"""
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A speech run folder in; its acoustic model with feature settings and vocabulary, ready to use, out."""
+"""Loads the Keras acoustic model of a speech run folder with its weights, feature settings and vocabulary."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class AcousticModel:
     Attributes:
         model: one of ``model_speech/models``: features and lengths → logits.
         features: settings of the features that it was trained on.
-        vocabulary: its classes.
+        vocabulary: the tokens of its classes, in the order of the logits.
         time_stride: feature frames per logit frame.
     """
 

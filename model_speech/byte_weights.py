@@ -1,4 +1,4 @@
-"""Weights by name ⇄ ``network.npz``, one byte for each weight of a matrix: the file of a packed model.
+"""Writes and reads the weights of a packed model, ``network.npz``, with one byte for each weight of a matrix.
 
 Matrices are integers from -127 to 127 with a scale for each output channel; scales, biases and statistics
 stay float32. The names are those of the layers and variables of the Keras model (``block_1_mix/kernel``), so
@@ -42,7 +42,7 @@ def save_byte_weights(path: str | Path, weights: Mapping[str, np.ndarray]) -> No
 
     Args:
         path: the file.
-        weights: float arrays; the last axis of a matrix or convolution kernel is its output channels.
+        weights: float arrays by name; the last axis of a matrix or convolution kernel is its output channels.
     """
     arrays = {}
     for name, values in weights.items():

@@ -1,4 +1,4 @@
-"""A speech run folder in; its model as a plain causal network for streams, or the reasons against, out."""
+"""Loads the model of a speech run as a causal Keras network for streams, or names the layers that prevent it."""
 
 from dataclasses import dataclass
 from pathlib import Path

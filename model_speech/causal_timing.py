@@ -1,4 +1,4 @@
-"""Settings of a model that depends on the past only in; when its output belongs to which sound out."""
+"""Timing of a causal acoustic model in a stream: which row of logits belongs to which sound, and the latency."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ class CausalTiming:
 
     Attributes:
         features: settings of the features that it was trained on.
-        vocabulary: its classes.
+        vocabulary: the tokens of its classes, in the order of the logits.
         time_stride: feature frames per row of logits.
         look_ahead: number of zero frames to append at the end of an utterance, a multiple of ``time_stride``.
     """

@@ -1,4 +1,4 @@
-"""Features in, CTC logits out: the `compact` network in NumPy.
+"""Runs the `compact` acoustic model in NumPy: features of whole utterances in, CTC logits out.
 
 Computes what :mod:`model_speech.models.compact` builds and Keras trains, without a framework: loading one
 takes longer than transcribing a minute of speech. Utterances are computed one by one, without padding.
@@ -19,16 +19,16 @@ from utils.vocabulary import Vocabulary
 
 NAME = "compact"
 NORM_EPSILON = 1e-3  # of MaskedBatchNormalization
-STRIDE, _TAPS = 2, 3  # of the convolutions in front
+STRIDE, _TAPS = 2, 3  # stride and kernel size of the front convolutions, in time and in frequency
 
 
 class NumpyCompact:
     """A trained `compact` model.
 
     Args:
-        weights: by the names of the Keras model's variables.
+        weights: arrays by the names of the Keras model's variables.
         features: settings of the features that it was trained on.
-        vocabulary: its classes.
+        vocabulary: the tokens of its classes, in the order of the logits.
 
     Raises:
         KeyError, ValueError: the weights are not those of such a model.

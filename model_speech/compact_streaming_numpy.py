@@ -1,8 +1,8 @@
-"""Features in, CTC logits out, chunk by chunk: the `compact_streaming` network in NumPy.
+"""Runs the `compact_streaming` acoustic model in NumPy, chunk by chunk: features in, CTC logits out.
 
 Computes what :mod:`model_speech.models.compact_streaming` builds and Keras trains, without a framework. Each
-layer with a window keeps the frames before the chunk; together these are some 10,000 values for each stream,
-and the weights are shared.
+layer with a window keeps the frames before the chunk; together these are some 10,000 values for each stream.
+All streams share the weights.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,9 +34,9 @@ class NumpyCompactStreaming(CausalTiming):
     """A trained `compact_streaming` model.
 
     Attributes:
-        scale, offset: (F,) of the normalisation of the features.
-        fronts: kernel (3, 3, C, D) and offset (D,) of each convolution in front.
-        projection: (D', width).
+        scale, offset: (F,) factor and summand that normalise each feature bin.
+        fronts: kernel (3, 3, C, D) and offset (D,) of each front convolution.
+        projection: (D', width) matrix between the front convolutions and the blocks.
         blocks: kernel over time (taps, width), matrix (width, width) and offset (width,) of each block.
         output: matrix (width, classes) and bias (classes,).
     """

@@ -1,4 +1,4 @@
-"""Published DFCNN weights (a Keras 2 file) and the list of their tokens in; a speech run folder out.
+"""Imports published DFCNN weights (a Keras 2 file) and the list of their tokens as a speech run folder.
 
 The layers of the file are numbered in the order of the model: ``conv2d_1`` … ``conv2d_10``, each followed by
 ``batch_normalization_…``, then ``dense_1`` and ``dense_2``. The sizes of the model are read from the arrays.

@@ -1,9 +1,9 @@
-"""A finished speech run in; a folder with one byte per weight, which needs no framework, out.
+"""Packs a finished speech run into a folder with one byte per weight, which recognises without a framework.
 
     python -m model_speech.pack RUN FOLDER
 
 The folder holds config.yaml without the paths of the data, the vocabulary, the metrics of training and
-``network.npz`` (see :mod:`model_speech.byte_weights`). Every command takes it in place of a run.
+``network.npz`` (see :mod:`model_speech.byte_weights`). Commands that load a speech run take it instead.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder, open_run
 
 _PACKED = (compact_numpy.NAME, compact_streaming_numpy.NAME)
-_SEARCH = ("language_weight", "joint_bonus")
+_SEARCH = ("language_weight", "joint_bonus")  # settings of model_language.search.joint that may be stored
 _LOCAL = ("data", "environment", "initialise_from")  # sections that name files of the machine
 
 
@@ -34,7 +34,8 @@ def pack(
         source: the run.
         target: the new folder; files that it has beside those of a run (a card) are kept.
         weights: ``best``, ``last``, or the path of a weights file.
-        search: weights of the joint search, chosen on dev speakers: ``language_weight`` and ``joint_bonus``.
+        search: weights for this model of the search for syllables and hanzi together
+            (:mod:`model_language.search.joint`), chosen on dev speakers: ``language_weight``, ``joint_bonus``.
 
     Raises:
         RunError: the run is of another model, or is damaged.

@@ -1,4 +1,4 @@
-"""The acoustic models by name: ``model.name`` of a config in, config class and build function out."""
+"""Table of the acoustic models: for each ``model.name`` of a config, its config class and build function."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ class ModelEntry:
     """An acoustic model.
 
     Attributes:
-        config: its config class.
+        config: config class of the model.
         build: ``build(config, feature_bins, classes) -> keras.Model``.
-        causal: of a model that can stream, ``causal(model, config) -> keras.Model``, its plain causal
-            network.
+        causal: ``causal(model, config) -> keras.Model``, the causal network for streams, without lengths and
+            masks; None for a model that can't stream.
     """
 
     config: type

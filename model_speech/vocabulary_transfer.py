@@ -1,7 +1,7 @@
-"""A speech run and another vocabulary in; a new run with the weights moved token by token out.
+"""Makes a new speech run for another vocabulary, with the weights of an existing run moved token by token.
 
 A class of the output layer belongs to a token: its weights move to the index that the token has in the new
-vocabulary.
+vocabulary. ``inspect_model.py transfer`` calls this.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""Shared by all other rooms: errors, files, configs, processes, vocabularies, error rates, command lines.
+"""Code that all other packages use: errors, files, configs, processes, vocabularies, error rates, audio.
 
-In: values, files and command lines of any room. Out: the same, checked, or a :class:`utils.errors.UserError`.
-Nothing here imports another room. Read ``errors``, ``files``, ``config`` and ``limits`` first, then
-``vocabulary`` and ``metrics``; the folders are ``audio`` (samples), ``features`` (frames), ``mandarin``
-(pinyin and hanzi), ``hypotheses`` (recognition results), ``run_folder`` (a run's files) and ``backend``
-(Keras).
+Nothing here imports another package of the project. What a user gave is checked here: a wrong value, file or
+command line becomes a :class:`utils.errors.UserError`. Read ``errors``, ``files``, ``config`` and ``limits``
+first, then ``vocabulary`` and ``metrics``; the folders are ``audio`` (samples), ``features`` (frames),
+``mandarin`` (pinyin and hanzi), ``hypotheses`` (recognition results), ``run_folder`` (what a training run
+writes) and ``backend`` (Keras).
 """

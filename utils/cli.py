@@ -1,4 +1,4 @@
-"""The text of a command-line argument in; its checked value out: types and options for ``argparse``."""
+"""Types for ``argparse`` that several commands share (positive numbers, fractions), and ``--workers``."""
 
 import argparse
 import os

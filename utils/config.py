@@ -1,9 +1,9 @@
-"""YAML files and ``key=value`` overrides in; frozen data classes with checked names and types out.
+"""Builds the config of a command, a frozen data class, from a YAML file and ``key=value`` overrides.
 
-The schema of a config is a frozen data class beside the code that uses it; a nested data class is a section.
-A section that depends on a choice (``model: {name: compact, …}``) is a *variant*: its ``name`` selects the
-data class. OmegaConf reads and merges files. The checks are here, because OmegaConf supports neither frozen
-data classes nor tuples.
+The data class is the schema and stands beside the code that uses it; a nested data class is a section. A
+section that depends on a choice (``model: {name: compact, …}``) is a *variant*: its ``name`` selects the data
+class. OmegaConf reads and merges the values; unknown keys and wrong types are found here, because OmegaConf
+supports neither frozen data classes nor tuples.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ Config = TypeVar("Config")
 Variants = Mapping[str, Mapping[str, type]]
 
 BY_MODEL_NAME = "by_model_name"
-"""Key of a recipe for several models: a table of the values in which they differ."""
+"""Key of a config file for several models: a table of the values in which they differ."""
 
 
 class ConfigClasses(Mapping[str, type]):
@@ -141,7 +141,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _with_row_of_model(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Values of a recipe, merged with the row of its table ``by_model_name`` for the selected model."""
+    """Values of a config file, merged with the row of its table ``by_model_name`` for the selected model."""
     table = values.pop(BY_MODEL_NAME, None) or {}
     model = with_overrides(values, overrides).get("model")
     require(

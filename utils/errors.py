@@ -1,6 +1,7 @@
-"""Errors that a user can correct: one exception family, printed as labelled lines, exit code 2.
+"""Exceptions for errors that a user can correct; a command prints them without a stack trace, exit code 2.
 
-``error:`` says what is wrong, ``where:`` names the file, line or setting, ``hint:`` says what to do.
+Such an error prints up to three lines: ``error:`` says what is wrong, ``where:`` names the file, line or
+setting, ``hint:`` says what to do. :func:`run_command` runs a script's ``main`` and handles these errors.
 """
 
 import errno

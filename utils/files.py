@@ -1,4 +1,7 @@
-"""Texts, arrays and folders in; files that are complete or absent out, never half-written."""
+"""Writes files and folders completely or not at all: under a temporary name, then renamed.
+
+Also removes what killed processes left, checks free space before a write, and reads ``.npz`` files.
+"""
 
 import errno
 import json
@@ -15,8 +18,8 @@ import numpy as np
 from utils.run_folder import checksums
 from utils.temporary import is_temporary, temporary_path, writer_is_gone
 
-_ZEROS = 1 << 20  # bytes written at once
-_ABANDONED_SECONDS = 3600.0  # a temporary file that has not changed for so long has no writer any more
+_ZEROS = 1 << 20  # bytes that `reserve` writes at once where it can't allocate
+_ABANDONED_SECONDS = 3600.0  # a temporary file that has not changed for so long counts as abandoned
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""Limits of the values of a config, as parts of their types: a config in; an error that names the value out.
+"""Types for the fields of config data classes that carry a limit, which is checked when a config is created.
 
 A field of type `Count` is a whole number of at least 1; ``Annotated[int, at_least(6)]`` has another limit.
-In a tuple, ``tuple[Count, ...]``, the limit is that of each entry.
+In a tuple, ``tuple[Count, ...]``, the limit is that of each entry. A value beyond its limit raises a
+ConfigError that names the setting.
 """
 
 from collections.abc import Callable, Iterable

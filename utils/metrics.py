@@ -1,7 +1,7 @@
-"""Reference and hypothesis token sequences in; counts of errors out.
+"""Counts the errors of a hypothesis against its reference by Levenshtein alignment: syllables, tones, hanzi.
 
 Every error rate of the project is a ratio of sums of :class:`ErrorCounts`, one per utterance, so that totals,
-intervals and tables are based on the same numbers. Edit distance is the true Levenshtein distance ("Binary
+intervals and tables are based on the same numbers. The edit distance is Levenshtein's ("Binary
 codes capable of correcting deletions, insertions, and reversals", 1966), computed by RapidFuzz. Rates are not
 capped: with insertions they can be above 1.
 """

@@ -1,4 +1,4 @@
-"""Rows of different lengths in; one padded array out (NumPy only)."""
+"""Stacks sequences of different lengths into one padded NumPy array."""
 
 from collections.abc import Sequence
 

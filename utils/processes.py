@@ -1,4 +1,7 @@
-"""A function and jobs in; results out, computed by worker processes or threads that end with this process."""
+"""Runs functions in worker processes or threads that end when this process ends, and collects their results.
+
+Worker processes are spawned, ignore Ctrl-C (this process handles it) and don't import the running script.
+"""
 
 import multiprocessing
 import os
@@ -17,8 +20,8 @@ from tqdm import tqdm
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
-_END = object()  # of an iterator
-_HIDDEN = threading.Lock()
+_END = object()  # marks the end of an iterator
+_HIDDEN = threading.Lock()  # held while the main module is hidden: see main_module_hidden
 
 
 def run_in_processes(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int) -> Iterator[Result]:
@@ -61,8 +64,8 @@ def collect(
     Args:
         work: as in :func:`run_in_processes`; returns the number of items done and some results.
         jobs, workers: as in :func:`run_in_processes`.
-        items: in all jobs together.
-        title: of the progress bar.
+        items: number of items in all jobs together.
+        title: title of the progress bar.
         died: the error to raise if a process dies.
         unit: name of an item in the progress bar.
     """

@@ -1,4 +1,4 @@
-"""Logits in; probabilities or log-probabilities over the last axis out, in float64 (NumPy only)."""
+"""Softmax and log-softmax over the last axis in NumPy, in float64."""
 
 import numpy as np
 

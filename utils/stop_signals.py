@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in; a stop between two steps of the work out, reported by the name of the signal."""
+"""Lets Ctrl-C and SIGTERM stop a command between two steps of its work instead of in the middle of one."""
 
 import signal
 import subprocess

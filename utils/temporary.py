@@ -1,4 +1,7 @@
-"""Names of temporary files: a file or folder is written under such a name, then renamed."""
+"""Names of temporary files: they hold process id and machine, so that abandoned files can be recognised.
+
+A file or folder is written under such a name, then renamed (:mod:`utils.files`).
+"""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""Headings and rows in; a table in the terminal, text with aligned columns, CSV, TSV or Markdown out."""
+"""Writes headings and rows as a table: in the terminal (Rich), or as aligned text, CSV, TSV or Markdown."""
 
 import csv
 import io

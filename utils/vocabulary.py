@@ -1,7 +1,7 @@
-"""Tokens in; an ordered vocabulary with ids out, saved beside the weights and never rebuilt from data.
+"""The vocabulary of a model: an ordered list of tokens, whose index is the token's id (the model's class).
 
-The classes of a model are the lines of its vocabulary file. The acoustic vocabulary starts from the full
-inventory of Mandarin syllables, so it does not depend on the order or number of utterances.
+It is saved beside the weights, one token per line, and never rebuilt from data. The acoustic vocabulary
+starts from the full inventory of Mandarin syllables, so it does not depend on the utterances of a corpus.
 """
 
 from __future__ import annotations

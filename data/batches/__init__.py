@@ -1,4 +1,4 @@
-"""Cached features and encoded labels in; padded batches in a reproducible order out.
+"""Forms padded batches of cached features and labels, in an order that the seed and the epoch determine.
 
 Read ``mixture`` (which utterances an epoch reads), then ``batching`` (how they form batches).
 """

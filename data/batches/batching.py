@@ -1,7 +1,8 @@
-"""Cached features and encoded labels in; padded batches, the same for the same seed and epoch, out.
+"""Forms padded batches of utterances of similar length from cached features and labels, epoch by epoch.
 
-An epoch can be entered at any step, as a resumed run does. Which copy of a recording is used, and which of
-its features are masked, depends on (seed, epoch, utterance), not on the batches before.
+The same seed and epoch give the same batches, and an epoch can be entered at any step, as a resumed run does:
+which copy of a recording is used, and which of its features are masked, depends on (seed, epoch, utterance),
+not on the batches before. A thread prepares the next batches.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from utils.processes import prefetch
 
 FRAME_MULTIPLE = 16  # of padded lengths: fewer shapes to compile, at most 15 frames of extra padding
 _BATCHES_PER_CHUNK = 50  # a chunk of the shuffled utterances is sorted by length
-_PREFETCHED = 4
+_PREFETCHED = 4  # batches that are prepared ahead
 _PLAN, _COPY, _MASK = range(3)  # purposes of random generators, so that their streams differ
 
 
@@ -27,7 +28,8 @@ class Batch:
     """Utterances padded with zeros to a common length.
 
     Attributes:
-        ids: of all utterances of the batch, even if the arrays hold only one shard of them.
+        ids: ids of all utterances of the batch, even if the arrays hold only one shard of them (the part of
+            one replica in distributed training).
         features: (batch, frames, bins) float32.
         second_view: the same utterances with other masks, of the shape of ``features``; None for one view.
         feature_lengths: (batch,) int32, valid frames.
@@ -132,10 +134,10 @@ class _EpochPlan:
     """What an epoch reads; an utterance that it reads twice has two entries.
 
     Attributes:
-        utterances: (entries,) int64, their indices.
-        copies: (entries,) int64, numbers of the altered copies.
-        frames: (entries,) int32, lengths of these copies.
-        batches: arrays of entries.
+        utterances: (entries,) int64, index of each entry's utterance.
+        copies: (entries,) int64, number of the altered copy; 0 is the recording itself.
+        frames: (entries,) int32, length of this copy.
+        batches: indices of the entries of each batch.
     """
 
     utterances: np.ndarray

@@ -1,6 +1,6 @@
-"""Several corpora and their weights in; the utterances that an epoch reads out.
+"""Chooses the utterances that an epoch reads from several corpora with weights.
 
-A corpus is read pass after pass, each in another random order. An epoch reads the next part of that stream,
+A corpus is read pass after pass, each in another random order. An epoch reads the next part of that sequence,
 of a length proportional to the weight. A corpus of weight 0.25 contributes another quarter of its utterances
 to each epoch, and all of them in four; one of weight 3 is read three times per epoch. The result depends on
 the seed and the epoch only.
@@ -19,7 +19,7 @@ class WeightedCorpus:
     """A corpus in a list of utterances, and how often an epoch reads it.
 
     Attributes:
-        utterances: their number.
+        utterances: number of utterances in the corpus.
         weight: passes per epoch, above 0.
     """
 

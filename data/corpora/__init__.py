@@ -1,4 +1,4 @@
-"""Speech corpora as distributed → checked manifests of train, dev and test.
+"""Prepares speech corpora as they are distributed: writes checked manifests of train, dev and test.
 
 Each corpus is one file and the command ``python -m data.corpora.NAME prepare ROOT`` (and `download` if the
 corpus is public); shared code is in ``tools``. Read ``thchs30`` as an example, then ``kaldi`` and

@@ -1,4 +1,4 @@
-"""aidatatang_200zh as distributed → unpacked speakers and manifests, pinyin by pypinyin.
+"""Prepares aidatatang_200zh: unpacks its speakers and writes manifests, with pinyin by pypinyin.
 
 The corpus (Beijing DataTang, 2019, CC BY-NC-ND 4.0: not for commercial use) is
 ``aidatatang_200zh/{corpus/{train,dev,test}/G0013.tar.gz,transcript/aidatatang_200_zh_transcript.txt}``: 200

@@ -1,4 +1,4 @@
-"""AISHELL-1 as distributed → unpacked speakers and manifests, pinyin by pypinyin.
+"""Downloads and prepares AISHELL-1: unpacks its speakers and writes manifests, with pinyin by pypinyin.
 
 The corpus (Bu et al., 2017, https://www.openslr.org/33/) is ``data_aishell/{wav,transcript}``: one archive
 per speaker, ``wav/S0002.tar.gz`` with ``train/S0002/*.wav`` inside, and one list of all transcripts, divided

@@ -1,4 +1,4 @@
-"""Common Voice zh-CN as downloaded → manifests of its official splits and of the other validated clips.
+"""Prepares Common Voice zh-CN: writes manifests of its official splits and of the other validated clips.
 
 The corpus (Mozilla, https://commonvoice.mozilla.org/, CC0-1.0; its users agree not to identify speakers and
 not to pass copies on) is ``cv-corpus-…/zh-CN/{clips/*.mp3,train.tsv,dev.tsv,test.tsv,validated.tsv}``. Each

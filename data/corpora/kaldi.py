@@ -1,4 +1,4 @@
-"""Data folders of Kaldi, ESPnet, WeNet, icefall → manifests: whatever their recipes can prepare.
+"""Converts data folders of Kaldi, ESPnet, WeNet or icefall to manifests, whatever recipe prepared them.
 
 A data folder has ``wav.scp`` (``RECORDING PATH``), ``text`` (``UTTERANCE WORDS…``), and may have ``segments``
 (``UTTERANCE RECORDING START END``) and ``utt2spk`` (``UTTERANCE SPEAKER``). In a folder of data folders, each

@@ -1,4 +1,4 @@
-"""MAGICDATA Mandarin Read Speech as distributed → manifests in its own splits, pinyin by pypinyin.
+"""Downloads and prepares MAGICDATA Mandarin Read Speech: manifests in its own splits, pinyin by pypinyin.
 
 The corpus (Magic Data Technology, 2019, https://www.openslr.org/68/, CC BY-NC-ND 4.0: not for commercial use)
 is three archives: ``{train,dev,test}/38_5716/38_5716_20170914202211.wav`` and, in each, ``TRANS.txt`` with

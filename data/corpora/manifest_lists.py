@@ -1,4 +1,4 @@
-"""Recordings with lists in the form of manifests, written by somebody else → checked manifests.
+"""Checks recordings that come with lists in the format of manifests (the user's own data), and cleans them.
 
 Each ``*.tsv`` in the folder with the header ``id audio seconds speaker pinyin hanzi`` is a split; a
 ``manifest.tsv`` that repeats them is left out, and lists of another kind are skipped and named. Texts may be

@@ -1,8 +1,8 @@
-"""A seed, and recordings of noise if there are any → sounds without speech, and a manifest without texts.
+"""Generates sounds without speech, and their manifest with empty transcripts, for training acoustic models.
 
 An acoustic model that was trained on speech alone writes syllables for every sound. Trained on these as well,
-with an empty transcript, it learns to output nothing. Generated: mains hum, tones and chords that play a
-tune, typing, knocks, coloured noise, wind; beside them pieces of the given recordings of noise.
+it learns to output nothing. Generated are mains hum, tones and chords that play a tune, typing, knocks,
+coloured noise and wind; pieces of given recordings of noise are added.
 """
 
 import argparse
@@ -19,10 +19,10 @@ from utils.audio.reading import SAMPLE_RATE, find_recordings, read_audio, write_
 from utils.cli import positive
 from utils.errors import run_command
 
-_SECONDS = (1.5, 8.0)
-_LEVEL_DB = (-45.0, -12.0)  # RMS below full scale
-_PEAK = 0.97
-_FLOOR_DB = (-50.0, -15.0)  # of the noise under each sound, relative to it
+_SECONDS = (1.5, 8.0)  # range of the length of a sound
+_LEVEL_DB = (-45.0, -12.0)  # range of the level of a sound: root mean square, relative to full scale
+_PEAK = 0.97  # samples are scaled down if their peak is higher
+_FLOOR_DB = (-50.0, -15.0)  # range of the level of the noise under each sound, relative to it
 _ROOM_PROBABILITY = 0.4
 _ROOM_SECONDS = (0.1, 0.6)
 _SEMITONE = 2 ** (1 / 12)

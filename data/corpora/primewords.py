@@ -1,4 +1,4 @@
-"""Primewords Chinese Corpus Set 1 as distributed → manifests, split by speaker, pinyin by pypinyin.
+"""Downloads and prepares Primewords Chinese Corpus Set 1: splits by speaker, pinyin by pypinyin.
 
 The corpus (Shanghai Primewords, 2018, https://www.openslr.org/47/, CC BY-NC-ND 4.0: not for commercial use)
 is ``primewords_md_2018_set1/{set1_transcript.json,audio_files/0/00/000017e3-….wav}``: 100 hours read by 296

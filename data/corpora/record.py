@@ -1,4 +1,4 @@
-"""A speaker at a microphone, or a folder of recordings → manifests to adapt a model to that speaker.
+"""Records sentences read by one speaker, or imports recordings, and writes manifests to adapt a model.
 
     python -m data.corpora.record recordings/mine
 
@@ -30,11 +30,11 @@ from utils.cli import positive
 from utils.errors import AudioError, CorpusError, run_command
 from utils.files import write_text
 
-HELD_OUT = 6  # every 6th sentence is for the dev set
+HELD_OUT = 6  # every 6th sentence goes to the dev set
 _CANDIDATES, _SEED = 1000, 16  # sentences of the grammar to choose from
 _BLOCK_SECONDS = 0.05
-_KEY_SECONDS = 0.15  # at the end of a recording: the sound of the key
-_MINUTES = 5.0
+_KEY_SECONDS = 0.15  # cut off at the end of a recording: the sound of the key
+_MINUTES = 5.0  # default length of all recordings
 
 EXAMPLES = """\
 examples:

@@ -1,4 +1,4 @@
-"""A URL → Speech Commands, unpacked: one-second recordings of English words, a folder for each word.
+"""Downloads Speech Commands and unpacks it: one-second recordings of English words, a folder for each word.
 
 The corpus (Warden 2018, arXiv:1804.03209; CC BY 4.0) has 35 words by 2,618 speakers in version 2, 30 words in
 version 1, six recordings of noise in ``_background_noise_``, and lists of the clips for validation and test.

@@ -1,6 +1,6 @@
-"""``generate``: a seed → a synthetic corpus in THCHS-30's layout; ``prepare``: that corpus → manifests.
+"""Command that generates a synthetic corpus in the layout of THCHS-30 (``generate``) and prepares it (``prepare``).
 
-What is generated, and how, is in ``data/synthesis/corpus.py``.
+``data/synthesis/corpus.py`` generates the speech; the module of THCHS-30 finds the utterances.
 """
 
 import argparse

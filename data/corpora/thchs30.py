@@ -1,4 +1,4 @@
-"""THCHS-30 as distributed → manifests with words, citation pinyin and (from the phones) spoken pinyin.
+"""Downloads and prepares THCHS-30: manifests with hanzi, citation pinyin and, from its phones, spoken pinyin.
 
 The corpus (Wang and Zhang, 2015, https://www.openslr.org/18/) is ``data_thchs30/{data,train,dev,test}``.
 ``data/A11_0.wav.trn`` has three lines: words, pinyin, phones. In the split folders ``A11_0.wav.trn`` is a

@@ -1,6 +1,6 @@
-"""Recordings in; copies with a different speed, reverberation, noise and level out, to vary training data.
+"""Makes altered copies of training recordings: another speed, reverberation, noise and level.
 
-This happens before the features are computed and cached. Random choices come from the generator that is
+The feature cache calls this before it computes the features. Random choices come from the generator that is
 given: equal generators give equal copies.
 """
 

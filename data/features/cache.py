@@ -1,4 +1,4 @@
-"""Utterances in; their features, computed once in parallel and stored on disk, out.
+"""Computes the features of utterances once, in parallel processes, stores them on disk, and reads them by id.
 
 ``FOLDER/KIND-SETTINGSHASH/`` holds shards (``data/features/shards.py``), in which features are found by
 their keys (``data/features/keys.py``): changed recordings and settings have other keys, and their features
@@ -43,7 +43,7 @@ class FeatureCache:
     """Features of a set of utterances, by id; a view of shards on disk.
 
     Attributes:
-        ids: in the order of the utterances, each once.
+        ids: ids of the utterances in their order, each once.
         copies: altered copies of each utterance; copy 0 is the recording itself.
         bins: values per frame.
         frame_counts: (ids, 1 + copies) int32, frames of each copy.

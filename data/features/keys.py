@@ -1,4 +1,4 @@
-"""Utterances and settings in; the keys of their features in the cache out.
+"""Computes the keys by which the features of utterances are found in the cache.
 
 A key is a hash of everything that an utterance's features depend on: settings, path, size and modification
 time of the recording; for altered copies also augmentation, seed, id and copy number.

@@ -1,4 +1,4 @@
-"""Features of some hundred utterances ⇄ one shard on disk: the file format of the feature cache.
+"""Writes and reads shards, the files of the feature cache: each has the features of some hundred utterances.
 
 A shard has two files. ``NAME.npy`` holds the frames of its utterances one after the other, (frames, bins)
 float16, followed by one CRC-32 per utterance (uint32; shards of earlier versions have none).
@@ -31,7 +31,7 @@ LOCATION = np.dtype([("key", KEY), ("shard", "i4"), ("offset", "i8"), ("frames",
 CRC = np.dtype(np.uint32)
 FRAME_TYPE = np.dtype(np.float16)
 MISSING = -1
-_ABANDONED_SECONDS = 3600.0  # a process that still worked on a file would have finished it by then
+_ABANDONED_SECONDS = 3600.0  # a shard without an index that is older than this is removed
 _HINT = "delete the file if it exists, and run the command again: its features are computed again"
 
 

@@ -1,4 +1,4 @@
-"""Features in; features with a warped frequency axis and masks out: another variant in each epoch."""
+"""SpecAugment: masks random bands and segments of features, and warps their frequency axis, in each epoch."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,7 @@
-"""Waveforms in; the same with noise or reverberation out: used by all augmentation and synthesis.
+"""Adds noise or reverberation to waveforms, and generates coloured noise and room impulse responses.
 
-Random choices come from the generator that is given: equal generators give equal results.
+All augmentation and synthesis uses these functions. Random choices come from the generator that is given:
+equal generators give equal results.
 """
 
 import numpy as np

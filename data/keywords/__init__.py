@@ -1,4 +1,4 @@
-"""Folders of words or manifests in; labelled keyword clips, and long recordings made of them, out.
+"""Reads labelled keyword clips from folders of words or manifests, and joins clips to long test recordings.
 
 Read ``folders`` (a folder for each word), ``clips`` (train, dev and test), ``clip_cache`` (samples in one
 file), ``augment`` (altered batches for training) and ``long_recordings`` (clips joined to hours, to count

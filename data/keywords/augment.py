@@ -1,8 +1,8 @@
-"""Batches of keyword clips in; the same with a random speed, position, noise and level, or with masks, out.
+"""Augments batches of keyword clips: random speed, position, noise and level; or masks in their features.
 
 Every batch of every epoch is augmented again, so this has to be fast: 100 clips of a second take about 30 ms.
-Random choices come from the generator that is given. Each clip uses the same number of them, whatever
-happens to it.
+Random choices come from the generator that is given. Each clip uses the same number of random values,
+whether it needs them or not, so clips don't influence each other.
 """
 
 from collections.abc import Sequence

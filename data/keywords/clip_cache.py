@@ -1,6 +1,6 @@
-"""Keyword clips in; their samples in one file, computed once in parallel and memory-mapped, out.
+"""Reads keyword clips in parallel, cuts or pads them to one length, and keeps their samples in one file.
 
-``FOLDER/KEY.int16`` holds the clips one after the other, all of the same length. ``KEY`` is a hash of the
+``FOLDER/KEY.int16``, which is memory-mapped, holds the clips one after the other. ``KEY`` is a hash of the
 settings and of each recording's path, size and modification time. ``KEY.rejected.tsv`` lists the clips that
 can't be used. The two files are an entry of the array store (``data/array_store.py``).
 """
@@ -23,7 +23,7 @@ from utils.errors import AudioError, CorpusError
 from utils.files import remove_leftovers, replacing, write_text
 
 _VERSION = 1  # increase it when the same clips and settings give other samples than before
-_MAX_REJECTED = 0.03  # fraction of the clips; above, something is wrong with the corpus
+_MAX_REJECTED = 0.03  # fraction of the clips; if more can't be used, the whole corpus is refused
 _MIN_PARALLEL = 500  # clips; fewer are read in this process before others would have started
 _ENERGY_STEP = 160  # samples between the segments whose energies are compared
 # Of generated silence, a third is digital zero; the rest is noise at this level in dB below full scale.

@@ -1,7 +1,7 @@
-"""A folder for each word, or manifests, in; labelled clips for training, dev and test out.
+"""Selects and labels the clips of a keyword model for train, dev and test, from word folders or manifests.
 
-Words other than the keywords become ``_unknown_``. ``_silence_`` is cut from recordings of noise, or
-generated. The result depends on the recordings and the settings only, not on the order of files on a disk.
+Words other than the keywords become ``_unknown_``. Clips of ``_silence_`` are cut from recordings of noise,
+or generated. The result depends on the recordings and the settings only, not on the order of files on a disk.
 """
 
 import difflib

@@ -1,4 +1,4 @@
-"""A folder with a subfolder for each word in; its recordings, each with word, speaker and split, out.
+"""Reads a folder with a subfolder for each word: finds word, speaker and split of every recording.
 
 The splits are found in one of three ways:
 

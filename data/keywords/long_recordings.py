@@ -1,9 +1,9 @@
-"""Clips of keywords and of other words in; one long recording, and the times of the keywords in it, out.
+"""Joins clips of keywords and other words to one long recording, and lists the times of the keywords in it.
 
 A keyword spotter may be accurate on clips and still raise a false alarm every minute. False alarms are
 therefore counted on hours of sound that mostly hold no keyword. Between the keywords of a split there are its
-other words, recordings that the user names, pauses and noise. The times of the keywords are exact to the
-sample.
+other words, recordings that the user names, pauses and noise. The times of the keywords are known exactly,
+because the recording is composed here.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Text and a seed → synthetic speech with exact transcripts, by espeak-ng in child processes.
+"""Generates synthetic speech with exact transcripts, by espeak-ng in child processes, from text and a seed.
 
 Read ``sentences`` (from a grammar or a text), ``reading`` (citation and spoken syllables), ``voices``,
 ``synthesiser`` with ``espeak`` (its child process), ``speech`` and ``acoustics`` (rooms and noise). A speech

@@ -1,4 +1,4 @@
-"""Clean synthetic speech → recordings of it: silence around it, a room, noise, a level; also noise alone.
+"""Simulates recordings of clean synthetic speech: adds silence, a room, noise and a level; also noise alone.
 
 All randomness comes from the given generator: equal generators give equal samples.
 """

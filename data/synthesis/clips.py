@@ -1,4 +1,4 @@
-"""Planned clips (words, voices) → short recordings: a folder for each word, with the lists of dev and test.
+"""Speaks planned clips (a word in a voice) and writes them in a folder for each word, with lists of splits.
 
 Each clip is spoken, placed in a room with noise and written. Its samples depend on its word, voice, number
 and the seed alone: any number of workers gives the same bytes, and existing clips are not generated again.
@@ -29,11 +29,11 @@ class SpokenClip:
     """A clip to be spoken, or spoken.
 
     Attributes:
-        label: the folder that it is in.
+        label: name of the folder that the clip is in.
         syllables: the canonical syllables that the synthesiser says.
         voice: the speaker.
-        number: of the clips of this voice and label.
-        seconds: its length; 0 before it is spoken.
+        number: distinguishes the clips of one voice and label.
+        seconds: length of the clip; 0 before it is spoken.
         pauses: numbers of syllables after which the speaker pauses.
     """
 

@@ -1,4 +1,4 @@
-"""Settings → a synthetic speech corpus in the layout of THCHS-30.
+"""Generates a synthetic speech corpus in the layout of THCHS-30.
 
 The voices of a synthesiser say the sentences of a grammar (``grammar.txt``) or of the user's text; noise and
 room acoustics are added. Voices and sentences of train, dev and test are disjoint. The same settings give the

@@ -1,4 +1,4 @@
-"""``corpus.json`` of a generated corpus: what it was generated from, and whether it is complete."""
+"""Writes and checks ``corpus.json`` of a generated corpus: settings, their hash, whether it is complete."""
 
 import hashlib
 import json

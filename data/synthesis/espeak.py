@@ -1,4 +1,4 @@
-"""Requests on standard input → speech on standard output: the child process that runs espeak-ng.
+"""Child process that speaks with espeak-ng: reads requests from standard input, writes samples to its output.
 
 ``espeak-ng`` (GPL-3.0, from the wheel ``espeakng-loader``) is loaded only here; ``synthesiser.py`` starts
 this module as a separate program and communicates with it through pipes. The module imports nothing from this

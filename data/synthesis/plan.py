@@ -1,4 +1,4 @@
-"""Settings of a synthetic corpus → the list of its utterances: speaker, sentence and split of each.
+"""Plans the utterances of a synthetic corpus: speaker, sentence and split of each.
 
 No voice and no sentence is in two of train, dev and test; similar voices of the synthesiser are in one split.
 """

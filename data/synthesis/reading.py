@@ -1,6 +1,6 @@
-"""The words of a sentence → its citation reading and its spoken reading, in canonical syllables.
+"""Finds the citation reading and the spoken reading (tone sandhi) of a sentence, in canonical syllables.
 
-Corpora have the citation tones; a synthesiser needs the spoken tones where it does not know the rule.
+Corpora have the citation tones; the synthesiser needs the spoken tones where it does not know the rule.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""A grammar (``grammar.txt``) or the user's own text → sentences with their readings.
+"""Makes the sentences of synthetic speech: draws them from a grammar, or reads the user's own text.
 
 A grammar consists of word lists and rules. A sentence is drawn by choosing one alternative of every rule that
 it uses: each word occurs often enough to be learnt, but whole sentences are hardly ever repeated, because

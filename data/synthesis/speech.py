@@ -1,4 +1,4 @@
-"""Syllables and a voice → clean speech with random speed, pitch and head size; several voices → babble."""
+"""Speaks syllables in a voice with random speed, pitch and head size; mixes several voices to babble."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,9 +9,10 @@ from data.synthesis.synthesiser import Speech, Synthesiser, SynthesiserError, to
 from data.synthesis.voices import Voice
 from utils.audio.reading import INT16_SCALE, SAMPLE_RATE, resample
 
+# Ranges of espeak-ng's settings, of which one value is drawn for each utterance.
 _SPEED = (150, 210)  # words a minute, about 3.2 to 4.6 syllables a second
 _PITCH = (30, 70)
-_RANGE = (65, 100)  # espeak's usual 50 moves the pitch by two semitones, less than any speaker of Mandarin
+_RANGE = (65, 100)  # the usual 50 moves the pitch by two semitones, less than any speaker of Mandarin
 # Each voice gets smaller and larger heads: formants and pitch move together, as between people. Few of the
 # voices are high, and without this, unseen high voices have four times as many errors as low ones.
 _HEAD_SCALE = (0.87, 1.17)

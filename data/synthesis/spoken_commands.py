@@ -1,4 +1,4 @@
-"""Sixteen built-in words → a corpus of spoken Mandarin commands: a folder for each word, in many voices.
+"""Generates a corpus of spoken Mandarin commands: sixteen words in many voices, a folder for each word.
 
 A synthesiser says sixteen commands, some of them easily confused, and other words that begin or end like
 them (``_unknown_``); ``_background_noise_`` holds noise without words. The voices of dev and test are in no

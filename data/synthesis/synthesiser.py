@@ -1,4 +1,4 @@
-"""Syllables in, speech out, by child processes: one for each worker, restarted when it dies.
+"""Speaks syllables through child processes that run espeak-ng: one for each worker, restarted when it dies.
 
 The child is ``espeak.py``, which describes the messages on the pipe. This process never loads espeak-ng.
 """

@@ -1,6 +1,6 @@
-"""A number of voices and a seed → speakers: variants of espeak-ng, own and generated, divided into splits.
+"""Chooses the voices of synthetic speech, espeak-ng's own and generated ones, for train, dev and test.
 
-No voice is in two splits, and neither are voices that are alike. The synthesiser has about 90 usable voices
+No voice is in two splits, and neither are similar voices. The synthesiser has about 90 usable voices
 of its own. A model trained on 60 of them makes four times as many errors on the unusual ones among the
 others, mostly on high and fast voices. Generated voices fill the space between and around them: other heads,
 throats, registers and speeds, and the roughness and echo of the unusual ones. Their ranges are those of the

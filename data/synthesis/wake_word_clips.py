@@ -1,7 +1,7 @@
-"""A wake word → a folder with clips of it, of similar phrases and of ordinary speech, and noise.
+"""Generates the training clips of a wake word: the word, similar phrases, ordinary speech, and noise.
 
-Like every folder of keywords: ``WORD/``, ``_unknown_/`` and ``_background_noise_/``, with the lists of dev
-and test, whose voices are not in train. ``negatives.tsv`` lists, for each number in
+The layout is that of every folder of keywords: ``WORD/``, ``_unknown_/`` and ``_background_noise_/``, with
+the lists of dev and test, whose voices are not in train. ``negatives.tsv`` lists, for each number in
 ``_unknown_/VOICE_nohash_NUMBER``, the text and its distance from the word. The same settings give the same
 bytes; an interrupted run continues.
 """

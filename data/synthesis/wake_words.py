@@ -1,7 +1,7 @@
-"""A wake word in hanzi → its pronunciations, and similar phrases that are not the word.
+"""Finds the pronunciations of a wake word, and similar phrases that are not the word (negatives).
 
-Whatever sounds like the word is the word: homophones, and a third tone that rises before another (你好 ni3
-hao3, pronounced ni2 hao3). No negative sounds like the word or contains it.
+Whatever sounds like the word counts as the word: homophones, and a third tone that rises before another (你好
+ni3 hao3, pronounced ni2 hao3). No negative sounds like the word or contains it.
 """
 
 import re
@@ -49,10 +49,11 @@ class Negative:
 
     Attributes:
         syllables: canonical syllables.
-        kind: how it was found.
-        distance: from the nearest form of the wake word
+        kind: how it was found: ``initial``, ``final``, ``tone``, ``part``, ``repeated``, ``order``, ``word``
+            or ``sentence``.
+        distance: phonetic distance from the nearest pronunciation of the wake word
             (``utils.mandarin.syllable_distance.phrase_distance``).
-        hanzi: of a word, a sentence or a part of the wake word; else ``""``.
+        hanzi: hanzi of a word, a sentence or a part of the wake word; else ``""``.
         spoken: the syllables for the synthesiser.
         pauses: numbers of syllables after which the speaker pauses.
     """

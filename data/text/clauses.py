@@ -1,8 +1,9 @@
-"""Raw lines of Chinese text in; clauses that consist of hanzi only, and rejected clauses with reasons, out.
+"""Splits raw Chinese text into clauses of hanzi only, and names the reason why other clauses are rejected.
 
+Markup is removed, full-width forms are normalised (NFKC), traditional characters are converted by OpenCC.
 Lines are split at punctuation. Text in brackets is moved behind its sentence. Quotation marks, 、 and the dot
-in names are removed. Regular expressions work on the whole text, which is fast; only clauses with figures are
-processed one by one.
+in names are removed. Numbers are written as they are read aloud (``verbalisation``). Regular expressions work
+on the whole text, which is fast; only clauses with digits, letters or signs are processed one by one.
 """
 
 import html
@@ -119,7 +120,7 @@ def clauses(text: str, limits: Limits) -> Iterator[Clause]:
 
     Args:
         text: any number of lines.
-        limits: of a usable clause.
+        limits: allowed number of hanzi in a clause.
     """
     lines = _simplify(_split(_normalise(text))).split("\n")
     for number, line in enumerate(lines):

@@ -1,9 +1,9 @@
-"""Chinese text of any kind in; lines of one clause that consists of hanzi only, for language models, out.
+"""Command that cleans Chinese text of any kind for language models: one clause of hanzi only per line.
 
     python -m data.text.cleaning a.txt b.txt --output datasets/ab.txt --exclude datasets/thchs30/test.tsv
 
-``data.text.clauses`` splits lines, reads figures aloud and simplifies characters. Clauses are rejected, and
-counted, if they can't be read aloud, are repeated, or share text with an evaluation list (see
+``data.text.clauses`` splits lines, writes numbers in hanzi and simplifies characters. Clauses are rejected,
+and counted, if they can't be read aloud, are repeated, or share text with an evaluation list (see
 ``data.text.deduplication``). Texts are read in pieces, a few at a time; the output does not depend on the
 number of processes.
 
@@ -39,7 +39,7 @@ from utils.text_table import print_table
 SEEN = "seen before"
 ENDINGS = (".txt", ".txt.xz")  # as data.text.pinyin_pairs reads them
 _VERSION = 1  # increase it when the same texts, lists and limits give other lines than before
-_OTHER_ENCODING = 0.1  # fraction of a source's first lines; above, the text is in another encoding
+_OTHER_ENCODING = 0.1  # if more than this fraction of the first lines is not UTF-8, the source is refused
 
 _EXAMPLES = """examples:
   python -m data.text.cleaning news/*.txt.gz --output datasets/text/news.txt

@@ -1,4 +1,4 @@
-"""Sentences in; 64-bit fingerprints out, to find evaluation sentences and repeated lines in a text.
+"""Finds evaluation sentences and repeated lines in large texts, by 64-bit fingerprints of sequences of hanzi.
 
 Evaluation sentences are found by sequences of hanzi:
 

@@ -1,4 +1,4 @@
-"""A dictionary's words and their frequencies in; lines of words in random order, as training text, out.
+"""Turns a dictionary (the words of jieba and pypinyin) into training text: lines of words in random order.
 
 N-grams that are counted in these lines as well as in texts also know words that the texts don't contain.
 Every word of two hanzi or more occurs once, and frequent words again, as often as they are drawn: this makes

@@ -1,6 +1,6 @@
-"""A piece of raw text in; its usable clauses, their fingerprints, and counts of the rejected ones out.
+"""Cleans one piece of raw text: returns usable clauses, their fingerprints, and counts of rejected clauses.
 
-This is the work of the processes of ``data.text.cleaning``.
+The worker processes of ``data.text.cleaning`` run this.
 """
 
 from __future__ import annotations

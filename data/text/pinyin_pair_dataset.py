@@ -1,7 +1,8 @@
-"""Prepared pairs of pinyin and hanzi on disk in; flat arrays, rows of a model's ids, counts of readings out.
+"""Opens prepared pairs of pinyin and hanzi as memory-mapped arrays, and cuts rows of a model's ids from them.
 
-The arrays don't depend on a vocabulary: a syllable is its index in the full inventory plus 1, a hanzi is its
-code point. Tables map both to the ids of a model. ``data.text.pinyin_pair_preparation`` writes the files.
+The pairs of one text are a shard: two flat arrays, syllables and hanzi. They don't depend on a vocabulary: a
+syllable is its index in the full inventory plus 1, a hanzi is its code point. Tables map both to the ids of a
+model. ``data.text.pinyin_pair_preparation`` writes the files.
 """
 
 from __future__ import annotations

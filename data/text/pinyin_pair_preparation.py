@@ -1,4 +1,4 @@
-"""Plain texts in; pairs of syllables and hanzi as flat arrays on disk, to train language models on, out.
+"""Adds pinyin to texts of any size, in parallel processes, and stores the pairs as flat arrays for training.
 
 The files of a text are named ``NAME-FINGERPRINT`` (see ``data.text.pinyin_pair_dataset``), at two bytes per
 position and array; ``shards.json`` lists the texts of the last preparation. A text is read in pieces of a
@@ -90,7 +90,7 @@ class PairPiece:
 
 @dataclass(frozen=True)
 class PairReader:
-    """Reads text aloud: finds the syllables of its hanzi.
+    """Finds the syllables of the hanzi in a text.
 
     Attributes:
         spoken: fraction of the syllables with a spoken variant (``utils.mandarin.sandhi.spoken_variants``)

@@ -1,4 +1,4 @@
-"""Manifests, transcript lists and plain texts in; pairs of pinyin and hanzi for language models out.
+"""Reads pairs of pinyin and hanzi for language models from manifests, transcript lists and text files.
 
 The pinyin of plain text is automatic (``utils.mandarin.pinyin.hanzi_to_pinyin``, which also applies the tone
 changes of 一 and 不; some 300,000 hanzi per second) and is kept in a cache folder.

@@ -1,7 +1,7 @@
-"""Text files, plain or compressed, or standard input in; pieces of whole lines, of about a megabyte, out.
+"""Reads text files (also compressed) or standard input in pieces of whole lines of about a megabyte.
 
-Where a text is cut depends on its size only, so the pieces are the same for any number of processes. The
-processes that work on pieces are here too.
+Where a text is cut depends on the text only, so the pieces are the same for any number of processes.
+:func:`piece_pool` starts the processes that work on pieces.
 """
 
 import bz2

@@ -1,7 +1,8 @@
-"""Clauses with figures, units and signs in; the same as a newsreader reads them, in hanzi, out.
+"""Writes numbers, units and signs of a clause in hanzi, as a newsreader reads them, by regular expressions.
 
-Figures without a certain reading stay as they are (3-1, 1.2.3, 5G): the caller then rejects the clause. Where
-several are common, one is used: 两 before measure words and 千, 幺 in telephone numbers, 公斤 for kg.
+Numbers without a certain reading stay as they are (3-1, 1.2.3, 5G): the caller then rejects the clause.
+Where several readings are common, one is used: 两 before measure words and 千, 幺 in telephone numbers, 公斤
+for kg.
 """
 
 import re

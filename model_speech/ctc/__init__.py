@@ -1,6 +1,6 @@
-"""CTC: labels and logits in; loss, hypotheses, alignments and posteriors out. Only the loss uses Keras.
+"""CTC: the training loss, decoding, alignment and posteriors. Only ``loss`` and ``consistency`` use Keras.
 
-Read ``loss`` (training), ``greedy`` (the best class of each frame, also for streams), ``prefix_beam`` (the
+Read ``loss`` and ``consistency`` (training), ``greedy`` (the best class of each frame), ``prefix_beam`` (the
 beam search), ``shallow_fusion`` (a language model in the beam), ``decoder`` (one of the two searches, also in
 worker processes), ``alignment`` (the frame of each token), ``forward_backward`` (the probability of a
 sequence), ``posteriors`` (the alternatives of each token) and ``prefix_tree`` (the best of many sequences).

@@ -1,4 +1,4 @@
-"""Forced alignment: log-probabilities and token sequences in, the frame of each token out. NumPy only."""
+"""Forced alignment by the Viterbi algorithm: finds the frame of each token of a known sequence. NumPy only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

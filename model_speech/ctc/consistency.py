@@ -1,4 +1,4 @@
-"""Logits of two views of the same utterances in; how much their distributions differ, as a loss, out."""
+"""Loss that makes the outputs for two differently masked views of the same utterances agree (CR-CTC)."""
 
 from keras import ops
 

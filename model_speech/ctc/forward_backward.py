@@ -1,4 +1,4 @@
-"""Log-probabilities and a token sequence in; CTC's forward and backward variables, and their sum, out.
+"""Computes the probability of a token sequence by CTC's forward and backward recursions.
 
 Graves et al., "Connectionist Temporal Classification" (ICML 2006), section 4.1, for one utterance in NumPy.
 (The training loss has its own batched, differentiable recursion in ``loss``.)

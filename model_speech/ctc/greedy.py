@@ -1,4 +1,4 @@
-"""Greedy CTC decoding: logits in, the tokens of the best path out.
+"""Greedy CTC decoding: finds the tokens of the best path through the logits. Defines :class:`Hypothesis`.
 
 The best path takes the most probable class of each frame; equal neighbours are merged, then blanks are
 dropped.

@@ -1,4 +1,4 @@
-"""The CTC loss: padded labels and logits in, negative log-likelihood out.
+"""The CTC loss for every Keras backend: negative log-likelihood of padded labels, given logits.
 
 `ctc_loss` is the training loss; `frames_needed` finds utterances that are too short before training starts.
 Equations are those of Graves et al., "Connectionist Temporal Classification" (ICML 2006).

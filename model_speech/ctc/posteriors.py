@@ -1,4 +1,4 @@
-"""Logits and a decoded token sequence in; the alternatives of each token with posteriors out. NumPy only.
+"""Computes the alternatives of each decoded token with their posteriors: a confusion network. NumPy only.
 
 For each token of the sequence y this computes the probability of y with that token replaced or deleted, and
 for each gap that of y with a token inserted there. These are exact sums over all alignments: the forward

@@ -1,4 +1,4 @@
-"""CTC prefix beam search: logits (batch, frames, classes) in, n-best token hypotheses out. NumPy only.
+"""CTC prefix beam search: finds the n best token sequences for a batch of logits. NumPy only.
 
 The search sums over the alignments of each token sequence (Graves, "Supervised Sequence Labelling with
 Recurrent Neural Networks", 2012, section 7.5; Hannun et al., arXiv:1408.2873). It works in the log domain on

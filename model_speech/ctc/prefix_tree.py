@@ -1,7 +1,8 @@
-"""Token sequences in; a prefix tree, and for log-probabilities the best path score of each sequence, out.
+"""Scores many token sequences at once on a prefix tree: the best CTC path of each. NumPy only.
 
 Sequences with a common beginning share the nodes of that beginning. The search is the Viterbi algorithm of
-CTC over all nodes at once, one frame after the other. It is exact: no hypothesis is pruned. NumPy only.
+CTC over all nodes at once, one frame after the other. It is exact: no hypothesis is pruned. The recognition
+of phrases uses it.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Shallow fusion: acoustic classes and a language model in, the scores that it adds to CTC prefixes out.
+"""Shallow fusion: computes the scores that a language model of syllables adds to the prefixes of a beam search.
 
 The beam search maximises, over all sequences y,
 

@@ -1,4 +1,4 @@
-"""Masking of padded batches: features and lengths in, frame masks and frames with zeroed padding out.
+"""Keras layers that mask the padding of a batch: masks of the valid frames, zeroed padding, reversal, means.
 
 A batch holds utterances of several lengths. With these layers an utterance has the same valid outputs alone
 and in any batch: time is padded to a whole number of output frames (so that "same" padding of strided layers

@@ -1,4 +1,4 @@
-"""Batch normalisation of padded batches: frames and their mask in, normalised frames out."""
+"""Keras layer for batch normalisation of padded batches, whose statistics are those of the valid frames."""
 
 import math
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Self-attention with relative positions, for `conformer`: frames in, frames of the same shape out.
+"""Keras layers for self-attention with relative positions, for `conformer`.
 
 Dai et al., "Transformer-XL" (2019, arXiv:1901.02860), section 3.3: the attention of frame i to frame k
 depends on their contents and on the distance i - k only, so that an utterance may have any length.

@@ -1,4 +1,4 @@
-"""The acoustic models, one per file: a config in, a ``keras.Model`` from features and lengths to logits out.
+"""The acoustic models, one per file: each builds, from its config, a ``keras.Model`` that computes CTC logits.
 
 Read ``compact`` first, then ``compact_streaming``, which is made of the same blocks. ``dfcnn``, ``dfsmn``,
 ``gru_ctc`` and ``conformer`` are published architectures.

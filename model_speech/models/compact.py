@@ -32,8 +32,8 @@ class CompactSettings(Limited, section="model"):
     """Settings that both compact models share.
 
     Attributes:
-        name: of the model.
-        front_filters: filters of the convolutions in front, each 3 x 3 with stride 2 x 2.
+        name: name of the model in the registry.
+        front_filters: filters of the front convolutions, each 3 x 3 with stride 2 x 2.
         width: channels of the residual blocks.
         blocks: number of residual blocks.
         kernel: output frames in the window of a block's convolution.

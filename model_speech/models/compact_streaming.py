@@ -3,8 +3,8 @@
 An output frame depends on past frames and on at most `look_ahead` future frames, so that the model can
 process a stream. All convolutions are causal. For the look-ahead the outputs are shifted in time:
 `look_ahead` zero frames are appended to the utterance, and the first `delay` outputs are dropped. A stream
-therefore runs the plain causal network (`causal_network`), and its outputs, `delay` frames late, equal those
-of the trained model up to rounding. The model has no squeeze-and-excitation gates, because those of `compact`
+runs the causal network without masks (`causal_network`), and its outputs, `delay` frames late, equal those of
+the trained model up to rounding. The model has no squeeze-and-excitation gates, because those of `compact`
 average over the whole utterance.
 """
 

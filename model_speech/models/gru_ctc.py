@@ -4,9 +4,9 @@ Two dense layers per frame, three layers of gated recurrent units (Cho et al. 20
 process the utterance in both directions and add the results, and one more dense layer. Bidirectional
 recurrence with CTC is that of Graves et al. (ICML 2006). The loss and the decoders compute the softmax.
 
-The tutorial's model of this name adds the two directions without reversing the second one again, so that the
-first frame is added to the last one. It also gives an output every 10 ms, of which the loss uses the first T
-/ 8. Here the frames match, and ``stack`` is the number of frames per output.
+A published tutorial has a model of this name. It adds the two directions without reversing the second one
+again, so that the first frame is added to the last one. It also gives an output every 10 ms, of which the
+loss uses the first T / 8. Here the frames match, and ``stack`` is the number of frames per output.
 """
 
 from dataclasses import dataclass

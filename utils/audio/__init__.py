@@ -1,4 +1,4 @@
-"""Audio files, folders, pipes and a microphone in; mono float32 samples at the requested sample rate out.
+"""Reads audio files, folders, pipes and the microphone as mono float32 samples at the requested sample rate.
 
 Read ``formats`` (which files can be read), ``reading`` (files to samples), ``containers`` (m4a, mp4, webm),
 ``piped`` (standard input), ``microphone``, and ``levels`` (how loud samples are, whether they are clipped).

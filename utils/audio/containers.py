@@ -1,8 +1,8 @@
-"""Files of phones and browsers (m4a, mp4, webm …) in; blocks of samples out, through the optional package av.
+"""Decodes the audio files of phones and browsers (m4a, mp4, webm, amr …) with PyAV, block by block.
 
-libsndfile does not read these. FFmpeg, which av brings along, reads nearly everything, also lists of other
-files and addresses: it is asked only for formats that the first bytes of a file show, and gets an open file,
-never a name.
+libsndfile, which reads all other files (``reading``), does not support these formats. PyAV (the optional
+package ``av``) contains FFmpeg, which would also follow playlists and addresses inside a file. For safety it
+therefore gets an open file instead of a name, and only the format that the first bytes of the file show.
 """
 
 import importlib
@@ -17,9 +17,9 @@ import numpy as np
 from utils.errors import AudioError
 
 INSTALLED = importlib.util.find_spec("av") is not None
-"""Whether the package is there."""
+"""Whether the package ``av`` is installed."""
 SUFFIXES = (".3gp", ".aac", ".amr", ".m4a", ".m4b", ".mka", ".mkv", ".mov", ".mp4", ".webm")
-"""Suffixes of the files that it reads."""
+"""Suffixes of the files that this module decodes."""
 _INSTALL = "pip install -r requirements/serve.txt, or convert it, e.g. ffmpeg -i FILE -ac 1 FILE.wav"
 # (offset, bytes) at the beginning, and FFmpeg's name of the format.
 _SIGNATURES = (
@@ -29,8 +29,8 @@ _SIGNATURES = (
     (0, b"\xff\xf9", "aac"),
     (0, b"#!AMR", "amr"),
 )
-_BLOCK_SECONDS = 20.0
-_SLACK_SECONDS = 1.0  # between the length in a header and that of the decoded sound
+_BLOCK_SECONDS = 20.0  # least length of a block of decoded samples
+_SLACK_SECONDS = 1.0  # a file that decodes to less than its header promises, minus this, is cut off
 
 
 def container_format(path: Path) -> str | None:
@@ -49,11 +49,11 @@ def open_container(path: Path, name: str) -> Iterator[tuple[Iterator[np.ndarray]
 
     Args:
         path: the file.
-        name: of its format, by :func:`container_format`.
+        name: FFmpeg's name of the format, from :func:`container_format`.
 
     Yields:
-        blocks of (samples, channels) float32, and their sample rate in Hz. Reading them raises AudioError if
-        the file is damaged or cut off.
+        An iterator of blocks, (samples, channels) float32, and the sample rate in Hz. Reading a block raises
+        AudioError if the file is damaged or cut off.
 
     Raises:
         AudioError: the package is missing, the file can't be opened, or has no sound.

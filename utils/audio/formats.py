@@ -1,4 +1,8 @@
-"""File names in; whether their audio format can be read (libsndfile, and av where it is installed) out."""
+"""Decides by the suffix whether a file is a recording that libsndfile or PyAV (if installed) can read.
+
+Used wherever a folder of recordings is listed; files with sound that can't be read are named on standard
+error.
+"""
 
 import os
 import sys
@@ -34,7 +38,7 @@ UNREADABLE_SUFFIXES = frozenset(
 )
 """Suffixes of files with sound that can't be read here."""
 CONVERT_HINT = "convert it, e.g. ffmpeg -i FILE -ac 1 FILE.wav"
-_SHOWN = 3
+_SHOWN = 3  # file names in a message
 
 
 def is_audio(name: str | Path) -> bool:

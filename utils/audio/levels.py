@@ -1,17 +1,18 @@
-"""Samples in; their level in dB relative to full scale, and the fraction that is clipped, out."""
+"""Measures the level of samples in dB relative to full scale, and the fraction of them that is clipped."""
 
 import numpy as np
 
 _FRAME_SECONDS = 0.025
 _SPEECH_PERCENTILE = 90  # of the frame levels: the level of speech, even in a mostly silent recording
+# Clipped samples are at least _FLAT_SAMPLES equal ones in a row, each at least this fraction of the peak.
 _NEAR_PEAK = 0.99
-_AUDIBLE_PEAK = 0.02  # below it, quantisation steps look like flat tops
+_AUDIBLE_PEAK = 0.02  # a recording with a lower peak is not searched: its quantisation steps look clipped
 _FLAT_SAMPLES = 3
-_LOWEST_LEVEL = -200.0  # dB, of digital silence
+_LOWEST_LEVEL = -200.0  # dB, reported for digital silence
 
 
 def frame_levels(samples: np.ndarray, rate: int) -> np.ndarray:
-    """Root mean square of each frame of 25 ms of (samples,), (frames,) dB; at least one frame."""
+    """The level (root mean square) of each frame of 25 ms: (samples,) → (frames,) dB, at least one frame."""
     size = min(len(samples), max(1, int(_FRAME_SECONDS * rate)))
     frames = samples[: len(samples) // size * size].reshape(-1, size)  # (frames, size)
     return decibels(np.einsum("ij,ij->i", frames, frames, dtype=np.float64) / size)

@@ -1,4 +1,4 @@
-"""The default microphone in; blocks of samples out, until Ctrl-C."""
+"""Records from the default microphone with sounddevice and yields blocks of samples, until Ctrl-C."""
 
 import importlib
 import queue

@@ -1,8 +1,8 @@
-"""The bytes of a pipe in; blocks of raw samples, or the path of a temporary audio file, out.
+"""Opens sound that is piped into a command (standard input): raw 16-bit samples, or any audio file.
 
-The first bytes show the format. Raw 16-bit samples are passed on while they arrive, also after a WAV header
-without a length, which live recorders write. Any other audio file is first copied to disk, because its reader
-needs to seek. Text is refused.
+The first bytes show which of the two it is. Raw samples are yielded in blocks while they arrive; so is a WAV
+file whose header has no length, as live recorders write it. Any other audio file is first copied to a
+temporary file, because its reader needs to seek. Text is refused.
 """
 
 import codecs
@@ -31,7 +31,7 @@ _SIGNATURES = (
     (0, b"FORM"), (0, b".snd"), (0, b"caff"), (0, b"NIST_1A"), (4, b"ftyp"), (0, b"\x1a\x45\xdf\xa3"),
     (0, b"#!AMR"),
 )  # fmt: skip
-_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # bytes that don't occur in text
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # bytes that show that it is not text
 _LIVE_WAV = re.compile(rb"RIFF.{4}WAVEfmt (.{4})(.{16}).*?data(.{4})", re.DOTALL)
 _PCM = 1  # the format code of integers in a WAV header
 # MPEG audio layer III: kbit/s of MPEG 1 and of MPEG 2 and 2.5; Hz of MPEG 1 (MPEG 2: half, 2.5: a quarter).
@@ -50,9 +50,9 @@ def open_pipe(
 
     Args:
         stream: the bytes, e.g. ``sys.stdin.buffer``.
-        rate: Hz, of raw samples (16-bit integers, little-endian, mono); None: raw samples are refused. The
-            rate in the header of an audio file takes precedence.
-        sample_rate: Hz, of the blocks of raw samples.
+        rate: sample rate in Hz of piped raw samples (16-bit integers, little-endian, mono); None: raw samples
+            are refused. The rate in the header of an audio file takes precedence.
+        sample_rate: Hz, to which the blocks of raw samples are resampled.
         seconds: length of a block of raw samples.
 
     Yields:

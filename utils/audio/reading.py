@@ -1,6 +1,7 @@
-"""Audio files of any sample rate, channel count and usual format in; mono float32 samples out, or an error.
+"""Reads audio files of any usual format as mono float32 samples at one sample rate, or says what is wrong.
 
-All recordings are read here, so that damaged ones are found before they become wrong features: files that are
+libsndfile decodes (``containers`` for m4a, mp4 and webm), channels are averaged, soxr resamples. All
+recordings are read here, so that damaged ones are found before they become wrong features: files that are
 cut off, text named ``.wav``, NaN samples, floats that are not scaled to ±1.
 """
 
@@ -24,14 +25,14 @@ from utils.files import is_file, replacing
 SAMPLE_RATE = 16000  # Hz, of all recipes
 INT16_SCALE = 32768.0  # 1.0 as a 16-bit integer, the sample format of most corpora
 
-_BLOCK_FRAMES = 1 << 20
-# Float files may slightly exceed ±1; a peak above this means that integers were stored as floats.
+_BLOCK_FRAMES = 1 << 20  # samples of each channel that are decoded at once
+# Float files may slightly exceed ±1; a peak above this is an error: integers were stored as floats.
 _UNSCALED_PEAK = 64.0
 # Programs that write WAV to a pipe leave a huge size in the header: the length is unknown, nothing is cut
 # off.
 UNKNOWN_SIZE = 0x7FFF0000
 _UNKNOWN_FRAMES = (1 << 63) - 1  # libsndfile's SF_COUNT_MAX, e.g. for FLAC written to a pipe
-_LOWEST_RATE = 1000  # Hz; a lower rate is a wrong header, and resampling would fill the memory
+_LOWEST_RATE = 1000  # Hz; a lower rate is refused as a wrong header, because resampling would fill the memory
 # In libsndfile's log: a header that states more bytes than the file has, for WAV, AIFF, W64, RF64, AU.
 _SHORT_DATA = re.compile(
     r"^\s*(?:data|SSND|riff|Riff size|Data Size)\s*: (\d+) \(should be (\d+)\)", re.MULTILINE

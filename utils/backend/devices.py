@@ -1,4 +1,8 @@
-"""The Keras backend in; the devices that it computes on out, and the reason if it uses no GPU."""
+"""Finds out on which devices the Keras backend computes and, if it uses no GPU of the machine, why not.
+
+Training logs both, and ``doctor.py`` reports them. The reason comes from the backend's own start-up messages,
+which a second process collects. Works for TensorFlow, JAX and PyTorch.
+"""
 
 import importlib.metadata
 import logging
@@ -19,7 +23,7 @@ _GPU_PROBE = {
     "jax": "import jax; jax.devices('cuda')",
     "torch": "import torch; torch.cuda.current_device()",
 }
-_PROBE_SECONDS = 180
+_PROBE_SECONDS = 180  # after which the process that searches for a GPU is stopped
 _LOG_PREFIX = re.compile(r"^.*?\.cc:\d+\]\s*")
 _ABOUT_GPUS = re.compile(r"cuda|cuInit|cudnn|lib\w+\.so|dlopen|\bDSO\b|\bGPUs?\b", re.IGNORECASE)
 

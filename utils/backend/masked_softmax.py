@@ -1,4 +1,4 @@
-"""Attention scores and a mask in; softmax weights out, 0 where masked. Suitable for int8 quantisation."""
+"""Softmax of attention scores, with weight 0 at masked positions, that remains exact enough in int8."""
 
 from keras import ops
 

@@ -1,4 +1,4 @@
-"""A Keras model and a number of feature frames in; the number of its multiply-accumulates (MACs) out."""
+"""Counts the multiply-accumulates (MACs) of a forward pass of a Keras model, by the shapes of its layers."""
 
 import math
 
@@ -25,8 +25,8 @@ def multiply_accumulates(model: keras.Model, frames: int) -> int:
     ``multiply_accumulates(frames)``.
 
     Args:
-        model: plain or streamed.
-        frames: number of frames in an utterance or a call, if the model accepts any number.
+        model: for whole utterances, or converted for streaming.
+        frames: number of frames in an utterance, or in a call of a stream, if the model accepts any number.
 
     Raises:
         ValueError: a layer has weights and its cost is unknown; the layer is named.

@@ -1,4 +1,4 @@
-"""A Keras model in; the text of ``model_summary.txt`` out."""
+"""Writes the table of a Keras model's layers and parameters as text, for ``model_summary.txt`` of a run."""
 
 import keras
 

@@ -1,4 +1,4 @@
-"""The machine in; its NVIDIA GPUs out, whether or not a framework can use them."""
+"""Lists the machine's NVIDIA GPUs, whether or not a framework can use them: by nvidia-smi, or the PCI bus."""
 
 import csv
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _FIELDS = ("name", "driver_version", "memory.free", "memory.total")
 _VENDOR, _DISPLAY_CLASSES = "0x10de", ("0x0300", "0x0302")  # PCI: NVIDIA; VGA and 3D controllers
-_ANSWER_SECONDS = 20
+_ANSWER_SECONDS = 20  # after which nvidia-smi is stopped
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def nvidia_gpus(root: Path = Path("/")) -> list[NvidiaGpu]:
     """The GPUs that nvidia-smi lists; if it fails, those on the PCI bus.
 
     Args:
-        root: of the file system.
+        root: root folder of the file system; tests give another one.
     """
     return _from_nvidia_smi() or _from_pci_bus(root)
 

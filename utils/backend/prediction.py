@@ -1,7 +1,7 @@
-"""Batches of any shape in; the outputs of a model as NumPy arrays out.
+"""Runs a Keras model on batches of many different shapes without compiling it again for each shape.
 
-JAX compiles a function again for each shape of its arguments, which takes seconds. With JAX, batches are
-therefore padded to one of a few shapes; with other backends they are unchanged.
+JAX compiles a function for each shape of its arguments, which takes seconds. With JAX, batches are therefore
+padded to one of a few shapes, and the outputs are cut back; with other backends they are unchanged.
 """
 
 from collections.abc import Mapping

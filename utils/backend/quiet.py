@@ -1,8 +1,8 @@
-"""Keras and its backend loaded without the native start-up messages that mean nothing to users.
+"""Loads Keras and its backend without the start-up messages of their C++ code, which mean nothing to users.
 
 A script calls :func:`silence_tensorflow` in the command that needs a model, and imports the modules that load
-Keras right after that. This is the only exception to imports at the top of a file: TensorFlow reads its
-settings while it loads, and ``--help`` answers without the seconds that loading takes.
+Keras right after that, not at the top of the file: TensorFlow reads its settings while it loads, and
+``--help`` should not wait the seconds that loading takes.
 """
 
 import os
@@ -62,7 +62,7 @@ def _import_keras() -> ModuleType:
 
 @contextmanager
 def hide_native_messages() -> Iterator[None]:
-    """Collect the output to file descriptor 2 (that of C++); then print all but such messages."""
+    """Collect what is written to file descriptor 2 in the block; then print all but ``NATIVE_MESSAGE``."""
     sys.stderr.flush()
     kept = os.dup(2)
     with tempfile.TemporaryFile() as caught:

@@ -1,4 +1,4 @@
-"""The weights of a model in, a file in Keras's format out, and back; explanations if a file doesn't fit."""
+"""Saves and loads the weights of a Keras model (``.weights.h5``), and explains why a file doesn't fit."""
 
 import math
 import warnings

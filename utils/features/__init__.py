@@ -1,4 +1,4 @@
-"""Samples in; frames of features out, for acoustic models and keyword models, whole recordings or streams.
+"""Computes the features of acoustic models and keyword models from samples, of whole recordings or streams.
 
 Read ``speech`` (spectrogram, log mel, MFCC), then ``stream`` and ``running_normalisation`` (the same for
 streams), then ``keyword_config`` and ``keyword`` (features of keyword models) with ``micro`` and

@@ -1,6 +1,7 @@
-"""16-bit samples in; their 16-bit spectrum out, by the FFT of microcontrollers with the rounding of kissfft.
+"""FFT of 16-bit frames in integers, with the rounding of kissfft, as microcontrollers compute it.
 
-Used for the log mel features of utils/features/micro.py. Frames are columns, computed together in NumPy.
+``utils/features/micro.py`` uses it. Each column of an array is a frame, and NumPy computes all frames
+together.
 """
 
 from functools import lru_cache

@@ -1,8 +1,8 @@
-"""Samples in; frames for keyword models out: MFCC, or the log mel of microcontrollers, of clips or streams.
+"""Computes the features of keyword models from clips or streams: MFCC, or log mel as on microcontrollers.
 
-A frame depends only on its own samples (``micro``: and on earlier ones). There is no normalisation over an
-utterance, so a stream has the same frames as the whole clip. ``raw`` keeps the samples: the first layers of
-the model (``model_keyword/layers/front_end.py``) compute the same MFCC.
+A frame depends only on its own samples (kind ``micro``: and on earlier ones). There is no normalisation over
+an utterance, so a stream has the same frames as the whole clip. Kind ``raw`` keeps the samples: the first
+layers of the model (``model_keyword/layers/front_end.py``) compute the same MFCC.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Settings of a keyword model's front end in; the same, checked and complete, out."""
+"""The feature settings of keyword models: default values for each kind of features, and checks."""
 
 from dataclasses import dataclass
 

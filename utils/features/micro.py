@@ -1,8 +1,9 @@
-"""Samples in; the integer log mel of microcontrollers out, as TensorFlow's ``microfrontend`` computes it.
+"""Log mel features in integer arithmetic, equal to those that microcontrollers compute (``microfrontend``).
 
 The steps of ``tensorflow/lite/experimental/microfrontend`` in NumPy: 12-bit Hann window → 16-bit FFT (with
-the rounding of kissfft) → energies of triangular mel filters, square root → noise reduction → PCAN gain
-control (Wang et al., arXiv 1607.05666) → logarithm. Only the noise estimate depends on earlier frames.
+the rounding of kissfft) → energies of triangular mel filters, square root → noise reduction → per-channel
+energy normalisation, PCAN (Wang et al., arXiv 1607.05666) → logarithm. Only the noise estimate depends on
+earlier frames.
 
 The package pymicro-features computes the same, but only with 30 ms windows every 10 ms and 40 channels at
 16 kHz; the tests compare with it.

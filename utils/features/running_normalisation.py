@@ -1,8 +1,8 @@
-"""Log filter-bank energies of a stream in; the same minus a running mean of each bin out.
+"""Normalises log filter-bank energies of a stream: subtracts from each bin its running mean.
 
-The mean is exponentially weighted over the frames so far that are loud enough to be speech. Later frames have
-no influence. The recursions keep their values from one call to the next, so a stream in pieces
-of any size gives the same result as the whole recording.
+The mean is exponentially weighted over the frames so far that are loud enough to be speech; later frames have
+no influence. The state is kept from one call to the next, so a stream in pieces of any size gives the same
+result as the whole recording.
 """
 
 import numpy as np

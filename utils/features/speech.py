@@ -1,7 +1,8 @@
-"""Samples in; feature frames out: log spectrogram, log mel filter bank, or MFCC with deltas.
+"""Computes the features of acoustic models: log spectrogram, log mel filter bank, or MFCC with deltas.
 
-Like the reference systems, all three work on samples at 16-bit scale (±32768). They are computed in double
-precision, because in single precision a bin far below the peak of its frame would be rounding error.
+Like ``python_speech_features`` and other published systems, whose settings are the defaults, all three work
+on samples at 16-bit scale (±32768). They are computed in double precision, because in single precision a bin
+far below the peak of its frame would be rounding error.
 """
 
 import dataclasses
@@ -22,7 +23,7 @@ from utils.errors import require
 from utils.features.running_normalisation import RunningNormalisation
 
 DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13}
-# As in the reference systems; the frames of python_speech_features have no window function.
+# As in published systems; the frames of python_speech_features have no window function.
 DEFAULT_WINDOW = {"spectrogram": "hamming", "filter_bank": "rectangular", "mfcc": "rectangular"}
 WINDOWS = ("rectangular", "hamming")
 NORMALISATIONS = ("none", "utterance", "running")
@@ -139,7 +140,7 @@ class FeatureConfig:
 
 
 def default_bins(kind: str, frame_samples: int, fft_size: int, sample_rate: int) -> int:
-    """The number of bins if none is given: at 16 kHz that of the reference systems.
+    """The number of bins if none is given: at 16 kHz that of ``DEFAULT_BINS``.
 
     At other sample rates, a spectrogram has at most the bins up to half the rate (100 of 200 at 8 kHz), and a
     filter bank has the largest number of filters that all contain an FFT bin.
@@ -173,8 +174,8 @@ def settings_hash(config: FeatureConfig) -> str:
 def frame_count(samples: int, config: FeatureConfig) -> int:
     """The number of frames of ``samples`` samples, at least 1.
 
-    The spectrogram has whole frames only, as in the reference system; the others pad the last frame with
-    zeros, as in python_speech_features.
+    The spectrogram has whole frames only; the others pad the last frame with zeros, as
+    python_speech_features does.
     """
     beyond = max(0, samples - config.frame_samples)
     partial = config.kind != "spectrogram" and beyond % config.hop_samples > 0

@@ -1,6 +1,6 @@
-"""Chunks of samples in; each feature frame out as soon as its samples are complete.
+"""Computes the features of a stream piece by piece: each frame as soon as its samples are complete.
 
-The frames equal those of `extract_features` for the whole recording.
+All frames together equal those of :func:`utils.features.speech.extract_features` for the whole recording.
 """
 
 import numpy as np

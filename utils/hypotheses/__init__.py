@@ -1,4 +1,4 @@
-"""Results of recognition, which other rooms exchange: segments, confusion networks, transcript files.
+"""The results of recognition that all packages exchange: segments, confusion networks, transcript files.
 
 Read ``recognition`` (segments with syllables, times and hanzi), ``confusion_network`` (alternatives with
 posteriors), ``transcript_formats`` (text, JSON, SRT, VTT, TextGrid, CTM), ``digits`` (numbers as digits) and

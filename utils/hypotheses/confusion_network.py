@@ -1,11 +1,11 @@
-"""Slots of alternative syllables with posteriors in; the most probable syllable sequences out."""
+"""A confusion network, slots of alternative syllables with posteriors, and its paths from the best one on."""
 
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 NOTHING = ""
-"""The alternative that a slot has no syllable."""
+"""Written instead of a syllable for the alternative that a slot has none."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
-"""Segments in; the same segments with numbers written in digits out (123 for 一百二十三).
+"""Writes the numbers in recognised hanzi as digits: 一百二十三 → 123, for a text or a whole segment.
 
-The grammar is that of WeTextProcessing, which leaves idioms and words such as 一起 alone.
+The package wetext does it with the inverse text normalisation grammar of WeTextProcessing, which leaves
+idioms and words such as 一起 unchanged.
 """
 
 import difflib

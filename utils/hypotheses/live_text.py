@@ -1,4 +1,8 @@
-"""Drafts and segments of a live stream in; a line of syllables that grows or is revised in place out."""
+"""Prints the syllables of a live stream while they are spoken: a line that grows or is revised in place.
+
+It shows two kinds of results: a partial result (``Partial``) is provisional, and the next one replaces it;
+a segment (``Segment``) is final.
+"""
 
 import shutil
 from typing import TextIO
@@ -11,8 +15,8 @@ _CLEAR = "\r\x1b[K"  # to the beginning of the line, and erase it
 class LiveText:
     """Shows the syllables of an utterance while it is spoken.
 
-    A terminal shows each draft in place of the one before, cut to one line from the left. Elsewhere a line
-    grows by syllables that will probably stay, and ends as the segment has them.
+    A terminal shows each partial result in place of the one before, cut to one line from the left. Elsewhere
+    (a file, a pipe) a line grows by syllables that will probably stay, and ends as the segment has them.
 
     Args:
         out: where to write.
@@ -20,10 +24,10 @@ class LiveText:
 
     def __init__(self, out: TextIO):
         self._out, self._in_place = out, out.isatty()
-        self._written: tuple[str, ...] = ()  # of the current line, elsewhere than on a terminal
+        self._written: tuple[str, ...] = ()  # syllables of the current line, if it is not a terminal
 
     def show(self, event: Partial | Segment) -> None:
-        """Show a draft, or the end of an utterance."""
+        """Show a partial result, or the final one of an utterance."""
         ended = isinstance(event, Segment) or not event.pinyin
         if self._in_place:
             text = "" if ended else _last_columns(" ".join(event.pinyin))

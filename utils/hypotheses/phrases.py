@@ -1,4 +1,4 @@
-"""Results of phrase recognition: the phrases that fit a stretch of speech best; whether one is accepted."""
+"""The result of comparing speech with a list of phrases: best matches, and whether the first is accepted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ class PhraseMatch:
 
     Attributes:
         text: the phrase as the file writes it, with the chosen alternatives and numbers in hanzi.
-        line: of the file, from 1.
-        slots: value of each named slot: a text, or an int for a number.
+        line: line number of the phrase in the file, from 1.
+        slots: value of each named slot (a variable part of a phrase): a text, or an int for a number.
         pinyin: canonical syllables of the pronunciation that fits best.
         times: (start, end) of each syllable, in seconds from the start of the recording.
         score: log-likelihood ratio for each syllable, phrase against the best free syllables; at most 0.

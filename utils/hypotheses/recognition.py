@@ -1,6 +1,7 @@
-"""Results of recognising a recording: segments with syllables, times, hanzi and alternatives; drafts of them.
+"""Data classes for what a recogniser returns: segments with syllables, times, hanzi and alternatives.
 
-Created by the recognizers; read by the transcript writers and the evaluation, which need no model.
+The recognisers in ``recognition/`` create them; transcript writers and evaluation read them and need no
+model. A live stream also gives partial results, before a segment is final.
 """
 
 import itertools
@@ -18,9 +19,10 @@ REACH_SECONDS = 0.25
 
 @dataclass(frozen=True)
 class Alternative:
-    """One reading: canonical syllables, their hanzi, and the score by which readings are ranked.
+    """One hypothesis ("reading"): canonical syllables, their hanzi, and the score by which they are ranked.
 
-    A joint search also gives the ``confidence`` of each hanzi, 0 to 1; otherwise ().
+    ``confidence`` holds the probability of each hanzi, 0 to 1. Only the search for syllables and hanzi
+    together (:mod:`model_language.search.joint`) computes it; otherwise it is ().
     """
 
     pinyin: tuple[str, ...]
@@ -34,8 +36,8 @@ class Segment:
     """The result for one stretch of a recording; a short recording has one segment.
 
     Attributes:
-        start, end: of the stretch, in seconds from the start of the recording.
-        times: (start, end) of each syllable of the best reading, in the same unit.
+        start, end: limits of the stretch, in seconds from the start of the recording.
+        times: (start, end) of each syllable of the best reading, in seconds from the start of the recording.
         n_best: readings, the best first; at least one.
         phrase: the comparison with a list of phrases, if there is a list. The hanzi of the best reading are
             then the accepted phrase, which may have more or fewer characters than syllables, or empty.
@@ -63,15 +65,15 @@ class Segment:
 
 @dataclass(frozen=True)
 class Partial:
-    """A draft of an utterance that is still being spoken: the next draft replaces it, and a segment ends it.
+    """The result so far for an utterance that is still being spoken; the next one, or a segment, replaces it.
 
     Attributes:
-        start, end: of the utterance so far, in seconds from the start of the stream.
-        pinyin: canonical syllables; () withdraws the drafts before: no segment follows.
-        times: (start, end) of each syllable, in the same unit.
-        hanzi: as many characters as syllables; empty without a second stage.
+        start, end: limits of the utterance so far, in seconds from the start of the stream.
+        pinyin: canonical syllables; () withdraws the partial results before, and no segment follows.
+        times: (start, end) of each syllable, in seconds from the start of the stream.
+        hanzi: as many characters as syllables; empty without a second stage (the language model).
         confidence: probability that each syllable is right; () if the acoustic model was not calibrated.
-        stable: number of leading syllables that later drafts will probably keep.
+        stable: number of leading syllables that later partial results will probably keep.
     """
 
     start: float
@@ -104,12 +106,13 @@ class Recognition:
         id: the caller's name of the recording.
         seconds: length of the recording.
         pinyin: canonical syllables of the best reading.
-        hanzi: as many characters as syllables; empty without a second stage.
-        score: natural logarithm of the probability of the syllables, with that of a fused language model.
+        hanzi: as many characters as syllables; empty without a second stage (the language model).
+        score: natural logarithm of the probability of the syllables; if a language model was used in the
+            beam search, its weighted score is added.
         times: (start, end) in seconds of each syllable.
         n_best: readings, the best first (which is the one above).
-        phrases: of each utterance in the recording, if there is a list of phrases.
-        confidence, certainty: of each syllable, see :class:`Segment`.
+        phrases: the comparison of each utterance in the recording with the list of phrases, if there is one.
+        confidence, certainty: as in :class:`Segment`, for each syllable.
     """
 
     id: str
@@ -131,7 +134,7 @@ class Inspection:
     Attributes:
         posteriors: (T', classes) float32, the probability of each class.
         classes: the tokens of the classes; the last one is the blank.
-        frame_seconds: from one frame to the next; the first frame begins at 0.
+        frame_seconds: time from one frame to the next; the first frame begins at 0.
     """
 
     posteriors: np.ndarray
@@ -148,10 +151,10 @@ def syllable_times(
     but at most 0.25 s from the middle of the syllable's frame, and within the stretch.
 
     Args:
-        frames: output frame of each syllable, from the start of the stretch.
-        frame_seconds: from one frame to the next.
+        frames: output frame of each syllable, counted from the start of the stretch.
+        frame_seconds: time from one frame to the next.
         seconds: length of the stretch.
-        start: of the stretch; the times count from where it counts from.
+        start: start of the stretch in seconds; it is added to all times.
     """
     middles = [min((frame + 0.5) * frame_seconds, seconds) for frame in frames]
     borders = [0.0, *((a + b) / 2 for a, b in itertools.pairwise(middles)), seconds]
@@ -176,10 +179,11 @@ def phrase_segment(
 
     Args:
         result: the comparison; its times count from the start of the recording.
-        start, seconds: of the utterance in the recording, and its length.
-        pinyin: free syllables.
-        frames: output frame of each free syllable, from the start of the utterance.
-        frame_seconds: from one frame to the next.
+        start: start of the utterance in the recording, in seconds.
+        seconds: length of the utterance.
+        pinyin: free syllables: those recognised without the list of phrases.
+        frames: output frame of each free syllable, counted from the start of the utterance.
+        frame_seconds: time from one frame to the next.
     """
     if result.accepted:
         n_best = tuple(Alternative(match.pinyin, match.text, match.score) for match in result.matches)

@@ -1,7 +1,7 @@
-"""The segments of a recording in; the text of a transcript out, piece by piece.
+"""Writes the segments of a recording as a transcript: text, JSON, SRT, WebVTT, Praat TextGrid or NIST CTM.
 
-Formats: plain text, JSON, SubRip and WebVTT subtitles, Praat TextGrid, NIST CTM. For JSON only the text stays
-in memory; for a TextGrid, which begins with counts, text and times; for the other formats nothing.
+Each format is a generator that yields text while segments arrive, so that recordings of any length can be
+written. JSON keeps only the text in memory; a TextGrid, which begins with counts, keeps text and times.
 """
 
 import json

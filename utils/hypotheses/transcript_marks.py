@@ -1,7 +1,8 @@
-"""An output folder in; for each transcript in it the recording and the settings it was made with, out.
+"""Remembers in an output folder which transcripts are finished, so that a repeated command skips them.
 
-A call that continues an earlier one finds here which transcripts are finished. A line of JSON is appended for
-each finished transcript, so that a killed process loses none: ``[transcript, recording, size, …]``.
+The file ``.transcribed.jsonl`` has a line of JSON for each finished transcript, with the recording and the
+settings it was made with: ``[transcript, recording, size, modified, settings]``. Lines are appended, so that
+a killed process loses none.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ class Mark:
     Attributes:
         recording: absolute path.
         size: in bytes.
-        modified: in nanoseconds since the epoch.
+        modified: time of the last change, in nanoseconds since the epoch.
         settings: a digest of everything except the recording that determines the transcript.
     """
 

@@ -1,7 +1,8 @@
-"""Aligned syllables in; counts of the errors of an acoustic model, as a file and as probabilities, out.
+"""Counts which syllables an acoustic model confuses, inserts and deletes, from aligned test results.
 
-``pinyin_noise.tsv`` has the counts of the project's own acoustic models; its first lines say how they were
-made.
+The counts can be saved as a table and turned into probabilities of substitutions (``substitutions``). The
+noisy-channel converter uses them, and the training of language models adds such errors. ``pinyin_noise.tsv``
+has the counts of the project's own acoustic models; its first lines say how they were made.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from utils.mandarin.substitutions import (
 STATISTICS = Path(__file__).with_name("pinyin_noise.tsv")
 DELETION, INSERTION = "deletion", "insertion"
 
-# Columns of the file: what is counted, reference, hypothesis, count.
+# Columns of the file: what is counted, reference ("said"), hypothesis ("heard"), count.
 SYLLABLES, CHANGED, FREQUENCY = "syllables", "changed", "frequency"
 COLUMNS = ("what", "said", "heard", "count")
 NOTHING, ZERO_INITIAL = "-", "∅"

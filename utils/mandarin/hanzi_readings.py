@@ -1,7 +1,8 @@
-"""Hanzi in; one reading with tone marks per character out, from pypinyin's phrases and characters.
+"""Reads hanzi: looks up one reading with tone marks per character in pypinyin's phrases and characters.
 
 The result is that of ``pypinyin.lazy_pinyin``, ten times as fast: ``lazy_pinyin`` copies every dictionary
-entry and converts every syllable by regular expressions in each call.
+entry and converts every syllable by regular expressions in each call. ``pinyin.hanzi_to_pinyin`` calls this
+and corrects polyphones.
 """
 
 from collections import Counter, defaultdict
@@ -11,7 +12,8 @@ from functools import cache
 from utils.errors import CorpusError
 from utils.mandarin.pypinyin_data import characters, phrases
 
-PLAUSIBLE = 0.1  # share of the phrases with a character in which it has a reading
+# A reading is plausible if the character has it in at least this fraction of the known phrases with it.
+PLAUSIBLE = 0.1
 
 
 def phrase_readings(text: str) -> list[str]:

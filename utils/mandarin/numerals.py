@@ -1,4 +1,4 @@
-"""Numbers in digits in; the numbers in hanzi, as they are spoken, out: in a text, or all readings of one."""
+"""Writes numbers in hanzi as they are spoken, in a text (120人 → 一百二十人); lists all readings of one."""
 
 import itertools
 import re

@@ -1,6 +1,6 @@
-"""Pinyin in any usual spelling, or hanzi, in; canonical syllables such as ``zhong1`` and their parts out.
+"""Converts pinyin in any usual spelling, or hanzi, to canonical syllables (``zhong1``); splits syllables.
 
-The canonical form is used everywhere inside the product: lower case, ``v`` for ü (``lv4``, ``nve4``; but
+The canonical form is used everywhere inside the project: lower case, ``v`` for ü (``lv4``, ``nve4``; but
 ``ju``, ``yu`` as pinyin spells them), one tone digit 1-5 at the end, 5 for the neutral tone.
 """
 
@@ -20,7 +20,7 @@ TONES = (1, 2, 3, 4, 5)
 
 # Spellings whose canonical form is cached, at most 3 MB: users may type any number of other spellings.
 _SPELLINGS_KEPT = 16_384
-_READING = "2"  # increase it when a change of the code changes what hanzi_to_pinyin returns
+_READING = "2"  # version of hanzi_to_pinyin: increase it when a change of the code changes its results
 
 # The initials that combine with each final ('-' is the zero initial): GB/T 16159 and the table of the Xiandai
 # Hanyu Cidian, with the rare but recorded dia, tei, kei, cei, nou, len, cen, den, lo, yo, chua, rua, nia,

@@ -1,9 +1,9 @@
-"""A sentence and pypinyin's reading of it in; the reading with corrected polyphones (多音字) out.
+"""Corrects the readings of polyphones (多音字) in pypinyin's reading of a sentence, by rules on the context.
 
 pypinyin cuts a text into the longest known phrases from the left. A phrase may therefore cross a word
 boundary (维护|发展 is read as 维 护发 展), and a character outside all phrases gets its most frequent reading
-(慢慢地 di4). ``polyphones.tsv`` has rules for such characters, which depend on the characters before and
-after.
+(慢慢地 di4). The rules are regular expressions for the text before and after a character, in
+``polyphones.tsv``.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""pypinyin's dictionaries and version out, loaded at first use.
+"""Access to pypinyin's dictionaries of phrases and characters, loaded at first use.
 
 Loading takes a third of a second and 60 MB, and the conversion of pinyin to hanzi never needs them.
 """

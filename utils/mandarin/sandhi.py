@@ -1,4 +1,4 @@
-"""Hanzi and their citation reading in; the alternative pronunciations of each syllable (tone sandhi) out.
+"""Lists the pronunciations that each syllable of a sentence may have in speech: tone sandhi, neutral tones.
 
 Corpora and dictionaries give citation tones. In speech, tones depend on the next syllable, and some syllables
 lose their tone (neutral):

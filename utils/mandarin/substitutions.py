@@ -1,4 +1,4 @@
-"""Counts of confused initials, finals and tones in; the probability of each syllable substitution out.
+"""Computes the probability of each syllable substitution from counts of confused initials, finals and tones.
 
 The model is factorised, so that pairs without counts get a sensible probability as well. If a syllable a is
 recognised as another syllable b:

@@ -1,6 +1,7 @@
-"""Two syllables or phrases in; their phonetic distance out, and the classic confusions by name.
+"""Phonetic distance of two syllables (0 to 100) or phrases; and the names of the classic confusions, zh–z ….
 
-A token that is not a syllable (Latin letters, digits) has the largest distance from all other tokens.
+A distance counts different initials, finals and tones, and half for a classic confusion. A token that is not
+a syllable (Latin letters, digits) has the largest distance from all other tokens.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ NEUTRAL = 5
 # tones, and half of that for a classic confusion (of tones: 2–3, or one of them neutral).
 FARTHEST = 100
 PART, TONE = 40, 20
-NEAR = 40
+NEAR = 40  # syllables up to this distance count as near: one initial or final, or smaller differences
 
 
 @lru_cache(maxsize=1_000_000)

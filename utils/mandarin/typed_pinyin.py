@@ -1,4 +1,4 @@
-"""A typed line with pinyin in any usual spelling and other text in; pieces with canonical syllables out.
+"""Reads a typed line: finds the pinyin in it, in any usual spelling, and segments it into syllables.
 
 A syllable of the result has a tone digit (``zhong1``, ``de5``), or none if any tone is possible (``zhong``).
 A syllable that is typed without a tone is neutral if most syllables of the line have tones; otherwise it may
@@ -8,8 +8,7 @@ Pinyin without spaces is segmented into syllables. The best segmentation has, in
 
 1. the fewest syllables with the r of erhua (``dier`` is di er, but ``huar`` can only be hua + r);
 2. the fewest inner syllables that begin with a, e or o, because the standard (GB/T 16159) requires an
-apostrophe
-   before them: ``xian`` is one syllable, ``xi'an`` two, ``fangan`` fan gan;
+   apostrophe before them: ``xian`` is one syllable, ``xi'an`` two, ``fangan`` fan gan;
 3. the fewest syllables;
 4. the longest syllables first.
 

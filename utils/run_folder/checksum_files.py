@@ -1,7 +1,7 @@
-"""Files in; a file of their checksums out: lines ``SHA-256  name`` by name, as for ``sha256sum --check``.
+"""Writes, reads and checks files of SHA-256 checksums, in the format of ``sha256sum`` and sorted by name.
 
-A cache has one beside each of its entries (:func:`record`, :func:`check`). For the files of a run folder,
-which are replaced one by one, see :mod:`utils.run_folder.checksums`.
+A cache has such a file beside each of its entries (:func:`record`, :func:`check`). For the files of a run
+folder, which are replaced one by one, see :mod:`utils.run_folder.checksums`.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Files of a run folder in; whether the SHA-256 of each is still the one listed in ``checksums``, out.
+"""Detects damaged or changed files of a run folder by the SHA-256 sums in its file ``checksums``.
 
 The checksum of a file is recorded when the file is renamed to its final name (:func:`replace`, called by
 :func:`utils.files.replacing`) and compared when it is read (:func:`verified`). While a file is replaced, both
@@ -34,7 +34,7 @@ COVERED = (
     "test/*/results.json",
 )
 _DEPTH = max(pattern.count("/") for pattern in COVERED) + 1
-_ATTEMPTS = 3  # a training run may replace a file and its checksum while both are read
+_ATTEMPTS = 3  # comparisons before a file is refused: a training run may replace it while it is read
 _HINT = "copy it again; if it was changed on purpose: python inspect_model.py accept {folder}"
 
 

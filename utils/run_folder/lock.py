@@ -1,4 +1,4 @@
-"""A run folder in; a lock out that only one training holds, and that ends with its process."""
+"""Lets only one training at a time write a run folder, by a file lock that ends with its process."""
 
 import json
 import logging
@@ -15,8 +15,8 @@ from utils.run_folder.run import RunFolder
 
 log = logging.getLogger("train")
 
-_HOLDER_SECONDS = 1.0  # a process that has just locked the file writes its name within this time
-_POLL_SECONDS = 0.05
+_HOLDER_SECONDS = 1.0  # longest wait for a process that has just locked the file to write its id
+_POLL_SECONDS = 0.05  # time between two attempts to read that id
 
 
 @contextmanager

@@ -1,4 +1,8 @@
-"""A path in; a run folder out: the paths of its files, its config, and clear errors for missing files."""
+"""A run folder, what a training run writes: the paths of its files, its config, opening and creating it.
+
+A missing, damaged or changed file is reported by name. Training creates run folders (:func:`start_run`);
+testing, transcription and export open them (:func:`open_run`).
+"""
 
 import importlib.metadata
 import os

@@ -1,5 +1,6 @@
-"""Candidates found by a corpus's loader → manifests, ``rejected.tsv`` and a summary; the code of all corpora.
+"""Code that all corpora share: checks the utterances that a corpus's module finds, and writes manifests.
 
 Read ``preparation`` first, then ``transcripts`` and ``command``; ``summary`` computes and prints statistics.
-``download``, ``archives``, ``splits`` and ``kaldi_segments`` serve some corpora only.
+``download``, ``archives``, ``splits``, ``kaldi_segments``, ``recording_checks`` and ``sentence_choice`` serve
+some corpora only.
 """

@@ -1,4 +1,4 @@
-"""One archive per speaker and a list of transcripts in; unpacked recordings and their candidates out.
+"""Unpacks corpora with one archive per speaker, and matches the recordings with a list of transcripts.
 
 AISHELL-1 and aidatatang_200zh are distributed like this: ``S0002.tar.gz`` … are unpacked to
 ``{train,dev,test}/S0002/*.wav``, each speaker completely or not at all.

@@ -1,4 +1,4 @@
-"""The command line of every corpus: ``prepare ROOT`` and, where there is a source, ``download ROOT``."""
+"""Builds the command line of a corpus's module: ``prepare ROOT``, and ``download ROOT`` if it has a source."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""A URL → an unpacked corpus folder: interrupted downloads are resumed, checked, complete or not at all."""
+"""Downloads an archive of a corpus, also in several attempts, checks it, and unpacks it as a whole."""
 
 import errno
 import hashlib
@@ -20,9 +20,9 @@ from tqdm import tqdm
 from utils.errors import OS_ERROR_HINTS, CorpusError
 
 _CHUNK = 1 << 20  # bytes
-_TIMEOUT = 60  # seconds without a byte
-ATTEMPTS = 6  # in a row without progress
-# Of the disk; any other error while unpacking is the archive's fault.
+_TIMEOUT = 60  # seconds without a byte, after which a connection is closed
+ATTEMPTS = 6  # in a row without progress, after which the download fails
+# Error numbers that mean the disk; any other error while unpacking is the archive's fault.
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
 
 

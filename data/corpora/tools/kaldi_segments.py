@@ -1,4 +1,4 @@
-"""Kaldi's ``segments`` → parts of long recordings as separate files, each written once.
+"""Cuts long recordings into separate files, one for each line of Kaldi's ``segments`` file.
 
 A manifest lists whole files, so each segment is written to ``RECORDING/SEGMENT_FROM_TO.wav`` (milliseconds),
 mono, 16 bit, at the rate of the recording. An existing file that is not older than its recording is kept, so
@@ -31,10 +31,10 @@ class Segment:
     """A line of ``segments``.
 
     Attributes:
-        id: of the utterance.
+        id: id of the utterance.
         recording: id of the recording.
-        start: seconds.
-        end: seconds; -1 for the end of the recording.
+        start: start of the segment, in seconds.
+        end: end of the segment, in seconds; -1 for the end of the recording.
         problem: what is wrong with the line; start and end are then 0.
     """
 

@@ -1,7 +1,8 @@
-"""Candidates found by a corpus's loader → checked manifests, ``rejected.tsv`` and ``summary.json``.
+"""Checks the utterances that a corpus's module finds, and writes manifests, rejections and a summary.
 
-Every candidate is written to a manifest or, with the reason, to ``rejected.tsv``. The output depends on the
-corpus alone: preparing it again writes the same bytes.
+A corpus's module yields candidates (unchecked utterances). Each of them is written to a manifest or, with the
+reason, to ``rejected.tsv``; ``summary.json`` has statistics. The output depends on the corpus alone:
+preparing it again writes the same bytes.
 """
 
 import re

@@ -1,16 +1,17 @@
-"""A recording of a known sentence in; why it is not usable, or nothing, out."""
+"""Checks level, clipping and length of a recording of a known sentence; says what to do about a problem."""
 
 import numpy as np
 
 from utils.audio.levels import clipped_fraction, frame_levels, speech_level
 
-_CLIPPED = 0.002  # fraction of the samples
-_SILENT, _QUIET = -60.0, -45.0  # dB, of the loud frames; read speech has -35 to -15
-_CONTRAST = 10.0  # dB from the softest frames to the loud ones
-_SOFTEST_PERCENTILE = 5
-_SPEECH_RANGE = 30.0  # dB below the loud frames: what is softer is a pause
-_SLOWEST, _FASTEST = 1.2, 9.0  # syllables a second; read sentences have 3 to 6
-_MARGIN_SECONDS = 0.4  # of an utterance of one syllable: its own length varies more
+_CLIPPED = 0.002  # a recording is refused if a larger fraction of its samples is clipped
+# A recording is silent or too quiet if its loud frames are below these levels in dB; read speech: -35 to -15.
+_SILENT, _QUIET = -60.0, -45.0
+_CONTRAST = 10.0  # least difference in dB between the loud frames and the softest ones
+_SOFTEST_PERCENTILE = 5  # of the frame levels
+_SPEECH_RANGE = 30.0  # dB below the loud frames; softer frames at both ends count as pauses
+_SLOWEST, _FASTEST = 1.2, 9.0  # accepted syllables a second; read sentences have 3 to 6
+_MARGIN_SECONDS = 0.4  # tolerance of the length, because that of a single syllable varies more
 
 
 def find_problem(samples: np.ndarray, rate: int, syllables: int) -> str | None:

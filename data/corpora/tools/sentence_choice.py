@@ -1,7 +1,8 @@
-"""Candidate sentences in; few of them that contain all initials, finals, tones and tone pairs, early, out.
+"""Chooses few sentences to read aloud that together contain all initials, finals, tones and tone pairs.
 
 Greedy set cover (Chvátal, 1979): the next sentence is the one whose parts are worth most for its length. A
-part that has occurred is worth a tenth, one that has occurred twice a hundredth, and so on.
+part (an initial, a final, a pair of tones …) that has occurred once is worth a tenth, one that has occurred
+twice a hundredth, and so on.
 """
 
 from collections import Counter

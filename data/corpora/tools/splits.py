@@ -1,4 +1,4 @@
-"""A speaker of a corpus without official splits → ``train``, ``dev`` or ``test``, always the same."""
+"""Assigns each speaker of a corpus without official splits to train, dev or test, by a hash of the name."""
 
 import hashlib
 

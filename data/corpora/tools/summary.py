@@ -1,4 +1,4 @@
-"""Checked utterances of a corpus → statistics: size, overlap of splits, syllable coverage, rejections."""
+"""Computes and prints statistics of a prepared corpus: sizes, overlap of splits, syllables, rejections."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Transcripts as written in corpora → candidates with hanzi and pinyin, or with what is wrong with them."""
+"""Reads transcripts as corpora write them, cleans them and adds pinyin; says what is wrong with the others.
+
+The modules of the corpora use this to make candidates (:class:`data.corpora.tools.preparation.Candidate`).
+"""
 
 import re
 import unicodedata
