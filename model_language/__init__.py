@@ -1,4 +1,4 @@
-"""Pinyin to hanzi: syllables in, hanzi with scores, alternatives and reasons out.
+"""Pinyin to hanzi: language models that convert syllables, with scores, alternatives and reasons.
 
 Read ``registry`` (models by name, and their loader) and ``pinyin_to_hanzi`` (typed lines to text); then
 ``vocabulary`` (symbols and lexicon), ``ngram`` and ``networks`` (the models), ``search`` (the best path) and

@@ -1,4 +1,4 @@
-"""Sentences of different lengths in; batches of similar length, padded arrays and overlapping windows out."""
+"""Groups sentences of similar length into batches, and divides long sentences into overlapping windows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 LONGEST = 512
-"""Syllables in a window of a network; the memory that attention needs grows with the square of it."""
+"""Largest number of syllables in a window; the memory that attention needs grows with the square of it."""
 CONTEXT = 64
 """Syllables on each side of a position that its window contains at least, except at the sentence's ends."""
 
@@ -16,7 +16,8 @@ def length_batches(lengths: Sequence[int], budget: int) -> list[np.ndarray]:
 
     Args:
         lengths: syllables of each sentence.
-        budget: limit of longest · count in a batch; a single sentence may exceed it.
+        budget: largest number of padded syllables (longest sentence × sentences) in a batch; a single
+            sentence may exceed it.
 
     Returns:
         Indices of the sentences of each batch; empty sentences are in no batch.

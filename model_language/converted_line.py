@@ -1,4 +1,7 @@
-"""A converted line in; its values for JSON, with alternatives and reasons, out."""
+"""Writes a converted line as plain values for JSON, with alternatives, confidences and reasons.
+
+``convert.py --json`` and the HTTP service share this schema.
+"""
 
 from collections.abc import Sequence
 from typing import Any

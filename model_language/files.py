@@ -1,4 +1,4 @@
-"""Arrays of a model ⇄ an ``.npz`` file; a damaged file is an error that names the model and the file."""
+"""Saves and loads the arrays of a model as an ``.npz`` file; the error for a damaged file names both."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

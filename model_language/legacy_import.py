@@ -1,4 +1,4 @@
-"""Weights of the published transformer, saved by Keras 2, and two token lists in; a language run out.
+"""Imports the weights of the published transformer (a Keras 2 file) and its token lists as a language run.
 
 The file has its arrays in this order: the embedding and the positions; for each block the dense layers of
 queries, keys and values and a layer normalisation; the two layers of the feed-forward network (dense, or
@@ -43,7 +43,7 @@ def import_transformer(
 ) -> Symbols:
     """Create a language run from the weights, the whole folder or nothing.
 
-    The original has no token for unknown input. Ours, ``<unk>``, is inserted as the second token of both
+    The original has no token for unknown input. The token ``<unk>`` is inserted as the second one of both
     vocabularies: a zero vector in the embedding, and a class that never wins in the output.
 
     Args:

@@ -1,4 +1,4 @@
-"""Lines of text with pinyin in any usual spelling in, hanzi out: the main interface to the converters.
+"""Converts lines of text with pinyin in any usual spelling to hanzi: the main interface to the converters.
 
 >>> from model_language.pinyin_to_hanzi import PinyinToHanzi
 >>> to_hanzi = PinyinToHanzi()
@@ -29,12 +29,12 @@ from utils.mandarin.pinyin import full_inventory
 from utils.mandarin.typed_pinyin import Piece, plain_syllables, read_line
 from utils.run_folder.run import PRETRAINED
 
-SEGMENTATIONS = 8  # of a stretch of pinyin that are tried
+SEGMENTATIONS = 8  # number of segmentations of a stretch of pinyin that are tried
 # The end of a linked list of values: (the previous link, its value). The parts of a long line are joined
 # once, at its end: joining them part by part would take quadratic time.
 _Chain = tuple[Any, Any] | None
-# Cost of each rank below the best segmentation (natural logarithm): xian without an apostrophe should be one
-# syllable, but many people write xi'an so.
+# Subtracted from the log-probability for each rank below the best segmentation: xian without an apostrophe
+# should be one syllable, but many people write xi'an so.
 _RANK_COST = 2.0
 
 

@@ -1,4 +1,4 @@
-"""The language models by name: a config's ``name`` in; its config class, network and loader out.
+"""Table of the language models by name, with their config classes and builders; loads finished language runs.
 
 A run folder holds ``config.yaml`` (section ``model``) and the files that :func:`language_parts` names, which
 depend on the model. Modules of networks are imported on first use: the other models start without Keras.
@@ -46,9 +46,9 @@ class ModelEntry:
 
     Attributes:
         config_class: the config class, or for a network its name as ``module:class`` below ``networks``.
-        parts: ``parts(run, config)``: the files that ``load`` reads.
-        load: ``load(run, config)``: the finished model; a converter, unless it writes no hanzi.
-        build: ``build(config, symbols, run)``: the Keras model of a run with these vocabularies; None if
+        parts: ``parts(run, config)`` → the files that ``load`` reads.
+        load: ``load(run, config)`` → the finished model: a converter, or an n-gram model of syllables.
+        build: ``build(config, symbols, run)`` → the Keras model of a run with these vocabularies; None if
             the model is estimated by counting, not trained.
         exported: whether ``export.py`` can export its network.
     """

@@ -1,4 +1,4 @@
-"""Loads the model of a speech run as a causal Keras network for streams, or names the layers that prevent it."""
+"""Loads the model of a speech run as a causal Keras network for streams, or says which layers prevent it."""
 
 from dataclasses import dataclass
 from pathlib import Path

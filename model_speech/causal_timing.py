@@ -1,4 +1,4 @@
-"""Timing of a causal acoustic model in a stream: which row of logits belongs to which sound, and the latency."""
+"""Timing of a causal acoustic model in a stream: the delay of its logits after the sound, and the latency."""
 
 from dataclasses import dataclass
 

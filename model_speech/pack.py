@@ -35,7 +35,8 @@ def pack(
         target: the new folder; files that it has beside those of a run (a card) are kept.
         weights: ``best``, ``last``, or the path of a weights file.
         search: weights for this model of the search for syllables and hanzi together
-            (:mod:`model_language.search.joint`), chosen on dev speakers: ``language_weight``, ``joint_bonus``.
+            (:mod:`model_language.search.joint`), chosen on dev speakers; keys ``language_weight`` and
+            ``joint_bonus``.
 
     Raises:
         RunError: the run is of another model, or is damaged.

@@ -1,6 +1,7 @@
-"""Command that generates a synthetic corpus in the layout of THCHS-30 (``generate``) and prepares it (``prepare``).
+"""Command that generates a synthetic speech corpus (``generate``) and writes its manifests (``prepare``).
 
-``data/synthesis/corpus.py`` generates the speech; the module of THCHS-30 finds the utterances.
+``data/synthesis/corpus.py`` generates the speech in the layout of THCHS-30; that corpus's module finds the
+utterances.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Converters: syllables in, hanzi out, all behind the interface of ``base``.
+"""Converters: language models with a search, which convert syllables to hanzi; all have one interface.
 
 Read ``base``, then ``ngram``, ``neural`` and ``gated`` (networks alone) and ``combined`` (the shipped one:
 network, n-grams and words). ``noisy_channel`` lets a recognised syllable stand for others; ``explain`` adds

@@ -1,4 +1,9 @@
-"""Syllables in, hanzi out: the interface of all converters, and what they have in common."""
+"""Base class of all converters from syllables to hanzi: batches sentences and searches for the best hanzi.
+
+A subclass lists the candidate hanzi of each syllable with their scores (its ``grid``, see
+:mod:`model_language.search.grid`) and may name models that score sequences of hanzi. From these the base
+class computes conversions, n-best lists, and the scores of given hanzi.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +23,23 @@ NETWORK, READINGS = "network", "readings"
 
 
 class Converter(ABC):
-    """A language model ready for use.
+    """A language model with its search.
 
     Syllables are canonical (``zhong1``, ``de5``). An unknown syllable becomes ``□``; the others are converted
     as usual.
 
     Attributes:
         symbols: vocabularies and lexicon.
-        grid_part: what the scores of :meth:`grid` are, :data:`NETWORK` or :data:`READINGS`.
+        score_kind: what the scores of :meth:`grid` are, :data:`NETWORK` or :data:`READINGS`.
         history_model: rates a hanzi by the hanzi before it; None: the grid decides alone.
         path_model: rates the words that hanzi form; None: no such model.
-        margin: hypotheses further than this behind the best one are dropped.
+        margin: hypotheses whose log-probability is lower than the best one's by more than this are dropped.
         beam: largest number of hypotheses after each syllable.
-        batch_syllables: padded syllables in a batch.
+        batch_syllables: largest number of padded syllables in a batch.
     """
 
     symbols: Symbols
-    grid_part = NETWORK
+    score_kind = NETWORK
     history_model: HistoryModel | None = None
     path_model: PathModel | None = None
     margin = np.inf
@@ -46,7 +51,7 @@ class Converter(ABC):
         """All candidates of each syllable with their scores; no sentence may be empty."""
 
     def narrow(self, grid: Grid) -> Grid:
-        """The candidates of a grid that the search for the best conversion reads; here all of them."""
+        """Reduce a grid to the candidates that :meth:`convert` searches; in this base class all of them."""
         return grid
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
@@ -93,19 +98,23 @@ class Converter(ABC):
         return result
 
     def by_error_rate(self) -> list[Converter]:
-        """Converters that each assume one rate of recognition errors, the highest first; here itself."""
+        """Converters that each assume one rate of recognition errors, highest first; by default itself."""
         return [self]
 
     def corrects(self, sentences: Sequence[Sequence[str]], paths: np.ndarray) -> np.ndarray:
-        """Whether paths (B, L) of hanzi ids correct recognition errors, (B,) bool; here never."""
+        """Whether paths (B, L) of hanzi ids correct recognition errors, (B,) bool; by default never."""
         return np.zeros(len(sentences), bool)
 
     def typed(self) -> Converter:
-        """The same for typed pinyin, in which no syllable is a recognition error; here itself."""
+        """The converter for typed pinyin, in which no syllable is a recognition error; by default itself."""
         return self
 
     def generative(self) -> Converter:
-        """The same with generative parts only, if it has such; otherwise itself."""
+        """A converter that scores hanzi and readings one after the other, if there is one; otherwise itself.
+
+        Only with such a converter can a search go through a confusion network
+        (:mod:`model_language.search.joint`).
+        """
         return self
 
     def _best_paths(self, grid: Grid) -> np.ndarray:

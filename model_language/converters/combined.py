@@ -1,15 +1,15 @@
-"""Syllables in, hanzi out, by the converter that comes with this project: a network and n-grams combined.
+"""The converter that comes with this project: beam search with a log-linear combination of four models.
 
     score = ngram · Σ log P(hanzi | hanzi before) + words · Σ log P(word)
           + heard · Σ log P(recognised syllable | hanzi) + network · Σ log P(hanzi | all syllables)
 
-The n-gram model contributes most. The words of a dictionary say what belongs together, even where the texts
-never had it; the network sees both sides of a syllable. A hanzi may be written for a syllable that an
-acoustic model confuses with its reading. The number of recognition errors in a sentence is unknown: each
-sentence is searched with a high error rate and, if that finds errors, with lower ones; the highest score
-wins. Typed pinyin is assumed to be correct (:meth:`CombinedConverter.typed`). The weights (log-linear, Och
-and Ney 2002, "Discriminative Training and Maximum Entropy Models for Statistical Machine Translation") were
-tuned on held-out text. All parts are NumPy: the converter starts in seconds.
+The factors are settings of :class:`CombinedConfig`, tuned on held-out text (log-linear combination: Och and
+Ney 2002, "Discriminative Training and Maximum Entropy Models for Statistical Machine Translation"). The
+n-gram model contributes most. A dictionary of words adds what its training texts lack; the network, a gated
+CNN, sees both sides of a syllable. A hanzi may be written for a syllable that an acoustic model confuses with
+its reading (``noisy_channel``). The number of recognition errors in a sentence is unknown: each sentence is
+searched with a high error rate and, if that finds errors, with lower ones; the highest score wins. Typed
+pinyin is assumed to be correct (:meth:`CombinedConverter.typed`). All parts run in NumPy.
 """
 
 from __future__ import annotations
@@ -43,16 +43,17 @@ from utils.run_folder.run import RunFolder
 
 NAME = "combined"
 NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"
-# Margins behind the best, natural logarithm: of a candidate by itself, of a candidate beside its neighbours,
-# of a hypothesis in the search.
+# Candidates and hypotheses whose log-score is lower than the best one's by more than this are dropped: a
+# candidate by itself, a candidate beside its neighbours, a hypothesis in the search.
 _CANDIDATE_MARGIN, _NEIGHBOUR_MARGIN, _MARGIN = 14.0, 9.0, 8.0
-# Syllables of a window that is searched by itself, and of its context on each side.
-_LONGEST, _CONTEXT = 192, 32
-# Assumed error rate of a confusion network: its alternatives contain most of the right syllables.
+# A longer sentence is searched in windows of this many syllables, which overlap by this many on each side.
+_WINDOW_SYLLABLES, _CONTEXT_SYLLABLES = 192, 32
+# Error rate that is assumed for a confusion network: its alternatives contain most of the right syllables.
 _ERRORS_BEYOND_ALTERNATIVES = 0.02
-# Factor of beam and choices for sentences with toneless syllables.
+# Factor by which beam and choices grow for sentences with toneless syllables.
 _WIDER = 3
-# Candidates of a syllable that are compared with their neighbours, and the number of these.
+# Candidates of a syllable that are compared with the best candidates of the neighbouring syllables, and the
+# number of these.
 _COMPARED, _NEIGHBOURS = 64, 3
 
 
@@ -61,13 +62,14 @@ class CombinedConfig:
     """Parts of the converter, their weights, and the width of its search.
 
     Attributes:
-        network_run: run of a gated CNN to take, with its vocabularies and texts.
+        network_run: run folder of the gated CNN, whose vocabularies and texts are used too.
         order: length of the longest n-grams.
         ngrams: number of n-grams of two hanzi and more to keep.
         dictionary: words drawn from a dictionary and added to the text; 0: none.
         error_rates: assumed fractions of misrecognised syllables, descending.
-        others: candidates of each syllable, beyond the network's, that are searched too.
-        network, ngram, words, heard: factors of the log-probabilities; words 0: none are made or loaded.
+        others: number of candidates of each syllable, beyond the network's, that are searched too.
+        network, ngram, words, heard: factors of the four log-probabilities (see the module); ``heard`` is
+            that of the noisy channel; with words 0 no model of words is made or loaded.
         beam: hypotheses kept after each syllable.
         choices: candidates of each syllable that are searched, the most promising ones.
     """
@@ -141,12 +143,9 @@ class CombinedConverter(Converter):
         self._tokens, self._threads = Tokens(symbols), ThreadpoolController()
 
     def generative(self) -> CombinedConverter:
-        """The same without the network: it rates hanzi and readings one after the other.
-
-        With it a search can go through a confusion network, which a network of whole sentences prevents.
-        """
+        """The same converter without the network, which needs the syllables of the whole sentence."""
         converter = self._with(network=0.0, error_rates=(_ERRORS_BEYOND_ALTERNATIVES,))
-        converter.grid_part = READINGS
+        converter.score_kind = READINGS
         return converter
 
     def typed(self) -> CombinedConverter:
@@ -172,7 +171,9 @@ class CombinedConverter(Converter):
         cut = [
             (index, window)
             for index, sentence in enumerate(sentences)
-            for window in (windows(len(sentence), _LONGEST, _CONTEXT) if len(sentence) else ())
+            for window in (
+                windows(len(sentence), _WINDOW_SYLLABLES, _CONTEXT_SYLLABLES) if len(sentence) else ()
+            )
         ]
         found = self._best([sentences[index][window.start : window.end] for index, window in cut])
         converted = [""] * len(sentences)
@@ -253,12 +254,12 @@ class CombinedConverter(Converter):
         """Sentences of similar length, and whether they contain toneless syllables."""
         toneless = {index: not all(map(has_tone, sentences[index])) for index in indices}
         for wider in (False, True):
-            alike = [index for index in indices if toneless[index] is wider]
-            for batch in length_batches([len(sentences[index]) for index in alike], self.batch_syllables):
-                yield [alike[number] for number in batch], wider
+            chosen = [index for index in indices if toneless[index] is wider]
+            for batch in length_batches([len(sentences[index]) for index in chosen], self.batch_syllables):
+                yield [chosen[number] for number in batch], wider
 
     def _search_batch(self, sentences: Sequence[Sequence[str]], rate: int, wider: bool) -> list[_Path]:
-        """The best paths at one error rate; a toneless syllable may be so much that the search is wider."""
+        """The best paths at one error rate; ``wider`` for toneless syllables, which have more candidates."""
         factor = _WIDER if wider else 1
         grid = self._grid(sentences, np.full(len(sentences), rate), self._tables.searched)
         grid = self._promising(grid, factor * self._config.choices)

@@ -1,4 +1,4 @@
-"""A converter and user words in; hanzi with confidences, alternatives and reasons out.
+"""Adds user words to a converter, and explains its results: confidences, alternatives and reasons.
 
 Two estimates are made for each character, both of which tend to be too high; the lower one is its confidence:
 the fraction of the n best paths (by probability) that have it, and its probability if all other characters
@@ -26,7 +26,7 @@ from utils.softmax import softmax
 NGRAM_PART, DICTIONARY_PART, WORDS_PART = "n-gram", "words", "user words"
 # Hanzi on each side that are divided into words again when one is exchanged.
 _DIVISION_CONTEXT = 24
-_PATHS = 16  # paths that confidences are estimated from, at least
+_PATHS = 16  # least number of paths from which confidences are estimated
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,11 @@ class Character:
 
     Attributes:
         hanzi: the character.
-        syllable: what it is written for.
-        confidence: 0 to 1.
-        runner_up: the next best character there; empty if there is no other.
-        lead: by part, how far it is ahead of the runner-up (natural logarithm); their sum decides.
+        syllable: the syllable that it is written for.
+        confidence: estimated probability that it is right, 0 to 1.
+        runner_up: the next best character for the syllable; empty if there is no other.
+        lead: for each part of the score, the difference to the runner-up's (natural logarithm); the sum of
+            the differences decides.
     """
 
     hanzi: str
@@ -254,7 +255,7 @@ def _leads(found: _Paths, row: int) -> list[tuple[float, str, dict[str, float]]]
     for position in range(length):
         used = grid.candidates[row, position] > PAD_ID
         hanzi, own = grid.candidates[row, position, used].astype(np.int64), grid.scores[row, position, used]
-        parts = {found.converter.grid_part: own.astype(np.float64)}
+        parts = {found.converter.score_kind: own.astype(np.float64)}
         if found.history:
             parts[NGRAM_PART] = _history_around(found.history, best, position, hanzi)
         if found.paths:

@@ -1,4 +1,4 @@
-"""Syllables in, hanzi out, by the gated convolutional network alone, in NumPy."""
+"""Converter that uses the gated convolutional network alone, in NumPy: the best hanzi at each position."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,7 @@
-"""Syllables in, hanzi out, by a Keras network that scores each position independently."""
+"""Converter that uses a Keras network alone (transformer, CBHG): the best candidate at each position.
+
+The network reads the whole sentence; the hanzi of the positions are chosen independently of each other.
+"""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
-"""Training pairs in; an n-gram model of hanzi with their readings, and its converter, out.
+"""The n-gram converter, the baseline for the neural models: trains its model, and converts by beam search.
 
-The baseline beside the neural models: P(hanzi | hanzi before) by :mod:`model_language.ngram.kneser_ney`,
-times P(syllable | hanzi), counted in the pairs. All parts are NumPy arrays, saved as ``ngram.npz``.
+The score is P(hanzi | hanzi before), estimated by :mod:`model_language.ngram.kneser_ney`, times
+P(syllable | hanzi), counted in the training pairs. All parts are NumPy arrays, saved as ``ngram.npz``.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class NgramConverter(Converter):
         RunError: the model belongs to other symbols.
     """
 
-    grid_part = READINGS
+    score_kind = READINGS
     batch_syllables = 2048
 
     def __init__(self, model: NgramModel, symbols: Symbols, beam: int):

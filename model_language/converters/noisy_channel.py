@@ -1,9 +1,10 @@
-"""Counted readings and an acoustic model's confusions in; emission probabilities of the noisy channel out.
+"""Noisy channel: the probability that a hanzi is recognised as a given syllable, correctly or by mistake.
 
-P(recognised | hanzi) = Σ over the readings of the hanzi of P(reading | hanzi) · P(recognised | reading). A
-reading is recognised correctly with probability 1 − error rate, otherwise as the acoustic model confuses it.
-Only the more probable of the two cases is kept, and without the error rate, which differs between sentences.
-A recognised syllable without a tone may have any of the five tones.
+P(recognised | hanzi) = Σ over the readings of the hanzi of P(reading | hanzi) · P(recognised | reading). The
+first factor is counted in the training text, the second in the errors of acoustic models: a reading is
+recognised correctly with probability 1 − error rate, otherwise as the acoustic model confuses it. Only the
+more probable of the two cases is kept, and without the error rate, which differs between sentences. A
+recognised syllable without a tone may have any of the five tones.
 
 The candidates of a token are the hanzi that the network scores, then the most probable others by
 P(recognised | hanzi) · P(hanzi), then the remaining ones of the lexicon.
@@ -23,7 +24,7 @@ from model_language.vocabulary.tokens import Tokens
 from utils.padding import pad_rows
 
 EMISSIONS_FILE = "heard.npz"
-_LOWEST = -20.0  # log-probability of a candidate that should not be possible
+_LOWEST = -20.0  # replaces the log-probability of a candidate whose probability is 0
 _UNSEEN = 0.1  # added to the count of each reading that the lexicon has
 _USUAL_ERROR_RATE = 0.02  # used to choose the candidates
 

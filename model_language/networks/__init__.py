@@ -1,4 +1,4 @@
-"""Neural networks over syllables: ids in, logits of hanzi at each position out.
+"""Neural networks that compute logits of hanzi at each position from the syllables of a sentence.
 
 Read ``transformer`` or ``cbhg`` with ``loss`` (logits restricted to the lexicon), then ``gated_cnn`` with
 ``candidates``: it rates only the candidates of each syllable; ``gated_cnn_numpy`` runs it without a framework

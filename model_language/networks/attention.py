@@ -1,4 +1,4 @@
-"""A transformer and syllable ids in; its attention weights by block and head out."""
+"""Reads the attention weights of a transformer for one sentence, by block and head."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Counted readings and an acoustic model's confusions in; the candidates of each token for a network out.
+"""Chooses the candidate hanzi of each syllable that the gated CNN rates, from counts and acoustic confusions.
 
 A tonal syllable may become one of its most frequent hanzi, or a hanzi whose syllable the acoustic model
 confuses with it. A toneless syllable may become what it becomes most often. Rarer hanzi are not rated by the
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 TABLES_FILE = "context.npz"
 """Name in the run's vocabulary folder."""
 
-_OWN_FRACTION = 2 / 3  # of the candidates of a tonal syllable: hanzi that have this reading
+_OWN_FRACTION = 2 / 3  # largest fraction of a tonal syllable's candidates for hanzi that have this reading
 _ERROR_RATE = 0.1  # assumed rate of recognition errors, to choose the other candidates
-_DRAWS = 64  # confusions of each syllable to draw from
+_DRAWS = 64  # equally probable confusions that are stored for each syllable, for training to draw from
 _UNSEEN = 0.1  # added to the count of every candidate
 
 

@@ -1,10 +1,10 @@
-"""Syllable ids in, logits over all hanzi out: convolution bank, highway network and bidirectional GRU.
+"""CBHG network for pinyin to hanzi: convolution bank, highway network and bidirectional GRU, in Keras.
 
-The encoder of Tacotron (Wang et al. 2017, arXiv:1703.10135, section 3.1 and table 1), used as in the
-reference recipe to convert pinyin to hanzi, one hanzi for each syllable. Layer normalisation, with the same
-number of weights, replaces batch normalisation: the other sentences of a batch and the number of devices have
-no influence on a sentence. :mod:`model_language.networks.loss` restricts the output to hanzi with the
-reading.
+It computes logits over all hanzi for each syllable. It is the encoder of Tacotron (Wang et al. 2017,
+arXiv:1703.10135, section 3.1 and table 1) with the sizes of a published recipe for pinyin to hanzi. Layer
+normalisation, with the same number of weights, replaces batch normalisation: the other sentences of a batch
+and the number of devices have no influence on a sentence. :mod:`model_language.networks.loss` restricts the
+output to hanzi with the reading.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from utils.limits import Count, Fraction, Limited, Size
 
 @dataclass(frozen=True)
 class CbhgConfig(Limited, section="model"):
-    """Geometry of :func:`build_cbhg`; the defaults are the reference recipe's.
+    """Geometry of :func:`build_cbhg`; the defaults are those of a published recipe for pinyin to hanzi.
 
     Tacotron's own encoder is ``embedding=256 width=128 projection_kernel=3``.
 

@@ -1,8 +1,8 @@
-"""Syllable ids in, logits over the candidates of each out: a gated CNN with growing dilations.
+"""Gated CNN for pinyin to hanzi, in Keras: logits of the candidate hanzi of each syllable in a sentence.
 
 Each layer reads a position and one on each side, ``dilation`` away (Dauphin et al. 2017, "Language Modeling
-with Gated Convolutional Networks", with the dilations of van den Oord et al. 2016, WaveNet). It costs a
-quarter of a Transformer with the same error, and NumPy runs it
+with Gated Convolutional Networks", with the growing dilations of van den Oord et al. 2016, WaveNet). It costs
+a quarter of a Transformer with the same error, and NumPy runs it
 (:mod:`model_language.networks.gated_cnn_numpy`). It rates only the candidates of each syllable
 (:mod:`model_language.networks.candidates`), not all hanzi.
 """
@@ -37,12 +37,13 @@ class RowsConfig(Limited, section="model.rows"):
 
     Attributes:
         steps: batches in an epoch; the text is repeated as often as necessary.
-        joined: of the line ends, those that are dropped, so that clauses follow each other.
-        particles: of the particles 地 and 得, those with the full readings di4 and de2.
-        spoken: of the syllables with another spoken than cited form, those that are spoken.
-        toneless: of the rows, those without tones.
-        mixed: of the rows, those in which some tones are missing and a few syllables are misheard.
-        confused: of the rows, those in which more syllables are misheard.
+        joined: fraction of the line ends that are dropped, so that clauses follow each other.
+        particles: fraction of the particles 地 and 得 that get the full readings di4 and de2.
+        spoken: fraction of the syllables with another spoken than cited form that get the spoken one.
+        toneless: fraction of the rows without tones.
+        mixed: fraction of the rows in which some tones are missing and a few syllables are confused.
+        confused: fraction of the rows in which more syllables are replaced by one that an acoustic model
+            confuses them with.
     """
 
     steps: Count = 1000

@@ -1,4 +1,4 @@
-"""The weights of a trained gated CNN ⇄ ``network.npz``, one byte for each weight.
+"""Saves and loads the weights of a trained gated CNN, ``network.npz``, with one byte for each weight.
 
 Matrices are integers from -127 to 127 with one scale for each row; other values have two bytes.
 """

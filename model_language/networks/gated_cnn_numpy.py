@@ -1,7 +1,7 @@
-"""Syllable ids in, log-probabilities of their hanzi given the whole sentence out: the network in NumPy.
+"""Runs the gated CNN in NumPy: log-probabilities of each syllable's candidate hanzi, given the sentence.
 
-Runs what :mod:`model_language.networks.gated_cnn` builds and Keras trains, without a framework: starting one
-takes longer than converting a thousand sentences.
+Computes what :mod:`model_language.networks.gated_cnn` builds and Keras trains, without a framework: starting
+one takes longer than converting a thousand sentences.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Logits over all hanzi in; logits over the candidates of each syllable, and their loss, out.
+"""Restricts logits over all hanzi to the candidates of each syllable, and computes their cross-entropy.
 
 Training (:func:`sequence_loss`) and conversion (:func:`candidate_logits`) use the same restricted softmax, in
 which a syllable can only become a hanzi with this reading.
@@ -48,10 +48,10 @@ def sequence_loss(logits, syllables, targets, candidates: np.ndarray, label_smoo
     """
     picked, rows = candidate_logits(logits, syllables, candidates)
     log_probs = ops.log_softmax(picked, axis=-1)  # (B, L, K)
-    real = ops.cast(rows > 0, "float32")
+    used = ops.cast(rows > 0, "float32")  # (B, L, K), 0 in empty columns
     targets = ops.expand_dims(ops.cast(targets, "int32"), -1)
-    hit = ops.cast(rows == targets, "float32") * real
+    hit = ops.cast(rows == targets, "float32") * used
     weights = ops.sum(hit, axis=-1)  # (B, L): 1 where the target is a candidate
-    uniform = real / ops.sum(real, axis=-1, keepdims=True)
+    uniform = used / ops.sum(used, axis=-1, keepdims=True)
     wanted = (1 - label_smoothing) * hit + label_smoothing * uniform
     return -weights * ops.sum(wanted * log_probs, axis=-1), weights

@@ -1,6 +1,6 @@
-"""Syllable ids in, logits over all hanzi out: the transformer of the original two-stage projects.
+"""Transformer of published projects for pinyin to hanzi: logits over all hanzi for each syllable.
 
-It exists for published weights (:mod:`model_language.legacy_import`); to train a new network, use
+It exists for their published weights (:mod:`model_language.legacy_import`); to train a new network, use
 :mod:`model_language.networks.transformer`. Differences: 100 learned positions; queries, keys and values pass
 a ReLU; attention has no output projection; layer normalisation follows each residual sum; a single
 feed-forward network follows the last block.

@@ -1,9 +1,9 @@
-"""Syllable ids in, logits over all hanzi out: a pre-norm transformer encoder, one hanzi for each syllable.
+"""Transformer encoder (pre-norm) for pinyin to hanzi, in Keras: logits over all hanzi for each syllable.
 
-It has the size of the reference recipe (6 blocks, 8 heads, 512 wide), but padding is masked, and positions
-enter as a learned bias on relative distance (Raffel et al. 2020, section 2.1; here clipped rather than
-bucketed), so that a sentence may have any length. :mod:`model_language.networks.loss` restricts the output to
-hanzi with the reading.
+The default size is that of a published recipe (6 blocks, 8 heads, 512 wide), but padding is masked, and
+positions enter as a learned bias on relative distance (Raffel et al. 2020, section 2.1; here clipped rather
+than bucketed), so that a sentence may have any length. :mod:`model_language.networks.loss` restricts the
+output to hanzi with the reading.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _serializable = keras.saving.register_keras_serializable(package="model_language
 
 @dataclass(frozen=True)
 class EncoderConfig(Limited, section="model"):
-    """Geometry of a transformer encoder; the defaults are the reference recipe's.
+    """Geometry of a transformer encoder; the defaults are those of a published recipe.
 
     Attributes:
         width: size of the embeddings and of every block's output; a multiple of ``heads``.

@@ -1,4 +1,4 @@
-"""N-gram models: token ids of a text in, log-probabilities of tokens after their history out.
+"""N-gram models: estimates them from the token ids of a text, prunes and packs them, and looks them up.
 
 Read ``kneser_ney`` (estimation), ``backoff`` (look-up), ``pruning`` and ``packed`` with ``code_book`` and
 ``hash_table`` (some 12 bits for each n-gram); ``build`` joins these steps. ``words`` rates the words that

@@ -1,4 +1,4 @@
-"""Kneser–Ney tables in, log-probabilities of words after their histories out; saved as one ``.npz`` file."""
+"""Looks up log-probabilities in Kneser–Ney tables with back-off; saves the tables as one ``.npz`` file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Hanzi ids of a text in; its n-gram model, estimated, pruned and packed, out."""
+"""Builds a Kneser–Ney n-gram model from a text of hanzi ids: counts, estimates, prunes and packs it."""
 
 import logging
 import time

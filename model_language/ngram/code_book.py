@@ -1,4 +1,4 @@
-"""Numbers of a model in, small integers for its file out: codes of a code book, steps of ascending values."""
+"""Compresses the numbers of a model: rounds floats to the levels of a code book, stores integers as steps."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Hashes of n-grams with a small number for each in; a table that looks up many hashes at once out.
+"""A hash table in NumPy that looks up small numbers for many n-grams at once, by their hashes.
 
 The table is a chain of levels; a hash has one slot in each. If several hashes share a slot, one of them stays
 and the others go to the next level, which is a fraction of the size. A look-up ends at its hash or at an

@@ -1,4 +1,4 @@
-"""Token ids of a text → a modified Kneser–Ney model: log-probabilities and back-off weights of its n-grams.
+"""Estimates a modified Kneser–Ney n-gram model from the token ids of a text.
 
 Chen and Goodman, "An Empirical Study of Smoothing Techniques for Language Modeling" (TR-10-98, 1998),
 section 3: interpolated, three discounts for each order. As in KenLM (Heafield et al. 2013), an n-gram that

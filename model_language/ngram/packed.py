@@ -1,4 +1,4 @@
-"""Pruned Kneser–Ney tables in; a file with about 12 bits per n-gram, and a model with fast look-ups, out.
+"""Packs pruned Kneser–Ney tables into about 12 bits per n-gram, and looks up probabilities in them.
 
 The file encodes an n-gram relative to its suffix without the first word, which is always kept too. The last
 word of ``a b c`` is one of the words that follow ``b``; its rank among them, by probability, is a small

@@ -1,4 +1,4 @@
-"""Kneser–Ney tables and counts in; the tables of the n-grams that change the model most out.
+"""Prunes a Kneser–Ney model: keeps the n-grams whose removal would change the model most.
 
 Seymore and Rosenfeld, "Scalable backoff language models" (ICSLP 1996), section 3, the weighted difference:
 the cost of removing an n-gram is its count times the change of its log-probability,

@@ -1,4 +1,4 @@
-"""Training sentences in; an n-gram model of syllables for the CTC beam search out.
+"""The n-gram model of syllables for the CTC beam search: training, loading and perplexity.
 
 Its folder is a run of ``train.py language`` with ``model.name: syllable_ngram``: ``config.yaml``,
 ``vocabulary/pinyin.txt`` and ``syllables.npz``. It writes no hanzi; the converters do.

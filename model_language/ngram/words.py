@@ -1,4 +1,4 @@
-"""A dictionary with word frequencies in; a unigram model of words, which scores sequences of hanzi, out.
+"""A unigram model of words from a dictionary with frequencies, which scores the words that hanzi form.
 
 The score of a sequence of hanzi is that of its best segmentation into words,
 

@@ -1,4 +1,4 @@
-"""Candidates with scores in, the best sequences of hanzi out.
+"""Searches for the best sequences of hanzi among the candidates of each syllable.
 
 Read ``grid`` (the candidates of sentences, and the models that rate paths) and ``beam`` (the search through
 them), then ``confusion_network`` and ``joint`` (several syllables at a position); ``user_words`` finds the

@@ -1,4 +1,4 @@
-"""A grid of candidates in; the best hanzi sequences of each sentence out: a beam search.
+"""Beam search through a grid (the candidate hanzi of each syllable) for the best hanzi of each sentence.
 
 The beam is as wide as necessary: a hypothesis far behind the best one of its sentence is dropped, however few
 remain. Sentences therefore have different numbers of hypotheses. They are stored one after the other in flat
@@ -29,7 +29,8 @@ def beam_search(
     Args:
         grid: the candidates.
         beam: largest number of hypotheses that a sentence keeps after each syllable.
-        margin: hypotheses further than this behind the best one of their sentence are dropped.
+        margin: hypotheses whose log-score is lower than the best one's of their sentence by more than this
+            are dropped.
         history: adds log P(hanzi | hanzi before), and that of the end of the sentence.
         paths: adds the gains of whole paths.
         bonus: adds the bonus for user words.

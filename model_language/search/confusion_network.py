@@ -1,4 +1,4 @@
-"""A confusion network and the hanzi of each syllable in; the best paths through both out: a beam search."""
+"""Beam search through a confusion network of syllables and the hanzi that each of them may become."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The candidates of each syllable with their scores: what a search reads, and what models add during it."""
+"""Defines the grid (the candidate hanzi of each syllable with scores) and the models that score paths in it."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -191,7 +191,7 @@ def most_promising(
     Args:
         grid: all candidates.
         choices: largest number of candidates to keep.
-        margin: candidates further than this behind the best one are dropped.
+        margin: candidates less promising than the best one by more than this are dropped.
         promise: (B, L, K) float, how promising each candidate is; None: its score.
     """
     promise = grid.scores if promise is None else promise

@@ -1,8 +1,8 @@
-"""Confusion networks of syllables in; the hanzi with the best joint score out.
+"""Joint search: chooses the syllables of a confusion network and their hanzi together, by one score.
 
-The joint search looks for the path through the slots, and the hanzi for it, with the highest
+It looks for the path through the slots, and the hanzi for it, with the highest
 
-    log P(path) + weight · language + bonus · syllables + bonus of user words
+    log P(path) + weight · language + bonus · number of syllables + bonus of user words
 
 A generative converter (an n-gram model, or the combined one without its network) rates hanzi and readings one
 after the other, so its search goes through the confusion network itself: language = log P(hanzi) + log
@@ -81,7 +81,7 @@ class JointSearch:
 
     Args:
         converter: a converter with its user words.
-        weights: of the parts of the score.
+        weights: weights of the parts of the score.
         syllables: a syllable n-gram, for converters that rate whole sentences.
         beam: hypotheses kept after each slot.
         sequences: syllable sequences that such a converter converts.
@@ -101,7 +101,7 @@ class JointSearch:
 
     def read(self, networks: Sequence[ConfusionNetwork], n: int = 1) -> list[list[JointReading]]:
         """Up to ``n`` readings of each network (at least one), the best first."""
-        if self._converter.converter.grid_part == READINGS:
+        if self._converter.converter.score_kind == READINGS:
             found = [self._search(network, n) for network in networks]
         else:
             found = self._convert_sequences(networks)

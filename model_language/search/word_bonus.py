@@ -1,4 +1,4 @@
-"""User words in sentences or confusion networks in; their hanzi as candidates and a bonus for paths out.
+"""Adds the hanzi of user words to the candidates of a search, and computes their bonus on each path.
 
 A user word earns its weight for each character if a path writes it for its syllables. A search adds the
 bonus of the characters written so far, so that the word survives until it is complete, and takes it back if

@@ -1,4 +1,4 @@
-"""What language models read and write: syllables, hanzi, their ids, and the hanzi of each syllable.
+"""The vocabularies of language models: ids of syllables and hanzi, and the candidate hanzi of each syllable.
 
 Read ``symbols`` and ``lexicon``; ``tokens`` adds the syllables without tones.
 """

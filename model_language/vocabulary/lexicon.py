@@ -1,4 +1,4 @@
-"""Readings (pypinyin's dictionaries, training pairs) in; the hanzi that each tonal syllable may become out.
+"""The lexicon: which hanzi each tonal syllable may become, from pypinyin's dictionaries and training pairs.
 
 The converters choose only among these candidates, so a syllable never becomes a hanzi without this reading.
 Candidates are looked up in this order; the first step with a result is used:

@@ -1,4 +1,4 @@
-"""Vocabularies and lexicon of a language model: syllables and hanzi ⇄ ids, candidates of each syllable.
+"""The vocabularies and the lexicon of a language model: encodes syllables and hanzi as ids, and decodes ids.
 
 In a run folder they are ``vocabulary/pinyin.txt``, ``hanzi.txt`` and ``lexicon.tsv``.
 """

@@ -1,4 +1,4 @@
-"""Syllables with and without tones in; their token ids, and tables with a row for each token, out.
+"""Extends the syllables of a vocabulary by the same syllables without tones: token ids, and tables by token.
 
 The tokens are the syllables of the vocabulary, followed by the same syllables without tones, sorted. A
 toneless syllable stands for the same syllable in any tone: what ``zhong`` may become is what ``zhong1`` …

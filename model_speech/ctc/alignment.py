@@ -1,4 +1,4 @@
-"""Forced alignment by the Viterbi algorithm: finds the frame of each token of a known sequence. NumPy only."""
+"""Forced alignment by the Viterbi algorithm: finds the frame of each token of known sequences. NumPy only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Decodes batches of logits to hypotheses by greedy or beam search, in this process or in worker processes."""
+"""Decodes batches of logits to hypotheses by greedy or beam search, here or in worker processes."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future

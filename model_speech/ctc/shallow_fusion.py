@@ -1,4 +1,4 @@
-"""Shallow fusion: computes the scores that a language model of syllables adds to the prefixes of a beam search.
+"""Shallow fusion: computes the scores that a language model of syllables adds in the CTC beam search.
 
 The beam search maximises, over all sequences y,
 

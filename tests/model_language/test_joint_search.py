@@ -126,7 +126,7 @@ def test_a_heavy_word_is_found_among_improbable_syllables(ngram):
 class Conditional:
     """Stands for a network: only what the search uses, with scores derived from the syllables."""
 
-    grid_part, history_model = "network", None
+    score_kind, history_model = "network", None
 
     def best(self, sentences):
         return [Conversion("字" * len(one), -float(sum(map(len, one)) % 5)) for one in sentences]

@@ -1,4 +1,4 @@
-"""Builds the command line of a corpus's module: ``prepare ROOT``, and ``download ROOT`` if it has a source."""
+"""Builds the command line of a corpus's module: ``prepare ROOT`` and, with a source, ``download ROOT``."""
 
 import argparse
 import sys
