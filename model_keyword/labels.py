@@ -1,4 +1,4 @@
-"""The labels of a keyword model, in the order of its outputs: reads, writes and hashes ``labels.txt``."""
+"""Reads, writes and hashes ``labels.txt``: the labels of a keyword model in the order of its outputs."""
 
 import hashlib
 from collections.abc import Sequence

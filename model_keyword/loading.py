@@ -1,4 +1,4 @@
-"""The folder of a keyword run in; its model, with front end and labels, ready for clips, out."""
+"""Loads the model of a keyword run folder with its weights, feature settings and labels; runs it on clips."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
-"""Registry of the keyword models: a model name in, its config class and its builder out.
+"""Table of the keyword models by name, with their config classes and builders; builds whole models.
 
-``build_keyword_model`` builds the whole model: input, front end (for ``raw`` features) and network.
+``build_keyword_model`` adds the input and, for ``raw`` features, the front end (layers that compute the
+features from samples) to a network.
 """
 
 from collections.abc import Callable
@@ -36,8 +37,8 @@ class ModelEntry:
     """One model.
 
     Attributes:
-        config: its config class.
-        build: ``build(config, x, labels)``: features (B, T, F) → logits (B, labels).
+        config: config class of the model.
+        build: ``build(config, x, labels)`` adds the network: features (B, T, F) → logits (B, labels).
         streams: whether the model can stream with its default settings.
         samples: whether the network takes the samples of each window instead of features.
         context: whether sound before the clip can be added: ``build`` then takes ``clip_fraction``.

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from utils.stop_signals import Stopped
 
-LONGEST_WORD, LONGEST_TEXT = 300, 4000  # characters; longer quotations are shortened
-_LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
+_MAX_WORD, _MAX_TEXT = 300, 4000  # characters; longer quotations are shortened
+_LONG_WORD = re.compile(rf"\S{{{_MAX_WORD + 1},}}")
 _FREE_SPACE = "free some space, then run the same command again"
 _PERMISSIONS = "change the permissions, or choose another path"
 _FILE_FOR_FOLDER = "there is a file where a folder is expected: check the path"
@@ -32,7 +32,7 @@ OS_ERROR_HINTS = {
 }
 
 
-def shorten(text: str, longest: int = LONGEST_TEXT) -> str:
+def shorten(text: str, longest: int = _MAX_TEXT) -> str:
     """Replace the middle of very long words and texts by ``…`` and their length.
 
     A file of an unexpected kind may contain a "word" of megabytes; a message must not print all of it.
@@ -41,7 +41,7 @@ def shorten(text: str, longest: int = LONGEST_TEXT) -> str:
         text: of any length.
         longest: characters from which the text itself is shortened.
     """
-    words = _LONG_WORD.sub(lambda match: _cut_middle(match[0], LONGEST_WORD), text)
+    words = _LONG_WORD.sub(lambda match: _cut_middle(match[0], _MAX_WORD), text)
     return _cut_middle(words, longest) if len(words) > longest else words
 
 

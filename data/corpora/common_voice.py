@@ -21,7 +21,7 @@ from data.manifest import SPLITS
 from utils.errors import CorpusError, run_command
 from utils.mandarin.pinyin import is_hanzi
 
-OTHERS = "validated"  # the manifest of validated clips that are in no official split
+VALIDATED = "validated"  # the manifest of validated clips that are in no official split
 SOURCE = ByHand(
     reason="Common Voice can be downloaded only from its own site, by users who accept its terms",
     steps=(
@@ -55,15 +55,15 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
     for split, clips in lists.items():
         for clip in clips:
             yield _candidate(corpus, split, clip)
-    if not (corpus / f"{OTHERS}.tsv").is_file():
+    if not (corpus / f"{VALIDATED}.tsv").is_file():
         return
     official = {clip.file for clips in lists.values() for clip in clips}
     held_out = [*lists["dev"], *lists["test"]]
     speakers = {clip.speaker for clip in held_out}
     sentences = {clean_text(clip.sentence) for clip in held_out if isinstance(clip.sentence, str)}
-    for clip in _read_list(corpus / f"{OTHERS}.tsv"):
+    for clip in _read_list(corpus / f"{VALIDATED}.tsv"):
         if clip.file not in official:
-            yield _candidate(corpus, OTHERS, _keep_apart(clip, speakers, sentences))
+            yield _candidate(corpus, VALIDATED, _keep_apart(clip, speakers, sentences))
 
 
 def _corpus_folder(root: Path) -> Path:

@@ -139,7 +139,7 @@ def record_sentences(folder: RecordingFolder, speaker: str, take: Take, ask: Cal
     previous: list[Transcript] = []
     while waiting:
         sentence = waiting[0]
-        done = sum(folder.audio(each).is_file() for each in sentences)
+        done = sum(folder.audio(other).is_file() for other in sentences)
         print(f"\n{done + 1}/{len(sentences)}  {sentence.hanzi}\n    {' '.join(sentence.pinyin)}")
         again = ", r: the previous one again" if previous else ""
         key = _ask(ask, f"Enter: start{again}, s: skip, q: quit > ")

@@ -166,7 +166,8 @@ def _from_folder(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:
 def _check_split_by_name(config: KeywordDataConfig, found: Mapping[str, Sequence[KeywordClip]]) -> None:
     """Check that the hashes of the names gave each word recordings for every split that is asked for."""
     counts = {split: Counter(clip.label for clip in clips) for split, clips in found.items()}
-    wanted = set(config.words or {word for each in counts.values() for word in each}) - {SILENCE, UNKNOWN}
+    found_words = {word for by_word in counts.values() for word in by_word}
+    wanted = set(config.words or found_words) - {SILENCE, UNKNOWN}
     percentages = {"dev": config.dev_percentage, "test": config.test_percentage}
     asked = ["train", *(split for split, percentage in percentages.items() if percentage)]
     for word in sorted(wanted):

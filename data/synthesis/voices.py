@@ -22,8 +22,8 @@ from utils.errors import CorpusError
 # - more than a quarter of the syllables are closer to another syllable of the mean voice than to the same
 #   one: Alicia, Annie, Demonic, Lee, ian, kaukovalta, norbert, shelby, zac;
 # - crashes occasionally: rob (and Demonic);
-# The variants in _ALIKE are nearly the same as the one before the colon and add little: they are used only
-# if more voices are requested than there are distinct ones, and only in the train split.
+# The variants in _NEAR_DUPLICATES are nearly the same as the one before the colon and add little: they are
+# used only if more voices are requested than there are distinct ones, and only in the train split.
 _LOW = """
     Andy Denis Diogo Gene Jacky Marco Mario Michael Mike Mr_serious Nguyen
     Reed+adam+benjamin+edward+klatt+klatt3+klatt4 RicishayMax+RicishayMax2+RicishayMax3 Storm Tweaky
@@ -38,7 +38,7 @@ _REGISTERS = tuple(
     tuple(tuple(name.replace("_", " ") for name in family.split("+")) for family in names.split())
     for names in (_LOW, _HIGH)
 )
-_ALIKE = {
+_NEAR_DUPLICATES = {
     "Diogo": ("Henrique", "Hugo", "michel", "miguel"),
     "adam": ("Gene2", "klatt2", "klatt5", "klatt6"),
     "benjamin": ("edward2",),
@@ -47,7 +47,7 @@ _ALIKE = {
     "steph": ("steph2", "steph3"),
 }
 DISTINCT_VOICES = tuple(voice for families in _REGISTERS for family in families for voice in family)
-VOICES = DISTINCT_VOICES + tuple(voice for voices in _ALIKE.values() for voice in voices)
+VOICES = DISTINCT_VOICES + tuple(voice for voices in _NEAR_DUPLICATES.values() for voice in voices)
 
 _DEV_FRACTION, _TEST_FRACTION = 1 / 12, 1 / 6  # of the voices
 _GENERATED_KEY, _ASSIGNMENT_KEY = 5, 6  # purposes of random generators
@@ -111,7 +111,7 @@ def assign_voices(count: int, rng: np.random.Generator) -> dict[str, list[Voice]
         while families and len(assigned[split]) < size:
             family = families.pop()
             if split == "train" and count > len(DISTINCT_VOICES):
-                family += tuple(variant for name in family for variant in _ALIKE.get(name, ()))
+                family += tuple(variant for name in family for variant in _NEAR_DUPLICATES.get(name, ()))
             # The rest of a family is not used at all.
             chosen = family[: size - len(assigned[split])]
             assigned[split] += [Voice(f"S{VOICES.index(name) + 1:03d}", name) for name in chosen]

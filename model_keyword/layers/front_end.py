@@ -1,10 +1,10 @@
-"""Front end as layers of a model: samples (B, S) in, the features (B, T, F) of utils/features/keyword.py out.
+"""Keras layers that compute the MFCC or log mel features of utils/features/keyword.py inside a model.
 
 A model with these layers takes samples and needs no code for features. They consist of products with constant
-matrices, slices and reshapes, which every converter supports. The discrete Fourier transform takes two steps,
-which keeps the constants small: 0.12 MB for the default settings; one product with the full basis would need
-2.6 MB. The constants follow from the settings and are not weights: a model for ``raw`` has as many parameters
-as the same model for ``mfcc``.
+matrices, slices and reshapes, which every model converter (LiteRT, ONNX) supports. The discrete Fourier
+transform takes two steps, which keeps the constants small: 0.12 MB for the default settings; one product with
+the full basis would need 2.6 MB. The constants follow from the settings and are not weights: a model for
+``raw`` has as many parameters as the same model for ``mfcc``.
 """
 
 import dataclasses

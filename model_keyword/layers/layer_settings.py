@@ -1,4 +1,4 @@
-"""Types of the settings of layers, checked before Keras builds them; errors name layer and value.
+"""Types for the settings of layers, which are checked before Keras builds them; errors name layer and value.
 
 Settings are lists with one entry for each layer: ``filters: [64, 64]``, ``kernels: [[3, 3], [5, 3]]``.
 """

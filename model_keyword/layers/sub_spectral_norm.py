@@ -1,4 +1,4 @@
-"""Batch normalisation of sub-bands: (B, T, F, C) in; each band of features normalised separately, out.
+"""Keras layer for sub-spectral normalisation: batch normalisation of each band of features by itself.
 
 Chang et al., "SubSpectral Normalization for Neural Audio Data Processing" (2021, arXiv:2103.13620).
 """
@@ -17,7 +17,7 @@ class SubSpectralNorm(keras.layers.Layer):
 
     Args:
         bands: S, the number of sub-bands, of equal size.
-        momentum: of the moving statistics.
+        momentum: weight of the old value when a moving statistic is updated.
         epsilon: added to the variance.
 
     Call arguments:

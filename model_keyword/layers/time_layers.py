@@ -1,6 +1,6 @@
-"""Layers over time that the keyword models share: frames (B, T, C) or (B, T, F, C) in, frames out.
+"""Building blocks over time that the keyword models share: convolutions, residual blocks, pooling, heads.
 
-Time is axis 1. ``padding`` selects what is added around the clip:
+They take frames (B, T, C) or (B, T, F, C); time is axis 1. ``padding`` selects what is added around the clip:
 
 * ``causal``: zeros before the first frame only, so that no frame depends on a later one and the model can
   stream. Over the features it is the same as ``same``.
@@ -33,7 +33,7 @@ def clip_mean(x, clip_fraction: float = 1.0):
     """Mean over the clip's frames: (B, T, C) or (B, T, F, C) → (B, C).
 
     In a stream, sound precedes a clip; in training, the padding's zeros do. With sound before the clip
-    (``data.context_ms``) both cases are alike. The mean covers the frames of the clip only.
+    (``data.context_ms``) there is no such difference. The mean covers the frames of the clip only.
 
     Args:
         x: frames of the context, then of the clip.

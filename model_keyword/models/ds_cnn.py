@@ -2,8 +2,8 @@
 
 Zhang et al., "Hello Edge: Keyword Spotting on Microcontrollers" (2017, arXiv:1711.07128): one convolution
 over time and frequency, depthwise separable layers (a depthwise and a 1 x 1 convolution), and the mean over
-time and frequency. The default is the paper's smallest, DS-CNN-S. The paper pads
-on both sides ("same"); the default here pads before the clip only, so that the model can stream.
+time and frequency. The default is the paper's smallest, DS-CNN-S. The paper pads on both sides ("same"); the
+default here pads before the clip only, so that the model can stream.
 
 The paper counts bytes: one for each weight and each value of the two largest neighbouring activations. With
 49 frames of 10 features and 12 labels, 38.6 KB are 22,604 weights (batch normalisation folded into the
@@ -32,9 +32,9 @@ class DsCnnConfig(LayerSettings):
         first_stride: its stride over frames and features.
         first_dilation: its dilation over frames and features.
         filters: channels after each separable layer.
-        kernels: their sizes over frames and features.
-        strides: its steps, the same over frames and features.
-        dilations: distance between what it sees.
+        kernels: sizes of the depthwise convolutions over frames and features.
+        strides: their strides, the same over frames and features.
+        dilations: their dilations over frames and features.
         padding: around the clip; see `model_keyword.layers.time_layers`.
         dropout: fraction of channels dropped before the logits.
     """

@@ -2,9 +2,9 @@
 
 Alvarez and Park, "End-to-end Streaming Keyword Spotting" (2018, arXiv:1812.02802): a filter over time and
 frequency is approximated by the product of a filter over the features and one over the last frames (rank 1
-of its singular value decomposition): a dense layer and a depthwise convolution. The default has the
-32 K parameters of Rybakov et al. (arXiv:2005.06720). There is no padding: the last layer covers 49
-frames, one second.
+of its singular value decomposition): a dense layer and a depthwise convolution. The default has the 32 K
+parameters of Rybakov et al. (arXiv:2005.06720). There is no padding: the last layer covers 49 frames, one
+second.
 
 32,716 parameters for 40 features and 12 labels.
 """
@@ -31,14 +31,14 @@ class SvdfConfig(LayerSettings):
     for each SVDF layer.
 
     Attributes:
-        filters: filters of each layer.
+        filters: number of filters of each layer.
         memory: number of frames that each layer filters, including the current one.
         projections: size of the dense layer after each; 0: none.
-        activations: after the memory.
-        padding: around the clip; see `model_keyword.layers.time_layers`.
+        activations: activation after the filter over time.
+        padding: zeros around the clip; see `model_keyword.layers.time_layers`.
         dropout: fraction of values dropped before the dense layers.
         units: sizes of the dense layers.
-        unit_activations: after each dense layer.
+        unit_activations: activation after each dense layer.
     """
 
     name: str = "svdf"

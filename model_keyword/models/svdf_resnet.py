@@ -2,8 +2,7 @@
 
 Rybakov et al., "Streaming keyword spotting on mobile devices" (2020, arXiv:2005.06720): the layers of
 `model_keyword.models.svdf` in residual blocks with batch normalisation, max pooling over time after a block,
-and the mean over time. The default has the settings of about 33 K parameters published
-with the paper.
+and the mean over time. The default has the settings of about 33 K parameters published with the paper.
 
 33,568 parameters for 40 features and 12 labels, not counting the moving statistics of the normalisation.
 """

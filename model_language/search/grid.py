@@ -1,4 +1,4 @@
-"""Defines the grid (the candidate hanzi of each syllable with scores) and the models that score paths in it."""
+"""Defines the grid, the candidate hanzi of each syllable with scores, and the models that score its paths."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -50,7 +50,7 @@ def test_a_changed_file_is_named(run, name):
     (run / name).write_bytes(bytes([content[0] ^ 1]) + content[1:])
     with pytest.raises(RunError, match=f"not the file that was written.*{name}.*accept {run}"):
         verified(run / name)
-    assert checksums.differences(run) == {name: checksums.State.CHANGED}
+    assert checksums.differences(run) == {name: checksums.Mismatch.CHANGED}
 
 
 def test_a_file_that_nobody_recorded_is_named(run):

@@ -8,9 +8,9 @@ UNITS = ("", "十", "百", "千")
 MYRIADS = ("", "万", "亿", "万亿")
 LONGEST_CARDINAL = 16  # digits; longer numbers are read digit by digit
 _NUMBER = re.compile(r"(?<![A-Za-z\d.,])(\d{1,3}(?:,\d{3})+|\d+)(?:\.(\d+))?(%)?(?![A-Za-z\d])")
-# Read digit by digit: years, codes (they begin with 0), and telephone numbers: at least LONG digits, of which
-# more than ROUND come before the zeros at the end.
-LONG, ROUND = 7, 5
+# Read digit by digit: years, codes (they begin with 0), and telephone numbers: at least _CODE_DIGITS digits,
+# of which more than _SIGNIFICANT_DIGITS come before the zeros at the end.
+_CODE_DIGITS, _SIGNIFICANT_DIGITS = 7, 5
 _YEAR = re.compile(r"\s*年")
 # A 2 that may be read as 两: alone, before 百 and 千, and where it is all that stands before 万 or 亿.
 _LIANG = re.compile(r"^二$|二(?=[百千])|(?:^|(?<=亿)|(?<=亿零))二(?=[万亿])")
@@ -103,7 +103,7 @@ def _is_read_by_digits(whole: str, fraction: str | None, rest: str) -> bool:
 
 def is_code(digits: str) -> bool:
     """Whether digits are not a quantity: codes such as 007, telephone numbers, and very long numbers."""
-    long = len(digits) >= LONG and len(digits.rstrip("0")) > ROUND
+    long = len(digits) >= _CODE_DIGITS and len(digits.rstrip("0")) > _SIGNIFICANT_DIGITS
     return (len(digits) > 1 and digits[0] == "0") or long or len(digits) > LONGEST_CARDINAL
 
 

@@ -30,13 +30,13 @@ from utils.mandarin.pinyin import full_inventory, has_tone, is_syllable, normali
 
 WAYS_KEPT = 4  # segmentations of one word
 _MARKS = "\u0304\u0301\u030c\u0306\u0300"  # tones 1-4; the breve is often typed for tone 3
-_LONGEST = 7  # letters of a syllable: zhuangr
-_LONGEST_WORD = 200  # letters of a word; longer words get the best segmentation only
+_MAX_SYLLABLE_LETTERS = 7  # of zhuangr
+_MAX_RANKED_LETTERS = 200  # a word of more letters gets the best segmentation only, no alternatives
 # Cached words and parts of words, and the letters of the longest: at most about 30 MB.
-_WORDS_KEPT, _LONGEST_KEPT = 16_384, 48
+_WORDS_KEPT, _MAX_CACHED_LETTERS = 16_384, 48
 _VOWELS = "aeo"
-# Syllables by themselves; in a longer word such a consonant belongs to a neighbouring syllable.
-_ALONE = frozenset({"m", "n", "ng", "hm", "hng", "r"})
+# Syllables only if they are the whole word; elsewhere such a consonant belongs to a neighbouring syllable.
+_STANDALONE = frozenset({"m", "n", "ng", "hm", "hng", "r"})
 
 
 def _letters() -> str:
@@ -93,7 +93,7 @@ def read_line(line: str, unwritable: Set[str] = frozenset()) -> list[Piece]:
     plain = _half_width(line)
     words = []
     for found in _WORD.finditer(plain):
-        segment = _segment_cached if len(found[0]) <= _LONGEST_KEPT else _segment
+        segment = _segment_cached if len(found[0]) <= _MAX_CACHED_LETTERS else _segment
         readings = tuple(reading for reading in segment(found[0]) if unwritable.isdisjoint(reading))
         digit_before = found.start() > 0 and plain[found.start() - 1].isdecimal()
         if readings and not (digit_before and len(found[0]) == 1):  # the m of 5m
@@ -126,7 +126,7 @@ def plain_syllables(line: str) -> tuple[str, ...] | None:
 @cache
 def _plain() -> frozenset[str]:
     return frozenset(
-        word for word in full_inventory() if _canonical(word) == (word,) and word[:-1] not in _ALONE
+        word for word in full_inventory() if _canonical(word) == (word,) and word[:-1] not in _STANDALONE
     )
 
 
@@ -204,10 +204,10 @@ _segment_cached = lru_cache(maxsize=_WORDS_KEPT)(_segment)
 
 def _ways(units: Sequence[str]) -> list[tuple[str, ...]]:
     """Segmentations of letters and digits without separators, the best first."""
-    whole = _canonical("".join(units)) if len(units) <= _LONGEST + 1 else None
-    if whole and (_without_digit(whole[0]) in _ALONE or units[0] in "rR"):
+    whole = _canonical("".join(units)) if len(units) <= _MAX_SYLLABLE_LETTERS + 1 else None
+    if whole and (_without_digit(whole[0]) in _STANDALONE or units[0] in "rR"):
         return [whole]
-    kept = WAYS_KEPT if len(units) <= _LONGEST_WORD else 1
+    kept = WAYS_KEPT if len(units) <= _MAX_RANKED_LETTERS else 1
     # For each position the best paths to it: rank, path without the last step, syllables of the last step.
     best: list[list[tuple[_Rank, Any, tuple[str, ...]]]] = [[((0, 0, 0, ()), None, ())]]
     best += [[] for _ in units]
@@ -234,13 +234,13 @@ def _unrolled(way: tuple[_Rank, Any, tuple[str, ...]]) -> tuple[str, ...]:
 def _syllables_from(units: Sequence[str], start: int) -> list[tuple[int, tuple[str, ...], bool]]:
     """(end, canonical syllables, whether it has erhua) of syllables from ``start`` on, the longest first."""
     found = []
-    for end in range(min(start + _LONGEST + 1, len(units)), start, -1):
+    for end in range(min(start + _MAX_SYLLABLE_LETTERS + 1, len(units)), start, -1):
         digit_follows = end < len(units) and units[end].isdigit()
         if digit_follows or units[start].isdigit() or any(unit.isdigit() for unit in units[start : end - 2]):
             continue
         written = "".join(units[start:end]).lower()
         syllables = _canonical(written)
-        if syllables and not _ALONE & {written.rstrip("012345"), _without_digit(syllables[0])}:
+        if syllables and not _STANDALONE & {written.rstrip("012345"), _without_digit(syllables[0])}:
             found.append((end, syllables, len(syllables) > 1))
     return found
 

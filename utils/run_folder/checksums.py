@@ -38,7 +38,7 @@ _ATTEMPTS = 3  # comparisons before a file is refused: a training run may replac
 _HINT = "copy it again; if it was changed on purpose: python inspect_model.py accept {folder}"
 
 
-class State(StrEnum):
+class Mismatch(StrEnum):
     """Why a file of a run folder is refused."""
 
     CHANGED = "not the file that was written (its SHA-256 differs from that in checksums)"
@@ -68,19 +68,19 @@ def verified(path: str | Path) -> Path:
     path = Path(path)
     folder = _folder_of(path)
     if folder is not None and path.is_file():
-        state = _state(folder, path)
-        if state is not None:
-            raise RunError(f"{path.name} is {state}", where=path, hint=_HINT.format(folder=folder))
+        mismatch = _mismatch(folder, path)
+        if mismatch is not None:
+            raise RunError(f"{path.name} is {mismatch}", where=path, hint=_HINT.format(folder=folder))
     return path
 
 
-def differences(folder: Path) -> dict[str, State]:
+def differences(folder: Path) -> dict[str, Mismatch]:
     """The files of a run folder that have changed or have no checksum, by name.
 
     Raises:
         RunError: ``checksums`` is damaged.
     """
-    found = {name: _state(folder, folder / name) for name in covered_files(folder)}
+    found = {name: _mismatch(folder, folder / name) for name in covered_files(folder)}
     return {name: state for name, state in found.items() if state is not None}
 
 
@@ -118,13 +118,13 @@ def covered_files(folder: Path) -> list[str]:
     )
 
 
-def _state(folder: Path, path: Path) -> State | None:
+def _mismatch(folder: Path, path: Path) -> Mismatch | None:
     name = _name_in(folder, path)
     for _ in range(_ATTEMPTS):
         known = _read(folder).get(name, frozenset())
         if hash_once(path) in known:
             return None
-    return State.CHANGED if known else State.UNKNOWN
+    return Mismatch.CHANGED if known else Mismatch.UNKNOWN
 
 
 def _folder_of(path: Path) -> Path | None:

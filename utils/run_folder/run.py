@@ -187,7 +187,7 @@ def start_run(
     run = RunFolder(Path(path))
     if run.config_file.is_file():
         differing = config_differences(
-            *(_with_present_names(each, old_names or {}) for each in (run.config(), config))
+            *(_with_present_names(values, old_names or {}) for values in (run.config(), config))
         )
         if differing:
             raise RunError(
