@@ -59,7 +59,7 @@ class NumpyCompactStreaming(CausalTiming):
         """Build the model.
 
         Args:
-            weights: by the names of the Keras model's variables.
+            weights: arrays by the names of the Keras model's variables.
             features, vocabulary, look_ahead: see :class:`CausalTiming`.
 
         Raises:

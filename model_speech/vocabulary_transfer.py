@@ -25,9 +25,9 @@ class TokenMatch:
     """Tokens of two vocabularies, each group in the order of its vocabulary.
 
     Attributes:
-        kept: in both vocabularies; their weights are moved.
-        dropped: only in the source vocabulary; the new model can't output them.
-        new: only in the new vocabulary; they start untrained.
+        kept: tokens in both vocabularies; their weights are moved.
+        dropped: tokens only in the source vocabulary; the new model can't output them.
+        new: tokens only in the new vocabulary; they start untrained.
     """
 
     kept: tuple[str, ...]
@@ -110,9 +110,9 @@ def move_tokens(
 
     Args:
         source: weights with one entry per token of ``source_vocabulary`` along ``axis``.
-        source_vocabulary: of ``source``.
+        source_vocabulary: vocabulary of ``source``.
         new: weights of the same shape except for ``axis``, which has the tokens of ``new_vocabulary``.
-        new_vocabulary: of ``new``; it may lack tokens, add tokens, and have them in any order.
+        new_vocabulary: vocabulary of ``new``; it may lack tokens, add tokens, and have them in any order.
         axis: -1 for an output layer's kernel (width, classes) or bias (classes,), 0 for an embedding.
     """
     kept = match_tokens(source_vocabulary, new_vocabulary).kept

@@ -22,7 +22,7 @@ def pad_rows(
         length: lowest length of the result.
         multiple: the length is rounded up to a multiple of this.
         fill: value after the end of a row.
-        dtype: of the result.
+        dtype: type of the result.
         inner: shape of each entry of a row.
 
     Returns:

@@ -23,8 +23,8 @@ def print_table(
 
     Args:
         console: where to print.
-        title: of the table.
-        headings: of the columns.
+        title: title of the table.
+        headings: headings of the columns.
         rows: each with one cell a column.
         left: number of columns, from the first, that are aligned left; the others are aligned right.
     """
@@ -40,7 +40,7 @@ def text_table(headings: Sequence[str], rows: Rows, left: int = 1) -> str:
     """A text table with two spaces between columns. Lines are never wrapped, for ``less -S`` and ``grep``.
 
     Args:
-        headings: of the columns.
+        headings: headings of the columns.
         rows: each with one cell a column.
         left: number of columns, from the first, that are aligned left; the others are aligned right.
     """

@@ -32,7 +32,7 @@ class Vocabulary:
     """An ordered list of distinct tokens; the id of a token is its index.
 
     Attributes:
-        tokens: in the order of their ids 0, 1, 2 …
+        tokens: the tokens in the order of their ids 0, 1, 2 …
 
     Raises:
         VocabularyError: a token is empty, contains a line break, or occurs twice.

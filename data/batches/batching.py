@@ -17,7 +17,9 @@ from data.manifest import Utterance
 from utils.padding import pad_rows
 from utils.processes import prefetch
 
-FRAME_MULTIPLE = 16  # of padded lengths: fewer shapes to compile, at most 15 frames of extra padding
+FRAME_MULTIPLE = (
+    16  # padded lengths are multiples of it: fewer shapes to compile, at most 15 frames of extra padding
+)
 _BATCHES_PER_CHUNK = 50  # a chunk of the shuffled utterances is sorted by length
 _PREFETCHED = 4  # batches that are prepared ahead
 _PLAN, _COPY, _MASK = range(3)  # purposes of random generators, so that their streams differ
@@ -75,7 +77,7 @@ def plan_batches(
         batch_frames: largest number of frames in a batch, padding included; a longer utterance forms a
             batch of its own.
         max_batch: largest number of utterances in a batch.
-        seed: of the order.
+        seed: seed of the order.
         epoch: other epochs have other orders.
         shuffle: False for evaluation.
         frame_multiple: padded lengths are multiples of this.
@@ -110,11 +112,11 @@ def make_batch(
     """Pad utterances to one batch.
 
     Args:
-        ids: of all utterances of the batch.
+        ids: ids of all utterances of the batch.
         features: (frames, bins) each, of any float type; of one shard of the batch, perhaps of none.
         labels: (labels,) integers each.
         frame_multiple: the number of frames is rounded up to a multiple of this.
-        size: of the whole batch; None if ``features`` are all of it.
+        size: size of the whole batch; None if ``features`` are all of it.
         second_view: other features of the same utterances, with the shapes of ``features``.
     """
     lengths = np.array([len(item) for item in features], np.int32)
@@ -157,7 +159,7 @@ class BatchSource:
         labels: (labels,) int32 each, in the order of the utterances.
         batch_frames: largest number of padded frames in a batch.
         max_batch: largest number of utterances in a batch.
-        seed: of order, copies and masks.
+        seed: seed of order, copies and masks.
         shuffle: True for training.
         spec_augment: masks over the features; None for none.
         frame_multiple: padded lengths are multiples of this.

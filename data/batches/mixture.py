@@ -35,7 +35,7 @@ class WeightedCorpus:
 
         Args:
             epoch: counted from 1.
-            seed: of the orders.
+            seed: seed of the orders.
             corpus: number of the corpus; others have other orders.
         """
         stream = np.arange(self._total(epoch - 1), self._total(epoch))
@@ -57,7 +57,7 @@ def epoch_indices(corpora: Sequence[WeightedCorpus], seed: int, epoch: int) -> n
 
     Args:
         corpora: those of the list, one after the other.
-        seed: of the random orders.
+        seed: seed of the random orders.
         epoch: counted from 1.
 
     Returns:

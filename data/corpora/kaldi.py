@@ -23,7 +23,7 @@ from utils.files import is_file
 from utils.processes import thread_pool
 
 _PARENT_FOLDERS = 4  # folders above a data folder in which a relative path is looked up
-_BYTES_PER_SECOND = 2 * 48_000  # of a segment, at the highest usual rate
+_BYTES_PER_SECOND = 2 * 48_000  # size of a segment at the highest usual rate, to check the disk
 
 
 def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidate]:

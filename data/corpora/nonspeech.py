@@ -111,9 +111,9 @@ def generate(
     Args:
         folder: where the files go.
         count: number of sounds; a third are pieces of the recordings, if there are any.
-        seed: of all random choices.
-        recordings: of noise without speech.
-        name: of the manifest, and the beginning of the ids.
+        seed: seed of all random choices.
+        recordings: recordings of noise without speech.
+        name: name of the manifest, and the beginning of the ids.
 
     Raises:
         AudioError: a recording can't be read.

@@ -1,4 +1,4 @@
-"""ST-CMDS as distributed, in one folder → manifests, split by speaker, pinyin by pypinyin.
+"""Downloads and prepares ST-CMDS: manifests split by speaker, with pinyin by pypinyin.
 
 The corpus (Surfingtech, 2017, https://www.openslr.org/38/, CC BY-NC-ND 4.0: not for commercial use) is
 ``ST-CMDS-20170001_1-OS/20170001P00001A0001.{wav,txt,metadata}``: 110 hours of commands and chat recorded with

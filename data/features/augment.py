@@ -24,7 +24,7 @@ from utils.limits import Limited, Size
 
 _ROOM_SECONDS = (0.15, 0.6)  # reverberation time (RT60) of generated rooms
 _DIRECT_TO_REVERBERANT_DB = (0.0, 12.0)
-_RECORDINGS_IN_MEMORY = 16  # of noise and rooms, in each process
+_RECORDINGS_IN_MEMORY = 16  # recordings of noise and rooms that each process keeps
 
 
 @dataclass(frozen=True)

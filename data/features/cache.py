@@ -87,10 +87,10 @@ def prepare_features(
     Args:
         utterances: an utterance may occur several times; it is computed once.
         feature_config: the feature settings.
-        folder: of the cache; may be shared by all corpora, settings and runs.
+        folder: folder of the cache; may be shared by all corpora, settings and runs.
         augment: number of altered copies, and how they are made; None for no copies.
         workers: processes; 1 computes in this process.
-        seed: of the altered copies.
+        seed: seed of the altered copies.
 
     Raises:
         AudioError: some recordings are not usable. All of them are listed in ``failed.tsv`` in the cache's

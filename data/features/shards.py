@@ -99,7 +99,7 @@ def read_locations(index: Path, shard: Path, bins: int, number: int) -> np.ndarr
     Args:
         index, shard: the two files.
         bins: values per frame.
-        number: of the shard.
+        number: number of the shard, for the locations.
 
     Raises:
         OSError, ValueError, EOFError: one of the files is missing or damaged.

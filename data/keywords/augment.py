@@ -19,7 +19,7 @@ from utils.audio.reading import SAMPLE_RATE, audio_blocks, audio_seconds, resamp
 from utils.errors import require
 from utils.limits import Limited, NotNegative
 
-_NOISE_SECONDS = 300  # of each recording of noise in memory (20 MB)
+_NOISE_SECONDS = 300  # how much of each recording of noise is kept in memory (20 MB)
 _GENERATED_SLOPES = (0.0, 0.5, 1.0, 1.5, 2.0)  # power ∝ 1/f^slope
 _GENERATED_SECONDS = 20
 

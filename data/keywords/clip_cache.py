@@ -56,7 +56,7 @@ def load_clips(
     with the most energy is used.
 
     Args:
-        clips: of one split.
+        clips: the clips of one split.
         sample_rate: Hz.
         clip_samples: length of each clip.
         cache: folder of the file; may be shared by all corpora, settings and runs.

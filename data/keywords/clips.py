@@ -43,7 +43,7 @@ class KeywordDataConfig(Limited, section="data"):
     Attributes:
         folder: a folder with a subfolder for each word (see ``data/keywords/folders.py``). Instead of it:
         train: manifests, whose hanzi are the labels (no hanzi: ``_silence_``).
-        dev, test: likewise.
+        dev, test: manifests of the other splits.
         words: the keywords, in the order of the model's outputs; empty: all words. Others are ``_unknown_``.
         silence_share: clips of silence per clip of a keyword, in each split; 0 for none. Not used if there
             are recordings labelled ``_silence_``.
@@ -52,9 +52,9 @@ class KeywordDataConfig(Limited, section="data"):
         clip_ms: length of a clip.
         context_ms: sound before the clip that the model gets too, as a causal model does in a stream: in
             evaluation silence, in training mostly the end of another clip.
-        dev_percentage: of the speakers, where file names decide about the splits.
-        test_percentage: likewise.
-        seed: of the choice of unknown words and of segments of noise.
+        dev_percentage: percentage of the speakers in dev, where file names decide about the splits.
+        test_percentage: percentage of the speakers in test.
+        seed: seed of the choice of unknown words and of segments of noise.
         cache: folder of the samples; may be shared by all corpora, settings and runs.
         workers: processes that read recordings.
     """

@@ -60,9 +60,9 @@ def split_of_name(name: str, dev_percentage: float, test_percentage: float) -> s
     """The split of a recording by the rule of Speech Commands; a speaker is in one split only.
 
     Args:
-        name: of the file, with its ending; ``_nohash_`` and what follows is ignored.
-        dev_percentage: of the speakers; the official lists were made with 10 and 10.
-        test_percentage: likewise.
+        name: name of the file, with its ending; ``_nohash_`` and what follows is ignored.
+        dev_percentage: percentage of the speakers in dev; the official lists were made with 10 and 10.
+        test_percentage: percentage of the speakers in test.
 
     Returns:
         ``train``, ``dev`` or ``test``. It depends on the name only, so a growing corpus keeps its splits.
@@ -78,8 +78,9 @@ def read_recordings(folder: str | Path, dev_percentage: float, test_percentage: 
     """All recordings in ``folder`` except those of background noise, sorted by word and name.
 
     Args:
-        folder: of one of the three layouts.
-        dev_percentage, test_percentage: for the hashes of names, if there are no lists or split folders.
+        folder: a folder in one of the three layouts.
+        dev_percentage, test_percentage: see :func:`split_of_name`; used if there are no lists or split
+            folders.
 
     Raises:
         CorpusError: the folder does not exist, holds no recording, or has a word without recordings; or a

@@ -89,7 +89,7 @@ def write_long_recording(
         seconds: length; the last segment may go beyond it.
         keyword_share: fraction of the segments that hold a keyword; the others hold other words, or
             backgrounds.
-        seed: of the order, the pauses and the levels.
+        seed: seed of the order, the pauses and the levels.
 
     Returns:
         The number of keywords in the recording.

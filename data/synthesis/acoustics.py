@@ -81,7 +81,7 @@ def write_noises(folder: Path, babble: Babble, seed: int) -> None:
     Args:
         folder: gets a WAV file of each.
         babble: generates (length,) float32 of several voices.
-        seed: of all randomness.
+        seed: seed of all randomness.
     """
     length = _NOISE_SECONDS * SAMPLE_RATE
     rng = np.random.default_rng([seed, _NOISE_KEY])

@@ -21,7 +21,7 @@ from utils.files import write_text
 
 _SPEEDS = (170, 240)  # words a minute: commands are spoken fast
 _SILENCE_SECONDS = (0.05, 0.25)  # before a word, and after it
-_NOISE_VOICES = 8  # in the recording of babble alone
+_NOISE_VOICES = 8  # voices that speak at a time in the recording of babble alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def make_clips(
     Args:
         clips: what to say.
         output: folder; gets ``LABEL/VOICE_nohash_NUMBER.wav``, 16 kHz.
-        seed: of prosody and acoustics.
+        seed: seed of prosody and acoustics.
         workers: number of synthesisers that run at a time.
         command: another synthesiser (tests).
 

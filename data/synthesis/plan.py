@@ -24,7 +24,7 @@ class CorpusSettings:
     Attributes:
         train: number of utterances of the split; ``dev`` and ``test`` likewise.
         seed: seed of sentences, voices, prosody and acoustics.
-        voices: how many of ``VOICES`` to use at most, at least 3; near-duplicates come last.
+        voices: largest number of ``VOICES`` to use, at least 3; near-duplicates come last.
         text: a file of sentences instead of the grammar.
         made: number of generated voices, which speak every third utterance of the train split.
         sample_rate: sample rate of the recordings, in Hz.

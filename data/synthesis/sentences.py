@@ -17,8 +17,8 @@ from utils.errors import CorpusError
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_syllable, normalise_syllable
 
 GRAMMAR_PATH = Path(__file__).with_name("grammar.txt")
-MIN_SYLLABLES, MAX_SYLLABLES = 4, 16  # of a sentence of the grammar
-MAX_TEXT_SYLLABLES = 40  # of a line of the user's own text: about ten seconds of speech
+MIN_SYLLABLES, MAX_SYLLABLES = 4, 16  # sentences of the grammar with fewer or more are not used
+MAX_TEXT_SYLLABLES = 40  # longer lines of the user's text are left out: about ten seconds of speech
 _DOMAIN = "sentence."
 
 

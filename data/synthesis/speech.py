@@ -16,7 +16,7 @@ _RANGE = (65, 100)  # the usual 50 moves the pitch by two semitones, less than a
 # Each voice gets smaller and larger heads: formants and pitch move together, as between people. Few of the
 # voices are high, and without this, unseen high voices have four times as many errors as low ones.
 _HEAD_SCALE = (0.87, 1.17)
-_SPEECH_RMS = 0.1  # before the recording; voices differ much in loudness
+_SPEECH_RMS = 0.1  # all clean speech is scaled to it, because voices differ much in loudness
 _BABBLE_VOICES = 3
 
 Babble = Callable[[np.random.Generator, int], np.ndarray]

@@ -57,7 +57,7 @@ class CommandSettings(Limited, section="settings"):
         voices: number of voices of train, dev and test together.
         takes: number of clips of each command in each voice.
         others: number of other words that each voice says.
-        seed: of voices, prosody and acoustics.
+        seed: seed of voices, prosody and acoustics.
     """
 
     voices: Annotated[int, at_least(6)] = 120

@@ -58,10 +58,10 @@ class Speech:
 
     Attributes:
         voice: a variant, ``"f3"``; empty for the plain voice.
-        text: in the synthesiser's notation (``to_text``).
+        text: the text in the synthesiser's notation (``to_text``).
         speed: words a minute, 80 to 450; usually 175.
         pitch: 0 to 100; usually 50.
-        range: of the pitch, 0 (monotonous) to 100; usually 50.
+        range: range of the pitch, 0 (monotonous) to 100; usually 50.
         definition: lines of a variant file that define the voice; ``voice`` is then only its name.
     """
 

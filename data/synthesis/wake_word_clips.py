@@ -64,7 +64,7 @@ class WakeWordSettings(Limited, section="settings"):
         parts: number of parts of the word, repeated or in another order, that each voice says.
         words: number of words of the dictionary that each voice says.
         sentences: number of sentences that each training voice says; those of dev and test say twice as many.
-        seed: of voices, choice, prosody and acoustics.
+        seed: seed of voices, choice, prosody and acoustics.
     """
 
     voices: Annotated[int, at_least(6)] = 120
@@ -167,7 +167,7 @@ def choose_stream_clips(
     Args:
         root: folder of the clips.
         word: the wake word.
-        settings: of the clips.
+        settings: settings of the clips.
         clips: the clips of one split.
         seconds: length of the recording; clips are repeated if there are too few.
     """

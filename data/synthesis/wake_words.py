@@ -24,7 +24,7 @@ NEAR_KINDS = ("initial", "final", "tone")  # the part of a syllable in which a p
 PART, REPEATED, ORDER, WORD = "part", "repeated", "order", "word"
 _MAX_NEAR, _MAX_WORDS = 60, 40
 _VOWEL = re.compile("[aeiouv]")
-_MAX_FORMS = 16  # of one phrase: two pronunciations of each of four syllables
+_MAX_FORMS = 16  # pronunciations of a phrase that are kept: two of each of four syllables
 _WORD_DISTANCE = 100  # largest distance of a dictionary's word from the wake word or a part of it
 
 

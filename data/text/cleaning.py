@@ -63,7 +63,7 @@ def clean_text(
         sources: text files, packed or not; ``-`` is standard input.
         output: ``.txt`` or ``.txt.xz``; appears whole or not at all.
         exclude: evaluation sentences: manifests, transcript lists (``.tsv``) or text files, one per line.
-        limits: of the number of hanzi in a clause.
+        limits: limits of the number of hanzi in a clause.
         workers: processes.
 
     Returns:

@@ -50,7 +50,7 @@ def dictionary_lines(
         words: word → frequency.
         count: number of words that are drawn, in addition to every word of two hanzi or more.
         power: words are drawn in proportion to their frequency to this power; below 1, rare words gain.
-        seed: of the random choices.
+        seed: seed of the random choices.
 
     Raises:
         ConfigError: there are no words, or all frequencies are 0.

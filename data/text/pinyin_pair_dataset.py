@@ -68,7 +68,7 @@ class PairShard:
     """The pairs of one text; its arrays are memory-mapped.
 
     Attributes:
-        entry: its files.
+        entry: the files of the shard.
         line_count: lines in the arrays.
         hanzi_count: hanzi in the arrays.
         rejected: reason → number of lines that were left out.
@@ -167,13 +167,13 @@ class PairRows:
     Each shard is cut separately; its first and last row are padded.
 
     Args:
-        shards: their arrays stay on disk.
+        shards: the shards; their arrays stay on disk.
         length: positions per row.
-        syllable_ids: from :func:`syllable_table`.
-        hanzi_ids: from :func:`hanzi_table`.
+        syllable_ids: table from :func:`syllable_table`.
+        hanzi_ids: table from :func:`hanzi_table`.
 
     Attributes:
-        length: as given.
+        length: positions per row.
     """
 
     def __init__(

@@ -95,7 +95,7 @@ class PairReader:
     Attributes:
         spoken: fraction of the syllables with a spoken variant (``utils.mandarin.sandhi.spoken_variants``)
             that are replaced by it.
-        seed: of this choice, which depends on the seed and the line only.
+        seed: seed of this choice, which depends on the seed and the line only.
     """
 
     spoken: float = 0.0
@@ -161,11 +161,11 @@ def prepare_pairs(
     Args:
         sources: UTF-8 texts, one clause of hanzi only per line, plain or compressed (``.xz``, ``.gz``,
             ``.bz2``). Other lines are left out and counted, see ``REASONS``.
-        folder: of the arrays; may be shared by several preparations.
+        folder: folder of the arrays; may be shared by several preparations.
         workers: processes; 0: one for each CPU. The result doesn't depend on it.
         spoken: fraction of the syllables with a spoken variant that are replaced by it, see
             :class:`PairReader`.
-        seed: of this choice.
+        seed: seed of this choice.
 
     Raises:
         CorpusError: there are no texts, one can't be read or has no usable line, or a process died.

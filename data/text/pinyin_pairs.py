@@ -39,7 +39,7 @@ class PairSet:
     """Sentences to train on, and the number of lines that can't be used.
 
     Attributes:
-        pairs: in the order of the sources.
+        pairs: the sentences, in the order of the sources.
         rejected: lines that hold anything but hanzi, or hanzi without a reading.
     """
 

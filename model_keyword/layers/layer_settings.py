@@ -129,8 +129,8 @@ def check_kernel_fits(
 
     Args:
         layer: the layer's name.
-        sizes: of the input: frames, or frames and features.
-        kernel: of the convolution or the pooling, one entry for each axis.
+        sizes: size of the input: frames, or frames and features.
+        kernel: size of the convolution or the pooling, one entry for each axis.
         dilation: one entry for each axis; None: 1.
 
     Raises:

@@ -65,11 +65,11 @@ def convolution(
         x: frames.
         filters: channels of the output.
         kernel: frames, or (frames, features) for a 4-D input; so are stride and dilation.
-        name: of the layer.
+        name: name of the layer.
         stride: step of the window.
         dilation: distance between the inputs of the window.
-        padding: over time, and over features unless ``feature_padding`` is given; see the module.
-        feature_padding: over features.
+        padding: padding over time, and over features unless ``feature_padding`` is given; see the module.
+        feature_padding: padding over features.
         **settings: further arguments of the Keras layer.
 
     Raises:
@@ -124,12 +124,12 @@ def residual_block(x, channels: int, kernel, stride, *, padding, name: str, shor
 
     Args:
         x: (B, T, C) or (B, T, F, C).
-        channels: of the output.
-        kernel: of both convolutions.
-        stride: of the first convolution.
+        channels: channels of the output.
+        kernel: size of both convolutions.
+        stride: stride of the first convolution.
         padding: see the module.
-        name: of the block.
-        shortcut_activation: after the projection; None: linear.
+        name: name of the block.
+        shortcut_activation: activation after the projection; None: linear.
     """
     settings = {"padding": padding}
     shortcut, stride = x, _per_axis(x, stride)[0]
@@ -166,7 +166,7 @@ def normalised(x, name: str, activation: str | None = "relu", *, scale: bool = T
     Args:
         x: output of a layer.
         name: the name of that layer.
-        activation: of Keras, or None.
+        activation: name of a Keras activation, or None.
         scale: whether a factor for each channel is learnt; not needed before a linear layer.
     """
     x = layers.BatchNormalization(momentum=_MOMENTUM, scale=scale, name=f"{name}_norm")(x)

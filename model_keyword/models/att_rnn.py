@@ -1,4 +1,4 @@
-"""Attention over a recurrent network: feature frames in, label logits out.
+"""Att-RNN, a keyword network with attention over recurrent layers: feature frames in, label logits out.
 
 de Andrade et al., "A neural attention model for speech command recognition" (2018, arXiv:1808.08929):
 convolutions over time, bidirectional LSTMs, and attention whose query is the frame in the middle of the clip.
@@ -33,7 +33,7 @@ class AttRnnConfig(LayerSettings):
         dilations: their dilations over frames and features.
         strides: their strides over frames and features.
         activations: activation after each convolution.
-        padding: around the clip; see `model_keyword.layers.time_layers`.
+        padding: how the clip is padded; see `model_keyword.layers.time_layers`.
         cell: cell of the recurrent layers.
         recurrent_units: their sizes, in each direction.
         bidirectional: whether they also run backwards in time.

@@ -38,7 +38,7 @@ class BcResnetConfig(LayerSettings):
         dilations: dilation of the convolution over three frames in each block.
         last_filters: channels before the logits.
         bands: sub-bands of the normalisation; must divide the number of features, also after each stride.
-        padding: around the clip in time; see `model_keyword.layers.time_layers`.
+        padding: how the clip is padded in time; see `model_keyword.layers.time_layers`.
         dropout: fraction of channels that a block drops.
     """
 

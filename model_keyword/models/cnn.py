@@ -27,13 +27,13 @@ class CnnConfig(LayerSettings):
     Attributes:
         filters: channels of each convolution.
         kernels: their sizes over frames and features.
-        dilations: over frames and features.
-        strides: over frames and features.
-        activations: after each convolution.
-        padding: around the clip; see `model_keyword.layers.time_layers`.
+        dilations: their dilations over frames and features.
+        strides: their strides over frames and features.
+        activations: activation after each convolution.
+        padding: how the clip is padded; see `model_keyword.layers.time_layers`.
         dropout: fraction of values dropped before the dense layers.
         units: sizes of the dense layers.
-        unit_activations: after each dense layer.
+        unit_activations: activation after each dense layer.
     """
 
     name: str = "cnn"

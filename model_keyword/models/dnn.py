@@ -22,11 +22,11 @@ class DnnConfig(LayerSettings):
 
     Attributes:
         frame_units: sizes of the layers for each frame.
-        frame_activations: after each of them.
+        frame_activations: activation after each of these layers.
         pool: size of the max pooling over the values of the clip; 1: no pooling.
         dropout: fraction of values dropped after the pooling.
         units: sizes of the layers for the clip.
-        unit_activations: after each dense layer.
+        unit_activations: activation after each dense layer.
     """
 
     name: str = "dnn"

@@ -35,7 +35,7 @@ class DsCnnConfig(LayerSettings):
         kernels: sizes of the depthwise convolutions over frames and features.
         strides: their strides, the same over frames and features.
         dilations: their dilations over frames and features.
-        padding: around the clip; see `model_keyword.layers.time_layers`.
+        padding: how the clip is padded; see `model_keyword.layers.time_layers`.
         dropout: fraction of channels dropped before the logits.
     """
 

@@ -36,7 +36,7 @@ class DsTcResnetConfig(LayerSettings):
         strides: their stride over frames.
         dilations: their dilation over frames.
         residuals: whether the block adds its input, projected to its channels.
-        padding: around the clip; see `model_keyword.layers.time_layers`.
+        padding: how the clip is padded; see `model_keyword.layers.time_layers`.
         dropout: fraction of values dropped after each activation.
     """
 

@@ -1,4 +1,4 @@
-"""Inception over time: feature frames in, label logits out.
+"""Inception, a keyword network of parallel convolutions over time: feature frames in, label logits out.
 
 Szegedy et al., "Rethinking the Inception Architecture for Computer Vision" (2015, arXiv:1512.00567), cut
 down to keywords by Rybakov et al. (arXiv:2005.06720): a block has three branches with zero, one and two
@@ -32,7 +32,7 @@ class InceptionConfig(LayerSettings):
         first_filters: channels of each convolution before the blocks.
         first_kernels: their sizes in frames.
         first_strides: stride of the pooling after each of them; 1: no pooling.
-        padding: around the clip; see `model_keyword.layers.time_layers`.
+        padding: how the clip is padded; see `model_keyword.layers.time_layers`.
         branch_filters: channels of each of the three branches of each block.
         filters: channels after each block.
         kernels: sizes of its convolutions over time, in frames.

@@ -1,4 +1,4 @@
-"""Inception-ResNet over time: feature frames in, label logits out.
+"""Inception-ResNet, inception blocks with residuals, for keywords: feature frames in, label logits out.
 
 Szegedy et al., "Inception-v4, Inception-ResNet and the Impact of Residual Connections on Learning" (2016,
 arXiv:1602.07261), cut down to keywords by Rybakov et al. (arXiv:2005.06720): the outputs of two branches
@@ -32,7 +32,7 @@ class InceptionResnetConfig(LayerSettings):
         first_filters: channels of each convolution before the blocks.
         first_kernels: their sizes in frames.
         first_strides: stride of the pooling after each of them; 1: no pooling.
-        padding: around the clip; see `model_keyword.layers.time_layers`.
+        padding: how the clip is padded; see `model_keyword.layers.time_layers`.
         scales: factor for the branches of each block before they are added to its input.
         frame_filters: channels of the branch without a convolution over time.
         window_filters: channels of the branch with two convolutions over time.

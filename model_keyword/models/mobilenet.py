@@ -1,4 +1,4 @@
-"""MobileNet over time: feature frames in, label logits out.
+"""MobileNet for keywords, separable convolutions over time: feature frames in, label logits out.
 
 Howard et al., "MobileNets: Efficient Convolutional Neural Networks for Mobile Vision Applications" (2017,
 arXiv:1704.04861), cut down to keywords by Rybakov et al. (arXiv:2005.06720): features are channels, and
@@ -31,7 +31,7 @@ class MobilenetConfig(LayerSettings):
         filters: channels after each block.
         kernels: size of the block's depthwise convolution, in frames.
         strides: stride of the same convolution, over frames.
-        padding: around the clip; see `model_keyword.layers.time_layers`.
+        padding: how the clip is padded; see `model_keyword.layers.time_layers`.
         dropout: fraction of channels dropped before the logits.
     """
 

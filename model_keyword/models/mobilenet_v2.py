@@ -1,4 +1,4 @@
-"""MobileNetV2 with convolutions over time: feature frames in, label logits out.
+"""MobileNetV2 for keywords, inverted residuals over time: feature frames in, label logits out.
 
 Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks" (2018, arXiv:1801.04381), reduced in
 size for keyword spotting by Rybakov et al. (arXiv:2005.06720): a block expands its input to more channels,
@@ -35,7 +35,7 @@ class MobilenetV2Config(LayerSettings):
         kernels: size of the block's depthwise convolution, in frames.
         strides: stride of the same convolution, over frames.
         expansions: channels inside the block, as a multiple of those of its input.
-        padding: around the clip; see `model_keyword.layers.time_layers`.
+        padding: how the clip is padded; see `model_keyword.layers.time_layers`.
         dropout: fraction of channels dropped before the logits.
     """
 

@@ -29,7 +29,7 @@ class GruConfig(LayerSettings):
         recurrent_units: sizes of the recurrent layers, at least one.
         dropout: fraction of values dropped after the last recurrent layer.
         units: sizes of the dense layers.
-        unit_activations: after each dense layer.
+        unit_activations: activation after each dense layer.
     """
 
     name: str = "gru"

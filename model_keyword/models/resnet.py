@@ -42,10 +42,10 @@ class ResnetConfig(LayerSettings):
         first_kernel: its size over frames and features.
         first_stride: its stride over frames and features.
         pooling: size of the average pooling over frames and features; incomplete windows are dropped.
-        channels: of each block.
-        strides: of each block's first convolution, over frames and features.
+        channels: output channels of each block.
+        strides: strides of each block's first convolution, over frames and features.
         kernel: size of the convolutions in the blocks, over frames and features.
-        padding: around the clip in time; see `model_keyword.layers.time_layers`.
+        padding: how the clip is padded in time; see `model_keyword.layers.time_layers`.
         dropout: fraction of channels dropped before the logits.
     """
 

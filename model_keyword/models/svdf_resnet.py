@@ -1,4 +1,4 @@
-"""SVDF layers with residuals and pooling: feature frames in, label logits out.
+"""SVDF-ResNet for keywords, SVDF layers with residuals and pooling: feature frames in, label logits out.
 
 Rybakov et al., "Streaming keyword spotting on mobile devices" (2020, arXiv:2005.06720): the layers of
 `model_keyword.models.svdf` in residual blocks with batch normalisation, max pooling over time after a block,
@@ -35,13 +35,13 @@ class SvdfResnetConfig(LayerSettings):
     """Settings of `build_svdf_resnet`; `filters`, `memory` and `pools` have one entry for each block.
 
     Attributes:
-        filters: of each SVDF layer of each block.
+        filters: number of filters of each SVDF layer of each block.
         memory: number of frames that each layer filters, including the current one.
         pools: size of the max pooling over time after each block; 1: no pooling.
-        padding: around the clip; see `model_keyword.layers.time_layers`.
+        padding: how the clip is padded; see `model_keyword.layers.time_layers`.
         dropout: fraction of values dropped before the dense layers.
         units: sizes of the dense layers.
-        unit_activations: after each dense layer.
+        unit_activations: activation after each dense layer.
     """
 
     name: str = "svdf_resnet"

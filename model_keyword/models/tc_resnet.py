@@ -27,7 +27,7 @@ class TcResnetConfig(LayerSettings):
         channels: channels of the first convolution, then of each block.
         first_kernel: size of the first convolution, in frames.
         kernel: size of the convolutions in the blocks, in frames.
-        padding: around the clip; see `model_keyword.layers.time_layers`.
+        padding: how the clip is padded; see `model_keyword.layers.time_layers`.
         dropout: fraction of channels dropped before the logits.
     """
 

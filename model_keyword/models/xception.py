@@ -1,4 +1,4 @@
-"""Xception over time: feature frames in, label logits out.
+"""Xception for keywords, residual separable convolutions over time: feature frames in, label logits out.
 
 Chollet, "Xception: Deep Learning with Depthwise Separable Convolutions" (2016, arXiv:1610.02357), cut down
 to keywords by Rybakov et al. (arXiv:2005.06720): residual blocks of separable convolutions over time, with
@@ -35,7 +35,7 @@ class XceptionConfig(LayerSettings):
         filters: channels of each separable convolution of each block.
         kernels: their sizes in frames.
         strides: stride of the pooling after each block; 1: no pooling.
-        padding: around the clip; see `model_keyword.layers.time_layers`.
+        padding: how the clip is padded; see `model_keyword.layers.time_layers`.
         dropout: fraction of values dropped after the activations.
         units: sizes of the dense layers.
     """

@@ -104,7 +104,7 @@ class CombinedConverter(Converter):
         network: rates the first candidates of each syllable.
         ngrams: rates a hanzi by the hanzi before it.
         tables: all candidates of each token.
-        symbols: their vocabularies.
+        symbols: vocabularies of all parts.
         config: weights and widths.
         words: rates the words that hanzi form, its weight included; None: no such part.
 

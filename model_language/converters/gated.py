@@ -16,7 +16,7 @@ class GatedCnnConverter(Converter):
 
     Args:
         network: rates the candidates of each syllable.
-        symbols: its vocabularies.
+        symbols: vocabularies of the network.
     """
 
     def __init__(self, network: NumpyGatedCnn, symbols: Symbols):

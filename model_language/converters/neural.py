@@ -39,7 +39,7 @@ class NeuralConverter(Converter):
 
     Args:
         model: ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi).
-        symbols: its vocabularies and lexicon.
+        symbols: vocabularies and lexicon of the network.
     """
 
     def __init__(self, model: keras.Model, symbols: Symbols):

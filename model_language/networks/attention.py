@@ -27,7 +27,7 @@ def attend(model: keras.Model, syllables: np.ndarray) -> Attention:
     """Run the model on one sentence and return its attention.
 
     Args:
-        model: from ``build_transformer`` or ``build_published_transformer``.
+        model: result of ``build_transformer`` or ``build_published_transformer``.
         syllables: ids, (L,) int32, without padding, L ≥ 1.
 
     Raises:

@@ -108,7 +108,7 @@ def numpy_weights(model: keras.Model, tables: CandidateTables) -> GatedCnnWeight
     """The weights of a network for NumPy, float32; rare hanzi have a fixed log-score.
 
     Args:
-        model: from :func:`build_gated_cnn`.
+        model: result of :func:`build_gated_cnn`.
         tables: the tables that it was built with.
     """
     embedding, output = model.get_layer("embedding"), model.get_layer("logits")
@@ -139,7 +139,7 @@ class SyllableEmbedding(layers.Layer):
 
     Args:
         bases: (tokens,) int, index of the toneless syllable of each token.
-        width: of the vectors.
+        width: size of the vectors.
 
     Call: syllables (B, L) int32 → (B, L, width); padding becomes 0.
     """

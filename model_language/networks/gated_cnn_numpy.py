@@ -45,7 +45,7 @@ class NumpyGatedCnn:
     """Rates the candidates of each syllable.
 
     Args:
-        weights: of any float type.
+        weights: weights of any float type.
     """
 
     def __init__(self, weights: GatedCnnWeights):

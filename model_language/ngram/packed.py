@@ -26,8 +26,8 @@ from model_language.search.grid import HistoryModel
 _CODE_BITS = VALUE_BITS // 2  # a value is the code of the probability and the code of the back-off weight
 _CODE = np.uint32(LEVELS - 1)
 _PART = 1 << 17  # n-grams unpacked at a time, which limits the memory
-_ELSEWHERE = 255  # in the open table: a bigram of a rare word, which is in the hash table
-FREQUENT = 4096  # words in the open table of bigrams: nearly all that is ever looked up, in 16 MB
+_ELSEWHERE = 255  # code in the table of bigrams for pairs with a rare word: look in the hash table
+FREQUENT = 4096  # words in the dense table of bigrams: nearly all that is ever looked up, in 16 MB
 
 
 class PackedNgrams(HistoryModel):
@@ -151,7 +151,7 @@ class _Known:
 
     Attributes:
         hashes: see :func:`model_language.ngram.hash_table.extend_hashes`.
-        last: their last words.
+        last: last words of the n-grams.
         ends: indices of their suffixes (without the first word) in the order below; for bigrams, the last
             words.
         firsts: indices of their first followers.

@@ -187,7 +187,7 @@ def _promising(
     Args:
         before: (N, C), scores without the language models.
         previewed: (N, C), their approximation by the language models; None: all are rated.
-        count: how many are rated.
+        count: number of continuations that are rated.
         always: columns that are rated in each row.
     """
     if previewed is None or before.size <= count:

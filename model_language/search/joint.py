@@ -65,7 +65,7 @@ class JointReading:
         hanzi: one character for each syllable.
         score: the joint score.
         slots: the slot of each syllable.
-        confidence: of each character, the fraction of all readings found, by e^score, that have it in its
+        confidence: for each character, the fraction of all readings found, by e^score, that have it in its
             slot.
     """
 
@@ -212,7 +212,7 @@ def load_joint_search(
     """A joint search with the models that it needs.
 
     Args:
-        converter: with or without user words.
+        converter: a converter, with or without user words.
         syllables: a run of ``syllable_ngram``, for converters that rate whole sentences.
         language, bonus: see :class:`JointWeights`; None: the values for this kind of converter
             (:data:`TUNED`).

@@ -26,7 +26,7 @@ class Tokens:
 
     Attributes:
         toneless: the syllables without tones, in the order of their tokens, from ``len(symbols.pinyin)`` on.
-        members: of each toneless syllable, the ids of the same syllable with a tone.
+        members: for each toneless syllable, the ids of the same syllable with a tone.
     """
 
     def __init__(self, symbols: Symbols):

@@ -55,7 +55,7 @@ def token_slots(
         blank: class of the blank.
         silent: other classes that stand for no sound (the space); their probability is added to the blank's.
         min_posterior: less probable alternatives are left out.
-        max_alternatives: of a slot.
+        max_alternatives: largest number of alternatives of a slot.
 
     Returns:
         slots in time order: gap, token, gap, token … gap; gaps without alternatives are left out.
@@ -85,7 +85,7 @@ def confusion_network(logits: np.ndarray, best: Hypothesis, vocabulary: Vocabula
 
     Args:
         logits: (T, C) float, valid frames only.
-        best: from greedy decoding or a beam search.
+        best: hypothesis of greedy decoding or of a beam search.
         vocabulary: the model's classes; the space stands for no sound.
     """
     space = vocabulary.index(SPACE)
@@ -109,7 +109,7 @@ class Neighbourhood:
     """Log-probabilities of y and of all sequences that differ from it by one token.
 
     Attributes:
-        whole: of y, which has L tokens.
+        whole: log-probability of y, which has L tokens.
         deleted: (L,), of y without each token.
         replaced: (L, K), with each token replaced by each class (by itself: ``whole``).
         inserted: (L + 1, K), with a class inserted before each token, and at the end.

@@ -21,7 +21,7 @@ from utils.limits import Count, Fraction, Limited, Size
 
 # Trainings are short, some thousand steps: with Keras's default 0.99 the first epoch would still count.
 MOMENTUM = 0.97
-_KERNEL, _STRIDE = 3, 2  # of the convolutions in front, over time and over frequency
+_KERNEL, _STRIDE = 3, 2  # size and stride of the front convolutions, over time and over frequency
 
 Normalise = Callable[[str, keras.KerasTensor, int], keras.KerasTensor]
 """Layer name, frames (B, T, …) and their time stride → normalised frames of the same shape."""
@@ -69,7 +69,7 @@ def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> ker
     """Build the model.
 
     Args:
-        config: its settings.
+        config: settings of the model.
         feature_bins: F, bins of a feature frame.
         classes: C, including the blank.
 

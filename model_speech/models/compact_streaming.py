@@ -89,7 +89,7 @@ def causal_network(model: keras.Model, config: CompactStreamingConfig) -> keras.
     """The network alone, for streams and exports: no lengths, no masks, no future frames.
 
     Args:
-        model: from `build_compact_streaming`; its weights are copied.
+        model: result of `build_compact_streaming`; its weights are copied.
         config: settings of the model.
 
     Returns:

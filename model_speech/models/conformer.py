@@ -60,7 +60,7 @@ def build_conformer(config: ConformerConfig, feature_bins: int, classes: int) ->
     """Build the model.
 
     Args:
-        config: its settings.
+        config: settings of the model.
         feature_bins: F, bins of a feature frame (80 in the paper).
         classes: C, including the blank.
 

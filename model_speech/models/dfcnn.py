@@ -43,7 +43,7 @@ def build_dfcnn(config: DfcnnConfig, feature_bins: int, classes: int) -> keras.M
     """Build the model.
 
     Args:
-        config: its settings.
+        config: settings of the model.
         feature_bins: F, bins of a feature frame (200 in the published model).
         classes: C, including the blank.
 

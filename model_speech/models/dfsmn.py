@@ -52,7 +52,7 @@ def build_dfsmn(config: DfsmnConfig, feature_bins: int, classes: int) -> keras.M
     """Build the model.
 
     Args:
-        config: its settings.
+        config: settings of the model.
         feature_bins: F, bins of a feature frame.
         classes: C, including the blank.
 

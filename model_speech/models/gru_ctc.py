@@ -47,7 +47,7 @@ def build_gru_ctc(config: GruCtcConfig, feature_bins: int, classes: int) -> kera
     """Build the model.
 
     Args:
-        config: its settings.
+        config: settings of the model.
         feature_bins: F, bins of a feature frame (200 in the tutorial).
         classes: C, including the blank.
 

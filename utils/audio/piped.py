@@ -22,7 +22,7 @@ from utils.errors import AudioError
 from utils.stop_signals import until_stopped
 
 _HEAD_BYTES = 4096  # examined at the beginning: more than two frames of an MP3 file
-_SHOWN_CHARACTERS = 40  # of a text, in the message
+_SHOWN_CHARACTERS = 40  # how much of a text the error message shows
 _NAME = "standard input"
 # (offset, bytes) at the beginning of audio files. libsndfile reads some of these formats; for the others its
 # error names the format.

@@ -28,7 +28,7 @@ class KeywordFeatureConfig:
             mel of microcontrollers).
         sample_rate: Hz.
         window_ms: length of a frame in milliseconds; default 40 (micro: 30).
-        stride_ms: from the start of one frame to the next, at most the window.
+        stride_ms: time from the start of one frame to the next, in milliseconds; at most the window.
         mel_bins: filters, equally wide on the mel scale.
         coefficients: DCT coefficients; 0: the logarithms of the filters, without a DCT. Default 20 (micro:
             always 0).

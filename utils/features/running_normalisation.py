@@ -7,7 +7,7 @@ result as the whole recording.
 
 import numpy as np
 
-MEMORY_SECONDS = 5.0  # of speech, after which a frame has a weight of 1 / e
+MEMORY_SECONDS = 5.0  # seconds of speech after which the weight of a frame has fallen to 1 / e
 # The mean starts at an assumed level, with the weight of half a second of speech: the mean log energy of
 # 16-bit speech of usual loudness in the mel filters (corpus of the demo: 9.7; single recordings: 6 to 14).
 INITIAL_LEVEL = 10.0

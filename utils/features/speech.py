@@ -56,7 +56,7 @@ class FeatureConfig:
         kind: ``spectrogram`` (log magnitude), ``filter_bank`` (log mel) or ``mfcc`` (+ deltas).
         sample_rate: Hz; audio of another rate is resampled.
         frame_ms: frame length in milliseconds.
-        hop_ms: from the start of one frame to the next.
+        hop_ms: time from the start of one frame to the next, in milliseconds.
         bins: values per frame; None = 200 / 80 / 13, or fewer at low sample rates (see :func:`default_bins`).
             For ``mfcc`` the coefficients without deltas (a frame has three times as many values).
         normalise: ``none``, ``utterance`` (see :func:`normalise_utterance`), or ``running``, by the frames so

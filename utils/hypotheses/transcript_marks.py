@@ -24,7 +24,7 @@ class Mark:
 
     Attributes:
         recording: absolute path.
-        size: in bytes.
+        size: size of the recording in bytes.
         modified: time of the last change, in nanoseconds since the epoch.
         settings: a digest of everything except the recording that determines the transcript.
     """
@@ -39,8 +39,8 @@ class TranscriptMarks:
     """The marks of one output folder.
 
     Args:
-        folder: of the transcripts; need not exist yet.
-        settings: of this call, as plain values.
+        folder: folder of the transcripts; need not exist yet.
+        settings: settings of this call that determine the transcripts, as plain values.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]):

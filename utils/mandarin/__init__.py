@@ -1,4 +1,4 @@
-"""Mandarin text or syllables in; canonical tonal syllables such as ``zhong1``, readings and distances out.
+"""Pinyin and hanzi: canonical tonal syllables (``zhong1``), readings, tone sandhi, confusions, distances.
 
 Read ``pinyin`` first. ``hanzi_readings``, ``polyphones``, ``sandhi`` and ``numerals`` find the pronunciation
 of text; ``typed_pinyin`` parses typed lines. Which syllables are confused: ``syllable_distance`` (phonetics),

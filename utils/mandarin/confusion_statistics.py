@@ -42,9 +42,9 @@ class ConfusionStatistics:
 
     Attributes:
         syllables: number of reference syllables.
-        deletions, insertions: their numbers.
+        deletions, insertions: numbers of deletions and of insertions.
         changes: substitutions by the parts that they change (:data:`utils.mandarin.substitutions.CHANGES`).
-        parts: for ``initial``, ``final`` and ``tone`` the counts of (reference, hypothesis) that differ.
+        parts: counts of (reference, hypothesis) that differ, for ``initial``, ``final`` and ``tone``.
         frequencies: counts of each syllable in texts like the training texts of the model.
     """
 
@@ -62,7 +62,8 @@ class ConfusionStatistics:
         """Count aligned pairs (reference, hypothesis); None on one side is an insertion or a deletion.
 
         Args:
-            pairs: of whole alignments, including correct ones. Tokens that are not syllables are ignored.
+            pairs: all pairs of the alignments, including correct ones. Tokens that are not syllables are
+                ignored.
             texts: more syllables for the frequencies, besides those of the reference.
 
         Raises:

@@ -93,8 +93,8 @@ class Syllable:
 
     Attributes:
         initial: ``b`` … ``zh``; ``""`` is the zero initial (``an``, ``yi`` = ``i``, ``wei`` = ``uei``).
-        final: in full form and with v for ü: ``iou`` for ``jiu``, ``v`` for ``qu``; with a trailing ``r`` if
-            the syllable has erhua. ``zhi`` and ``zi`` have the final ``i``.
+        final: final in full form and with v for ü: ``iou`` for ``jiu``, ``v`` for ``qu``; with a trailing
+            ``r`` if the syllable has erhua. ``zhi`` and ``zi`` have the final ``i``.
         tone: 1-4, or 5 for the neutral tone.
     """
 

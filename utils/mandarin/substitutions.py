@@ -58,7 +58,7 @@ def substitution_matrix(
 
     Args:
         changes: counts of the sets of changed parts (:data:`CHANGES`).
-        parts: for each of :data:`PARTS` the counts of (reference, hypothesis) that differ.
+        parts: counts of (reference, hypothesis) that differ, for each of :data:`PARTS`.
         frequencies: counts of syllables in texts.
         references: canonical syllables, in the inventory or not.
 

@@ -30,7 +30,7 @@ from utils.mandarin.pinyin import full_inventory, has_tone, is_syllable, normali
 
 WAYS_KEPT = 4  # segmentations of one word
 _MARKS = "\u0304\u0301\u030c\u0306\u0300"  # tones 1-4; the breve is often typed for tone 3
-_MAX_SYLLABLE_LETTERS = 7  # of zhuangr
+_MAX_SYLLABLE_LETTERS = 7  # the longest syllable is zhuangr
 _MAX_RANKED_LETTERS = 200  # a word of more letters gets the best segmentation only, no alternatives
 # Cached words and parts of words, and the letters of the longest: at most about 30 MB.
 _WORDS_KEPT, _MAX_CACHED_LETTERS = 16_384, 48

@@ -44,7 +44,7 @@ class Candidate:
     Attributes:
         id: the corpus's own id.
         split: ``train``, ``dev``, ``test`` …; ``""`` if it is in none.
-        audio: its recording, which may be missing.
+        audio: path of the recording, which may be missing.
         speaker: the speaker's name; ``""`` if unknown.
         hanzi: the transcript without spaces and punctuation.
         pinyin: the citation reading as written in the corpus.
@@ -99,7 +99,7 @@ def prepare(
 
     Args:
         corpus: the corpus to prepare.
-        root: its folder.
+        root: folder of the corpus.
         output: folder of the manifests.
         workers: number of files checked at a time.
         sample_rate: Hz, of the features that will be computed. Recordings with a lower rate are rejected,

@@ -11,7 +11,7 @@ def split_of_speaker(corpus: str, speaker: str) -> str:
     It depends on the two names alone, not on the other speakers: a part of a corpus is split like the whole.
 
     Args:
-        corpus: its name; the same speaker number in another corpus is another person.
+        corpus: name of the corpus; the same speaker number in another corpus is another person.
         speaker: the speaker, who must not be in two splits.
     """
     digest = hashlib.sha256(f"{corpus} {speaker}".encode()).digest()

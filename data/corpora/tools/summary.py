@@ -34,7 +34,7 @@ def summarise(
     """Compute the statistics of a prepared corpus as plain nested values, ready for JSON.
 
     Args:
-        corpus: its name.
+        corpus: name of the corpus.
         splits: utterances by split; the first is the training split.
         rates: number of utterances by sample rate in Hz.
         rejected: number of utterances by reason.
