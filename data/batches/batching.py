@@ -17,9 +17,7 @@ from data.manifest import Utterance
 from utils.padding import pad_rows
 from utils.processes import prefetch
 
-FRAME_MULTIPLE = (
-    16  # padded lengths are multiples of it: fewer shapes to compile, at most 15 frames of extra padding
-)
+FRAME_MULTIPLE = 16  # padded lengths are multiples of it: fewer shapes to compile, at most 15 frames more
 _BATCHES_PER_CHUNK = 50  # a chunk of the shuffled utterances is sorted by length
 _PREFETCHED = 4  # batches that are prepared ahead
 _PLAN, _COPY, _MASK = range(3)  # purposes of random generators, so that their streams differ
