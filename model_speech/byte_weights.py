@@ -21,9 +21,9 @@ from utils.vocabulary import Vocabulary
 
 Model = TypeVar("Model")
 
-_SCALES = ":scales"
+_SCALES = ":scales"  # ends the name of the array with the scales of a matrix
 _HIGHEST = 127
-_SMALLEST_MATRIX = 4096  # values; smaller arrays are not worth a loss of precision
+_SMALLEST_MATRIX = 4096  # values; smaller arrays stay float32, because they are not worth a loss of precision
 _HINT = "copy the folder again"
 
 

@@ -56,7 +56,7 @@ def epoch_indices(corpora: Sequence[WeightedCorpus], seed: int, epoch: int) -> n
     """The utterances of a list that an epoch reads.
 
     Args:
-        corpora: those of the list, one after the other.
+        corpora: the corpora that the list consists of, in their order.
         seed: seed of the random orders.
         epoch: counted from 1.
 

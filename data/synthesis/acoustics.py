@@ -17,18 +17,19 @@ from data.features.waveform_effects import (
 from data.synthesis.speech import Babble
 from utils.audio.reading import SAMPLE_RATE, write_wav
 
-NOISE_PROBABILITY, ROOM_PROBABILITY = 0.6, 0.4
+NOISE_PROBABILITY, ROOM_PROBABILITY = 0.6, 0.4  # fractions of the recordings with noise, in a room
 
+# Ranges from which a value is drawn for each recording.
 _SILENCE_SECONDS = (0.1, 0.35)
 _ROOM_SECONDS = (0.1, 0.45)  # reverberation time (RT60)
 _DIRECT_TO_REVERBERANT_DB = (3.0, 15.0)
 _SNR_DB = {"coloured": (10.0, 35.0), "hum": (10.0, 30.0), "babble": (12.0, 30.0)}
 _HUM_HZ = (50.0, 60.0)  # mains
-_LEVEL_DB = (-32.0, -18.0)  # RMS below full scale
-_PEAK = 0.97
+_LEVEL_DB = (-32.0, -18.0)  # root mean square, relative to full scale
+_PEAK = 0.97  # largest sample: the level is lower if it would be exceeded
 
-_NOISE_SECONDS = 60  # of each recording of noise alone
-_NOISE_RMS = 0.05
+_NOISE_SECONDS = 60  # length of each recording of noise alone
+_NOISE_RMS = 0.05  # level of these recordings
 _NOISE_KEY = 11  # purpose of a random generator
 
 

@@ -77,7 +77,7 @@ class Espeak:
         if request.get("definition"):
             variant = self._definition.name
             self._definition.write_text(request["definition"], encoding="utf-8")
-        elif variant and variant not in self._variants:  # the library would use its plain voice
+        elif variant and variant not in self._variants:  # the library would use its default voice
             raise ValueError(f"espeak-ng has no voice {variant!r}")
         name = f"{LANGUAGE}+{variant}" if variant else LANGUAGE
         self._library.espeak_SetVoiceByName(name.encode())

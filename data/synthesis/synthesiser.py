@@ -57,7 +57,7 @@ class Speech:
     """A request for speech; the field names are those on the pipe.
 
     Attributes:
-        voice: a variant, ``"f3"``; empty for the plain voice.
+        voice: a variant, ``"f3"``; empty for espeak-ng's default voice.
         text: the text in the synthesiser's notation (``to_text``).
         speed: words a minute, 80 to 450; usually 175.
         pitch: 0 to 100; usually 50.

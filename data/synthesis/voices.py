@@ -14,7 +14,7 @@ import numpy as np
 from data.manifest import SPLITS
 from utils.errors import CorpusError
 
-# Variants of espeak-ng's Mandarin voice (_ for a blank) by pitch; those joined by + are alike and stay in one
+# Variants of espeak-ng's Mandarin voice (_ for a blank) by pitch; similar ones are joined by + and stay in one
 # split. The position of a variant in the list is the speaker's number. Of the 104 variants of espeak-ng 1.52
 # these are left out, after measuring 46 syllables of each:
 # - no voiced sound, so no tones: whisper, whisperf, caleb;
@@ -52,9 +52,9 @@ VOICES = DISTINCT_VOICES + tuple(voice for voices in _NEAR_DUPLICATES.values() f
 _DEV_FRACTION, _TEST_FRACTION = 1 / 12, 1 / 6  # of the voices
 _GENERATED_KEY, _ASSIGNMENT_KEY = 5, 6  # purposes of random generators
 
-_BASE_HZ = (60.0, 260.0)  # of the pitch
+_BASE_HZ = (60.0, 260.0)  # range of the lowest pitch of a voice
 _PITCH_RATIO = (1.25, 1.65)  # highest pitch over lowest: tones need a wide range
-_HEAD = (0.86, 1.2)  # factor of all formants, against the plain voice
+_HEAD = (0.86, 1.2)  # range of the factor for all formants, relative to espeak-ng's default voice
 _KLATT_MODELS = 6  # the synthesiser's alternative models of voiced sound
 _FAST_MS = (10.0, 150.0)  # syllable lengths of fast voices: up to six syllables a second instead of four
 _FAST, _KLATT, _ROUGH, _ECHO, _BREATHY, _FILTERED = 0.5, 0.3, 0.35, 0.3, 0.15, 0.5  # probabilities

@@ -77,7 +77,7 @@ _SPACE_AT_LATIN = re.compile(rf"(?<=[{_HANZI}]){_SPACE}(?=[A-Za-z])|(?<=[A-Za-z]
 _SEPARATE_WORDS = re.compile(rf"^(?:[{_HANZI}]{{1,4}}|[^\s\w]){_SPACE}\S.*$", re.MULTILINE)
 # A line of at least this many tokens, of at most this many characters on average, has spaces between words.
 _MIN_WORDS, _MAX_MEAN_LENGTH = 4, 2.6
-# Clauses end at all signs, but at signs that occur in figures only where no figure is beside them.
+# Clauses end at all signs, but at signs that occur in numbers only where no digit is beside them.
 _SIGNS_OF_FIGURES = "%‰°+/$¥€£×.:,~—–-"
 _ENDS = re.compile(
     rf"[^\w\s{_ADDRESS}{_COMMA}{re.escape(_SIGNS_OF_FIGURES)}]+"
@@ -114,7 +114,7 @@ class Clause:
 
 
 def clauses(text: str, limits: Limits) -> Iterator[Clause]:
-    """All clauses of a text, in order; parts without hanzi, figures and letters are left out.
+    """All clauses of a text, in order; parts without hanzi, digits and letters are left out.
 
     A usable clause stays the same when it is processed again.
 
@@ -190,7 +190,7 @@ def _simplify(text: str) -> str:
 
 
 def _split_long(clause: str, longest: int) -> Iterator[str]:
-    """Remove 、 except between figures; a clause that is too long is split there, into few parts."""
+    """Remove 、 except between digits; a clause that is too long is split there, into few parts."""
     if len(whole := _COMMA_BESIDE_WORDS.sub("", clause)) <= longest or _COMMA not in clause:
         yield whole
         return
@@ -205,7 +205,7 @@ def _split_long(clause: str, longest: int) -> Iterator[str]:
 
 
 def _clause(text: str, line: int, limits: Limits) -> Clause | None:
-    """The clause of a text, with figures written in hanzi; None for punctuation only."""
+    """The clause of a text, with numbers written in hanzi; None for punctuation only."""
     if not is_hanzi(text):
         if _ADDRESS in text:
             return Clause(text.replace(_ADDRESS, "…"), line, ADDRESSES)

@@ -18,11 +18,11 @@ from functools import cached_property
 
 import numpy as np
 
-GRAM = 10
-SHORTEST_PART = 4
+GRAM = 10  # hanzi
+SHORTEST_PART = 4  # hanzi
 _BASE = np.uint64(0x9E3779B97F4A7C15)  # odd; base of the polynomial of the code points, modulo 2⁶⁴
 _MIX = np.uint64(0xD6E8FEB86659FD93)
-_TABLE_BITS = 22
+_TABLE_BITS = 22  # size of the table that rules out most fingerprints: 2^22 entries, 4 MB for each length
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ _MEASURE = re.compile(_MEASURES)
 _COUNTED = re.compile(rf"{_MEASURES}|余|多|来|摄氏度|度")
 _EVENTS = "赛季|奥运|世界杯|欧洲杯|世锦赛|亚运|冬奥|春晚|财年|年度|学年|款|新款|版|秋冬|春夏|届|级新生|级学生"
 _DEFEATS = "击败|战胜|胜|负|不敌|大胜|逆转|领先|落后|险胜|力克|完胜|战平|惜败|惨败|获胜|取胜|告负|淘汰|横扫"
-# Figures that are read digit by digit like telephone numbers, 1 as 幺.
+# Numbers that are read digit by digit like telephone numbers, 1 as 幺.
 _CODES = (
     r"(?<=拨打|热线|致电|电话)[0-9]{3,5}(?![0-9.%:/-])",
     r"(?<![0-9.])(?:110|119|120|122)(?=报警|急救|民警|指挥|接警|火警|出警|救护|热线)",
@@ -90,7 +90,7 @@ _LASTING = "第近过达有满约共后前了隔的长国立婚这每十百千�
 
 
 def verbalise(text: str) -> str:
-    """Write figures, units and signs in hanzi: 3.5%的人 → 百分之三点五的人, 2026-1-5 → 二零二六年一月五日.
+    """Write numbers, units and signs in hanzi: 3.5%的人 → 百分之三点五的人, 2026-1-5 → 二零二六年一月五日.
 
     Args:
         text: one clause, NFKC-normalised and simplified, without spaces beside hanzi.

@@ -46,7 +46,8 @@ NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"
 # Candidates and hypotheses whose log-score is lower than the best one's by more than this are dropped: a
 # candidate by itself, a candidate beside its neighbours, a hypothesis in the search.
 _CANDIDATE_MARGIN, _NEIGHBOUR_MARGIN, _MARGIN = 14.0, 9.0, 8.0
-# A longer sentence is searched in windows of this many syllables, which overlap by this many on each side.
+# A longer sentence is searched in overlapping windows of this many syllables. The result of a position is
+# taken from a window that has at least this many further syllables on each side of it.
 _WINDOW_SYLLABLES, _CONTEXT_SYLLABLES = 192, 32
 # Error rate that is assumed for a confusion network: its alternatives contain most of the right syllables.
 _ERRORS_BEYOND_ALTERNATIVES = 0.02

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 TABLES_FILE = "context.npz"
 """Name in the run's vocabulary folder."""
 
-_OWN_FRACTION = 2 / 3  # largest fraction of a tonal syllable's candidates for hanzi that have this reading
+_OWN_FRACTION = 2 / 3  # fraction of a tonal syllable's candidates reserved for hanzi with this reading
 _ERROR_RATE = 0.1  # assumed rate of recognition errors, to choose the other candidates
 _DRAWS = 64  # equally probable confusions that are stored for each syllable, for training to draw from
 _UNSEEN = 0.1  # added to the count of every candidate

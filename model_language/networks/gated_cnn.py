@@ -23,7 +23,7 @@ from utils.errors import ConfigError
 from utils.limits import Count, Fraction, Limited, at_least
 
 NAME = "gated_cnn"
-# Log-score of a hanzi that the network does not rate, below the lowest of those that it rates.
+# A hanzi that the network does not rate gets the lowest prior of those that it rates, minus this.
 _RARE_PENALTY = 2.0
 
 _serializable = keras.saving.register_keras_serializable(package="model_language")

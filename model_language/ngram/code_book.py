@@ -4,8 +4,8 @@ import numpy as np
 
 LEVELS = 64
 """Levels of a code book; code 0 means that there is no value."""
-_HISTOGRAM, _LLOYD_ROUNDS = 4096, 40
-_LOWEST = -30.0  # log-probabilities and log-weights are limited to this
+_HISTOGRAM, _LLOYD_ROUNDS = 4096, 40  # Lloyd's algorithm: bins of the histogram that it reads, and rounds
+_LOWEST = -30.0  # lower log-probabilities and log-weights are raised to this
 
 
 def code_book(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

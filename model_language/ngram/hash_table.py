@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-VALUE_BITS = 12
-_MARK_BITS = 32 - VALUE_BITS  # bits of the hash that a slot keeps
+VALUE_BITS = 12  # a slot has 32 bits: 12 for the value, the other 20 for a part of the hash
+_MARK_BITS = 32 - VALUE_BITS
 _VALUE = np.uint32((1 << VALUE_BITS) - 1)
 _MARK = np.uint64((1 << _MARK_BITS) - 1)
-_SLOTS_PER_HASH = 2  # at least
+_SLOTS_PER_HASH = 2  # least number of slots in a level for each hash
 # Odd constants with well mixed bits: the golden ratio's, and one of SplitMix64's (Steele et al. 2014).
 _SPREAD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 

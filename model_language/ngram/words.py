@@ -29,7 +29,7 @@ LONGEST = 4
 """Longer words hardly ever matter, because their parts are words too."""
 # P(word) is proportional to (count + _UNSEEN) ^ _POWER.
 _UNSEEN, _POWER = 0.5, 0.9
-_BITS = (1 << np.arange(8)).astype(np.uint8)
+_BITS = (1 << np.arange(8)).astype(np.uint8)  # of a byte of the bitmap _PairSet
 _CONTINUED = np.uint32(1)  # flag below a node's code: longer words begin with it
 
 

@@ -30,7 +30,7 @@ from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
 from utils.softmax import softmax
 
 SEQUENCES = 40  # syllable sequences that a network converts for each utterance
-BEAM = 32
+BEAM = 32  # hypotheses kept after each slot
 
 
 @dataclass(frozen=True)

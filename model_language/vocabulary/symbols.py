@@ -19,7 +19,7 @@ from utils.run_folder.run import RunFolder
 from utils.vocabulary import PAD, UNKNOWN, Vocabulary, language_vocabulary
 
 PAD_ID, UNKNOWN_ID = 0, 1
-"""The first two lines of every language vocabulary."""
+"""Ids of padding and of unknown tokens, the first two lines of every language vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Symbols:
 
     Attributes:
         pinyin: input tokens; ``<pad>`` is id 0, ``<unk>`` id 1.
-        hanzi: output tokens, with the same first two.
+        hanzi: output tokens; ``<pad>`` is id 0, ``<unk>`` id 1.
         lexicon: the hanzi that each syllable may become.
     """
 

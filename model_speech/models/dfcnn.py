@@ -55,7 +55,7 @@ def build_dfcnn(config: DfcnnConfig, feature_bins: int, classes: int) -> keras.M
     Raises:
         ConfigError: there are too few bins for the poolings.
     """
-    if feature_bins < config.time_stride:  # each pooling halves time and bins alike
+    if feature_bins < config.time_stride:  # each pooling halves time and bins
         raise ConfigError(
             f"{feature_bins} feature bins can't be halved model.pooled = {config.pooled} times",
             hint="more features.bins, or a smaller model.pooled",

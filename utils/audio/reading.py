@@ -22,7 +22,7 @@ from utils.audio.formats import AUDIO_SUFFIXES, CONVERT_HINT, is_audio, is_unrea
 from utils.errors import AudioError
 from utils.files import is_file, replacing
 
-SAMPLE_RATE = 16000  # Hz, of all recipes
+SAMPLE_RATE = 16000  # Hz, used by all configs unless they set another one
 INT16_SCALE = 32768.0  # 1.0 as a 16-bit integer, the sample format of most corpora
 
 _BLOCK_FRAMES = 1 << 20  # samples of each channel that are decoded at once

@@ -24,6 +24,7 @@ from utils.features.keyword_config import KeywordFeatureConfig
 # (micro_speech example of tflite-micro; microWakeWord).
 OUTPUT_SCALE = 10 / 256
 
+# The constants of the C code; BITS: fractional bits of a fixed-point number.
 _WINDOW_BITS = 12
 _FILTER_BITS = 12
 _NOISE_BITS = 14

@@ -34,8 +34,8 @@ _VERSION = 2
 # python_speech_features' constants
 _PREEMPHASIS = 0.97
 _MFCC_FILTERS = 26
-_LIFTER = 22
-_DELTA_REACH = 2
+_LIFTER = 22  # cepstral liftering
+_DELTA_REACH = 2  # frames on each side that a delta is computed from
 _SMALLEST = np.finfo(np.float64).eps  # replaces a power of exactly zero before the logarithm
 
 _BLOCK_FRAMES = 1024  # computed together: limits the memory for long recordings, fits into the cache

@@ -1,11 +1,14 @@
-"""A confusion network, slots of alternative syllables with posteriors, and its paths from the best one on."""
+"""A confusion network, which is a list of slots with alternative syllables, and its paths, the best first.
+
+``model_speech.ctc.posteriors`` computes the networks; ``model_language.search.joint`` chooses hanzi for them.
+"""
 
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 NOTHING = ""
-"""Written instead of a syllable for the alternative that a slot has none."""
+"""Stands for the alternative that there is no syllable in a slot."""
 
 
 @dataclass(frozen=True)
@@ -14,7 +17,8 @@ class Slot:
 
     Attributes:
         syllables: alternatives, the most probable first; may include :data:`NOTHING`.
-        log_posteriors: natural logarithms of their probabilities, which sum to 1.
+        log_posteriors: natural logarithms of their probabilities, which sum to 1, or less if improbable
+            alternatives were left out.
         frame: output frame of the acoustic model in which the syllable has its peak.
     """
 

@@ -15,7 +15,7 @@ class PhraseMatch:
         pinyin: canonical syllables of the pronunciation that fits best.
         times: (start, end) of each syllable, in seconds from the start of the recording.
         score: log-likelihood ratio for each syllable, phrase against the best free syllables; at most 0.
-        confidence: probability that the phrase was said, 0 to 1.
+        confidence: probability that the phrase was spoken, 0 to 1.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Reads hanzi: looks up one reading with tone marks per character in pypinyin's phrases and characters.
+"""Looks up the readings of hanzi, with tone marks, in pypinyin's dictionaries of phrases and characters.
 
 The result is that of ``pypinyin.lazy_pinyin``, ten times as fast: ``lazy_pinyin`` copies every dictionary
 entry and converts every syllable by regular expressions in each call. ``pinyin.hanzi_to_pinyin`` calls this

@@ -1,4 +1,7 @@
-"""Downloads an archive of a corpus, also in several attempts, checks it, and unpacks it as a whole."""
+"""Downloads an archive of a corpus, checks it, and unpacks it completely or not at all.
+
+An interrupted download continues where it stopped. Size and checksum (SHA-256 or MD5) are checked if known.
+"""
 
 import errno
 import hashlib
