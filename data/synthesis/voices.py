@@ -14,9 +14,9 @@ import numpy as np
 from data.manifest import SPLITS
 from utils.errors import CorpusError
 
-# Variants of espeak-ng's Mandarin voice (_ for a blank) by pitch; similar ones are joined by + and stay in one
-# split. The position of a variant in the list is the speaker's number. Of the 104 variants of espeak-ng 1.52
-# these are left out, after measuring 46 syllables of each:
+# Variants of espeak-ng's Mandarin voice (_ for a blank) by pitch; similar ones are joined by + and stay in
+# one split. The position of a variant in the list is the speaker's number. Of the 104 variants of espeak-ng
+# 1.52 these are left out, after measuring 46 syllables of each:
 # - no voiced sound, so no tones: whisper, whisperf, caleb;
 # - a pitch that hardly moves, or moves the wrong way: Alex, AnxiousAndy, aunty, robosoft6, robosoft8;
 # - more than a quarter of the syllables are closer to another syllable of the mean voice than to the same
