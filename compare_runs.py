@@ -1,4 +1,4 @@
-"""A folder of runs in; a table of their differing hyper-parameters and their results out."""
+"""Compare the runs in a folder: a table of their differing hyper-parameters, figures and error rates."""
 
 import argparse
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from analysis.runs.summaries import RunSummary, find_runs, read_run
 from utils.errors import RunError, run_command
 from utils.text_table import csv_table, markdown_table, text_table
 
-LONGEST_CELL = 60  # characters in the terminal; CSV and Markdown have everything
+MAX_CELL = 60  # characters in the terminal; CSV and Markdown have everything
 EXAMPLES = """\
 examples:
   python compare_runs.py runs
@@ -64,10 +64,7 @@ def _readable(columns: list[Column], options: argparse.Namespace) -> str:
     left = sum(all(isinstance(value, str | None) for value in column.values) for column in columns[:4])
     if options.markdown:
         return markdown_table(headings, rows, left)
-    rows = [
-        [cell if len(cell) <= LONGEST_CELL else f"{cell[: LONGEST_CELL - 1]}…" for cell in row]
-        for row in rows
-    ]
+    rows = [[cell if len(cell) <= MAX_CELL else f"{cell[: MAX_CELL - 1]}…" for cell in row] for row in rows]
     if not options.transpose:
         return text_table(headings, rows, left)
     first, *rest = list(zip(headings, *rows, strict=True))

@@ -1,4 +1,4 @@
-"""Convert pinyin to hanzi: lines of pinyin in any usual spelling in, from pipes or files; hanzi out."""
+"""Convert lines of pinyin in any usual spelling to hanzi, from a pipe or files, as they arrive."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""The whole project in one command: a synthetic corpus, two trained and tested models, and a page of results.
+"""Run the whole project in one command: synthesise a corpus, train and test two models, write a page.
 
 Every stage is a command that you could type yourself; it is printed before it runs.
 """

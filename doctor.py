@@ -1,4 +1,4 @@
-"""Preflight checks: manifests, recordings, recipes or run folders in; one line for each problem out."""
+"""Check manifests, recordings, recipes, run folders or the machine; print one line for each problem."""
 
 from __future__ import annotations
 

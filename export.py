@@ -1,4 +1,4 @@
-"""A trained run in; a bundle of models for other runtimes, each compared with the source model, out."""
+"""Export a trained run as a bundle of models for other runtimes, each compared with the source model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inspect and convert models: weights files or runs in; tables, pictures or a new run out."""
+"""Inspect and convert models: statistics, pruning, attention and differences of weights; new runs of them."""
 
 import argparse
 import json

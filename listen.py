@@ -1,4 +1,4 @@
-"""Detect keywords: a microphone, files or a pipe in; each detected keyword with its time and score out.
+"""Detect keywords in sound from a microphone, files or a pipe; print each with its time and score.
 
 A LiteRT or ONNX model of a bundle needs neither TensorFlow nor Keras. Labels, front end, threshold, smoothing
 and refractory time come from the bundle. Memory use is constant.

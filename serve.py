@@ -1,4 +1,4 @@
-"""Serve recognition over HTTP and WebSocket: settings in; a service that OpenAI's clients can use out."""
+"""Serve recognition over HTTP and WebSocket, so that OpenAI's clients can use it."""
 
 import argparse
 import os

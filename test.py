@@ -1,4 +1,4 @@
-"""Test a run on a whole test set: run folders and a manifest in; error rates, error types, hypotheses out."""
+"""Test a run on a whole test set: error rates with intervals, kinds of errors, hypotheses."""
 
 import argparse
 import json

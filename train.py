@@ -1,4 +1,4 @@
-"""Train a model: a config file in, a run folder out. The same command resumes an interrupted run."""
+"""Train the model of a config file into a run folder. The same command resumes an interrupted run."""
 
 import argparse
 from collections.abc import Sequence

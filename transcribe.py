@@ -1,4 +1,4 @@
-"""Transcribe recordings: files, folders or a pipe in; text, JSON, SRT, VTT, CTM or TextGrid out."""
+"""Transcribe recordings, a pipe or the microphone as text, JSON, SRT, VTT, CTM or TextGrid."""
 
 import argparse
 import hashlib

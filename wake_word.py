@@ -1,4 +1,4 @@
-"""Make a wake word: a word in hanzi in; a small streaming model with a calibrated threshold out.
+"""Make a small streaming model that detects a wake word given in hanzi, with a calibrated threshold.
 
     clips/       the word in many voices, similar words, ordinary speech, noise (negatives.tsv)
     run/         the run folder of train.py keyword
@@ -40,7 +40,7 @@ speech of other voices is used, which is less realistic.
 Values of the recipe can be overridden as key=value (model.dropout=0.2).
 """
 
-_STEPS_BETWEEN = 200  # evaluations
+_STEPS_BETWEEN = 200  # training steps between two evaluations
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

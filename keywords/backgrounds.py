@@ -1,4 +1,4 @@
-"""Background recordings in; the outputs of a streamed keyword model for two separate halves of them out.
+"""Runs a streamed keyword model on background recordings, in two separate halves.
 
 A threshold has too few false alarms on the sound that it was chosen on. So it is chosen on one half, and
 false alarms are counted on the other. Long recordings are cut in the middle, short ones alternate.

@@ -1,4 +1,4 @@
-"""A streamed model, recordings and allowed false alarms in; a threshold, evaluated on other recordings, out.
+"""Chooses the threshold of a streamed keyword model for an allowed number of false alarms per hour.
 
 Recordings without the keyword are split in halves: the threshold is chosen on one and evaluated on the other.
 Without recordings it is chosen on speech of synthetic voices, and evaluated on other synthetic voices.
@@ -34,7 +34,7 @@ class Calibration:
             voices, false alarms in other sound that was not used for the choice.
         judged: the point of the chosen threshold in ``points``.
         hours: duration of the sound for the false alarms in ``points``.
-        detections: in the recording of the test voices, at the chosen threshold.
+        detections: detections in the recording of the test voices, at the chosen threshold.
         spoken: what the test voices say: the keyword, and other words by their kind.
         stream_hours: duration of the recording of the test voices.
     """

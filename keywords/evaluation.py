@@ -1,4 +1,7 @@
-"""A keyword run and a split, or manifests, in; probabilities of each clip, for ``test.py keyword``, out."""
+"""Runs a keyword model on the clips of a split or of manifests, for ``test.py keyword``.
+
+Also measures the accuracy on clips that are shifted in time.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +37,7 @@ class RecognisedClips:
 
     Attributes:
         model: the model with its labels.
-        clips: in the order of the rows.
+        clips: the clips, in the order of the rows of ``probabilities``.
         probabilities: (clips, labels) float32.
         rejected: number of clips that cannot be used.
         accuracy_by_shift: shift in milliseconds → accuracy of the clips moved in time.

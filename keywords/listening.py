@@ -1,4 +1,4 @@
-"""A stream of sound (microphone, files, pipe) in; detected keywords with time and score out.
+"""Detects keywords in a stream of sound (microphone, files, pipe) with the model of a bundle.
 
 A LiteRT or ONNX model of a bundle needs neither TensorFlow nor Keras; labels, front end, threshold, smoothing
 and refractory time come from the bundle. Memory use is independent of the stream's length.
@@ -28,10 +28,10 @@ class Listener:
 
     Attributes:
         stream: samples → probabilities.
-        labels: of the columns of the probabilities.
+        labels: labels of the columns of the probabilities.
         detection: threshold, smoothing and refractory time.
         window_seconds: the model's window; there are no detections before it is filled.
-        sample_rate: of the model, in Hz.
+        sample_rate: sample rate of the model, in Hz.
     """
 
     stream: KeywordStream

@@ -1,6 +1,6 @@
-"""A keyword model and a long recording with a list of its keywords in; misses and false alarms out.
+"""Evaluates a streamed keyword model on a long recording: misses and false alarms at all thresholds.
 
-The streamed model processes the recording once; all thresholds are then evaluated on its outputs.
+The model processes the recording once; all thresholds are then evaluated on its outputs.
 """
 
 import time

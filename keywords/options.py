@@ -1,4 +1,4 @@
-"""Command-line options of a keyword test: definition, checks and defaults. Loads no model."""
+"""Defines and checks the command-line options of a keyword test. Loads no model."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A wake word typed in hanzi in; a small model that detects it, with a calibrated threshold, out.
+"""Makes a small model that detects a wake word typed in hanzi: speaks clips, trains, exports, calibrates.
 
     clips/       the word in many voices, similar words, ordinary speech, noise (negatives.tsv)
     run/         the run folder of train.py keyword
@@ -49,7 +49,7 @@ from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import RunFolder, config_differences, describe_differences
 
 _SMOOTHING_MS = 200.0  # the word nearly fills its clip, so its probability is high for a short time only
-SMALL_STEPS, SMALL_HOURS = 150, 0.1
+SMALL_STEPS, SMALL_HOURS = 150, 0.1  # training steps, and hours of synthesised speech, of a quick trial
 _CLIP_MS = (1000, 2500)  # shortest and longest clip
 _CLIP_QUANTILE = 0.95  # fraction of the word's recordings that fit into a clip
 _TEST_CLIPS = 200  # clips to compare the exported model with its source

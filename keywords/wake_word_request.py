@@ -1,4 +1,4 @@
-"""The request for a wake word: word, clips, recipe, calibration; identifies a finished result."""
+"""The request for a wake word (word, clips, recipe, calibration), with a key that identifies its result."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +16,11 @@ class Request:
     """A request for a wake word.
 
     Attributes:
-        word: to detect.
+        word: word to detect.
         output: folder for all results.
-        settings: of the clips.
-        config: recipe of the training.
-        overrides: of values in the recipe.
+        settings: settings of the clips.
+        config: recipe (training config).
+        overrides: values that replace those of the recipe.
         backgrounds: recordings without the word.
         alarms_per_hour: allowed false alarms per hour.
         hours: duration of the synthesised speech for the calibration.

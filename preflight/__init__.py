@@ -1,4 +1,4 @@
-"""Manifests, recipes, run folders and the machine in; problems that would spoil a training run out.
+"""Checks manifests, recipes, run folders and the machine for problems that would spoil a training run.
 
 Read ``findings`` and ``listings``, ``examine`` (which checks run on what) and one file of ``checks``;
 ``recipes`` checks a config against its data, ``overfit`` trains on ten utterances, ``machine`` measures

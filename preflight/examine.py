@@ -1,4 +1,4 @@
-"""Runs the checks that need no model: manifests and recordings in; findings out.
+"""Runs the checks that need no model on manifests and recordings, and collects their findings.
 
 Checks that need a model are in ``preflight/recipes.py``.
 """

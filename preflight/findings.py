@@ -1,4 +1,4 @@
-"""Findings of the checks in; lines of text (equal findings are counted) or JSON out.
+"""The findings of checks, and their formatting as lines of text (equal ones are counted) or as JSON.
 
 A check is a function from data to findings; :func:`line_check` makes one of a function that examines a single
 line. ``doctor.py --list`` prints the name of the function and the first line of its docstring.
@@ -16,7 +16,7 @@ from utils.errors import shorten
 ERROR, WARNING = "error", "warning"
 """An error makes the training fail or its figures meaningless; a warning may be harmless."""
 
-_EXAMPLES = 3
+_EXAMPLES = 3  # in a line for several equal findings
 
 Check = Callable[..., Iterable["Finding"]]
 

@@ -1,4 +1,4 @@
-"""Reads manifest files for the checks: a path in; all lines, also faulty ones, out.
+"""Reads manifest files for the checks: all lines, also faulty ones.
 
 ``data.manifest.read_manifest`` stops at the first faulty line. Here all lines with the right number of fields
 are kept, so that one run of the checks finds all faults.
@@ -29,11 +29,11 @@ class Line:
     """A line of a manifest, not checked.
 
     Attributes:
-        number: of the line in its file, from 1; 0 for a recording without a manifest.
-        id: of the utterance.
-        audio: absolute path.
-        seconds: NaN if the field is not a number.
-        speaker: ``""`` if not known.
+        number: number of the line in its file, from 1; 0 for a recording without a manifest.
+        id: id of the utterance.
+        audio: absolute path of the recording.
+        seconds: duration; NaN if the field is not a number.
+        speaker: name of the speaker; ``""`` if not known.
         pinyin: syllables in canonical form, or as written if they are not pinyin.
         hanzi: the text.
         spoken: ``spoken_pinyin`` in the same form, if the corpus has it.
@@ -69,7 +69,7 @@ class Listing:
     Attributes:
         path: as given by the user.
         role: ``train``, ``dev``, ``test``, or ``""`` if neither config nor file name gives one.
-        lines: those with the right number of fields.
+        lines: lines with the right number of fields.
         misshapen: line number and number of fields of all other lines.
         columns: right number of fields.
     """

@@ -1,4 +1,4 @@
-"""The machine and a recipe in; devices, memory, a test of XLA, step times and a forecast out.
+"""Examines the machine: devices, memory, a test of XLA; measures training steps and forecasts a training.
 
 The training steps use random features with the sizes of the recipe's batches, so only the manifests are
 needed, for the lengths.
@@ -67,7 +67,7 @@ class Forecast:
 
     Attributes:
         steps: optimiser steps in an epoch.
-        epochs: of the recipe, without early stopping.
+        epochs: epochs of the recipe, without early stopping.
         step_seconds: mean time of a step.
         evaluation_seconds: time of the dev set, once in an epoch.
     """

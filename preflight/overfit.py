@@ -1,4 +1,4 @@
-"""Overfits a recipe's model on ten utterances: a recipe and utterances in; the error rate reached out.
+"""Trains a recipe's model on ten utterances until it has learnt them, as a test of the recipe.
 
 A model that cannot learn ten utterances cannot learn ten thousand. A wrong learning rate, too small a model
 or a fault in features, labels or loss shows within minutes.
@@ -32,8 +32,8 @@ from utils.files import is_file
 from utils.vocabulary import acoustic_vocabulary
 
 UTTERANCES = 10
-LEARNT = 0.1  # tonal syllable error rate
-STEPS = 400
+LEARNT = 0.1  # tonal syllable error rate below which the utterances count as learnt
+STEPS = 400  # at most
 _EVALUATE_EVERY = 10  # steps
 _MIN_SYLLABLES = 2  # in an utterance
 

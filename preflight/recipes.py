@@ -1,4 +1,4 @@
-"""Runs the checks that need a model, and those of train.py: recipes and run folders in; findings out."""
+"""Runs the checks of recipes and run folders, which need a model, and the quick checks of ``train.py``."""
 
 import logging
 from collections.abc import Sequence

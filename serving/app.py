@@ -1,4 +1,4 @@
-"""Settings in; the service as an ASGI application out."""
+"""Builds the service as a FastAPI application from its settings: routes, guard, workers and live streams."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Tokens and the headers of a request in; whether it may use the service out."""
+"""Decides from the tokens and the headers of a request whether it may use the service."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""An error in; JSON in OpenAI's form with a hint, without paths of this machine, out."""
+"""Turns errors into answers: JSON in OpenAI's form with a hint, without paths of this machine."""
 
 from collections.abc import Mapping
 

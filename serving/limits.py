@@ -1,4 +1,4 @@
-"""Requests in; those that a client may send passed on, the others answered at once, all of them noted.
+"""Guards the service: refuses requests without a token or beyond a limit, passes on and logs the others.
 
 The guard stands before everything else, so that a request without a token, or beyond a limit, costs nothing:
 it is answered before its body is read.
@@ -26,8 +26,8 @@ OPEN_PATHS = frozenset({"/healthz"})
 """Paths that need no token."""
 _PROBES = frozenset({"/healthz", "/readyz", "/metrics"})  # asked every few seconds: not worth a line
 _SLOWEST = 2000.0  # bytes a second that a client has to send and take, after its first seconds
-_DRAINED, _DRAIN_SECONDS = 1 << 20, 2.0  # bytes and time, of a refused request
-_LARGEST_TEXT = 1_000_000  # bytes of a request that is no form
+_DRAINED, _DRAIN_SECONDS = 1 << 20, 2.0  # bytes and time for which a refused request is still read
+_LARGEST_TEXT = 1_000_000  # most bytes of a request that is no form
 _REMEMBERED = 10_000  # clients whose requests are counted
 
 Message = MutableMapping[str, Any]

@@ -1,4 +1,4 @@
-"""Records of the logging module in; lines of JSON on standard error out."""
+"""Writes log records as lines of JSON on standard error."""
 
 import json
 import logging

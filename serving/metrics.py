@@ -1,10 +1,11 @@
-"""Events in; counters and histograms in Prometheus's text format out."""
+"""Counts the events of the service, and writes counters and histograms in Prometheus's text format."""
 
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+# Upper bounds of the histograms' buckets, in seconds.
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _AUDIO_SECONDS = (1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
 

@@ -1,4 +1,4 @@
-"""Settings in; a server that runs until a signal, and answers what it has accepted before it ends, out."""
+"""Runs the service with uvicorn until a signal, and answers accepted requests before it ends."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Options of a command line and an environment in; the checked settings of the service out."""
+"""The settings of the service, checked; access tokens from a file and the environment."""
 
 import ipaddress
 import os

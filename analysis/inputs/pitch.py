@@ -1,4 +1,4 @@
-"""A recording's samples in, the median pitch of the voice out."""
+"""Estimates the median pitch of the voice in a recording, by the YIN algorithm."""
 
 import numpy as np
 

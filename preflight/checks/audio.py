@@ -1,6 +1,7 @@
-"""Checks of recordings: measurements and the manifest lines that name them in; audio faults out.
+"""Checks the recordings of manifests for faults: unreadable, clipped, silent, wrong length, copies ….
 
-Thresholds lie outside the range of 869 AISHELL, 2,448 dspspeech20 and 1,600 HSK-word recordings: loud frames
+The checks read the measurements of ``audio_measurements``, not the recordings. Their thresholds lie outside
+the range of 869 AISHELL, 2,448 dspspeech20 and 1,600 HSK-word recordings: loud frames
 at -38.6 dB or above, an offset of at most 0.0053 (1.5 % of the root mean square; up to 26 % in synthetic
 voices with brown noise), at most half of the samples zero (gated microphones), lengths within 0.5 ms of the
 manifest's. The findings in these corpora are true: in dspspeech20 40 recordings of one speaker are clipped,
@@ -14,12 +15,13 @@ from preflight.checks.audio_measurements import AudioMeasurements
 from preflight.findings import ERROR, WARNING, Finding, line_check, line_finding, repeated_lines
 from preflight.listings import Line, Listing, of_role
 
+# Values beyond these thresholds are reported.
 _CLIPPED = 0.01  # fraction of the samples
 _SILENT = -60.0  # dB; read speech is 25 dB louder
-_OFFSET, _RELATIVE_OFFSET = 0.01, 0.5
-_ZEROS = 0.6
+_OFFSET, _RELATIVE_OFFSET = 0.01, 0.5  # of full scale, and of the root mean square; both must be exceeded
+_ZEROS = 0.6  # fraction of the samples
 _DEAD_CHANNEL = 40.0  # dB below the other
-_SECONDS_OFF, _SECONDS_OFF_FRACTION = 0.1, 0.02  # decoders of MP3 differ by up to 0.05 s
+_SECONDS_OFF, _SECONDS_OFF_FRACTION = 0.1, 0.02  # both must be exceeded; MP3 decoders differ by 0.05 s
 
 Measurements = Mapping[str, AudioMeasurements]
 

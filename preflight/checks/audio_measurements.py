@@ -1,4 +1,7 @@
-"""Audio files in; level, clipping, offset and other measurements of each out, for the audio checks."""
+"""Measures level, clipping, offset, silence and more of audio files, in parallel processes.
+
+The audio checks read these measurements.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -12,7 +15,7 @@ from utils.errors import AudioError
 from utils.processes import collect
 
 _CHUNK = 64  # files in a job
-_ZERO_SECONDS = 0.01
+_ZERO_SECONDS = 0.01  # shorter runs of zeros are not counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Checks of a feature cache: damaged shards, outdated features, too little disk space."""
+"""Checks a feature cache: damaged shards, outdated features, too little disk space."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from preflight.listings import Line
 from utils.errors import CacheError
 from utils.features.speech import FeatureConfig, feature_bins
 
-_NEARLY_FULL = 0.9
+_NEARLY_FULL = 0.9  # fraction of the free disk space; features that need more are reported
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class CacheState:
     """The state of a feature cache for the recordings of a recipe.
 
     Attributes:
-        folder: of these feature settings.
+        folder: folder of these feature settings.
         damaged: shards that cannot be used, with the reason.
         cached: number of utterances with all copies.
         missing: number of utterances without a copy.
-        bytes_needed: for the missing features.
-        bytes_free: on the disk of the folder.
+        bytes_needed: size of the missing features.
+        bytes_free: free space on the disk of the folder.
     """
 
     folder: Path

@@ -1,4 +1,4 @@
-"""Checks of the lines of a manifest, without reading recordings.
+"""Checks the lines of a manifest without reading recordings: fields, texts, ids, lengths, speaking rate.
 
 Thresholds lie well outside the range of 869 AISHELL, 2,448 dspspeech20, 1,600 HSK-word and 15,000 synthetic
 utterances: 0.49 to 6.84 syllables per second, 0.5 to 9.1 seconds; never within 2.5 s of
@@ -16,7 +16,7 @@ from utils.vocabulary import Vocabulary
 
 _FASTEST = 10.0  # syllables a second; hurried Mandarin reaches 8
 _PAUSE, _SLOWEST = 3.0, 1.5  # seconds of silence around a text, and seconds for each of its syllables
-_SHORTEST, _LONGEST = 0.2, 40.0  # seconds
+_SHORTEST, _LONGEST = 0.2, 40.0  # seconds; other lengths are reported
 
 
 def misshapen_line(listing: Listing) -> Iterator[Finding]:

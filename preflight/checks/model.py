@@ -1,4 +1,4 @@
-"""Checks of a recipe's model: mel filters that are always empty, texts that are too long for CTC."""
+"""Checks a recipe's model: mel filters that are always empty, texts that are too long for CTC."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,8 @@ from preflight.listings import Listing
 from training.tasks.speech import MAX_SKIPPED_FRACTION
 from utils.features.speech import FeatureConfig, empty_filters
 
-_EMPTY_FRACTION = 0.02  # with frames of 25 ms at 16 kHz, one of 80 filters is empty
+# More empty filters are reported. With frames of 25 ms at 16 kHz, one of 80 filters is empty.
+_EMPTY_FRACTION = 0.02
 
 
 def empty_filter(features: FeatureConfig) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Checks of a run folder: missing and damaged files, and training runs that failed.
+"""Checks a run folder: missing and damaged files, unfit weights, and trainings that failed.
 
 In twenty successful runs the dev error falls below 99 % within 3 epochs and 200 steps, and the training loss
 never exceeds that of the first epoch.
@@ -27,9 +27,9 @@ from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 _PARTS = {"speech": acoustic_parts, "language": language_parts, "keyword": keyword_parts}
 _LOADERS = {"speech": load_acoustic_model, "language": load_language_model, "keyword": load_keyword_model}
-_NOT_FALLING = 0.98  # fraction of the first epoch's training loss
-_COLLAPSED = 0.99  # dev error of a model that outputs blanks only
-_EPOCHS_TO_JUDGE, _STEPS_TO_JUDGE = 3, 1000
+_NOT_FALLING = 0.98  # fraction of the first epoch's training loss; a last loss above it is an error
+_COLLAPSED = 0.99  # least dev error of a model that outputs blanks only
+_EPOCHS_TO_JUDGE, _STEPS_TO_JUDGE = 3, 1000  # shorter trainings are not judged
 _NOT_OF_THE_RECIPE = (ENVIRONMENT, "transfer")  # sections about the origin of a run
 _AGAIN = "copy the run folder again, or train again"
 

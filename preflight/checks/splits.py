@@ -1,4 +1,4 @@
-"""Checks across splits: recordings, sentences, speakers and syllables of train, dev and test.
+"""Checks train, dev and test against each other: shared recordings, sentences, speakers, unseen syllables.
 
 Texts of fewer than five syllables are words and commands, which naturally recur; only longer ones count as
 sentences. AISHELL's test speakers share 1 of 71 and 0 of 345 sentences with the one train speaker; THCHS-30's
@@ -14,7 +14,8 @@ from preflight.findings import ERROR, WARNING, Finding, line_finding
 from preflight.listings import Line, Listing, canonical, lines_of, of_role
 from utils.vocabulary import first_few
 
-_SENTENCE = 5  # syllables
+_SENTENCE = 5  # least number of syllables
+# Fractions from which on a list is reported: of its sentences, and of its syllables.
 _SENTENCES_SHARED = 0.05
 _UNSEEN = 0.02
 

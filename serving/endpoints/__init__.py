@@ -1,5 +1,6 @@
-"""Requests in; answers out: the paths of the service.
+"""The HTTP and WebSocket paths of the service.
 
 Read ``transcriptions`` (audio to text in the form of OpenAI's interface) with ``answers`` (its formats), then
-``phrases``, ``conversion`` (pinyin to hanzi), ``status`` (health, models, figures) and ``documentation``.
+``phrases``, ``conversion`` (pinyin to hanzi), ``stream`` (live recognition), ``status`` (health, models,
+figures) and ``documentation``.
 """

@@ -1,4 +1,4 @@
-"""Segments of a recording in; the answer in a format of OpenAI's interface out."""
+"""Formats the segments of a recording as an answer of OpenAI's interface: JSON, text, SRT, VTT, events."""
 
 import itertools
 import json
@@ -20,8 +20,8 @@ MEDIA_TYPES = {
     "vtt": "text/vtt; charset=utf-8",
 }
 """Formats and their content types."""
-_LEAST = 1e-6  # of a confidence, before its logarithm
-_ROUNDED = 4  # digits
+_LEAST = 1e-6  # lowest confidence, so that its logarithm is finite
+_ROUNDED = 4  # digits after the point
 
 
 def text_of(segment: Segment) -> str:
@@ -34,7 +34,7 @@ def whole_text(segments: Sequence[Segment]) -> str:
     return "".join(map(text_of, segments))
 
 
-def answer(
+def response_body(
     form: str,
     segments: Sequence[Segment],
     seconds: float,
@@ -46,9 +46,9 @@ def answer(
 
     Args:
         form: one of :data:`MEDIA_TYPES`.
-        segments: of the recording.
-        seconds: its length.
-        granularities: of ``verbose_json``: ``segment`` (the default), ``word``.
+        segments: segments of the recording.
+        seconds: length of the recording.
+        granularities: lists of ``verbose_json``: ``segment`` (the default), ``word``.
         temperature: as requested; there is no randomness here.
         log_probabilities: whether ``json`` has that of each character.
     """

@@ -1,4 +1,4 @@
-"""Lines of pinyin in; hanzi with alternatives and reasons out."""
+"""Converts lines of pinyin to hanzi, with alternatives and reasons: ``/v1/convert``."""
 
 from typing import Annotated, Any
 

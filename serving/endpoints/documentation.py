@@ -1,4 +1,4 @@
-"""The OpenAPI document in; a page that describes all requests, and fetches nothing from anywhere, out."""
+"""Shows the OpenAPI document of the service as a page that fetches nothing from elsewhere: ``/docs``."""
 
 import html
 import json

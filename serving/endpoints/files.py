@@ -1,4 +1,4 @@
-"""An upload in; a file that a decoder can open, and that is gone afterwards, out."""
+"""Saves an upload as a temporary file that a decoder can open, and removes it afterwards."""
 
 import asyncio
 import shutil
@@ -11,7 +11,7 @@ from fastapi import UploadFile
 
 
 @asynccontextmanager
-async def saved(upload: UploadFile) -> AsyncIterator[Path]:
+async def saved_upload(upload: UploadFile) -> AsyncIterator[Path]:
     """The upload as a file of an arbitrary name in the folder for temporary files."""
     with tempfile.NamedTemporaryFile(prefix="upload-") as file:
         await asyncio.to_thread(shutil.copyfileobj, upload.file, file)

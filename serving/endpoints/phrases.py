@@ -1,4 +1,4 @@
-"""A recording and a list of phrases in; which of them were said, with their slots, out."""
+"""Recognises only the phrases of a list in a recording, with their slots: ``/v1/phrases``."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""The state of the service in; answers for supervisors, load balancers and Prometheus out."""
+"""Answers for supervisors, load balancers and Prometheus: health, readiness, models, figures."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A WebSocket with sound in; what is being said out, while it is said: the path ``/v1/stream``."""
+"""Recognises live sound from a WebSocket and sends drafts and results while it is spoken: ``/v1/stream``."""
 
 import asyncio
 import json

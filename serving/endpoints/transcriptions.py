@@ -1,6 +1,7 @@
-"""An uploaded recording in; its transcript out, in the form of OpenAI's interface.
+"""Transcribes an uploaded recording: ``/v1/audio/transcriptions``, compatible with OpenAI's interface.
 
-An unchanged client of OpenAI works: fields that have no meaning here are accepted. Further fields are ours.
+An unchanged client of OpenAI works: fields that have no meaning here are accepted. Additions of this service
+are the field ``digits``, and ``pinyin`` and ``confidence`` in ``verbose_json``.
 """
 
 import asyncio
@@ -12,8 +13,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response, StreamingResponse
 
-from serving.endpoints.answers import MEDIA_TYPES, answer, events
-from serving.endpoints.files import saved
+from serving.endpoints.answers import MEDIA_TYPES, events, response_body
+from serving.endpoints.files import saved_upload
 from serving.errors import RequestError
 from serving.work.engine import Engine
 from serving.work.models import Search
@@ -22,7 +23,7 @@ from utils.hypotheses.recognition import Ending, Segment
 
 router = APIRouter(tags=["recognition"])
 LONGEST_PROMPT = 50_000  # characters
-_ASKED_SECONDS = 0.5  # between two looks whether a client is still there
+_DISCONNECT_POLL_SECONDS = 0.5  # between two checks whether the client is still connected
 _LANGUAGES = ("zh", "zh-cn", "zh-hans", "cmn", "chinese", "mandarin")
 _EXAMPLE = {
     "text": "如果无法控制",
@@ -75,7 +76,7 @@ async def transcribe(
         return StreamingResponse(_with_first(first, body), media_type="text/event-stream", headers=headers)
     with engine.admitted():
         segments, seconds = await collected(request, file, search, digits)
-    text = answer(response_format, segments, seconds, granularities, temperature, logs)
+    text = response_body(response_format, segments, seconds, granularities, temperature, logs)
     return Response(text, media_type=MEDIA_TYPES[response_format])
 
 
@@ -102,14 +103,14 @@ async def collected(
 
 async def _until_gone(request: Request) -> None:
     while not await request.is_disconnected():
-        await asyncio.sleep(_ASKED_SECONDS)
+        await asyncio.sleep(_DISCONNECT_POLL_SECONDS)
 
 
 async def _collected(
     request: Request, file: UploadFile, search: Search, digits: bool
 ) -> tuple[list[Segment], float]:
     segments: list[Segment] = []
-    async with saved(file) as path, aclosing(request.app.state.engine.segments(path, search)) as found:
+    async with saved_upload(file) as path, aclosing(request.app.state.engine.segments(path, search)) as found:
         async for event in _written(request, found, digits):
             if isinstance(event, Ending):
                 return segments, event.seconds
@@ -124,7 +125,7 @@ async def _event_stream(
     engine: Engine = request.app.state.engine
     begun = False
     with engine.admitted():
-        async with saved(file) as path, aclosing(engine.segments(path, search)) as segments:
+        async with saved_upload(file) as path, aclosing(engine.segments(path, search)) as segments:
             try:
                 async for event in events(_written(request, segments, digits), log_probabilities):
                     yield _event(event, event["type"])

@@ -1,4 +1,4 @@
-"""Drafts and segments in, messages of a live stream out; the first message of a client in, checked, out."""
+"""The JSON messages of a live stream: checks the first one of a client, formats drafts and results."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -20,7 +20,7 @@ class Start(BaseModel):
 
     Attributes:
         encoding: ``pcm_s16le`` (16-bit integers, little-endian, mono) or ``opus`` in WebM or Ogg.
-        rate: Hz, of PCM.
+        rate: sample rate of PCM, in Hz.
         words: user words, as in a file of ``--words``.
         phrases: only these are recognised, as in a file of ``--phrases``.
         token: for clients that can't send headers.

@@ -1,4 +1,4 @@
-"""Opus in WebM or Ogg in pieces, as browsers record it, in; 16-bit samples out while it arrives.
+"""Decodes Opus in WebM or Ogg, as browsers record it, while it arrives: 16-bit samples for a live stream.
 
 FFmpeg decodes (package ``av``, optional), in a process for each stream with limits of memory and time: sound
 that crashes a decoder ends its own stream only.
@@ -17,7 +17,7 @@ from serving.live.workers import LiveStream
 from serving.work import uploads
 from serving.work.child import Child, ChildDied
 
-_PROCESSOR_SECONDS = 1200  # decodes more than a day
+_PROCESSOR_SECONDS = 1200  # processor time of a decoder; enough for more than a day of sound
 
 
 def check_opus() -> None:

@@ -1,6 +1,6 @@
-"""Bytes of WebM or Ogg from a pipe in; 16-bit samples into it out: the process that decodes one stream.
+"""The process that decodes one live stream: receives WebM or Ogg through a pipe, sends 16-bit samples back.
 
-It imports little, because it is forked for each stream.
+FFmpeg decodes, through the package ``av``. The module imports little, because it is forked for each stream.
 """
 
 import importlib
@@ -15,14 +15,14 @@ _BUFFER_BYTES = 4096
 _PROBED_BYTES = 2048  # the header; more is not waited for
 
 
-class _Bytes:
+class _PipeReader:
     """The bytes of a pipe as a file that can only be read."""
 
     def __init__(self, pipe: Connection):
         self._pipe, self._rest, self._ended = pipe, b"", False
 
     def read(self, size: int = -1) -> bytes:
-        """At most ``size`` bytes; waits for the first one. None at the end."""
+        """At most ``size`` bytes; waits for the first one. ``b""`` at the end."""
         while not self._rest and not self._ended:
             data = self._pipe.recv()
             self._ended, self._rest = data is None, data or b""
@@ -38,11 +38,11 @@ class _Bytes:
 
 
 def decode(pipe: Connection, limits: ReadLimits) -> None:
-    """The process: bytes in, samples out; at the end None, or what is wrong."""
+    """The process: bytes in, samples out; last it sends None, or what is wrong with the sound."""
     av: Any = importlib.import_module("av")
 
     limit_process(limits)
-    source = _Bytes(pipe)
+    source = _PipeReader(pipe)
     form = _FORMATS.get(source.peek(4))  # FFmpeg may not choose: some of its formats open other files
     problem: str | None = None if form else "the sound is not WebM or Ogg"
     try:
@@ -53,7 +53,7 @@ def decode(pipe: Connection, limits: ReadLimits) -> None:
     pipe.send(problem)
 
 
-def _send_samples(av: Any, source: _Bytes, form: str, pipe: Connection) -> None:
+def _send_samples(av: Any, source: _PipeReader, form: str, pipe: Connection) -> None:
     options = {"probesize": str(_PROBED_BYTES), "analyzeduration": "0", "fflags": "nobuffer"}
     with av.open(source, format=form, buffer_size=_BUFFER_BYTES, options=options) as container:
         resampler = av.AudioResampler(format="s16", layout="mono", rate=SAMPLE_RATE)

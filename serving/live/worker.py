@@ -1,4 +1,4 @@
-"""Sound of several streams in; their messages out: the process that follows them.
+"""The process that recognises several live streams: receives their sound, sends back their messages.
 
 The streams take turns, a tenth of a second of sound each, so that one that is sent faster than it is spoken
 delays no other. A stream with much sound waiting has fewer drafts.
@@ -21,9 +21,9 @@ from utils.audio.reading import INT16_SCALE
 from utils.errors import UserError
 from utils.hypotheses.recognition import Partial, Segment
 
-SLICE_SECONDS = 0.1
-BEHIND_SECONDS = 0.6  # of sound that waits: drafts become rarer
-_WARM_ROWS = 20
+SLICE_SECONDS = 0.1  # sound of one turn of a stream
+BEHIND_SECONDS = 0.6  # if more sound than this waits, drafts become rarer
+_WARM_ROWS = 20  # rows of logits recognised at the start, which fills tables
 
 
 @dataclass(frozen=True)

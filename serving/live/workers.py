@@ -1,4 +1,4 @@
-"""Live streams in; their messages out, by processes of which each may die at any time.
+"""Runs the processes that recognise live streams, and connects each stream to one of them.
 
 Each process follows some of the streams. If it dies, its streams end with an error, a new process takes its
 place, and the streams of the others notice nothing.
@@ -23,7 +23,7 @@ from serving.work.models import Failure, Search
 
 LOG = logging.getLogger("serving")
 AHEAD_SECONDS = 2.0  # sound of a stream that may wait for its process; more of it is not received
-_LOAD_SECONDS = 600.0
+_LOAD_SECONDS = 600.0  # at most, to load the models
 _WAIT_SECONDS = 60.0  # of a new stream, for models that are being loaded
 _PAUSE_SECONDS = 1.0  # before a process that died while it loaded is replaced
 _CLOSED = Failure("the stream is closed", internal=True)

@@ -1,4 +1,4 @@
-"""Requests of a browser in; the page to talk to the recogniser, and the errors against a reference, out.
+"""Serves the browser page to talk to the recogniser, and the errors of a transcript against a reference.
 
 Read ``files`` (the page with its headers), ``sign_in`` (the form for a token), ``comparison`` (the errors of
 a transcript) and ``static/main.js`` (where the page begins). The page is plain files: no build step, no

@@ -1,4 +1,4 @@
-"""A reference text and a transcript in; their errors as JSON, and as the page of the error analysis, out.
+"""Compares a transcript with a reference text: errors as JSON, or as the page of the error analysis.
 
 The alignments take seconds for long texts, so they are made in a process of their own.
 """
@@ -35,8 +35,8 @@ from analysis.results.collect import collect_results
 from serving.errors import RequestError
 from utils.metrics import count_errors, count_toneless_errors
 
-LONGEST = 6_000  # tokens of a text: about 25 minutes of speech, and a few seconds of work
-LONGEST_TEXT = 10 * LONGEST  # characters
+MAX_TOKENS = 6_000  # of a text: about 25 minutes of speech, and a few seconds of work
+MAX_CHARACTERS = 10 * MAX_TOKENS
 ID = "transcript"
 TONELESS = "toneless"
 # The report has its scripts in itself. In a sandbox they reach neither this server nor its data in a browser.
@@ -61,9 +61,9 @@ class Texts(BaseModel):
         hanzi: recognised characters; empty: only syllables are compared.
     """
 
-    reference: str = Field(max_length=LONGEST_TEXT, examples=["今天天气很好。"])
-    pinyin: str = Field(max_length=LONGEST_TEXT, examples=["jin1 tian1 tian1 qi4 hen2 hao3"])
-    hanzi: str = Field("", max_length=LONGEST_TEXT, examples=["今天天气很好"])
+    reference: str = Field(max_length=MAX_CHARACTERS, examples=["今天天气很好。"])
+    pinyin: str = Field(max_length=MAX_CHARACTERS, examples=["jin1 tian1 tian1 qi4 hen2 hao3"])
+    hanzi: str = Field("", max_length=MAX_CHARACTERS, examples=["今天天气很好"])
 
 
 @router.post("", summary="The errors of a transcript")
@@ -99,9 +99,9 @@ def utterance_of(texts: Texts) -> tuple[UtteranceResult, str]:
         hint = "hanzi, or pinyin separated by spaces"
         raise RequestError(400, "there is no text to compare with", hint=hint, param="reference")
     for name, tokens in (("reference", true_pinyin), ("pinyin", pinyin), ("hanzi", hanzi)):
-        if len(tokens) > LONGEST:
+        if len(tokens) > MAX_TOKENS:
             hint = "compare a part, or files with: python -m analysis.report"
-            raise RequestError(400, f"more than {LONGEST:,} syllables", hint=hint, param=name)
+            raise RequestError(400, f"more than {MAX_TOKENS:,} syllables", hint=hint, param=name)
     with_hanzi = (true_hanzi, hanzi) if level == HANZI else ((), ())
     return UtteranceResult(ID, "", 0.0, true_pinyin, pinyin, *with_hanzi), level
 

@@ -1,4 +1,4 @@
-"""Requests for the page and its parts in; these files, with headers that keep a page to its server, out."""
+"""Serves the files of the page, with security headers that keep the page to its own server."""
 
 from collections.abc import MutableMapping
 from pathlib import Path

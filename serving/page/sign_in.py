@@ -1,4 +1,4 @@
-"""A token in a form in; a cookie that opens the page and its requests out.
+"""Signs a browser in: a form takes the token, a cookie then opens the page and its requests.
 
 Browsers can't send a token with a page that they open. Instead of the page they get a form, in which the user
 enters the token once; the cookie has it then, out of reach of scripts and of other sites.

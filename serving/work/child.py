@@ -1,7 +1,7 @@
-"""A function in; a process that runs it out, with a pipe to it, that this process may kill at any time.
+"""Runs a function in a child process with a pipe to it, which may die or be killed at any time.
 
 ``multiprocessing.Pool`` hangs or breaks as a whole when a process dies; here each process has a pipe of its
-own, whose end is an exception for the one who waits for an answer.
+own, whose end raises an exception in whoever waits for an answer.
 """
 
 import contextlib

@@ -1,4 +1,8 @@
-"""An uploaded file and what to look for in; its segments one after another out, fair to other requests."""
+"""Recognises an uploaded file piece by piece, and converts pinyin, with workers shared fairly by requests.
+
+It joins the reader of the upload (``uploads``), the queue (``fair_queue``) and the processes with the models
+(``workers``).
+"""
 
 import asyncio
 import math
@@ -20,8 +24,8 @@ from serving.work.workers import Workers
 from utils.hypotheses.recognition import Ending, Segment
 
 Result = TypeVar("Result")
-_LETTER_SECONDS = 0.05  # of audio, that take about as long as converting a letter with reasons
-_SPEED = 10.0  # seconds of audio in a second of a worker, to begin with
+_LETTER_SECONDS = 0.05  # of audio: recognising them takes as long as converting a letter with reasons
+_SPEED = 10.0  # assumed seconds of audio that a worker recognises in a second
 _LONGEST_WAIT = 60  # seconds that a client is asked to wait
 
 

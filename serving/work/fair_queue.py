@@ -1,4 +1,4 @@
-"""Tasks of many requests in; the tasks that are computed next out, fair by seconds of audio.
+"""Queues the tasks of many requests and chooses the next ones, fairly by seconds of audio.
 
 Self-clocked fair queueing (Golestani, "A self-clocked fair queueing scheme for broadband applications",
 1994): each task gets a tag, the tag of the request's task before it (or of the task that was taken last, if
@@ -21,9 +21,9 @@ class Task:
 
     Attributes:
         job: what the worker gets.
-        seconds: of audio, or as many as take about the same time.
-        result: set by the worker; cancelling it takes the task out of the queue.
-        attempts: workers that died over it.
+        seconds: length of the audio; for other jobs, that of audio which takes about the same time.
+        result: future that the worker sets; cancelling it takes the task out of the queue.
+        attempts: number of workers that died while they computed it.
     """
 
     job: Any

@@ -1,7 +1,7 @@
-"""Pieces of sound, and lines of pinyin, in; segments and conversions out: what a worker computes.
+"""What a worker computes: recognises pieces of sound and converts pinyin, with models loaded once.
 
-A worker loads each model once. Requests with words or phrases of their own share it: what differs is a small
-object on top, and the last few of these are kept.
+Requests with words or phrases of their own share the models: what differs is a small object on top, and the
+last few of these are kept.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""An uploaded file in; its pieces, cut at pauses, out: decoded in a process with limits of memory and time.
+"""Decodes an uploaded file into pieces cut at pauses, in a process with limits of memory and time.
 
 Decoders of audio formats are large programs in C. A file that crashes one, fills the memory or never ends
 harms nothing but its own request: each upload has a process, forked within milliseconds from one that has
@@ -29,10 +29,10 @@ class ReadLimits:
     """What the decoding of a file may take.
 
     Attributes:
-        audio_seconds: length of the recording.
-        memory_megabytes: of the process, beyond what it has at its start.
-        processor_seconds: of the process.
-        silent_seconds: until it has the next piece.
+        audio_seconds: longest recording.
+        memory_megabytes: memory of the process beyond what it has at its start.
+        processor_seconds: processor time of the process.
+        silent_seconds: time that the process may take until its next piece.
     """
 
     audio_seconds: float

@@ -1,7 +1,8 @@
-"""Settings and a queue in; its tasks computed out, by processes of which each may die at any time.
+"""Runs the processes that hold the models, and has them compute the tasks of the queue.
 
 A thread feeds each process and waits for it. When a process dies, a new one takes its place; the tasks that
-it had are tried once more, by whoever is free first, and then refused. The other processes notice nothing.
+it had are tried once more, by whichever process is free first, and then refused. The other processes notice
+nothing.
 """
 
 import logging
@@ -22,11 +23,12 @@ from serving.work.models import Failure, Models
 from utils.errors import UserError
 
 LOG = logging.getLogger("serving")
-_ATTEMPTS = 2
+_ATTEMPTS = 2  # of a task, after whose process has died
 _NICENESS = 3  # below the live streams, which can't wait
-_LOAD_SECONDS = 600.0
+_LOAD_SECONDS = 600.0  # at most, to load the models
 _PAUSE_SECONDS = 1.0  # before a process that died while it loaded is replaced
-_BATCH_SECONDS = 120.0  # for any batch, and for each second of its audio another:
+# Longest time of a batch: this, and _SLOWEST seconds more for each second of its audio.
+_BATCH_SECONDS = 120.0
 _SLOWEST = 10.0
 _INTERNAL = Failure("the recognition failed", "try again; the log of the service says why", internal=True)
 _DIED = Failure("the recognition of this request ended a process twice", "send other audio", internal=True)
