@@ -69,7 +69,7 @@ def report_files(
 
     Args:
         reference, hypotheses: files of ``id text`` (:mod:`analysis.inputs.text_files`).
-        rules: of normalisation.
+        rules: rules of normalisation.
         leave_out: leave out utterances that a file lacks; else they count as deleted.
         speakers: Kaldi's ``utt2spk``; manifests contain the speakers.
         training: lists that the recogniser was trained on.

@@ -37,7 +37,7 @@ def report_text(about: Mapping[str, Any], results: Sequence[ArtefactResult], raw
 
     Args:
         about: properties of the source model: name, parameters, accuracy, cost.
-        results: of the artefacts.
+        results: results of the artefacts.
         raw: whether the input of the model is samples.
     """
     requested = {result.variant for result in results}

@@ -61,7 +61,7 @@ def calibrate(
 
     Args:
         listener: the model.
-        keyword: its label.
+        keyword: label of the keyword.
         alarms_per_hour: allowed false alarms per hour.
         test: folder with ``stream.flac`` and ``said.tsv`` of test voices.
         dev: the same of other voices, if there are no recordings.

@@ -27,7 +27,7 @@ def recording_results(model: Path, audio: Path, said: Path | None, folder: Path)
         model: see :func:`keywords.listening.open_listener`.
         audio: a recording of any length.
         said: list of the keywords in it (``start end keyword``); None: all detections are false alarms.
-        folder: for table, picture and detections.
+        folder: folder for table, picture and detections.
 
     Returns:
         The figures of the model's threshold, as plain values.

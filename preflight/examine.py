@@ -36,7 +36,7 @@ def examine_audio(listings: Sequence[Listing], workers: int, sample_rate: int = 
     Args:
         listings: manifests of the recordings.
         workers: number of processes that decode.
-        sample_rate: of the features, in Hz.
+        sample_rate: sample rate of the features, in Hz.
     """
     paths = dict.fromkeys(line.audio for line in lines_of(listings))
     existing = [path for path in paths if is_file(path)]  # missing_recording reports the others

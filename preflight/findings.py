@@ -67,7 +67,7 @@ def line_check(
     """Make a check of a function that returns the detail of a finding on one line, or None.
 
     Args:
-        severity, what, advice: of the findings.
+        severity, what, advice: fields of the findings.
         lines: the arguments of the check → those of each call of the function, the line first; by default
             all lines of the listing, with the same data for each.
     """
@@ -101,7 +101,7 @@ def repeated_lines(
         same_text: the problem of a line with the text of the earlier one, and what the user can do.
         other_text: the same for a line with another text, which is an error.
         already_found: (line, earlier line) → whether another check reports it.
-        relation: of the line to the earlier one, for the detail.
+        relation: relation of the line to the earlier one, for the detail.
     """
     groups: dict[Hashable, list[Line]] = defaultdict(list)
     for key, line in keys:

@@ -67,7 +67,7 @@ class Listing:
     """A manifest.
 
     Attributes:
-        path: as given by the user.
+        path: path as given by the user.
         role: ``train``, ``dev``, ``test``, or ``""`` if neither config nor file name gives one.
         lines: lines with the right number of fields.
         misshapen: line number and number of fields of all other lines.

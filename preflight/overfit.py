@@ -46,7 +46,7 @@ class Overfit:
         error_rate: lowest tonal syllable error rate on the training utterances.
         loss: mean CTC loss of the last step, in nats.
         steps: number of optimiser steps.
-        seconds: their duration.
+        seconds: duration of these steps.
     """
 
     error_rate: float
@@ -97,7 +97,7 @@ def overfit(config: SpeechConfig, utterances: Sequence[Utterance], seconds: floa
 
     Args:
         config: the recipe; its learning-rate schedule spans ``STEPS`` steps here.
-        utterances: for training and evaluation.
+        utterances: utterances for training and evaluation.
         seconds: time limit, without features and the first compilation.
 
     Raises:

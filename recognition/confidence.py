@@ -55,7 +55,7 @@ def syllable_features(
 
     Args:
         frames: output frame of each syllable's peak.
-        certainty: of all frames of the utterance.
+        certainty: certainty of all frames of the utterance.
         posteriors: of each syllable, if a search has found them; otherwise the highest probability of its
             frame.
 

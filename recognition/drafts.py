@@ -38,9 +38,9 @@ class DraftReader:
         """A draft from the logits (T, C), T ≥ 1, of the utterance so far.
 
         Args:
-            logits: of the utterance.
-            start: of the utterance, in seconds from the start of the stream.
-            seconds: its length so far.
+            logits: logits of the utterance.
+            start: start of the utterance, in seconds from the start of the stream.
+            seconds: length of the utterance so far.
         """
         acoustic = self._recognizer.acoustic
         (hypothesis,) = greedy_decode(logits[None], np.array([len(logits)]), acoustic.vocabulary.blank_index)

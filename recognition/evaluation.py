@@ -55,7 +55,7 @@ def evaluate_speech(
     """Recognise the syllables of a test set.
 
     Args:
-        recognizer: of the speech run.
+        recognizer: recognizer of the speech run.
         run: the speech run.
         utterances: the test set.
         explain: also compute what only a report needs: noise and scores.
@@ -93,7 +93,7 @@ def evaluate_pipeline(
     """Recognise syllables and hanzi of a test set, and convert the true syllables too (the gold pass).
 
     Args:
-        recognizer: of both runs.
+        recognizer: recognizer of both runs.
         converter: the second stage alone.
         runs: the speech run and the language run.
         utterances: the test set.

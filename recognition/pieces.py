@@ -33,7 +33,7 @@ class Piece:
 
     Attributes:
         start: seconds from the start of the recording.
-        seconds: its length.
+        seconds: length of the part.
         features: (frames, bins) float32.
     """
 

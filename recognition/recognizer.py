@@ -82,7 +82,7 @@ class Recognizer:
         phrases: a list of phrases: only these are recognised, and there is no converter.
         workers: processes that decode; 0: this process decodes.
         window_seconds: audio that is collected before it is recognised; 0 recognises each piece at once.
-        calibration: for the confidence of syllables; None: there is none.
+        calibration: calibration of syllable confidences; None: none are computed.
         minimum_confidence: a segment with a lower mean confidence of its syllables has no text.
 
     Raises:

@@ -66,7 +66,7 @@ class WindowedStream:
         """Process the next samples (n,) float32 in [-1, 1]; return the events that they complete, in order.
 
         Args:
-            samples: of any number.
+            samples: any number of samples.
             behind: more sound is waiting already: drafts are rarer.
         """
         self._pending = np.concatenate([self._pending, samples])

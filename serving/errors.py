@@ -22,7 +22,7 @@ class RequestError(HTTPException):
     """Why a request can't be answered.
 
     Args:
-        status: of HTTP.
+        status: status code of HTTP.
         message: what is wrong.
         hint: what to do about it.
         kind: one of the types above.

@@ -123,7 +123,7 @@ class Rates:
     """How many requests each client has begun in the last minute (a token bucket for each).
 
     Args:
-        limit: in a minute; 0: any number.
+        limit: requests in a minute; 0: any number.
     """
 
     def __init__(self, limit: int):

@@ -33,7 +33,7 @@ class Settings(Limited, section="serve"):
         batch_seconds: audio of several requests that a worker computes together; a longer batch makes short
             requests wait longer. A piece of a recording has 20 s at most and may be a batch by itself.
         requests: requests that are processed at the same time; a further one is answered with 429.
-        connections: of all clients together.
+        connections: open requests of all clients together.
         rate: requests that a client (its token or address) may begin in a minute; 0: any number.
         receive_seconds: time in which each further part of a request has to arrive.
         live_workers: processes that follow live streams, each with the models in memory.

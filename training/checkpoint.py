@@ -93,9 +93,9 @@ def keep_weights(run: RunFolder, model: keras.Model, metric: str, state: Trainin
 
     Args:
         run: the weights go into its folder ``weights/``.
-        model: its weights are saved.
+        model: the model whose weights are saved.
         metric: key of the error rate in the rows of the history.
-        state: its history ends with the epoch that has just finished.
+        state: progress; its history ends with the epoch that has just finished.
         kept: number of epochs, at least 1.
     """
     save_weights(model, run.kept_weights / weights_name(state.history[-1], metric))

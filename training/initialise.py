@@ -55,8 +55,8 @@ def take_weights(
     Args:
         model: newly built.
         source: the model of the run to start from, with its weights.
-        source_run: its folder, for messages.
-        token_layers: by layer name; names that ``model`` does not have are ignored.
+        source_run: folder of that run, for messages.
+        token_layers: layers with token weights, by name; names that ``model`` does not have are ignored.
         excepted: patterns (``fnmatch``) of layers that keep their initial values.
 
     Raises:
@@ -101,7 +101,7 @@ class InitialWeights:
 
     Args:
         run: keeps the values in its ``checkpoint/`` for a resumed training.
-        variables: with their initial values, unless the run has them.
+        variables: variables with their initial values, unless the run has these.
         fraction: weight of the initial values in the mean; 0: nothing is kept or mixed.
     """
 
@@ -138,7 +138,7 @@ def freeze_layers(model: keras.Model, patterns: Sequence[str]) -> None:
 
     Args:
         model: loses some of its ``trainable_variables``; call this before an optimiser is created.
-        patterns: of layer names (``fnmatch``: ``conv2d*``, ``dense_[0-3]``).
+        patterns: patterns of layer names (``fnmatch``: ``conv2d*``, ``dense_[0-3]``).
 
     Raises:
         ConfigError: a pattern matches no layer with weights, or nothing is left to train.

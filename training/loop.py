@@ -130,7 +130,7 @@ def train(
 
     Args:
         task: its model comes from ``distribution.build``; its arrays hold ``distribution.shard`` of a batch.
-        run: of the chief, or a temporary one in another process.
+        run: run folder of the chief, or a temporary one in another process.
         config: duration and precision.
         optimiser: settings of the optimiser.
         distribution: devices and processes.

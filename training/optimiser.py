@@ -34,11 +34,11 @@ class OptimiserConfig(Limited, section="optimiser"):
             ``stages`` (piecewise constant) or ``exponential``: first · exp(-r · t) at step t, where r is
             -ln(last / first) / steps; first and last are the rates of the first and last stage, or, without
             stages, ``learning_rate`` and ``final_fraction`` of it.
-        stages: for ``stages`` and ``exponential``; after them the last rate is kept.
+        stages: stages of the schedules ``stages`` and ``exponential``; after them the last rate is kept.
         warmup_fraction: fraction of all steps in which the rate rises linearly from 0, for ``cosine`` and
             ``constant``; the other schedules have no warm-up.
         weight_decay: decoupled decay; not applied to biases and to scales and offsets of normalisation.
-        momentum: for the algorithm ``momentum``.
+        momentum: momentum of the algorithm ``momentum``.
         clip_norm: maximum of the gradients' global norm; 0: no clipping.
         average: decay of the exponential moving average of the weights that is evaluated and saved; 0: the
             weights are not averaged.

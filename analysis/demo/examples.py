@@ -88,7 +88,7 @@ def choose_examples(
     Args:
         sentences: a whole test set.
         right, worst, drawn: maximum number of each.
-        seed: of the random sample.
+        seed: seed of the random sample.
     """
     correct = [sentence for sentence in sentences if not sentence.errors]
     wrong = [sentence for sentence in sentences if sentence.errors]

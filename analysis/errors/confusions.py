@@ -57,7 +57,7 @@ def named_confusions(pair: Pair, reference: Sequence[str], hanzi: Sequence[str] 
     - ``erhua``: the syllables differ by the r of erhua, or 儿 (er2, er5) is deleted or inserted.
 
     Args:
-        pair: from :func:`analysis.errors.alignment.align`.
+        pair: aligned syllables, from :func:`analysis.errors.alignment.align`.
         reference: all syllables of the reference.
         hanzi: hanzi of the reference, one per syllable; empty if not known.
     """

@@ -216,7 +216,7 @@ def hanzi_error(
     """The kind of error of a pair of hanzi, one of :data:`HANZI_ERRORS`; None for a correct pair.
 
     Args:
-        pair: of an alignment of hanzi.
+        pair: aligned pair of hanzi.
         reference_syllable: the syllable of the reference hanzi; ``""``: any reading in the dictionary.
         hypothesis_syllable: the syllable from which the wrong hanzi was made; ``""``: of the readings in the
             dictionary, the nearest.

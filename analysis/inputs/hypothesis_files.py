@@ -73,7 +73,7 @@ def read_systems(
     Args:
         reference: the true texts.
         paths: one file a system.
-        rules: of normalisation, applied to the hanzi of all files.
+        rules: rules of normalisation, applied to the hanzi of all files.
         leave_out: leave an utterance that a file lacks out of all systems; else it counts as deleted.
 
     Raises:

@@ -37,7 +37,7 @@ class Line:
     Attributes:
         hanzi: the text as written.
         pinyin: the syllables as written, separated by spaces.
-        speaker, seconds, spoken: as in a manifest.
+        speaker, seconds, spoken: fields of a manifest with these names (``spoken``: ``spoken_pinyin``).
     """
 
     hanzi: str = ""

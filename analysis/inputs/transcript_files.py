@@ -62,8 +62,8 @@ def read_transcript_file(path: Path, lines: Sequence[str]) -> TranscriptFile | N
     """Read a file in one of these formats, which is recognised from its content.
 
     Args:
-        path: of the file; its name is the id of subtitles.
-        lines: of the file, without empty lines.
+        path: path of the file; its name is the id of subtitles.
+        lines: lines of the file, without empty lines.
 
     Returns:
         None for a file in another format.

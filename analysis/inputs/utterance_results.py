@@ -30,7 +30,7 @@ class UtteranceResult:
     """Reference and output of one utterance; what a task does not have is empty.
 
     Attributes:
-        id, speaker, seconds: of the recording; ``""`` and 0.0 without one.
+        id, speaker, seconds: id, speaker and duration of the recording; ``""`` and 0.0 without one.
         reference_pinyin, pinyin: canonical syllables, of the reference and recognised.
         reference_hanzi, hanzi: of the reference and recognised, as tokens or as one string; each character is
             a token, but a Latin word or a number is one token.
@@ -42,7 +42,7 @@ class UtteranceResult:
         times: (start, end) in seconds of each recognised syllable; empty if not known.
         snr: estimated signal-to-noise ratio in dB (:mod:`analysis.inputs.noise`); None if not known.
         pitch: median of the voice in Hz (:mod:`analysis.inputs.pitch`); None if not known.
-        speech_scores: of ``reference_pinyin`` and ``pinyin``, by the first stage; None if not known.
+        speech_scores: scores of ``reference_pinyin`` and ``pinyin`` by the first stage; None if not known.
         language_scores: of ``reference_hanzi`` and ``gold_hanzi`` given ``reference_pinyin``, by the second
             stage; None if not known, or if both are equal.
     """

@@ -46,7 +46,7 @@ def rate_interval(
         unit: what a group is called.
         confidence: fraction of the resampled rates inside the interval.
         samples: resampled test sets.
-        seed: of the random draws.
+        seed: seed of the random draws.
     """
     figures = [(each.errors, each.reference) for each in counts]
     return _interval(figures, groups, unit, confidence, samples, seed)

@@ -123,7 +123,7 @@ def operating_point(
     """The error rates of a threshold.
 
     Args:
-        threshold: of the detector.
+        threshold: threshold of the detector.
         detected: keywords that the detector reported.
         spoken: keywords in the recording.
         hours: length of the recording.

@@ -51,9 +51,9 @@ def decisions_of(
     """The model's decision on each clip.
 
     Args:
-        clips: their labels are among ``labels``.
+        clips: the clips; their labels are among ``labels``.
         probabilities: (clips, labels).
-        labels: of the columns.
+        labels: labels of the columns.
     """
     columns = {label: column for column, label in enumerate(labels)}
     return [
@@ -75,7 +75,7 @@ def keyword_results(decisions: Sequence[Decision], labels: Sequence[str]) -> dic
 
     Args:
         decisions: one per clip, at least one.
-        labels: of the model, in its order.
+        labels: labels of the model, in its order.
 
     Returns:
         ``accuracy`` with a 95 % interval (bootstrapped over speakers if there are five or more, else over

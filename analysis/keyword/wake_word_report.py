@@ -114,7 +114,7 @@ def report_text(results: WakeWordResults, command: str) -> str:
 
     Args:
         results: the measurements.
-        command: that starts listening.
+        command: command that starts listening.
     """
     voices = ", ".join(f"{count} {split}" for split, count in results.voices.items())
     clips = ", ".join(f"{count:,} {split}" for split, count in results.clips.items())

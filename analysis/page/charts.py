@@ -45,7 +45,7 @@ class BreakdownChart:
         bars: bars that are always shown.
         folded: bars that are shown on demand.
         mean: error rate of all groups together.
-        mean_at: its position on the scale (0 to 1).
+        mean_at: position of ``mean`` on the scale (0 to 1).
     """
 
     breakdown: Breakdown
@@ -78,7 +78,7 @@ class HeatMap:
 
     Attributes:
         part: ``initial``, ``final`` or ``tone``.
-        labels: of rows and columns.
+        labels: labels of rows and columns.
         rows: (label, syllables of the reference, cells).
         pairs: the most frequent confusions as (reference, recognised, count, share of the row).
         never_confused: labels without any confusion; they have no row.

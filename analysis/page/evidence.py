@@ -13,7 +13,7 @@ class Evidence:
     """Sound and picture of an utterance, ready to be embedded in a page.
 
     Attributes:
-        id: of the utterance.
+        id: id of the utterance.
         sound: data URL (``audio/mpeg``); ``""`` if the recording does not exist any more or is too long.
         picture: data URL (``image/webp``) with the spectrogram above the CTC posteriors. Its width is exactly
             the time axis of the utterance, without margins. ``""`` for a recording recognised in pieces.

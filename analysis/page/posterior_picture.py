@@ -42,9 +42,9 @@ class Shown:
     """A syllable in a lane.
 
     Attributes:
-        name: its text.
-        column: its class in the posteriors; None if the model does not have this class.
-        start, end: its estimated time in seconds.
+        name: text of the syllable.
+        column: class of the syllable in the posteriors; None if the model does not have this class.
+        start, end: estimated time of the syllable in seconds.
         kind: :data:`RIGHT` or :data:`WRONG` for the output, :data:`MISSED` for the reference.
     """
 

@@ -49,7 +49,7 @@ def collect_results(
         systems: the others are compared with the first.
         levels: ``syllables``, ``hanzi`` or both.
         task, title, settings, problems, normalisation: as in :class:`Results`.
-        training: by level, what is known of the training of the model that writes it.
+        training: what is known of the training of the model that writes a level, by level.
         breakdowns: also compute the rates by speaker, length, noise …, which takes seconds for large tests.
     """
     training = training or {}

@@ -41,7 +41,7 @@ class UtteranceRow:
     """One utterance as it is shown and written; syllables are separated by spaces.
 
     Attributes:
-        id, speaker, seconds, audio: of the recording; ``""`` and 0 if not known.
+        id, speaker, seconds, audio: fields of the recording; ``""`` and 0 if not known.
         snr, pitch: dB and Hz; None if not known.
         reference_pinyin, pinyin, reference_hanzi, hanzi: reference and output.
         gold_hanzi: output of the second stage for the true syllables; ``""`` without this gold pass.

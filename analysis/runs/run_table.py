@@ -53,7 +53,7 @@ def run_columns(runs: Sequence[RunSummary], folder: str | Path) -> list[Column]:
     """All columns of a table of these runs; columns without any value are left out.
 
     Args:
-        runs: in the order of the rows.
+        runs: summaries of the runs, in the order of the rows.
         folder: runs are named by their paths relative to it.
     """
     top = Path(folder)
@@ -79,7 +79,7 @@ def sorted_runs(
 
     Args:
         runs: the rows of ``columns``.
-        columns: from :func:`run_columns`.
+        columns: columns from :func:`run_columns`.
         by: key or heading of a column, or a part that no other column has.
         descending: largest value first.
 
@@ -103,7 +103,7 @@ def check_column(columns: Sequence[Column], by: str) -> None:
     """Check that a column to sort by exists.
 
     Args:
-        columns: of all runs.
+        columns: columns of the table of all runs.
         by: see :func:`sorted_runs`.
 
     Raises:

@@ -140,8 +140,8 @@ def channels_text(kernel: Significance, names: Sequence[str] | None = None) -> s
     """A line for each channel of one kernel, the weakest first.
 
     Args:
-        kernel: its significance.
-        names: of the channels, such as the tokens of the output layer.
+        kernel: significance of the kernel's channels.
+        names: names of the channels, such as the tokens of the output layer.
     """
     order = np.argsort(kernel.values, kind="stable")
     rows = [

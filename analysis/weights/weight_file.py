@@ -62,7 +62,7 @@ class Layer:
     """A layer that has weights.
 
     Attributes:
-        name: as in the model, after the name of an inner model (``encoder/dense_1``).
+        name: name of the layer in the model, after that of an inner model (``encoder/dense_1``).
         path: group of the layer in the file.
         kind: class of the layer in snake case (``conv2d``), as far as the file contains it.
         weights: its arrays in the file's order.

@@ -84,8 +84,8 @@ def verdict(
 
     Args:
         variant: the artefact.
-        measured: from :func:`measure`.
-        source_accuracy: of the source model, if it was measured.
+        measured: measurements from :func:`measure`.
+        source_accuracy: accuracy of the source model by mode, if it was measured.
     """
     problems = []
     if variant.precision in TOLERANCE:

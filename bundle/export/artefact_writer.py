@@ -141,8 +141,8 @@ class ArtefactWriter:
         """Write one artefact.
 
         Args:
-            variant: of the artefact.
-            path: of the new file or folder.
+            variant: format, mode and precision of the artefact.
+            path: path of the new file or folder.
             float_layers: names of layers that int8 leaves in float.
 
         Raises:

@@ -54,7 +54,7 @@ def export_bundle(
         source: the model and its clips.
         variants: at least one; all must be offered (see `bundle.variants`).
         output: the folder; it appears when it is complete.
-        frames_per_call: of streams; 0: the minimum for the model's strides.
+        frames_per_call: frames per call of streams; 0: the minimum for the model's strides.
         force: replace an existing folder.
         allow_flex: allow TensorFlow operations in LiteRT files.
 
@@ -176,8 +176,8 @@ def write_int8(writer: ArtefactWriter, variant: Variant, folder: Path, developme
 
     Args:
         writer: writes the artefact.
-        variant: of precision int8.
-        folder: of the bundle.
+        variant: a variant of precision int8.
+        folder: folder of the bundle.
         development: .npz file with the clips to choose on (`ArtefactWriter.development_arrays`).
 
     Returns:

@@ -42,7 +42,7 @@ def litert_file(
 
     Args:
         saved_model: the folder, with a batch of 1.
-        state: its mode, and the name of its signature.
+        state: mode of the model, and name of its signature.
         precision: precision of the file.
         samples: returns typical inputs for the calibration of int8.
         allow_flex: allow TensorFlow operations, which LiteRT alone can't run.

@@ -87,7 +87,7 @@ def write_saved_model(stage: Stage, path: Path, batch: int | None = None) -> Non
 
     Args:
         stage: the model.
-        path: of the new folder.
+        path: path of the new folder.
         batch: batch size of a model of clips; None: any.
     """
     archive = keras.export.ExportArchive()
@@ -126,7 +126,7 @@ class StreamReference:
     """The source model's stream in TensorFlow, with which the streams of artefacts are compared.
 
     Args:
-        stage: with external state.
+        stage: the model with external state.
     """
 
     def __init__(self, stage: Stage):

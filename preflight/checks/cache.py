@@ -58,10 +58,10 @@ def cache_state(
     """Read the state of a cache without changing it.
 
     Args:
-        lines: of the manifests, each with the augmentation of its list.
+        lines: lines of the manifests, each with the augmentation of its list.
         features: the settings.
-        folder: of the cache, as in the recipe.
-        seed: of the recipe.
+        folder: folder of the cache, as in the recipe.
+        seed: seed of the recipe.
         thorough: read all features and compare checksums.
     """
     features_folder = cache_folder(folder, features)

@@ -37,10 +37,10 @@ def target_too_long(
     """Texts with more syllables than the model has output frames.
 
     Args:
-        listing: its lengths in seconds are assumed to be right.
-        features: of the model.
+        listing: a manifest; its lengths in seconds are assumed to be right.
+        features: feature settings of the model.
         time_stride: feature frames for each output frame.
-        speed: of the fastest augmented copy; 1 if there is none.
+        speed: speed of the fastest augmented copy; 1 if there is none.
     """
     short = []
     for line in listing.lines:

@@ -253,7 +253,7 @@ def foreign_vocabulary(run: RunFolder, syllables: Sequence[str]) -> Iterator[Fin
 
     Args:
         run: a speech run.
-        syllables: of its train and dev manifests.
+        syllables: syllables of its train and dev manifests.
     """
     path = run.vocabulary("acoustic.txt")
     if not path.is_file() or "transfer" in run.config():

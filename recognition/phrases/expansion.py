@@ -79,7 +79,7 @@ class _Expander:
 
         Args:
             part: checked with the lists that it refers to.
-            line: for messages.
+            line: number of the line, for messages.
             inside: the lists that refer to each other down to this part.
 
         Raises:

@@ -99,8 +99,8 @@ class PhraseSearch:
 
         Args:
             logits: (T, C) float, valid frames only, T ≥ 1.
-            frame_seconds: from one frame to the next.
-            start: of the stretch, in seconds from the start of the recording.
+            frame_seconds: seconds from one frame to the next.
+            start: start of the stretch, in seconds from the start of the recording.
         """
         matches = []
         for candidate in self.candidates(logits):

@@ -32,8 +32,8 @@ def phrase_segments(
         logits: (T, C) float, valid frames only.
         pinyin: free syllables of the piece, without spaces.
         frames: output frame of each.
-        frame_seconds: from one frame to the next.
-        start, seconds: of the piece in the recording, and its length.
+        frame_seconds: seconds from one frame to the next.
+        start, seconds: start of the piece in the recording, and its length.
 
     Yields:
         segments in order, see :func:`phrase_segment`.
@@ -55,7 +55,7 @@ def utterances(frames: Sequence[int], total: int, frame_seconds: float) -> Itera
     Args:
         frames: output frame of each free syllable, ascending.
         total: number of frames.
-        frame_seconds: from one frame to the next.
+        frame_seconds: seconds from one frame to the next.
     """
     cuts = [
         (frame + following) // 2

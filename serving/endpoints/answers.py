@@ -49,7 +49,7 @@ def response_body(
         segments: segments of the recording.
         seconds: length of the recording.
         granularities: lists of ``verbose_json``: ``segment`` (the default), ``word``.
-        temperature: as requested; there is no randomness here.
+        temperature: value of the request, which is only repeated; there is no randomness here.
         log_probabilities: whether ``json`` has that of each character.
     """
     if form in ("text", "srt", "vtt"):

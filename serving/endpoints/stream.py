@@ -70,7 +70,7 @@ class Session:
 
     Args:
         websocket: accepted.
-        state: of the service.
+        state: state of the service (``app.state``).
 
     Attributes:
         ended: how the conversation ended, in a word.

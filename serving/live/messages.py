@@ -23,7 +23,7 @@ class Start(BaseModel):
         rate: sample rate of PCM, in Hz.
         words: user words, as in a file of ``--words``.
         phrases: only these are recognised, as in a file of ``--phrases``.
-        token: for clients that can't send headers.
+        token: access token, for clients that can't send headers.
     """
 
     model_config = ConfigDict(extra="forbid")

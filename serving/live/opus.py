@@ -36,7 +36,7 @@ class OpusDecoder:
 
     Args:
         stream: takes the samples; it is ended after the last one.
-        threads: for waiting: two for each decoder.
+        threads: threads for waiting: two for each decoder.
         longest: seconds of sound that are decoded.
 
     Attributes:

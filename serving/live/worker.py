@@ -55,7 +55,7 @@ class Output:
     """What a stream gives after a piece of sound.
 
     Attributes:
-        messages: for the client.
+        messages: messages for the client.
         taken: bytes of sound that were processed.
         seconds: length of the stream, when it has ended.
         failure: why it can't go on.

@@ -86,8 +86,8 @@ class LiveStream:
 
     Args:
         worker: the process that follows it.
-        number: of the stream.
-        settings: its beginning.
+        number: number of the stream.
+        settings: sample rate and search of the stream.
 
     Attributes:
         sample_rate: Hz, of the model.

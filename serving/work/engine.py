@@ -33,8 +33,8 @@ class Engine:
     """The workers, their queue and the readers of uploads.
 
     Args:
-        settings: of the service.
-        metrics: of the service.
+        settings: settings of the service.
+        metrics: figures of the service.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics):

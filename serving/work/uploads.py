@@ -69,7 +69,7 @@ class UploadReader:
     Args:
         path: the file; its format is determined by its content.
         rate: Hz, of the pieces.
-        limits: of the decoding.
+        limits: limits of the decoding.
     """
 
     def __init__(self, path: Path, rate: int, limits: ReadLimits):

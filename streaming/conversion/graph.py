@@ -51,7 +51,7 @@ class Graph:
     Attributes:
         inputs: wires of the model's inputs.
         outputs: wires of its outputs.
-        calls: its calls.
+        calls: calls of the layers, in execution order.
         shapes: shape of each wire, the batch first.
         dtypes: type of each input.
     """

@@ -10,7 +10,7 @@ class KerasStream:
     """Runs a streamed Keras model, with internal or external state.
 
     Args:
-        model: from `to_mode(…, STREAM_…)`.
+        model: streamed model from `to_mode(…, STREAM_…)`.
     """
 
     def __init__(self, model: keras.Model):

@@ -182,7 +182,7 @@ def until_due(
     """Parts and signal with which a clip of ``frames`` frames ends at the input frame ``due``; its own due.
 
     Args:
-        signal: of the clip.
+        signal: stride and delay of the clip.
         frames: T; None if unknown: then nothing is delayed.
         due: input frame at which all windows of the model are complete; 0: not known yet.
     """

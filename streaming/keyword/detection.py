@@ -30,7 +30,7 @@ class DetectionConfig(Limited, section="detection"):
         refractory_ms: time after a keyword in which nothing is detected. It has no default, because it
             depends on the model (see :meth:`for_clip`).
         smoothing_ms: time over which probabilities are averaged.
-        threshold: of the averaged probability, from 0 to 1.
+        threshold: lowest averaged probability that is a detection, from 0 to 1.
     """
 
     refractory_ms: NotNegative
@@ -88,7 +88,7 @@ class KeywordDetector:
     """Detects keywords in a stream of probabilities.
 
     Args:
-        labels: of the columns; those of ``BACKGROUND`` are never detected.
+        labels: labels of the columns; those of ``BACKGROUND`` are never detected.
         config: detection parameters.
         call_seconds: seconds of sound per call.
         ignored_seconds: start of the stream in which nothing is detected, because the model's window isn't

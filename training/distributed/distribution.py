@@ -164,7 +164,7 @@ def distributed(kind: str | None, virtual_devices: int = 0) -> Iterator[Distribu
 
     Args:
         kind: one of :data:`KINDS`; None for one device.
-        virtual_devices: with ``mirrored``: number of virtual CPU devices to use instead of the GPUs.
+        virtual_devices: number of virtual CPU devices to use instead of the GPUs, with ``mirrored``.
 
     Raises:
         ConfigError: the settings are not available: see the message.

@@ -126,7 +126,7 @@ def make_replicated_step(
     Args:
         strategy: the strategy with which the model was built.
         shard: (index, count) of processes: row i of a batch is in shard i % count.
-        model: from :func:`build_replicated`.
+        model: replicated model from :func:`build_replicated`.
         optimizer: built on :func:`first_copies`.
         losses: ``losses`` of a task.
         stop: signals received by this process; those of other processes are appended.

@@ -52,7 +52,7 @@ def hold_out(utterances: Sequence[Utterance], every: int) -> tuple[list[Utteranc
     """Split utterances into a training and a dev set that have no sentence in common.
 
     Args:
-        utterances: in the order of their manifest.
+        utterances: utterances in the order of their manifest.
         every: each sentence with this number, counted from 1, goes to the dev set with all its recordings.
 
     Raises:

@@ -47,7 +47,7 @@ class GatedCnnTask:
     The evaluation converts the dev sentences with the NumPy network, with and without tones.
 
     Args:
-        model: from :func:`model_language.networks.gated_cnn.build_gated_cnn`.
+        model: network from :func:`model_language.networks.gated_cnn.build_gated_cnn`.
         tables: the tables that it was built with.
         symbols: vocabularies.
         batches: training batches.

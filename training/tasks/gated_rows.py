@@ -42,7 +42,7 @@ class RowBatches:
     Args:
         rows: the text.
         tables: candidates and confusions.
-        symbols: their vocabularies.
+        symbols: vocabularies of the tables.
         config: how rows are corrupted.
         size: rows in a batch.
         seed: seed of all draws.
@@ -72,7 +72,7 @@ class RowBatches:
         """Batch ``number`` of the training, from 0.
 
         Args:
-            number: of the batch.
+            number: number of the batch.
             shard: (index, count): only the rows i with i % count = index.
         """
         ids: list[str] = []

@@ -119,9 +119,9 @@ class KeywordTask:
     """Minimises the cross-entropy of each clip's label; evaluates the error rate of the dev clips.
 
     Args:
-        model: from ``model_keyword``.
-        config: for features, steps and label smoothing.
-        batches: of the training clips.
+        model: a network of ``model_keyword``.
+        config: recipe with features, steps and label smoothing.
+        batches: batches of the training clips.
         dev: inputs of the dev clips.
         dev_targets: (clips,) int32, indices of their labels.
     """

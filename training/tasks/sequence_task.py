@@ -24,8 +24,8 @@ class SequenceTask(ABC):
 
     Args:
         model: gets the ``inputs`` of a batch.
-        loss: of the training.
-        dev_loss: of the evaluation.
+        loss: loss of the training.
+        dev_loss: loss of the evaluation.
         error_rate: a metric of the same targets and logits.
     """
 

@@ -116,7 +116,7 @@ class SpeechTask(SequenceTask):
     """CTC training on cached features; evaluation by greedy decoding of the dev set.
 
     Args:
-        model: from ``model_speech``.
+        model: a network of ``model_speech``.
         vocabulary: the acoustic vocabulary, blank last.
         time_stride: feature frames for each output frame.
         train: source of training batches.
