@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from analysis.errors.alignment import align
-from analysis.inputs.text_files import OURS
+from analysis.inputs.text_files import HYPOTHESES_COLUMNS
 from data.manifest import read_rows, read_transcripts
 from utils.errors import CorpusError, run_command
 from utils.mandarin.confusion_statistics import ConfusionStatistics
@@ -52,12 +52,14 @@ def aligned_syllables(path: str | Path) -> Iterator[tuple[str | None, str | None
         CorpusError: the file cannot be read, or is not a ``hypotheses.tsv``.
     """
     rows = read_rows(path)
-    if not rows or tuple(rows[0][1][: len(OURS)]) != OURS:
+    if not rows or tuple(rows[0][1][: len(HYPOTHESES_COLUMNS)]) != HYPOTHESES_COLUMNS:
         raise CorpusError("not a hypotheses.tsv", where=path, hint="test.py writes this file")
     for number, fields in rows[1:]:
-        if len(fields) < len(OURS):
+        if len(fields) < len(HYPOTHESES_COLUMNS):
             raise CorpusError(
-                f"{len(fields)} fields", where=f"{path}:{number}", hint=f"test.py writes at least {len(OURS)}"
+                f"{len(fields)} fields",
+                where=f"{path}:{number}",
+                hint=f"test.py writes at least {len(HYPOTHESES_COLUMNS)}",
             )
         for pair in align(fields[1].split(), fields[2].split(), syllable_distance):
             yield pair.reference, pair.hypothesis

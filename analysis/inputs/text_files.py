@@ -23,7 +23,13 @@ from data.manifest import COLUMNS, check_header, read_manifest, read_rows
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import tone_of
 
-OURS = ("id", "reference_pinyin", "pinyin", "reference_hanzi", "hanzi")  # columns of hypotheses.tsv
+HYPOTHESES_COLUMNS = (
+    "id",
+    "reference_pinyin",
+    "pinyin",
+    "reference_hanzi",
+    "hanzi",
+)  # columns of hypotheses.tsv
 EXAMPLES_KEPT = 5
 LINES_EXAMINED = 200  # to distinguish hanzi from pinyin
 MAX_TONELESS = 0.5  # fraction of the syllables without a tone; a file with more is reported
@@ -99,7 +105,7 @@ def read_listing(path: str | Path) -> Listing:
     if header[: len(COLUMNS)] == COLUMNS:
         check_header(path, rows)
         return _manifest(path)
-    if header[: len(OURS)] == OURS:
+    if header[: len(HYPOTHESES_COLUMNS)] == HYPOTHESES_COLUMNS:
         table = [row for _, row in rows[1:]]
         return _listing(
             path, (HANZI, SYLLABLES), [(row[0], Line(row[4], row[2])) for row in table if len(row) > 4]

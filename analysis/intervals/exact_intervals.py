@@ -5,7 +5,7 @@ from scipy.stats import beta, chi2
 CONFIDENCE = 0.95
 
 
-def rate_interval(events: int, hours: float) -> tuple[float, float]:
+def event_rate_interval(events: int, hours: float) -> tuple[float, float]:
     """Interval of the number of events an hour, for independent random events (Poisson).
 
     Garwood, "Fiducial limits for the Poisson distribution" (Biometrika 28, 1936): exact, from the chi-squared

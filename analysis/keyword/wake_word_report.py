@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.intervals.exact_intervals import proportion_interval, rate_interval
+from analysis.intervals.exact_intervals import event_rate_interval, proportion_interval
 from analysis.keyword.detections import LATE_SECONDS, DetectedKeyword, OperatingPoint, SpokenKeyword, match
 
 _MIN_EXPECTED_ALARMS = 3.0  # at the allowed rate; with fewer, seeing none proves nothing
@@ -95,7 +95,7 @@ def summary_lines(results: WakeWordResults) -> list[str]:
     """The main results, one line each."""
     chosen, hits = results.chosen, results.chosen.said - results.chosen.missed
     said = max(chosen.said, 1)  # a short recording may have none
-    recall, alarms = proportion_interval(hits, said), rate_interval(chosen.false_alarms, results.hours)
+    recall, alarms = proportion_interval(hits, said), event_rate_interval(chosen.false_alarms, results.hours)
     return [
         f"recall {100 * hits / said:.1f} % ({hits} of {chosen.said}, {100 * recall[0]:.1f}-"
         f"{100 * recall[1]:.1f} %) on synthetic voices that were not used in training",

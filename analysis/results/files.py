@@ -13,7 +13,7 @@ from utils.files import write_text
 from utils.metrics import ErrorCounts, count_errors
 from utils.text_table import csv_table, tsv_table
 
-RESULTS, RATES, KINDS, BREAKDOWNS, UTTERANCES, ERRORS, CHANGES = (
+REPORT, RATES, KINDS, BREAKDOWNS, UTTERANCES, ERRORS, CHANGES = (
     "report.json",
     "rates.csv",
     "error_types.csv",
@@ -52,8 +52,8 @@ def write_results(folder: str | Path, results: Results) -> list[Path]:
         (folder / CHANGES).unlink(missing_ok=True)  # of an earlier report in the same folder
     for name, (headings, *rows) in tables.items():
         write_text(folder / name, BYTE_ORDER_MARK + csv_table(headings, rows))
-    write_text(folder / RESULTS, to_json(results))
-    return [folder / RESULTS, *(folder / name for name in tables)]
+    write_text(folder / REPORT, to_json(results))
+    return [folder / REPORT, *(folder / name for name in tables)]
 
 
 def to_json(results: Results) -> str:

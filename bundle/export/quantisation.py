@@ -63,7 +63,7 @@ def made_by(operation: str, layers: Collection[str]) -> bool:
     """Whether an operation of a converted model belongs to one of these layers.
 
     Args:
-        operation: scope paths of the operation, joined by ``;``: ``model_1/conv_1/Relu;model_1/conv_1/Conv2D``.
+        operation: its scope paths, joined by ``;``: ``model_1/conv_1/Relu;model_1/conv_1/Conv2D``.
             TensorFlow adds the same suffix to model and layers, here ``_1``, when it traces them a second
             time.
         layers: names of layers.

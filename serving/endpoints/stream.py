@@ -15,7 +15,7 @@ from serving.errors import AUTHENTICATION, SERVER, RequestError
 from serving.live.messages import Start
 from serving.live.opus import SAMPLE_RATE as OPUS_RATE
 from serving.live.opus import OpusDecoder, check_opus
-from serving.live.workers import LiveStream
+from serving.live.workers import ClientStream
 from serving.settings import Settings
 from serving.work.models import Failure
 
@@ -79,7 +79,7 @@ class Session:
     def __init__(self, websocket: WebSocket, state: Any):
         self._websocket, self._state = websocket, state
         self._settings: Settings = state.settings
-        self._stream: LiveStream | None = None
+        self._stream: ClientStream | None = None
         self._decoder: OpusDecoder | None = None
         self._stop = asyncio.Event()  # the service ends
         self.ended = "failed"  # how, for the log

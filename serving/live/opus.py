@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from serving.errors import RequestError
 from serving.live import opus_decoding
 from serving.live.opus_decoding import SAMPLE_RATE
-from serving.live.workers import LiveStream
+from serving.live.workers import ClientStream
 from serving.work import uploads
 from serving.work.child import Child, ChildDied
 
@@ -43,7 +43,7 @@ class OpusDecoder:
         problem: what is wrong with the sound, when the stream has ended.
     """
 
-    def __init__(self, stream: LiveStream, threads: ThreadPoolExecutor, longest: float):
+    def __init__(self, stream: ClientStream, threads: ThreadPoolExecutor, longest: float):
         self._stream, self._threads, self._left = stream, threads, 2 * SAMPLE_RATE * longest
         limits = uploads.ReadLimits(longest, processor_seconds=_PROCESSOR_SECONDS)
         self._child = Child(opus_decoding.decode, limits, method="forkserver")

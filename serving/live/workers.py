@@ -61,7 +61,7 @@ class LiveWorkers:
         """The process ids of those that have loaded their models."""
         return [worker.pid for worker in self._workers if worker.pid]
 
-    async def open(self, rate: int, search: Search) -> "LiveStream":
+    async def open(self, rate: int, search: Search) -> "ClientStream":
         """Begin a stream in the process that has the fewest.
 
         Raises:
@@ -78,10 +78,10 @@ class LiveWorkers:
                 raise RequestError(503, what, hint=hint, kind=SERVER, code="loading")
             await asyncio.sleep(0.1)
         worker = min(ready, key=lambda each: each.count)
-        return LiveStream(worker, next(self._numbers), Open(rate, search))
+        return ClientStream(worker, next(self._numbers), Open(rate, search))
 
 
-class LiveStream:
+class ClientStream:
     """A stream of one client.
 
     Args:
@@ -155,7 +155,7 @@ class _Worker:
 
     def __init__(self, settings: Settings, metrics: Metrics, loop: asyncio.AbstractEventLoop):
         self._settings, self._metrics, self._loop = settings, metrics, loop
-        self.streams: dict[int, LiveStream] = {}
+        self.streams: dict[int, ClientStream] = {}
         self.ready: Any = None  # Ready, while there is a process with models
         self._child: Child | None = None
         self._stopped = False

@@ -15,7 +15,7 @@ import keras
 from streaming.conversion.graph import Call, Graph, read_graph
 from streaming.conversion.layers import FrameIndex, History, RecurrentStream, TakeFrames, WarmUpMask
 from streaming.conversion.modes import Mode
-from streaming.conversion.plan import Insert, Run, StateSpec, StreamPlan
+from streaming.conversion.plan import Insert, PlannedCall, StateSpec, StreamPlan
 from streaming.conversion.rules import TRAINING_ONLY
 from streaming.conversion.streamability import require_streamable
 from streaming.conversion.timing import Delay, Mask, PadFrequency, Skip, Window
@@ -205,7 +205,7 @@ class _StreamBuilder:
                 tensor = keras.layers.ZeroPadding2D(((0, 0), (left, right)), name=name)(tensor)
         self.tensors[item.target] = tensor
 
-    def _run(self, item: Run) -> None:
+    def _run(self, item: PlannedCall) -> None:
         call: Call = item.call
         given = [self.tensors[wire] for wire in item.inputs]
         layer = self.copies.of(call.layer, item.layer_plan.changes)
@@ -214,7 +214,7 @@ class _StreamBuilder:
         )
         self.tensors.update(zip(call.outputs, results, strict=True))
 
-    def _recur(self, item: Run, layer: Any, tensor: Any) -> list[Any]:
+    def _recur(self, item: PlannedCall, layer: Any, tensor: Any) -> list[Any]:
         warm_up = item.layer_plan.warm_up
         settings = {
             "recurrent": layer,

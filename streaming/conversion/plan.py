@@ -59,7 +59,7 @@ class Insert:
 
 
 @dataclass(frozen=True)
-class Run:
+class PlannedCall:
     """A layer call on the wires ``inputs``, with the changes of ``layer_plan``."""
 
     call: Call
@@ -86,7 +86,7 @@ class StreamPlan:
     """
 
     graph: Graph
-    items: tuple[Insert | Run, ...]
+    items: tuple[Insert | PlannedCall, ...]
     output: int
     signal: Signal
     clock: StateSpec | None
@@ -134,7 +134,7 @@ class _Planner:
         default_factory=dict
     )  # wire of the graph → wire with its value in the stream
     inserted: dict[tuple[int, Part], int] = field(default_factory=dict)
-    items: list[Insert | Run] = field(default_factory=list)
+    items: list[Insert | PlannedCall] = field(default_factory=list)
     obstacles: list[Obstacle] = field(default_factory=list)
     dues: list[int] = field(default_factory=list)
     warm_up: int = 0
@@ -188,7 +188,7 @@ class _Planner:
             self.alias.update(dict.fromkeys(call.outputs, inputs[0]))
             return
         self.alias.update((wire, wire) for wire in call.outputs)
-        self.items.append(Run(call, inputs, layer_plan))
+        self.items.append(PlannedCall(call, inputs, layer_plan))
 
     def _update(self, call: Call, signals: list[Signal], layer_plan: LayerPlan) -> None:
         """Update the properties of the whole model."""
@@ -239,14 +239,14 @@ def _states_of(part: Part, shape: Shape, owner: str) -> tuple[StateSpec, ...]:
 
 
 def _with_state_names(
-    items: list[Insert | Run], with_clock: bool
-) -> tuple[tuple[Insert | Run, ...], StateSpec | None]:
+    items: list[Insert | PlannedCall], with_clock: bool
+) -> tuple[tuple[Insert | PlannedCall, ...], StateSpec | None]:
     """Name the states of all items by number and layer; the clock's state is the first."""
     numbers = itertools.count()
     clock = _with_number(numbers, StateSpec("frame_index", (1, 1))) if with_clock else None
     named = []
     for item in items:
-        if isinstance(item, Run) and item.layer_plan.recurrent:
+        if isinstance(item, PlannedCall) and item.layer_plan.recurrent:
             item = replace(item, states=_recurrent_states(item.call))
         states = tuple(_with_number(numbers, state) for state in item.states)
         named.append(replace(item, states=states))

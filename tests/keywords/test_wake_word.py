@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.intervals.exact_intervals import proportion_interval, rate_interval
+from analysis.intervals.exact_intervals import event_rate_interval, proportion_interval
 from analysis.keyword.detections import SpokenKeyword
 from analysis.keyword.wake_word_report import detections_by_kind
 from bundle.folder import open_bundle
@@ -148,8 +148,8 @@ def test_a_long_recording_is_mostly_ordinary_speech():
 
 
 def test_exact_intervals():
-    assert rate_interval(0, 1.0) == (0.0, pytest.approx(3.689, abs=1e-3))  # -ln 0.025
-    assert rate_interval(4, 2.0) == (
+    assert event_rate_interval(0, 1.0) == (0.0, pytest.approx(3.689, abs=1e-3))  # -ln 0.025
+    assert event_rate_interval(4, 2.0) == (
         pytest.approx(1.0899 / 2, abs=1e-4),
         pytest.approx(10.2416 / 2, abs=1e-4),
     )

@@ -34,11 +34,11 @@ def make_step(
         variables = [*trainable, *non_trainable, *optimizer.variables]
         mapping = list(zip(variables, [*values, *other_values, *optimizer_values], strict=True))
         with keras.StatelessScope(state_mapping=mapping) as scope:
-            each = losses(arrays, True)  # (batch,), with padding rows
-            masked = ops.where(ops.arange(each.shape[0]) < rows, each, 0.0)
+            row_losses = losses(arrays, True)  # (batch,), with padding rows
+            masked = ops.where(ops.arange(row_losses.shape[0]) < rows, row_losses, 0.0)
             scaled = optimizer.scale_loss(ops.sum(masked) / ops.cast(rows, masked.dtype))
         # The scope holds the new running statistics and dropout states.
-        return scaled, (each, [scope.get_current_value(variable) for variable in non_trainable])
+        return scaled, (row_losses, [scope.get_current_value(variable) for variable in non_trainable])
 
     gradient = jax.jit(jax.grad(scaled_loss, has_aux=True))
     # Separate: its shapes are the same for all batches, so it is compiled once.
@@ -50,13 +50,15 @@ def make_step(
             [variable.value for variable in variables]
             for variables in (trainable, non_trainable, optimizer.variables)
         )
-        gradients, (each, state) = gradient(weights, state, optimizer_state, pad_to_few_shapes(arrays), rows)
+        gradients, (row_losses, state) = gradient(
+            weights, state, optimizer_state, pad_to_few_shapes(arrays), rows
+        )
         weights, optimizer_state = apply(optimizer_state, gradients, weights)
         new_values = [*weights, *state, *optimizer_state]
         for variable, value in zip(
             [*trainable, *non_trainable, *optimizer.variables], new_values, strict=True
         ):
             variable.assign(value)
-        return np.asarray(each)[:rows]
+        return np.asarray(row_losses)[:rows]
 
     return call

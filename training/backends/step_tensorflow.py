@@ -18,11 +18,11 @@ def make_step(
 
     def step(arrays: dict[str, tf.Tensor]) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            each = losses(arrays, True)  # (batch,)
-            scaled = optimizer.scale_loss(tf.reduce_mean(each))
+            row_losses = losses(arrays, True)  # (batch,)
+            scaled = optimizer.scale_loss(tf.reduce_mean(row_losses))
         gradients = dense(tape.gradient(scaled, model.trainable_variables))
         optimizer.apply(gradients, model.trainable_variables)
-        return each
+        return row_losses
 
     compiled: dict[str, Callable] = {}
 

@@ -30,15 +30,17 @@ def make_step(
 
     def call(arrays: dict[str, np.ndarray]) -> np.ndarray:
         # The batch must be on the device of the weights.
-        each = losses(
+        row_losses = losses(
             {name: ops.convert_to_tensor(value) for name, value in arrays.items()}, True
         )  # (batch,)
         variables = model.trainable_variables
         weights = [variable.value for variable in variables]
         # Weights that the loss does not depend on get None, as on the other backends.
-        gradients = torch.autograd.grad(optimizer.scale_loss(ops.mean(each)), weights, allow_unused=True)
+        gradients = torch.autograd.grad(
+            optimizer.scale_loss(ops.mean(row_losses)), weights, allow_unused=True
+        )
         with torch.no_grad():
             optimizer.apply(gradients, variables)
-        return ops.convert_to_numpy(each)
+        return ops.convert_to_numpy(row_losses)
 
     return call
