@@ -29,7 +29,7 @@ class KeywordModel:
     Attributes:
         model: features (B, T, F), or samples (B, S) for the kind ``raw`` → logits (B, labels).
         features: settings of the front end, as in the training.
-        labels: one for each output, in their order.
+        labels: the labels in the order of the outputs.
         clip_samples: length of a clip at ``features.sample_rate``.
         context_samples: length of the sound before a clip that is part of the model's input.
         config: plain values of the run's config.yaml.

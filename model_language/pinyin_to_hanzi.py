@@ -33,8 +33,8 @@ SEGMENTATIONS = 8  # number of segmentations of a stretch of pinyin that are tri
 # The end of a linked list of values: (the previous link, its value). The parts of a long line are joined
 # once, at its end: joining them part by part would take quadratic time.
 _Chain = tuple[Any, Any] | None
-# Subtracted from the log-probability for each rank below the best segmentation: xian without an apostrophe
-# should be one syllable, but many people write xi'an so.
+# Subtracted from the log-probability for each rank below the best segmentation: xian should be one syllable,
+# but many people omit the apostrophe of xi'an.
 _RANK_COST = 2.0
 
 

@@ -1,9 +1,9 @@
 """Counts the errors of a hypothesis against its reference by Levenshtein alignment: syllables, tones, hanzi.
 
 Every error rate of the project is a ratio of sums of :class:`ErrorCounts`, one per utterance, so that totals,
-intervals and tables are based on the same numbers. The edit distance is Levenshtein's ("Binary
-codes capable of correcting deletions, insertions, and reversals", 1966), computed by RapidFuzz. Rates are not
-capped: with insertions they can be above 1.
+intervals and tables are based on the same numbers. The edit distance is Levenshtein's ("Binary codes capable
+of correcting deletions, insertions, and reversals", 1966), computed by RapidFuzz. Rates are not capped: with
+insertions they can be above 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The vocabulary of a model: an ordered list of tokens, whose index is the token's id (the model's class).
 
-It is saved beside the weights, one token per line, and never rebuilt from data. The acoustic vocabulary
-starts from the full inventory of Mandarin syllables, so it does not depend on the utterances of a corpus.
+It is saved beside the weights, one token per line, and never rebuilt from data. The acoustic vocabulary is
+the full inventory of Mandarin syllables; a corpus adds only syllables that the inventory lacks (rare erhua).
 """
 
 from __future__ import annotations

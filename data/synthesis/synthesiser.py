@@ -31,7 +31,7 @@ REPLY_SECONDS = 20.0  # the child kills a hung fork after half of this; then it 
 COMMAND = (sys.executable, "-m", "data.synthesis.espeak")
 
 _PIPE_BYTES = 1 << 20
-_MAX_FAILURES = 20  # few pairs of voice and text fail; if many do, the synthesiser does not work
+_MAX_FAILURES = 20  # after more failures, if they are a quarter of all items, the command stops
 _ROOT = Path(__file__).parents[2]
 # Spelled out as English letters by espeak-ng 1.52 when written in pinyin (see espeak.py).
 _PHONEMES = {"xiong": "S;'iong", "qiong": "tS;h'iong", "jiong": "tS;'iong"}

@@ -42,8 +42,8 @@ Factor = Annotated[
     float, Limit("a number above 0", lambda value: _is_number(value) and 0 < value < float("inf"))
 ]
 Activation = Annotated[str, Limit(f"one of {', '.join(ACTIVATIONS)}", lambda value: value in ACTIVATIONS)]
-# What is added around a clip in time, see `model_keyword.layers.time_layers`. Residual connections need a
-# constant number of frames.
+# How a clip is padded in time, see `model_keyword.layers.time_layers`. Residual connections need a constant
+# number of frames: KeptLength.
 Padding = Literal["causal", "same", "valid"]
 KeptLength = Literal["causal", "same"]
 

@@ -35,7 +35,7 @@ class SvdfConfig(LayerSettings):
         memory: number of frames that each layer filters, including the current one.
         projections: size of the dense layer after each; 0: none.
         activations: activation after the filter over time.
-        padding: zeros around the clip; see `model_keyword.layers.time_layers`.
+        padding: how the clip is padded; see `model_keyword.layers.time_layers`.
         dropout: fraction of values dropped before the dense layers.
         units: sizes of the dense layers.
         unit_activations: activation after each dense layer.

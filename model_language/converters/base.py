@@ -31,8 +31,8 @@ class Converter(ABC):
     Attributes:
         symbols: vocabularies and lexicon.
         score_kind: what the scores of :meth:`grid` are, :data:`NETWORK` or :data:`READINGS`.
-        history_model: rates a hanzi by the hanzi before it; None: the grid decides alone.
-        path_model: rates the words that hanzi form; None: no such model.
+        history_model: scores a hanzi given the hanzi before it; None: the grid decides alone.
+        path_model: scores the words that hanzi form; None: no such model.
         margin: hypotheses whose log-probability is lower than the best one's by more than this are dropped.
         beam: largest number of hypotheses after each syllable.
         batch_syllables: largest number of padded syllables in a batch.

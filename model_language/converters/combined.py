@@ -102,12 +102,12 @@ class CombinedConverter(Converter):
     """Converts by beam search. Syllables without a digit may have any tone.
 
     Args:
-        network: rates the first candidates of each syllable.
-        ngrams: rates a hanzi by the hanzi before it.
+        network: scores the first candidates of each syllable.
+        ngrams: scores a hanzi given the hanzi before it.
         tables: all candidates of each token.
         symbols: vocabularies of all parts.
         config: weights and widths.
-        words: rates the words that hanzi form, its weight included; None: no such part.
+        words: scores the words that hanzi form, its weight included; None: no such part.
 
     Raises:
         RunError: the parts are of different training runs.

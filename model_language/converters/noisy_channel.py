@@ -37,7 +37,8 @@ class EmissionTables:
         candidates: (tokens, C) int32, hanzi ids, 0 in empty columns.
         log_emissions: (tokens, C) float32, log P(token | hanzi, recognised correctly), or where ``misheard``,
             log P(token | hanzi, misheard); -inf in empty columns.
-        misheard: (tokens, C) bool, where the token can only be a recognition error of the hanzi's reading.
+        misheard: (tokens, C) bool, where the token is more probably a recognition error than a reading of the
+            hanzi.
         log_priors: (tokens, C) float32, log P(hanzi | token) without context; -inf in empty columns.
         searched: number of columns that a search for the best path reads.
     """

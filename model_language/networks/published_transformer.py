@@ -16,7 +16,7 @@ from model_language.vocabulary.symbols import PAD_ID
 from utils.limits import Count
 
 NAME = "published_transformer"
-_EPSILON = 1e-8  # of the layer normalisations, as in the original
+_EPSILON = 1e-8  # added to the variance in the layer normalisations, as in the original
 _serializable = keras.saving.register_keras_serializable(package="model_language")
 
 

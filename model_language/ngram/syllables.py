@@ -22,7 +22,7 @@ from utils.vocabulary import Vocabulary, language_vocabulary
 
 NAME = "syllable_ngram"
 SYLLABLES_FILE = "syllables.npz"
-_BATCH_SYLLABLES = 20_000
+_BATCH_SYLLABLES = 20_000  # tokens whose probabilities are looked up together for the perplexity
 
 
 @dataclass(frozen=True)

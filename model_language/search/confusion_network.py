@@ -24,11 +24,11 @@ class TokenModel:
     """The language models of a search through a network, and their weights.
 
     Args:
-        history: rates a token by the tokens before it.
+        history: scores a token given the tokens before it.
         weight: factor of all log-probabilities of tokens.
         bonus: added for each token.
         size: ids from here on are unknown to the models.
-        paths: rates the words that tokens form; None: no such model.
+        paths: scores the words that tokens form; None: no such model.
     """
 
     def __init__(

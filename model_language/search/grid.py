@@ -24,7 +24,7 @@ class Conversion:
 
 @dataclass(frozen=True)
 class Grid:
-    """The scores of a batch of sentences before a search.
+    """The candidate hanzi of a batch: B sentences, L syllables, up to K candidates of each syllable.
 
     Attributes:
         candidates: (B, L, K) int32, hanzi ids; used columns come first, the others are 0.
@@ -38,7 +38,7 @@ class Grid:
 
 
 class HistoryModel(ABC):
-    """A model of a hanzi given the hanzi before it.
+    """A model that scores a hanzi given the hanzi before it.
 
     Attributes:
         history: number of preceding hanzi that the model uses.

@@ -48,7 +48,8 @@ class JointWeights:
     bonus: float
 
 
-# By what rates the hanzi; tuned on the dev set of the demo, whose sentences its language models know well.
+# Default weights for each kind of model that scores the hanzi, tuned on the dev set of the demo, whose
+# sentences its language models know well.
 TUNED = {
     "n-gram": JointWeights(language=1.0, syllables=0.0, bonus=3.0),
     "network and syllables": JointWeights(language=1.0, syllables=1.0, bonus=3.0),

@@ -20,7 +20,7 @@ class DfcnnConfig(Limited, section="model"):
     """Configuration of `build_dfcnn`; the defaults are those of the published model."""
 
     name: str = "dfcnn"
-    filters: tuple[Count, ...] = (32, 64, 128, 128, 128)  # of each cell's two convolutions
+    filters: tuple[Count, ...] = (32, 64, 128, 128, 128)  # output channels of each cell's two convolutions
     pooled: Size = 3  # number of cells, from the first, that end with pooling
     dense: Count = 256
     dropout: Fraction = 0.2

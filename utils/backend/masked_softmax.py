@@ -3,8 +3,8 @@
 from keras import ops
 
 _MARGIN = 20.0
-"""How far the score of a masked position is below the lowest score. Its weight, e^-20 of the lowest one at
-most, does not change the sum of the weights in float32."""
+"""How far the score of a masked position is set below the lowest score. Its weight is e^-20 of that of the
+lowest score, too little to change the sum of the weights in float32."""
 
 
 def masked_softmax(scores, valid):

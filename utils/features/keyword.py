@@ -34,7 +34,7 @@ def feature_frames(samples: int, config: KeywordFeatureConfig) -> int:
 
 
 def feature_values(config: KeywordFeatureConfig) -> int:
-    """Values per frame."""
+    """Number of values in a frame."""
     return config.coefficients or config.mel_bins
 
 

@@ -9,14 +9,15 @@ from typing import TextIO
 
 from utils.hypotheses.recognition import Partial, Segment
 
-_CLEAR = "\r\x1b[K"  # to the beginning of the line, and erase it
+_CLEAR = "\r\x1b[K"  # moves to the beginning of the line and erases it
 
 
 class LiveText:
     """Shows the syllables of an utterance while it is spoken.
 
-    A terminal shows each partial result in place of the one before, cut to one line from the left. Elsewhere
-    (a file, a pipe) a line grows by syllables that will probably stay, and ends as the segment has them.
+    A terminal shows each partial result in place of the one before; of a long one only the end, which fits
+    into the line. Elsewhere (a file, a pipe) a line grows by syllables that will probably stay, and ends as
+    the segment has them.
 
     Args:
         out: where to write.

@@ -19,11 +19,12 @@ from data.corpora.tools.transcripts import utf8_lines
 from utils.audio.reading import audio_seconds, write_wav
 from utils.errors import AudioError
 
-# Seconds that a segment may exceed the end of its recording, as in Kaldi's extract-segments.
+# Seconds that a segment may exceed the end of its recording, as in Kaldi's extract-segments; with more it is
+# rejected.
 MAX_OVERSHOOT = 0.5
-_TO_THE_END = -1.0
-_LONGEST_NAME = 200  # bytes; a file system has 255, and a temporary name is longer
-_LOUDEST = 64.0  # a larger float sample is an integer stored without scaling
+_TO_THE_END = -1.0  # an end that stands for the end of the recording
+_LONGEST_NAME = 200  # bytes; a segment with a longer file name is rejected (file systems allow 255)
+_LOUDEST = 64.0  # a segment with a larger float sample is rejected: integers stored without scaling
 
 
 @dataclass(frozen=True)
