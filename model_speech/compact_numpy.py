@@ -18,7 +18,7 @@ from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 
 NAME = "compact"
-NORM_EPSILON = 1e-3  # of MaskedBatchNormalization
+NORM_EPSILON = 1e-3  # epsilon of MaskedBatchNormalization
 STRIDE, _TAPS = 2, 3  # stride and kernel size of the front convolutions, in time and in frequency
 
 

@@ -14,14 +14,14 @@ from utils.errors import require
 
 @dataclass(frozen=True)
 class Limit:
-    """What a value may be: a description, which is the hint of an error, and the test."""
+    """What a value may be: a description, which is the hint of the error, and a function that tests it."""
 
     wanted: str
     fits: Callable[[Any], bool]
 
 
 def at_least(low: float) -> Limit:
-    """The lowest value."""
+    """The limit of a number that must be ``low`` or more."""
     return Limit(f"at least {low}", lambda value: value >= low)
 
 

@@ -23,8 +23,8 @@ _SECONDS = (1.5, 8.0)  # range of the length of a sound
 _LEVEL_DB = (-45.0, -12.0)  # range of the level of a sound: root mean square, relative to full scale
 _PEAK = 0.97  # samples are scaled down if their peak is higher
 _FLOOR_DB = (-50.0, -15.0)  # range of the level of the noise under each sound, relative to it
-_ROOM_PROBABILITY = 0.4
-_ROOM_SECONDS = (0.1, 0.6)
+_ROOM_PROBABILITY = 0.4  # fraction of the sounds that get reverberation
+_ROOM_SECONDS = (0.1, 0.6)  # range of the reverberation time (RT60)
 _SEMITONE = 2 ** (1 / 12)
 
 Sound = Callable[[int, np.random.Generator], np.ndarray]

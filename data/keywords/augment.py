@@ -20,7 +20,8 @@ from utils.errors import require
 from utils.limits import Limited, NotNegative
 
 _NOISE_SECONDS = 300  # how much of each recording of noise is kept in memory (20 MB)
-_GENERATED_SLOPES = (0.0, 0.5, 1.0, 1.5, 2.0)  # power ∝ 1/f^slope
+# Generated noises, used without recordings of noise: one for each slope of the spectrum (power ∝ 1/f^slope).
+_GENERATED_SLOPES = (0.0, 0.5, 1.0, 1.5, 2.0)
 _GENERATED_SECONDS = 20
 
 

@@ -19,10 +19,10 @@ from utils.mandarin.substitutions import split_parts
 from utils.mandarin.syllable_distance import NEAR, NEUTRAL, phrase_distance, syllable_distance
 from utils.mandarin.typed_pinyin import read_syllables
 
-MAX_SYLLABLES = 6
+MAX_SYLLABLES = 6  # a longer wake word is refused
 NEAR_KINDS = ("initial", "final", "tone")  # the part of a syllable in which a phrase differs
 PART, REPEATED, ORDER, WORD = "part", "repeated", "order", "word"
-_MAX_NEAR, _MAX_WORDS = 60, 40
+_MAX_NEAR, _MAX_WORDS = 60, 40  # largest numbers of near phrases and of similar dictionary words
 _VOWEL = re.compile("[aeiouv]")
 _MAX_FORMS = 16  # pronunciations of a phrase that are kept: two of each of four syllables
 _WORD_DISTANCE = 100  # largest distance of a dictionary's word from the wake word or a part of it

@@ -30,9 +30,9 @@ class Tally:
     """Counts of what was read, kept and rejected, of one piece or of several.
 
     Attributes:
-        lines, characters: read.
-        clauses, hanzi: kept.
-        rejected: reason → number of clauses; of lines for ``NOT_UTF8``.
+        lines, characters: numbers of lines and of characters that were read.
+        clauses, hanzi: numbers of clauses and of their hanzi that were kept.
+        rejected: reason → number of clauses; for ``NOT_UTF8`` of lines.
         rejected_characters: reason → number of their characters.
         samples: reason → up to ``SAMPLES`` (rank, clause) with the lowest ranks. Ranks are hashes: the
             samples are as good as random, but don't depend on the order of the pieces.

@@ -21,8 +21,8 @@ from utils.errors import CorpusError
 from utils.processes import WorkerPool
 
 STANDARD_INPUT = "-"
-PIECE = 1 << 20  # bytes
-LONGEST_LINE = 1 << 20  # bytes after a piece's end; a longer line is cut between two characters
+PIECE = 1 << 20  # bytes; the rest of the last line is added
+LONGEST_LINE = 1 << 20  # bytes that this rest may have; a longer line is cut between two characters
 _UNDECODABLE = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, after decoding with surrogateescape
 _PENDING_PIECES = 2  # pieces for each process that are in memory, finished or not
 _OPENERS = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}

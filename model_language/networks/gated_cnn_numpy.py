@@ -11,7 +11,7 @@ import numpy as np
 from model_language.vocabulary.symbols import PAD_ID
 
 KERNEL = 3  # positions that a layer reads: its own and one on each side, ``dilation`` away
-_EPSILON = 1e-3  # of Keras's LayerNormalization
+_EPSILON = 1e-3  # epsilon of Keras's LayerNormalization
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class GatedCnnWeights:
     """The weights of a trained network and its candidates.
 
     Attributes:
-        embeddings: (tokens, W), of syllables with and without tones; row 0 is padding.
+        embeddings: (tokens, W), vectors of the syllables with and without tones; row 0 is padding.
         norms: (layers + 1, 2, W), scales and offsets; the last ones belong to the output.
         kernels: (layers, KERNEL · W, 2 · W).
         biases: (layers, 2 · W).

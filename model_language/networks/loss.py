@@ -1,7 +1,7 @@
 """Restricts logits over all hanzi to the candidates of each syllable, and computes their cross-entropy.
 
 Training (:func:`sequence_loss`) and conversion (:func:`candidate_logits`) use the same restricted softmax, in
-which a syllable can only become a hanzi with this reading.
+which a syllable can only become a hanzi that the lexicon has for it.
 """
 
 import numpy as np

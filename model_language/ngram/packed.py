@@ -7,7 +7,8 @@ context are in descending order, so only their differences are stored. zlib comp
 their entropy.
 
 In memory the n-grams of three words and more are found by their hashes. Bigrams, which are used most, have a
-dense table instead: one byte for each pair of words. The hashes of bigrams lead to their back-off weights.
+dense table instead: one byte for each pair of the :data:`FREQUENT` most frequent words. The hashes of bigrams
+lead to their back-off weights.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Beam search through a grid (the candidate hanzi of each syllable) for the best hanzi of each sentence.
 
-The beam is as wide as necessary: a hypothesis far behind the best one of its sentence is dropped, however few
-remain. Sentences therefore have different numbers of hypotheses. They are stored one after the other in flat
-arrays: N hypotheses of all sentences, E continuations of them.
+The width of the beam adapts to the sentence: a hypothesis far behind the best one is dropped, however few
+remain, so sentences have different numbers of hypotheses. They are stored one after the other in flat arrays:
+N hypotheses of all sentences, E continuations of them.
 """
 
 import numpy as np

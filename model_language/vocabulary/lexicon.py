@@ -1,7 +1,8 @@
 """The lexicon: which hanzi each tonal syllable may become, from pypinyin's dictionaries and training pairs.
 
-The converters choose only among these candidates, so a syllable never becomes a hanzi without this reading.
-Candidates are looked up in this order; the first step with a result is used:
+For typed pinyin, converters choose only among these candidates; for recognised pinyin, some also consider the
+hanzi of syllables that an acoustic model confuses with it. Candidates are looked up in this order; the first
+step with a result is used:
 
 1. the syllable itself: ``zhong1`` → 中 终 钟 …;
 2. for an erhua syllable, the syllable without its r: ``huar1`` → the candidates of ``hua1``;

@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from utils.errors import OS_ERROR_HINTS, CorpusError
 
-_CHUNK = 1 << 20  # bytes
+_CHUNK = 1 << 20  # bytes that are read at once
 _TIMEOUT = 60  # seconds without a byte, after which a connection is closed
 ATTEMPTS = 6  # in a row without progress, after which the download fails
 # Error numbers that mean the disk; any other error while unpacking is the archive's fault.

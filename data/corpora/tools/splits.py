@@ -2,7 +2,7 @@
 
 import hashlib
 
-_DEV, _TEST = 0.05, 0.05  # fractions of the speakers
+_DEV, _TEST = 0.05, 0.05  # fractions of the speakers that are assigned to dev and test
 
 
 def split_of_speaker(corpus: str, speaker: str) -> str:
