@@ -43,7 +43,7 @@ REPORT = RUNS / "report"
 TIMES = RUNS / "seconds.json"  # the duration of each stage when it was done, kept between calls
 SIZES = {"train": 6500, "dev": 300, "test": 600}
 SEED = 1  # of the corpus; the recipe was tuned with 0, that is with other voices and sentences
-TRANSCRIBED = 4
+TRANSCRIBED = 4  # recordings of the test set, of different speakers
 RECORDINGS = "RECORDINGS"  # placeholder in a command for files of the test set, which exist when it runs
 
 FIGURES = (

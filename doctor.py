@@ -58,7 +58,7 @@ a run folder, manifests are checked against its vocabulary and its model's time 
 random features with the recipe's batch sizes, and estimates the duration of the training.
 Exit code: 0 no error (there may be warnings), 1 errors, 2 a wrong command line.
 """
-OVERFIT_MINUTES = 5
+OVERFIT_MINUTES = 5  # default time limit of --overfit
 
 
 @dataclass(frozen=True)

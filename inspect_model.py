@@ -1,4 +1,4 @@
-"""Inspect and convert models: statistics, pruning, attention and differences of weights; new runs of them."""
+"""Inspect models: statistics, pruning, attention, differences of weights. Convert them to new runs."""
 
 import argparse
 import json

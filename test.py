@@ -40,7 +40,7 @@ from utils.files import remove_leftovers, reserve, write_json, write_text
 from utils.hypotheses.recognition import Inspection
 from utils.run_folder.run import open_run
 
-RESULTS_BYTES = 1 << 16
+RESULTS_BYTES = 1 << 16  # disk space for the results, checked before the test
 EXAMPLES = """\
 examples:
   python test.py speech runs/demo/speech

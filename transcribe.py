@@ -34,7 +34,7 @@ from utils.stop_signals import until_stopped
 
 PIPE = Path("-")
 PIPE_NAME, MICROPHONE_NAME = "stdin", "microphone"
-SHOWN_FAILURES = 10
+SHOWN_FAILURES = 10  # names or pairs in a message
 EXAMPLES = """\
 examples:
   python transcribe.py recording.wav

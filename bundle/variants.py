@@ -103,7 +103,7 @@ _DROPPED_STATE = Refusal(
     "ONNX has no variables: the conversion silently drops all updates of the state (outputs differ by 16)",
     "onnx stream_external",
 )
-_SHOWN_OBSTACLES = 4
+_SHOWN_OBSTACLES = 4  # in a refusal
 _RAW_IN_INT8 = Refusal(
     "the input is samples: power spectra span nine decades, which 256 steps can't represent (the errors of "
     "the features are as large as the features)",

@@ -20,6 +20,7 @@ from keywords.listening import Listener
 from streaming.keyword.detection import Detection
 from utils.errors import AudioError
 
+# Thresholds that are tried, from 0.05 on.
 THRESHOLDS = (*(percent / 100 for percent in range(5, 100)), 0.995, 0.998, 0.999, 0.9995, 0.9999)
 
 

@@ -17,6 +17,7 @@ from analysis.keyword.detections import (
 from keywords.backgrounds import stream_recordings
 from keywords.listening import open_listener
 
+# Thresholds of the trade-off, from 0.05 on.
 THRESHOLDS = (*(percent / 100 for percent in range(5, 100, 5)), 0.97, 0.98, 0.99, 0.995, 0.999)
 
 

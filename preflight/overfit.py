@@ -31,7 +31,7 @@ from utils.features.speech import feature_bins
 from utils.files import is_file
 from utils.vocabulary import acoustic_vocabulary
 
-UTTERANCES = 10
+UTTERANCES = 10  # to train on
 LEARNT = 0.1  # tonal syllable error rate below which the utterances count as learnt
 STEPS = 400  # at most
 _EVALUATE_EVERY = 10  # steps

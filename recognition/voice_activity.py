@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-FRAME_SECONDS = 0.02
+FRAME_SECONDS = 0.02  # length of a frame; frames do not overlap
 SMOOTHED_FRAMES = 5  # the level of a band is the mean power over 0.1 s
-BANDS = 20
+BANDS = 20  # at most; equally wide on the mel scale
 LOWEST_HERTZ, HIGHEST_HERTZ = 150.0, 7000.0  # below is hum, above is hardly any speech
 SUB_WINDOW_FRAMES = 25  # 0.5 s
 REACH_SUB_WINDOWS = 8  # the minimum is taken over 4 s before and after

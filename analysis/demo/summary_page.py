@@ -44,7 +44,7 @@ CURVES = {
     ),
 }
 TABLES = {"syllables": "Syllables", "hanzi": "Characters"}
-CONFUSIONS_SHOWN = 8
+CONFUSIONS_SHOWN = 8  # of syllables, and as many of hanzi
 MIN_CONFUSED = 2  # a single confusion may be chance
 
 

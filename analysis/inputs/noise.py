@@ -2,13 +2,13 @@
 
 import numpy as np
 
-FRAME_SECONDS = 0.02
+FRAME_SECONDS = 0.02  # length of a frame; frames do not overlap
 # The noise is measured in the quietest tenth of the frames. Even read speech has that many pauses between
 # words, and the power of steady noise hardly differs between frames of 20 ms.
 QUIETEST = 0.1  # fraction of the frames
 SPEECH_ABOVE_NOISE = 2.0  # ratio of powers; frames below it do not count as speech
-MIN_FRAMES = 10
-MIN_DB, MAX_DB = -10.0, 60.0
+MIN_FRAMES = 10  # shorter recordings have no estimate
+MIN_DB, MAX_DB = -10.0, 60.0  # the estimate is clipped to this range
 
 
 def signal_to_noise(samples: np.ndarray, sample_rate: int) -> float | None:

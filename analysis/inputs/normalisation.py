@@ -18,7 +18,7 @@ from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
 WIDTH, TRADITIONAL, DIGITS, PUNCTUATION, CASE = "width", "traditional", "digits", "punctuation", "case"
 # In the order in which they are applied: numbers before punctuation, which removes decimal points and %.
 RULES = (WIDTH, TRADITIONAL, DIGITS, PUNCTUATION, CASE)
-DEFAULT_RULES = (WIDTH, PUNCTUATION, CASE)
+DEFAULT_RULES = (WIDTH, PUNCTUATION, CASE)  # if the user names none
 ALL, NONE = "all", "none"
 CONVERTER = "opencc"
 

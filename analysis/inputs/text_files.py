@@ -23,14 +23,9 @@ from data.manifest import COLUMNS, check_header, read_manifest, read_rows
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import tone_of
 
-HYPOTHESES_COLUMNS = (
-    "id",
-    "reference_pinyin",
-    "pinyin",
-    "reference_hanzi",
-    "hanzi",
-)  # columns of hypotheses.tsv
-EXAMPLES_KEPT = 5
+# The first columns of hypotheses.tsv.
+HYPOTHESES_COLUMNS = ("id", "reference_pinyin", "pinyin", "reference_hanzi", "hanzi")
+EXAMPLES_KEPT = 5  # ids or tokens of a problem
 LINES_EXAMINED = 200  # to distinguish hanzi from pinyin
 MAX_TONELESS = 0.5  # fraction of the syllables without a tone; a file with more is reported
 MAX_REPEATED = 0.5  # fraction of lines that give another text to an earlier id; more is an error

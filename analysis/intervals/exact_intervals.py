@@ -2,7 +2,7 @@
 
 from scipy.stats import beta, chi2
 
-CONFIDENCE = 0.95
+CONFIDENCE = 0.95  # of all intervals here
 
 
 def event_rate_interval(events: int, hours: float) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from analysis.keyword.detections import COLUMNS, DetectedKeyword, Matched, Opera
 from utils.files import replacing, write_json, write_text
 from utils.text_table import tsv_table
 
+# Of trade_off.tsv; ``said`` is the number of spoken keywords.
 POINT_COLUMNS = (
     "threshold",
     "false_reject_rate",

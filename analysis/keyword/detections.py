@@ -16,7 +16,7 @@ from utils.errors import CorpusError
 
 LATE_SECONDS = 1.0
 """A detection may come this long after the end of the keyword: smoothing and the model's window delay it."""
-COLUMNS = ("start", "end", "keyword")
+COLUMNS = ("start", "end", "keyword")  # of a list of spoken keywords
 
 
 @dataclass(frozen=True)

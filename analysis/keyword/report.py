@@ -11,8 +11,8 @@ from utils.files import write_text
 from utils.text_table import percent, text_table
 
 REPORT = "report.html"
-CONFUSIONS_SHOWN = 12
-MISTAKES_SHOWN = 50
+CONFUSIONS_SHOWN = 12  # in the text
+MISTAKES_SHOWN = 50  # clips, on the page
 RECORDINGS_EMBEDDED = 30  # at most; a page with more would be too large
 
 

@@ -47,7 +47,7 @@ COLUMNS = (
         "correct": "correct hanzi",
     },
 )
-ALL_HANZI_HEIGHT = 300
+ALL_HANZI_HEIGHT = 300  # height of the boxes of a column together, without the gaps
 GAP = 17  # between boxes: a line of text
 TOP = 34  # room for the headings
 

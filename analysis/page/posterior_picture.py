@@ -23,8 +23,8 @@ from utils.features.speech import FeatureConfig, extract_features
 from utils.hypotheses.recognition import Inspection
 
 WIDTH = 1200  # pixels; a phone shows about 350
-SPECTROGRAM_HEIGHT, LANE_HEIGHT, GAP = 240, 40, 4
-FONT_SIZE = 30
+SPECTROGRAM_HEIGHT, LANE_HEIGHT, GAP = 240, 40, 4  # pixels
+FONT_SIZE = 30  # pixels
 RIGHT, WRONG, MISSED = "right", "wrong", "missed"
 INK = {RIGHT: "#18181b", WRONG: "#9a3412", MISSED: "#5b21b6"}
 FILL = {RIGHT: (143, 211, 203), WRONG: (253, 186, 116), MISSED: (196, 181, 253)}

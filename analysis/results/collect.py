@@ -27,7 +27,7 @@ from analysis.results.rates import compute_rate, distinct_sentence_rates, rates_
 from analysis.results.results import VERSION, Flow, Results, System, UtteranceRow
 
 KINDS = {SYLLABLES: SYLLABLE_ERRORS, HANZI: HANZI_ERRORS}
-CONFUSIONS_KEPT = 100
+CONFUSIONS_KEPT = 100  # of syllables, and as many of hanzi
 RIGHT = "right"
 GOLD_PASS, BY_SYLLABLE, NO_BASIS = "gold pass", "syllable", ""
 

@@ -25,8 +25,8 @@ REPORT, RATES, KINDS, BREAKDOWNS, UTTERANCES, ERRORS, CHANGES = (
 # Spreadsheet programs assume the system's own encoding for a CSV file that does not begin with this.
 BYTE_ORDER_MARK = "\ufeff"
 EDITS = ("substitutions", "insertions", "deletions", "reference tokens")
-WORST_KEPT = 10
-CONFUSIONS_KEPT = 20
+WORST_KEPT = 10  # utterances in results.json
+CONFUSIONS_KEPT = 20  # of each level in results.json
 
 Row = Sequence[object]
 

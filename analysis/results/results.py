@@ -1,7 +1,7 @@
 """Data classes of all results of a report: :class:`Results`, its systems and their utterances.
 
-``analysis.results.collect`` fills it from a test of this project or from files of any system. Pages, tables
-and files are views of it; ``analysis.results.files`` writes the whole of it as ``report.json``. What is not
+``analysis.results.collect`` makes them from a test of this project or from files of any system. Pages, tables
+and files are views of them; ``analysis.results.files`` writes all of them as ``report.json``. What is not
 known is empty. A change of meaning raises :data:`VERSION`.
 """
 
@@ -16,12 +16,12 @@ from analysis.intervals.comparison import Comparison
 from analysis.results.breakdowns import Breakdown
 from analysis.results.rates import Rate
 
-VERSION = 2
+VERSION = 2  # of the structure, in report.json
 
 
 @dataclass(frozen=True)
 class Flow:
-    """The number of hanzi with the same history.
+    """The number of hanzi with the same history: syllable error, cause and hanzi error.
 
     Attributes:
         syllable: ``right`` or a kind of syllable error.

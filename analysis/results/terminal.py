@@ -12,8 +12,8 @@ from utils.metrics import ErrorCounts
 from utils.text_table import percent, text_table
 
 GROUPS_SHOWN = 12  # of a breakdown; there may be hundreds of speakers
-CHANGES_SHOWN = 5
-CONFUSIONS_SHOWN = 10
+CHANGES_SHOWN = 5  # utterances that are better, and as many that are worse
+CONFUSIONS_SHOWN = 10  # of each level
 RATE_HEADINGS = ("rate", "95 % interval", "substituted", "inserted", "deleted", "of")
 
 

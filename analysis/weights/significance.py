@@ -16,7 +16,7 @@ from analysis.weights.weight_file import Layer, Weight, WeightFile
 from utils.errors import RunError
 from utils.text_table import text_table
 
-THRESHOLD = 1e-3
+THRESHOLD = 1e-3  # default: channels below it could be pruned
 THRESHOLDS_SHOWN = (1e-3, 1e-2, 5e-2, 0.1, 0.2)  # the report also gives what these would prune
 _KERNELS = ("kernel", "recurrent_kernel", "depthwise_kernel", "pointwise_kernel")
 

@@ -17,8 +17,8 @@ from utils.features.keyword import features_hash
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import open_run
 
-CALIBRATION_CLIPS = 200
-GOLDEN_CLIPS = 24
+CALIBRATION_CLIPS = 200  # of the training split, for int8
+GOLDEN_CLIPS = 24  # on which every artefact is compared with the model
 SHIFTS_MS = (-200, -100, 0, 100, 200)
 """Time shifts of test clips, for the table in ``export.md``."""
 _LOUDNESS = 0.05  # of the noise that replaces golden clips if there are no recordings

@@ -22,8 +22,8 @@ from utils.run_folder.run import open_run
 
 MAX_SYLLABLES = 40
 """Longer sentences are not used in the checks; the artefacts take any length."""
-CALIBRATION_SENTENCES = 200
-GOLDEN_SENTENCES = 6
+CALIBRATION_SENTENCES = 200  # of the training texts, for int8
+GOLDEN_SENTENCES = 6  # on which every artefact is compared with the model
 _TRAINING_SENTENCES = 5000  # read for the calibration, from the start of the lists
 PINYIN, LEXICON = "pinyin.txt", "lexicon.tsv"
 """Files of the bundle: the input tokens, one per line; the possible hanzi of each."""

@@ -18,7 +18,7 @@ from bundle.runtimes.artefacts import NEXT_SUFFIX, OUTPUT
 from bundle.runtimes.onnx import MODE, OPERATIONS
 from bundle.variants import Precision
 
-OPSET = 17
+OPSET = 17  # version of the ONNX operators
 _LARGEST_HALF = float(np.finfo(np.float16).max)  # arrays with larger values stay float32
 
 

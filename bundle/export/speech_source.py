@@ -26,9 +26,9 @@ from utils.vocabulary import Vocabulary
 
 MAX_SECONDS = 8.0
 """Longer utterances are not used: all clips of a bundle have one length."""
-MAX_TESTS = 200
-CALIBRATION_UTTERANCES = 100
-DEVELOPMENT_UTTERANCES = 100
+MAX_TESTS = 200  # utterances for the accuracy
+CALIBRATION_UTTERANCES = 100  # of the training split, for int8
+DEVELOPMENT_UTTERANCES = 100  # of the dev split, to choose the layers that int8 leaves in float
 GOLDEN_UTTERANCES = 6
 """Fewer than keyword clips, because an utterance has many rows of logits."""
 Collect = Callable[[Sequence[np.ndarray], Sequence[Utterance]], Clips]

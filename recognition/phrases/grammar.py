@@ -22,7 +22,7 @@ from utils.mandarin.pinyin import is_hanzi
 from utils.mandarin.typed_pinyin import read_syllables
 
 NUMBER_NAMES = ("数字", "number")
-LARGEST_NUMBER = 10**8
+LARGEST_NUMBER = 10**8  # end of a range
 MAX_NESTING = 20  # brackets inside brackets
 _HINT = "one phrase a line, e.g. 打开[客厅|卧室]的灯, (请)关灯, 温度<数字 16-30>度"
 _TOKEN = re.compile(r"[\[\]()|<>=]|[^\[\]()|<>=]+")

@@ -11,7 +11,7 @@ from serving.work.uploads import ReadLimits, limit_process
 
 SAMPLE_RATE = 16_000  # Hz, of the result
 _FORMATS = {b"\x1a\x45\xdf\xa3": "matroska", b"OggS": "ogg"}
-_BUFFER_BYTES = 4096
+_BUFFER_BYTES = 4096  # that FFmpeg reads at once
 _PROBED_BYTES = 2048  # the header; more is not waited for
 
 

@@ -36,7 +36,7 @@ from serving.errors import RequestError
 from utils.metrics import count_errors, count_toneless_errors
 
 MAX_TOKENS = 6_000  # of a text: about 25 minutes of speech, and a few seconds of work
-MAX_CHARACTERS = 10 * MAX_TOKENS
+MAX_CHARACTERS = 10 * MAX_TOKENS  # of a text as it is sent
 ID = "transcript"
 TONELESS = "toneless"
 # The report has its scripts in itself. In a sandbox they reach neither this server nor its data in a browser.

@@ -21,10 +21,10 @@ EXAMPLE = (
     '\'{"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]}, "task": {"type": "worker", "index": 0}}\''
 )
 JOBS = ("chief", "worker")  # in the order in which TensorFlow counts the processes
-WAIT_SECONDS = 600.0
-_POLL_SECONDS = 0.5
-_REPORT_SECONDS = 15.0
-_CONNECT_TIMEOUT = 5.0
+WAIT_SECONDS = 600.0  # then a process that is missing is an error
+_POLL_SECONDS = 0.5  # between two attempts to reach the missing processes
+_REPORT_SECONDS = 15.0  # between two log lines that name them
+_CONNECT_TIMEOUT = 5.0  # seconds
 
 
 @dataclass(frozen=True)

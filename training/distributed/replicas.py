@@ -21,6 +21,7 @@ from training.distributed.cluster import Cluster, answers
 from utils.errors import ConfigError, TrainingError
 from utils.stop_signals import STOP_SIGNALS
 
+# Function: (arrays of a batch, training) → losses (batch,).
 Losses = Callable[[dict[str, Any], bool], Any]
 
 _CHUNK_WORDS = 1 << 20  # int32 words that are sent at a time; 8 MB as float64

@@ -14,7 +14,7 @@ from model_language.networks.gated_cnn import RowsConfig
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 
 CLEAN, TONELESS, MIXED, CONFUSED = range(4)  # kinds of row
-# By kind of row: fraction of the syllables without tone, and of the misheard ones.
+# By kind of row: fraction of the syllables that lose their tone, and of those replaced by a confusable one.
 TONELESS_FRACTIONS = np.array([0.0, 1.0, 0.35, 0.0])
 MISHEARD_FRACTIONS = np.array([0.0, 0.0, 0.03, 0.12])
 # Particles with their weak and their full readings.
