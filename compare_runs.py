@@ -1,4 +1,4 @@
-"""Compare the runs in a folder: a table of their differing hyper-parameters, figures and error rates."""
+"""Compare the runs in a folder: a table of their differing hyper-parameters, metrics and error rates."""
 
 import argparse
 from collections.abc import Sequence

@@ -26,7 +26,7 @@ THRESHOLDS = (*(percent / 100 for percent in range(5, 100)), 0.995, 0.998, 0.999
 
 @dataclass(frozen=True)
 class Calibration:
-    """A threshold and its figures.
+    """A threshold and its error rates.
 
     Attributes:
         chosen: operating point on the sound that the threshold was chosen on.

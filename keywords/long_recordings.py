@@ -31,7 +31,7 @@ def recording_results(model: Path, audio: Path, said: Path | None, folder: Path)
         folder: folder for table, picture and detections.
 
     Returns:
-        The figures of the model's threshold, as plain values.
+        The error rates at the model's threshold, as plain values.
 
     Raises:
         BundleError, AudioError, CorpusError: see the message.

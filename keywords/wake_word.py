@@ -59,7 +59,7 @@ def make_wake_word(request: Request) -> list[str]:
     """Run all stages that are not finished.
 
     Returns:
-        Lines for the user: figures and warnings.
+        Lines for the user: results and warnings.
 
     Raises:
         CorpusError: the clips cannot be made, or all thresholds have more false alarms than allowed.

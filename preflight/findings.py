@@ -14,7 +14,7 @@ from preflight.listings import Line, Listing
 from utils.errors import shorten
 
 ERROR, WARNING = "error", "warning"
-"""An error makes the training fail or its figures meaningless; a warning may be harmless."""
+"""An error makes the training fail or its results meaningless; a warning may be harmless."""
 
 _EXAMPLES = 3  # in a line for several equal findings
 

@@ -119,7 +119,7 @@ def check_before_training(config: Any) -> None:
     rates of some are checked. Recipes of language and keyword models have no checks.
 
     Raises:
-        TrainingError: an error would make the training fail, or its figures meaningless.
+        TrainingError: an error would make the training fail, or its results meaningless.
         CorpusError: a manifest is missing.
     """
     if not isinstance(config, SpeechConfig):

@@ -1,7 +1,7 @@
 """Runs loaded models on a test set: results of all utterances, with the evidence about their errors.
 
 The evidence is the scores of references, the gold pass (hanzi from the true syllables), noise, and what the
-training texts contain. ``test.py`` loads the models and reads the lists; ``analysis`` computes all figures.
+training texts contain. ``test.py`` loads the models and reads the lists; ``analysis`` computes the rates.
 """
 
 from __future__ import annotations

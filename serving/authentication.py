@@ -20,7 +20,7 @@ class Tokens:
     """The tokens of a service.
 
     Attributes:
-        tokens: any of them gives access; none: nobody needs one.
+        tokens: any of them gives access; if there is none, no token is needed.
     """
 
     tokens: tuple[str, ...]

@@ -205,7 +205,7 @@ class _Request:
             await error.response()(self._scope, self._receive, self.send)
 
     async def _drain(self) -> None:
-        """Read a little of a body that nobody wants, so that the client gets to read the answer."""
+        """Read a little of the body of a refused request, so that the client can read the answer."""
         late = time.monotonic() + _DRAIN_SECONDS
         with suppress(TimeoutError):
             while not self._complete and self._drained < _DRAINED:

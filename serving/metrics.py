@@ -11,7 +11,7 @@ _AUDIO_SECONDS = (1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
 
 
 class Metrics:
-    """The figures of one service, with a registry of its own."""
+    """The metrics of one service, with a registry of its own."""
 
     def __init__(self):
         self._registry = CollectorRegistry()
@@ -48,7 +48,7 @@ class Metrics:
         self._busy.inc(seconds)
 
     def text(self) -> bytes:
-        """All figures."""
+        """All metrics in Prometheus's text format."""
         return generate_latest(self._registry)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:

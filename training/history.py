@@ -73,7 +73,7 @@ class HistoryWriter(AbstractContextManager):
         self._validation.close()
 
     def train_scalar(self, name: str, value: float, step: int) -> None:
-        """Write a figure of the training set at a step to TensorBoard."""
+        """Write a metric of the training set at a step to TensorBoard."""
         _add(self._train, name, value, step)
 
     def add(self, row: dict[str, float]) -> None:

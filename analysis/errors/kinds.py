@@ -76,7 +76,7 @@ class TokenError:
 
     @cached_property
     def nearest_syllables(self) -> tuple[str, str]:
-        """The syllables of both hanzi; unknown ones are the readings that sound most alike."""
+        """The syllables of both hanzi; unknown ones are the readings that sound most similar."""
         reference, hypothesis = _tokens(self)
         firsts = (self.reference_syllable,) if parts(self.reference_syllable) else readings(reference)
         seconds = (self.hypothesis_syllable,) if parts(self.hypothesis_syllable) else readings(hypothesis)

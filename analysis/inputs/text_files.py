@@ -50,7 +50,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of the files that may affect the figures.
+    """A problem of the files that may affect the results.
 
     Attributes:
         file: path of the file that has the problem.

@@ -101,7 +101,7 @@ def resampled_by(utterances: Sequence[UtteranceResult]) -> tuple[Callable[[Utter
     """Return the function that gives an utterance's group for resampling, and what a group is called.
 
     Every interval of an error rate is resampled by these groups (:mod:`analysis.intervals.bootstrap`),
-    because the errors of one speaker are alike, and so are those of repetitions of one sentence. Groups are
+    because the errors of one speaker are correlated, as are those of repetitions of one sentence. Groups are
     speakers if all speakers are known, else sentences. They are also sentences if all syllables equal the
     reference: such output is that of a language model alone, for which the speaker makes no difference.
     """

@@ -1,11 +1,11 @@
 """Confidence intervals of an error rate, or of the difference between two systems, by bootstrap resampling.
 
 This is the percentile bootstrap (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13)
-over the error counts of utterances.
-It resamples whole groups if there are enough of them, because the errors of one speaker are alike, and so are
-those of repetitions of one sentence: resampling single utterances would give intervals that are too narrow
-(Bisani and Ney, "Bootstrap estimates for confidence intervals in ASR performance evaluation", ICASSP 2004).
-The difference of two systems is computed from the same draws, as in that paper.
+over the error counts of utterances. It resamples whole groups if there are enough of them, because the errors
+of one speaker are correlated, as are those of repetitions of one sentence: resampling single utterances would
+give intervals that are too narrow (Bisani and Ney, "Bootstrap estimates for confidence intervals in ASR
+performance evaluation", ICASSP 2004). The difference of two systems is computed from the same draws, as in
+that paper.
 """
 
 from collections.abc import Sequence

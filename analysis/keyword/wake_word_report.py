@@ -73,7 +73,7 @@ def detections_by_kind(
 
 
 def warnings_of(results: WakeWordResults) -> list[str]:
-    """Reasons why the figures may be unreliable."""
+    """Reasons why the results may be unreliable."""
     found = []
     if results.hours * results.asked < _MIN_EXPECTED_ALARMS:
         found.append(

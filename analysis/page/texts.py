@@ -1,4 +1,4 @@
-"""Texts of the report page: titles, explanations of error causes, names of settings, formatted figures."""
+"""Texts of the report page: titles, explanations of error causes, names of settings, formatted numbers."""
 
 from collections.abc import Mapping, Sequence
 

@@ -64,7 +64,7 @@ def to_json(results: Results) -> str:
 
 
 def summary(results: Results) -> dict[str, Any]:
-    """The contents of a test's ``results.json``: the main figures of its system.
+    """The contents of a test's ``results.json``: the main results of its system.
 
     Returns:
         ``task``, all settings, ``utterances``, ``speakers``, each rate under its key, ``intervals`` (low,

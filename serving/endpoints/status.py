@@ -1,4 +1,4 @@
-"""Answers for supervisors, load balancers and Prometheus: health, readiness, models, figures."""
+"""Answers for supervisors, load balancers and Prometheus: health, readiness, models, metrics."""
 
 from typing import Any
 

@@ -44,7 +44,7 @@ async def stream(websocket: WebSocket) -> None:
     try:
         await session.run(known=state.tokens.accepts(token))
     except WebSocketDisconnect:
-        session.ended = "disconnect"  # nobody is there to be answered
+        session.ended = "disconnect"  # the client has gone
     finally:
         LOG.info("stream", extra={"ended": session.ended})
         state.sessions.discard(session)
@@ -159,7 +159,7 @@ class Session:
         await self._write(ready)
 
     async def _receive(self, start: Start) -> RequestError | None:
-        """Pass sound on until the end; why it ended, unless the client said so."""
+        """Pass sound on until the end; the reason, unless the client ended it."""
         left = self._settings.stream_seconds * 2 * start.rate  # bytes of PCM
         half = b""  # of a sample
         while True:

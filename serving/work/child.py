@@ -63,7 +63,7 @@ class Child:
         """Send a message.
 
         Raises:
-            ChildDied: nobody is there to read it.
+            ChildDied: the process has ended.
         """
         try:
             self._pipe.send(message)

@@ -34,7 +34,7 @@ class Engine:
 
     Args:
         settings: settings of the service.
-        metrics: figures of the service.
+        metrics: counters of the service.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics):
