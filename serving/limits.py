@@ -1,4 +1,4 @@
-"""Guards the service: refuses requests without a token or beyond a limit, passes on and logs the others.
+"""Guards the service: refuses requests without a token or beyond a limit, passes the others on, logs all.
 
 The guard stands before everything else, so that a request without a token, or beyond a limit, costs nothing:
 it is answered before its body is read.

@@ -1,6 +1,6 @@
 """Measures an artefact in a separate process and judges whether it passes.
 
-float and float16 must reproduce the source model's logits, int8 its accuracy.
+float and float16 must reproduce the source model's logits, dynamic and int8 keep its accuracy.
 """
 
 import importlib.metadata

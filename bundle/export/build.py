@@ -1,7 +1,7 @@
 """Exports a model as a bundle folder: writes each requested artefact, measures it, and writes the report.
 
-The folder appears when it is complete. An int8 artefact that loses accuracy is converted again with more
-layers left in float.
+The folder appears when it is complete. An int8 artefact that predicts too many other labels than the source
+model is converted again with more layers left in float.
 """
 
 import importlib.metadata

@@ -1,7 +1,7 @@
 """Trains the gated CNN (pinyin → hanzi) on texts: a task with cross-entropy over the candidate hanzi.
 
-Texts become pairs of pinyin and hanzi on disk, then rows of fixed length (``gated_rows``), which the training
-loop runs through. The dev set is converted with the NumPy network, toned and toneless.
+Texts become pairs of pinyin and hanzi on disk, then rows of fixed length, of which ``gated_rows`` makes the
+batches. The dev set is converted with the NumPy network, toned and toneless.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Trains a keyword model: recipe, cross-entropy task, and the run folder with labels and flags."""
+"""Trains a keyword model: the recipe, the task (cross-entropy of clips), and the files of its run folder."""
 
 import logging
 from collections.abc import Iterator, Sequence
