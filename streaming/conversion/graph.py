@@ -1,7 +1,7 @@
 """Reads a functional Keras model as a graph: its layer calls in order, connected by numbered wires.
 
 Nested models are unfolded. A wire is a tensor of one call: a layer (or a nested model) that is called twice
-has different wires each time. Only this module uses private attributes of Keras.
+has different wires each time. In this folder only this module uses private attributes of Keras.
 """
 
 import itertools
