@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def _subjects(workshop: Workshop, only: Sequence[str]) -> Iterator[Subject]:
-    """Those asked for; a combined converter needs the run of a gated CNN, and a bundle a keyword run."""
+    """The folders to damage, each made when its turn comes."""
 
     def wanted(name: str) -> bool:
         return not only or any(part in name for part in only)

@@ -135,11 +135,13 @@ class Workshop:
         """A language run; see :meth:`speech`."""
         data = [f"data.train=[{self.text}]", f"data.dev=[{self.text}]", f"data.test=[{self.list}]"]
         data.append(f"data.cache={self.folder / 'texts'}")
-        network = [f"model.network_run={self.folder / 'runs' / 'gated_cnn'}"] if name == "combined" else []
+        network = []
+        if name == "combined":
+            network = [f"model.network_run={self.language('gated_cnn', every=False).folder}"]
         run = self._trained("language", name, [*data, *network, *LANGUAGE[name]])
         commands = [Command("doctor", lambda: _printed(doctor.main, run, "--no-audio"))]
         if name == "syllable_ngram":
-            speech = self.folder / "runs" / "compact"
+            speech = self.speech("compact", every=False).folder
             arguments = (self.audio, "--speech", speech, "--syllables", run, "--beam", 4)
             commands.append(Command("transcribe --syllables", lambda: _printed(transcribe.main, *arguments)))
             return Subject(f"language run, {name}", run, commands)
