@@ -188,7 +188,7 @@ class Workshop:
         folder = self.folder / "bundle"
         if not folder.is_dir():
             chosen = ("--format", "litert", "--mode", "stream_external", "--precision", "float")
-            _printed(export.main, self.folder / "runs" / "dnn", *chosen, "--output", folder)
+            _printed(export.main, self.keyword().folder, *chosen, "--output", folder)
         words = str(next((self.words / "test").rglob("*.wav")))
         commands = [
             Command("listen", lambda: _printed(listening.main, "--model", folder, words)),
