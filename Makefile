@@ -8,10 +8,10 @@ READY := .venv/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test nightly lint format bench converter acoustic clean
+.PHONY: help demo serve test nightly lint format bench bench-peers converter acoustic clean
 
 help:  ## Show this list
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F '|' '{printf "make %-9s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F '|' '{printf "make %-11s %s\n", $$1, $$2}'
 
 demo: $(READY)  ## Make a corpus, train both models, test on unseen voices and sentences, write a summary page
 	@$(BIN)/python demo.py
@@ -43,8 +43,11 @@ format: $(READY)  ## Put the code into the common form
 	@$(BIN)/ruff format .
 
 bench: $(READY)  ## Run every benchmark, one after another
-	@for script in $$(grep -lE '^def main' benchmarks/*/*.py | grep -vE 'converters|support'); do \
+	@for script in $$(grep -lE '^def main' benchmarks/*/*.py | grep -vE 'converters|support|serve.py'); do \
 	  module=$$(echo "$${script%.py}" | tr / .); echo "== $$module"; $(BIN)/python -m "$$module" || exit 1; done
+
+bench-peers: $(READY)  ## Compare speed and results with other libraries, each installed by itself: one table
+	@$(BIN)/python -m benchmarks.peers.compare
 
 # The converter of pretrained/pinyin_to_hanzi from texts of your own; a killed one goes on where it was. With
 # other texts or lists the cleaned text is made anew, and a run of the old text is refused: name another folder

@@ -25,9 +25,10 @@ def align(
     rows: np.ndarray,
     sequences: Sequence[Sequence[int]],
     blank: int,
+    normaliser: np.ndarray | None = None,
 ) -> list[tuple[int, ...]]:
     """The frame in which each token of known sequences peaks; arguments as of :func:`best_alignments`."""
-    found = best_alignments(log_probabilities, lengths, rows, sequences, blank)
+    found = best_alignments(log_probabilities, lengths, rows, sequences, blank, normaliser)
     return [alignment.frames for alignment in found]
 
 
@@ -37,6 +38,7 @@ def best_alignments(
     rows: np.ndarray,
     sequences: Sequence[Sequence[int]],
     blank: int,
+    normaliser: np.ndarray | None = None,
 ) -> list[Alignment]:
     """Locate the tokens of known sequences in their best CTC alignments (Viterbi algorithm).
 
@@ -46,6 +48,7 @@ def best_alignments(
         rows: (N,) int, the utterance of each sequence: one utterance may have several.
         sequences: N token sequences.
         blank: class of the blank.
+        normaliser: (B, T), subtracted from ``log_probabilities`` where they are used: these are logits then.
 
     Raises:
         ValueError: a sequence needs more frames than its utterance has; the message names its index.
@@ -59,6 +62,8 @@ def best_alignments(
         row[1 : 2 * len(tokens) : 2] = tokens
     frames = np.arange(log_probabilities.shape[1])
     emitted = log_probabilities[rows[:, None, None], frames[None, :, None], states[:, None, :]]  # (N, T, S)
+    if normaliser is not None:
+        emitted = emitted - normaliser[rows][:, :, None]
     final = np.array([2 * len(tokens) for tokens in sequences])
     path = _best_path(emitted, states, lengths[rows], final)
     alignments = []
@@ -88,20 +93,25 @@ def _best_path(emitted: np.ndarray, states: np.ndarray, lengths: np.ndarray, fin
         (N, T) int; -1 in padding frames.
     """
     count, time, size = emitted.shape
-    may_skip = np.zeros(states.shape, bool)
-    may_skip[:, 1:2] = True  # from before the start straight to the first token
-    may_skip[:, 2:] = states[:, 2:] != states[:, :-2]
+    # A blank may be skipped between two different tokens, and before the first one.
+    skipping = np.full(states.shape, -np.inf)
+    skipping[:, 1:2] = 0.0
+    skipping[:, 2:][states[:, 2:] != states[:, :-2]] = 0.0
     steps = np.zeros((time, count, size), np.int8)  # states between the best predecessor and this one
     scores = np.full((count, size + 2), -np.inf)  # two extra columns before the first state
     scores[:, 1] = 0.0
-    for t in range(time):
-        skipped = np.where(may_skip, scores[:, :-2], -np.inf)
-        choices = np.stack([scores[:, 2:], scores[:, 1:-1], skipped])  # (3, N, S)
-        steps[t] = choices.argmax(axis=0)
-        running = t < lengths
-        scores[running, 2:] = choices.max(axis=0)[running] + emitted[running, t]
-        scores[running, 1] = -np.inf
-    return _trace(scores, steps, lengths, final)
+    ends = scores.copy()  # after the last frame of each sequence
+    for t, frame in enumerate(emitted.swapaxes(0, 1)):
+        stay, move, skip = scores[:, 2:], scores[:, 1:-1], scores[:, :-2] + skipping
+        best = np.maximum(stay, move)
+        np.copyto(steps[t], move > stay)
+        steps[t][skip > best] = 2
+        np.maximum(best, skip, out=best)
+        np.add(best, frame, out=scores[:, 2:])
+        scores[:, 1] = -np.inf
+        if t + 1 in lengths:
+            ends[lengths == t + 1] = scores[lengths == t + 1]
+    return _trace(ends, steps, lengths, final)
 
 
 def _trace(scores: np.ndarray, steps: np.ndarray, lengths: np.ndarray, final: np.ndarray) -> np.ndarray:

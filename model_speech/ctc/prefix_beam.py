@@ -1,13 +1,11 @@
 """CTC prefix beam search: finds the n best token sequences for a batch of logits. NumPy only.
 
 The search sums over the alignments of each token sequence (Graves, "Supervised Sequence Labelling with
-Recurrent Neural Networks", 2012, section 7.5; Hannun et al., arXiv:1408.2873). It works in the log domain on
-a whole batch at once.
+Recurrent Neural Networks", 2012, section 7.5; Hannun et al., arXiv:1408.2873). It works on a whole batch at
+once, with probabilities that are scaled from time to time: their logarithms would take most of the time.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +17,10 @@ from model_speech.ctc.shallow_fusion import Fusion
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 # A less probable class extends no prefix. This changed none of 443 decoded recordings.
 MIN_PROBABILITY = 4.5e-5
+# The most probable prefix loses at most a factor of some 1e5 in a frame, and doubles have 1e308.
+_SCALED_EVERY = 8  # frames
+# Hashes of a prefix that is impossible, and of the parent that it and the empty prefix do not have.
+_IMPOSSIBLE, _NO_PARENT = np.uint64(1), np.uint64(2)
 
 
 def beam_search(
@@ -47,149 +49,192 @@ def beam_search(
         B lists of up to ``n_best`` distinct hypotheses, best first (fewer if no others are possible).
     """
     lengths = np.asarray(lengths)
+    normaliser = log_sum_exp(logits)  # (B, T)
+    classes, scores = _candidates(logits, normaliser, blank, candidates)  # (B, T, K) each
     order = np.argsort(-lengths, kind="stable")  # longest first: utterances still running are the first rows
-    logits, lengths = logits[order], lengths[order]
-    log_probabilities = logits - log_sum_exp(logits)[..., None].astype(np.float32)
-    classes, scores = _candidates(log_probabilities, blank, candidates)  # (B, T, K) each
-    beams = _Beams.start(len(logits), logits.shape[1], beam, fusion)
-    for time in range(int(lengths[:1].sum())):
-        running = slice(0, int((lengths > time).sum()))
-        beams.advance(
-            time, log_probabilities[running, time], classes[running, time], scores[running, time], blank
-        )
-    decoded = beams.sequences(n_best)
+    beams = _Beams(logits, normaliser, order, blank, beam, fusion)
+    classes, probabilities = classes[order], np.exp(scores[order].astype(np.float64))
+    for time in range(int(lengths.max(initial=0))):
+        running = int((lengths > time).sum())
+        beams.advance(time, classes[:running, time], probabilities[:running, time])
+    decoded = [beams_of for _, beams_of in sorted(zip(order.tolist(), beams.sequences(n_best), strict=True))]
     rows = np.repeat(np.arange(len(logits)), [len(sequences) for sequences in decoded])
     all_tokens = [tokens for sequences in decoded for tokens, _ in sequences]
-    frames = iter(align(log_probabilities, lengths, rows, all_tokens, blank))
-    hypotheses = [
-        [Hypothesis(tokens, score, next(frames)) for tokens, score in sequences] for sequences in decoded
-    ]
-    return [hypotheses[row] for row in np.argsort(order)]
+    frames = iter(align(logits, lengths, rows, all_tokens, blank, normaliser))
+    return [[Hypothesis(tokens, score, next(frames)) for tokens, score in sequences] for sequences in decoded]
 
 
-@dataclass
 class _Beams:
     """The N prefixes kept of each of B utterances, and the back pointers to read their tokens.
 
     A prefix is identified by a 64-bit hash of its tokens, so that one that was dropped and found again is
-    the same prefix.
+    the same prefix. Arrays are indexed flat, which is several times faster than by rows and columns.
+
+    Args:
+        logits: (B, T, C).
+        normaliser: (B, T), what turns logits into log-probabilities.
+        order: (B,), the utterances, longest first; all attributes are in this order.
+        blank: class of the blank.
+        beam: N.
+        fusion: a language model.
+
+    Attributes:
+        in_blank: (B, N) probability of the alignments that end in the blank; scaled, as ``in_token``.
+        in_token: (B, N), of those that end in the last token.
+        log_scale: (B,), logarithm of the factor by which both are too large.
+        last: (B, N) int, last token; the blank for the empty prefix.
+        prefix: (B, N) uint64, hash of the prefix.
+        parent: (B, N) uint64, hash of the prefix without its last token.
+        origins: (T, B, N) int16, index of the previous frame's prefix that was kept or extended.
+        added: (T, B, N) int32, the token by which it was extended, or -1.
+        fusion_scores: (B, N), the language model's contribution so far.
+        history: (B, N, H) int, the language model's ids of the last tokens, oldest first.
     """
 
-    blank_scores: np.ndarray  # (B, N) float64, log-probability of the alignments that end in the blank
-    token_scores: np.ndarray  # (B, N) float64, of those that end in the last token
-    last: np.ndarray  # (B, N) int, last token; -1 for the empty prefix
-    prefix: np.ndarray  # (B, N) uint64, hash of the prefix
-    parent: np.ndarray  # (B, N) uint64, hash of the prefix without its last token
-    origins: np.ndarray  # (T, B, N) int16, index of the previous frame's prefix that was kept or extended
-    added: np.ndarray  # (T, B, N) int32, the token by which it was extended, or -1
-    fusion: Fusion | None
-    fusion_scores: np.ndarray  # (B, N) float64, the language model's contribution so far
-    history: np.ndarray  # (B, N, H) int, the language model's ids of the last tokens, oldest first
-
-    @staticmethod
-    def start(batch: int, time: int, beam: int, fusion: Fusion | None) -> _Beams:
-        """The empty prefix alone, with probability 1."""
-        blank_scores = np.full((batch, beam), -np.inf)
-        blank_scores[:, 0] = 0.0
-        unused = np.arange(beam, dtype=np.uint64)[None].repeat(batch, axis=0)
-        return _Beams(
-            blank_scores=blank_scores,
-            token_scores=np.full((batch, beam), -np.inf),
-            last=np.full((batch, beam), -1),
-            prefix=unused,
-            parent=unused + np.uint64(beam),
-            origins=np.broadcast_to(np.arange(beam, dtype=np.int16), (time, batch, beam)).copy(),
-            added=np.full((time, batch, beam), -1, np.int32),
-            fusion=fusion,
-            fusion_scores=np.zeros((batch, beam)),
-            history=np.zeros((batch, beam, fusion.history if fusion else 0), np.int64),
-        )
-
-    def advance(
+    def __init__(
         self,
-        time: int,
-        log_probabilities: np.ndarray,
-        classes: np.ndarray,
-        class_scores: np.ndarray,
+        logits: np.ndarray,
+        normaliser: np.ndarray,
+        order: np.ndarray,
         blank: int,
-    ) -> None:
+        beam: int,
+        fusion: Fusion | None,
+    ):
+        batch, time, self._classes = logits.shape
+        self._logits, self._normaliser = logits.reshape(-1), normaliser[order]
+        self._utterances = (order * time * self._classes)[:, None]  # (B, 1), where each begins in the logits
+        self._blank_probabilities = np.exp(logits[order, :, blank] - self._normaliser)
+        self.fusion = fusion
+        self.in_blank, self.in_token, self.log_scale = *np.zeros((2, batch, beam)), np.zeros(batch)
+        self.last = np.full((batch, beam), blank)
+        self.prefix = np.full((batch, beam), _IMPOSSIBLE)
+        self.parent = np.full((batch, beam), _NO_PARENT)
+        self.origins = np.broadcast_to(np.arange(beam, dtype=np.int16), (time, batch, beam)).copy()
+        self.added = np.full((time, batch, beam), -1, np.int32)
+        self.fusion_scores = np.full((batch, beam), -np.inf if fusion else 0.0)
+        self.history = np.zeros((batch, beam, fusion.history if fusion else 0), np.int64)
+        # The empty prefix is the first.
+        self.in_blank[:, 0], self.prefix[:, 0], self.fusion_scores[:, 0] = 1.0, 0, 0.0
+
+    def advance(self, time: int, classes: np.ndarray, probabilities: np.ndarray) -> None:
         """Process one frame of the first R utterances.
 
         Args:
             time: index of the frame.
-            log_probabilities: (R, C).
             classes: (R, K), those that may extend a prefix, best first.
-            class_scores: (R, K), their log-probabilities.
-            blank: class of the blank.
+            probabilities: (R, K), of these classes.
         """
         running, beam = len(classes), self.last.shape[1]
-        blank_scores, token_scores = self.blank_scores[:running], self.token_scores[:running]  # (R, N)
-        last, prefix, parent = self.last[:running], self.prefix[:running], self.parent[:running]
-        fusion_scores, history = self.fusion_scores[:running], self.history[:running]
-        total = np.logaddexp(blank_scores, token_scores)
-        repeat = np.take_along_axis(log_probabilities, np.maximum(last, 0), axis=1)
-        repeat = np.where(last >= 0, repeat, -np.inf)
+        in_blank, in_token = self.in_blank[:running], self.in_token[:running]  # (R, N)
+        last, prefix = self.last[:running], self.prefix[:running]
+        total = in_blank + in_token
+        emitted = self._logits.take(self._utterances[:running] + (time * self._classes + last))
+        repeat = np.exp(emitted - self._normaliser[:running, time, None])  # of the last token
 
         # An extension may give a prefix that is in the beam already (a child): its mass is added to the
         # child.
-        is_child_of = parent[:, :, None] == prefix[:, None, :]  # (R, N child, N mother)
-        row, child = np.nonzero(is_child_of.any(axis=2) & (total > -np.inf))
-        mother = is_child_of[row, child].argmax(axis=1)
-        same = last[row, mother] == last[row, child]
-        joining = np.full_like(total, -np.inf)
-        joining[row, child] = (
-            np.where(same, blank_scores[row, mother], total[row, mother]) + repeat[row, child]
-        )
-        kept_blank = total + log_probabilities[:, blank : blank + 1]
-        kept_token = np.logaddexp(token_scores + repeat, joining)
-        kept = np.logaddexp(kept_blank, kept_token)
+        child, mother = self._children(running)
+        stays_token = in_token * repeat
+        same = last.take(mother) == last.take(child)
+        joining = np.where(same, in_blank.take(mother), total.take(mother)) * repeat.take(child)
+        stays_token.reshape(-1)[child] += joining
+        stays_blank = total * self._blank_probabilities[:running, time, None]
+        kept = stays_blank + stays_token
 
         # The unchanged prefixes fill the beam: an extension with a lower score than all of them is pruned.
-        max_gain = self.fusion.max_gain if self.fusion else 0.0
-        threshold = (kept + fusion_scores).min(axis=1)  # (R,); -inf until the beam is full
-        width = _viable_count(threshold - (total + fusion_scores).max(axis=1) - max_gain, class_scores)
-        classes, class_scores = classes[:, :width], class_scores[:, :width]
+        boost, max_gain = self._boost(running)
+        ranked = kept * boost
+        threshold = ranked.min(axis=1)  # (R,); 0 until the beam is full
+        best = (total * boost).max(axis=1) * max_gain
+        width = _viable_count(threshold, best[:, None] * probabilities)
+        classes = np.ascontiguousarray(classes[:, :width])
 
         # Extensions (R, N, K): a repetition of the last token is a new token only after a blank.
         repeated = last[:, :, None] == classes[:, None, :]
-        extended = np.where(repeated, blank_scores[:, :, None], total[:, :, None]) + class_scores[:, None, :]
-        pair, column = np.nonzero(classes[row] == last[row, child][:, None])
-        extended[row[pair], mother[pair], column] = -np.inf
-
-        scores = np.concatenate([kept, extended.reshape(running, -1)], axis=1)  # (R, N + N K)
+        extended = np.where(repeated, in_blank[:, :, None], total[:, :, None])
+        extended *= probabilities[:, None, :width]
+        pair, column = np.nonzero(classes.take(child // beam, axis=0) == last.take(child)[:, None])
+        extended.reshape(-1)[mother.take(pair) * width + column] = 0.0
+        gained = None
+        scores = extended
         if self.fusion:
-            bound = extended + fusion_scores[:, :, None] + max_gain
-            viable = (extended > -np.inf) & (bound >= threshold[:, None, None])
-            at, old, new = np.nonzero(viable)
-            gained = np.full_like(extended, -np.inf)
-            gained[at, old, new] = fusion_scores[at, old] + self.fusion.gains(
-                history[at, old], classes[at, new]
-            )
-            gained = np.concatenate([fusion_scores, gained.reshape(running, -1)], axis=1)
-        chosen = _highest(scores + gained if self.fusion else scores, beam)
+            scores = extended * boost[:, :, None]
+            gained = self._gains(classes, scores, threshold / max_gain)
+            scores *= np.exp(gained)
+        scores = np.concatenate([ranked, scores.reshape(running, -1)], axis=1)  # (R, N + N K)
+        chosen = np.argpartition(scores, -beam, axis=1)[:, -beam:]
+
+        rows = np.arange(running)[:, None]
         is_new = chosen >= beam
-        origin = np.where(is_new, (chosen - beam) // width, chosen)
-        flat = origin + beam * np.arange(running)[:, None]  # index into the flattened (R, N)
-        token = np.take_along_axis(classes, (chosen - beam) % width, axis=1)
-        origin_prefix = prefix.take(flat)
-
-        self.token_scores[:running] = np.where(
-            is_new, np.take_along_axis(scores, chosen, axis=1), kept_token.take(flat)
-        )
-        self.blank_scores[:running] = np.where(is_new, -np.inf, kept_blank.take(flat))
-        self.parent[:running] = np.where(is_new, origin_prefix, parent.take(flat))
-        self.prefix[:running] = np.where(is_new, _hash(origin_prefix, token), origin_prefix)
+        extension = np.where(is_new, chosen - beam, 0)
+        origin = np.where(is_new, extension // width, chosen)
+        token = classes.take(extension % width + width * rows)
+        extension += beam * width * rows  # from here on flat, as the index of the origin
+        flat = origin + beam * rows
+        self.in_token[:running] = np.where(is_new, extended.take(extension), stays_token.take(flat))
+        self.in_blank[:running] = np.where(is_new, 0.0, stays_blank.take(flat))
         self.last[:running] = np.where(is_new, token, last.take(flat))
+        of_origin, of_parent = prefix.take(flat), self.parent[:running].take(flat)
+        self.parent[:running] = np.where(is_new, of_origin, of_parent)
+        self.prefix[:running] = np.where(is_new, _hash(of_origin, token), of_origin)
         self.origins[time, :running] = origin
-        self.added[time, :running] = np.where(is_new, token, -1)
+        self.added[time, :running] = token = np.where(is_new, token, -1)
         if self.fusion:
-            self.fusion_scores[:running] = np.take_along_axis(gained, chosen, axis=1)
-            past = history.reshape(-1, history.shape[2])[flat]  # (R, N, H)
-            self.history[:running] = self.fusion.extend_histories(past, np.where(is_new, token, -1))
+            added = np.where(is_new, gained.take(extension), 0.0)
+            self.fusion_scores[:running] = self.fusion_scores[:running].take(flat) + added
+            past = self.history.reshape(-1, self.history.shape[2])[flat]  # (R, N, H)
+            self.history[:running] = self.fusion.extend_histories(past, token)
+        impossible = np.nonzero(scores.take(chosen + scores.shape[1] * rows) == 0)
+        if len(impossible[0]):
+            self.prefix[impossible], self.parent[impossible] = _IMPOSSIBLE, _NO_PARENT
+            self.in_token[impossible] = self.in_blank[impossible] = 0.0
+        if time % _SCALED_EVERY == 0:
+            self._scale()
+
+    def _scale(self) -> None:
+        """Make the largest probability of each utterance 1."""
+        highest = np.maximum(self.in_blank, self.in_token).max(axis=1)
+        self.in_blank /= highest[:, None]
+        self.in_token /= highest[:, None]
+        self.log_scale += np.log(highest)
+
+    def _children(self, running: int) -> tuple[np.ndarray, np.ndarray]:
+        """Flat indices of the prefixes that extend another one in the beam, and of these others."""
+        beam = self.last.shape[1]
+        child_of = self.parent[:running, :, None] == self.prefix[:running, None, :]  # (R, N child, N mother)
+        found = np.flatnonzero(child_of)
+        child = found // beam
+        return child, child // beam * beam + found % beam
+
+    def _boost(self, running: int) -> tuple[np.ndarray, float]:
+        """The factor of each prefix by the language model (R, N), and the largest that a token can add."""
+        if not self.fusion:
+            return np.ones((running, 1)), 1.0
+        scores = self.fusion_scores[:running]
+        return np.exp(scores - scores.max(axis=1, keepdims=True)), float(np.exp(self.fusion.max_gain))
+
+    def _gains(self, classes: np.ndarray, scores: np.ndarray, threshold: np.ndarray) -> np.ndarray:
+        """What the language model adds to extensions (R, N, K); -inf for those that cannot reach the beam.
+
+        Args:
+            classes: (R, K).
+            scores: (R, N, K), of the extensions without the gain.
+            threshold: (R,), what they must reach.
+        """
+        _, beam, width = scores.shape
+        viable = np.flatnonzero((scores > 0) & (scores >= threshold[:, None, None]))
+        extended = viable // width
+        histories = self.history.reshape(-1, self.history.shape[2]).take(extended, axis=0)
+        tokens = classes.take(extended // beam * width + viable % width)
+        gained = np.full(scores.shape, -np.inf)
+        gained.reshape(-1)[viable] = self.fusion.gains(histories, tokens)
+        return gained
 
     def sequences(self, n_best: int) -> list[list[tuple[tuple[int, ...], float]]]:
         """The best token sequences of each utterance with their scores, best first."""
-        scores = np.logaddexp(self.blank_scores, self.token_scores) + self.fusion_scores  # (B, N)
+        with np.errstate(divide="ignore"):
+            scores = np.log(self.in_blank + self.in_token) + self.log_scale[:, None]  # (B, N)
+        scores += self.fusion_scores
         if self.fusion:
             scores += self.fusion.end_gains(self.history)
         index = np.argsort(-scores, axis=1, kind="stable")[:, :n_best]
@@ -209,16 +254,9 @@ class _Beams:
         ]
 
 
-def _viable_count(threshold: np.ndarray, class_scores: np.ndarray) -> int:
-    """How many of the classes (R, K), best first, reach the threshold (R,) in any row; at least 1."""
-    return max(1, int((class_scores >= threshold[:, None]).sum(axis=1).max()))
-
-
-def _highest(scores: np.ndarray, count: int) -> np.ndarray:
-    """Indices of the ``count`` highest values of each row (R, M), highest first: (R, count)."""
-    unsorted = np.argpartition(scores, -count, axis=1)[:, -count:]
-    order = np.argsort(-np.take_along_axis(scores, unsorted, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(unsorted, order, axis=1)
+def _viable_count(threshold: np.ndarray, highest: np.ndarray) -> int:
+    """How many of the scores (R, K), descending, reach the threshold (R,) in any row; at least 1."""
+    return max(1, int((highest >= threshold[:, None]).sum(axis=1).max()))
 
 
 def _hash(prefix: np.ndarray, token: np.ndarray) -> np.ndarray:
@@ -227,33 +265,54 @@ def _hash(prefix: np.ndarray, token: np.ndarray) -> np.ndarray:
     return mixed ^ (mixed >> np.uint64(29))
 
 
-def _candidates(log_probabilities: np.ndarray, blank: int, limit: int) -> tuple[np.ndarray, np.ndarray]:
+def _candidates(
+    logits: np.ndarray, normaliser: np.ndarray, blank: int, limit: int
+) -> tuple[np.ndarray, np.ndarray]:
     """The classes of each frame that may extend a prefix, and their log-probabilities, best first.
 
     In most frames only a few classes reach the minimum probability: only these are sorted.
 
     Args:
-        log_probabilities: (B, T, C).
+        logits: (B, T, C).
+        normaliser: (B, T), subtracted from the logits gives log-probabilities.
         blank: never a candidate.
         limit: maximum number of candidates in a frame.
 
     Returns:
-        (B, T, K) int and float, K ≤ ``limit``; frames with fewer candidates are filled with log-probability
-        -inf.
+        (B, T, K) int and float64, K ≤ ``limit``; frames with fewer candidates are filled with
+        log-probability -inf.
     """
-    batch, time, size = log_probabilities.shape
-    flat = log_probabilities.reshape(-1)
-    likely = np.flatnonzero(flat > np.log(MIN_PROBABILITY))
+    batch, time, size = logits.shape
+    floors = (normaliser + np.log(MIN_PROBABILITY)).astype(logits.dtype)
+    likely = [np.zeros(0, np.int64)]
+    for row, utterance in enumerate(logits):
+        least = _least_of_best(utterance, limit + 1, floors[row])  # one more: the blank may be among them
+        likely.append(row * time * size + np.flatnonzero(utterance >= least[:, None]))
+    likely = np.concatenate(likely)
     likely = likely[likely % size != blank]
     frame = likely // size
+    found = logits.reshape(-1).take(likely) - normaliser.reshape(-1).take(frame)
     # Sort by frame, then by score, with one key: the scores of a frame lie within one unit of it.
-    likely = likely[np.argsort(frame + flat[likely] / np.log(MIN_PROBABILITY))]
+    order = np.argsort(frame + found / (np.log(MIN_PROBABILITY) - 1))
     counts = np.bincount(frame, minlength=batch * time)
     rank = np.arange(len(frame)) - np.repeat(np.cumsum(counts) - counts, counts)  # within the frame
     width = max(1, min(limit, int(counts.max(initial=0))))
     kept = rank < width
-    likely, frame, rank = likely[kept], frame[kept], rank[kept]
+    order, frame, rank = order[kept], frame[kept], rank[kept]
     classes = np.zeros((batch * time, width), np.int64)
-    scores = np.full((batch * time, width), -np.inf, flat.dtype)
-    classes[frame, rank], scores[frame, rank] = likely % size, flat[likely]
+    scores = np.full((batch * time, width), -np.inf)
+    classes[frame, rank], scores[frame, rank] = likely[order] % size, found[order]
     return classes.reshape(batch, time, width), scores.reshape(batch, time, width)
+
+
+def _least_of_best(scores: np.ndarray, count: int, floor: np.ndarray) -> np.ndarray:
+    """A score that at least ``count`` of each frame's classes reach, or its floor (T,) if that is higher.
+
+    The classes of a frame (T, C) are divided into groups, some more than ``count``; as many groups as that
+    have a highest score that reaches the result.
+    """
+    while (half := scores.shape[1] // 2) >= 2 * count:
+        scores = np.maximum(scores[:, :half], scores[:, half : 2 * half])
+    if scores.shape[1] < count:
+        return floor
+    return np.maximum(floor, np.partition(scores, -count, axis=1)[:, -count])

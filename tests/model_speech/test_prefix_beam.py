@@ -229,7 +229,7 @@ def test_what_is_left_out_changes_nothing(monkeypatch, beam):
 def test_few_classes_are_looked_at_in_the_blanks_frames():
     logits = trained_like(8, batch=4, time=50, classes=400)
     scores = log_softmax(logits).astype(np.float32)
-    classes, entering = prefix_beam._candidates(scores, 399, 40)
+    classes, entering = prefix_beam._candidates(scores, np.zeros((4, 50)), 399, 40)
     assert classes.shape == entering.shape == (4, 50, 40)
     np.testing.assert_array_equal(np.sort(-entering, axis=-1), -entering)
     found = np.isfinite(entering)

@@ -209,7 +209,7 @@ def makefile_commands() -> str:
 def makefile_targets() -> tuple[str, ...]:
     """The targets that ``make help`` lists."""
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    return tuple(re.findall(r"^([a-z]+):.*## ", text, flags=re.MULTILINE))
+    return tuple(re.findall(r"^([a-z-]+):.*## ", text, flags=re.MULTILINE))
 
 
 @cache

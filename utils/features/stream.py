@@ -69,7 +69,7 @@ class FeatureStream:
         if not len(samples):
             return np.zeros((0, feature_bins(self._config)), np.float32)
         compute = log_filter_bank if self._config.kind == "filter_bank" else log_spectrogram
-        frames = compute(samples, self._config)  # (m, F)
+        frames, _ = compute(samples, self._config)  # (m, F)
         self._frames += len(frames)
         return (self._normalise(frames) if self._normalise else frames).astype(np.float32)
 

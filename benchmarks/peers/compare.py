@@ -1,0 +1,131 @@
+"""Compares our functions with those of other libraries: speed in paired runs, and how well the results agree.
+
+    make bench-peers
+    python -m benchmarks.peers.compare --only "features" "CTC beam search" --rounds 15
+    python -m benchmarks.peers.compare --markdown docs/performance.md
+
+Each side runs in a process of its own with one thread, each peer with its pinned packages in an environment
+of its own (runs/benchmarks/peers/), which is made at the first call. The two processes take turns. The table
+has the median of the processor time of both and the median of the ratios: above 1, ours is faster. A peer
+that cannot be installed is named with the reason.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.converters.entry import Missing
+from benchmarks.converters.process import ConverterProcess
+from benchmarks.peers import keyword, ngrams, sequences, sound
+from benchmarks.peers.entry import Arrays, Peer, Task
+from benchmarks.peers.environment import interpreter
+from benchmarks.support.tables import print_table
+from utils.cli import positive
+from utils.errors import RunError, run_command
+from utils.files import write_text
+from utils.text_table import markdown_table
+
+TASKS = (*sound.TASKS, *sequences.TASKS, *ngrams.TASKS, *keyword.TASKS)
+COLUMNS = ("task", "peer", "peer ms", "ours ms", "ratio", "results")
+FOLDER = Path("runs/benchmarks/peers")
+ONE_THREAD = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "TF_NUM_INTRAOP_THREADS",
+    "TF_NUM_INTEROP_THREADS",
+)
+BEGIN, END = "<!-- figures of benchmarks.peers.compare -->", "<!-- end of the figures -->"
+
+
+def main() -> None:
+    """Compare the chosen tasks; print the table, or write it into a document too."""
+    options = _parser().parse_args()
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"), TF_CPP_MIN_LOG_LEVEL="3")
+    tasks = [task for task in TASKS if not options.only or task.name in options.only]
+    rows = [row for task in tasks for row in _compared(task, options.rounds)]
+    print_table(f"{options.rounds} paired runs, one thread", COLUMNS, rows, left=2)
+    if options.markdown:
+        before, _, rest = options.markdown.read_text(encoding="utf-8").partition(BEGIN)
+        after = rest.partition(END)[2]
+        write_text(options.markdown, f"{before}{BEGIN}\n{markdown_table(COLUMNS, rows, left=2)}{END}{after}")
+
+
+def _compared(task: Task, rounds: int) -> Iterator[Sequence[str]]:
+    """The rows of a task, one for each peer."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    inputs = task.inputs()
+    file = FOLDER / f"{task.name.replace(' ', '_')}.npz"
+    np.savez(file, **inputs)
+    for peer in task.peers:
+        name = " ".join([peer.name, *_version(peer)])
+        print(f"{task.name}: {name}", file=sys.stderr, flush=True)
+        try:
+            ours, theirs, results = _paired(task, peer, file, rounds)
+        except (Missing, RunError) as error:
+            yield task.name, name, "–", "–", "–", str(error)
+            continue
+        ratio = statistics.median(other / own for own, other in zip(ours, theirs, strict=True))
+        times = [f"{1000 * statistics.median(seconds):.1f}" for seconds in (theirs, ours)]
+        yield task.name, name, *times, f"{ratio:.2f}", task.agreement(inputs, *results)
+
+
+def _version(peer: Peer) -> list[str]:
+    return [peer.requirements[0].partition("==")[2]] if peer.requirements else []
+
+
+def _paired(
+    task: Task, peer: Peer, inputs: Path, rounds: int
+) -> tuple[list[float], list[float], tuple[Arrays, Arrays]]:
+    """Processor seconds of our and their runs, in turns, and the results of both.
+
+    Raises:
+        Missing: the peer cannot be installed.
+        RunError: one side ends with an error.
+    """
+    sides = [
+        ("ours", interpreter(FOLDER, ()), task.ours),
+        (peer.name, interpreter(FOLDER / peer.name, peer.requirements), peer.function),
+    ]
+    with ExitStack() as stack:
+        serve = ["-m", "benchmarks.peers.serve"]
+        running = [
+            stack.enter_context(
+                ConverterProcess(name, [str(python), *serve, f"{task.module}:{function}", str(inputs)])
+            )
+            for name, python, function in sides
+        ]
+        seconds: list[list[float]] = [[], []]
+        for number in range(rounds):
+            for side in (0, 1) if number % 2 else (1, 0):
+                seconds[side].append(float(running[side].convert(["run"])[0]))
+        results = []
+        for (name, *_), process in zip(sides, running, strict=True):
+            saved = inputs.with_name(f"{inputs.stem}.{name}.result.npz")
+            process.convert([f"save {saved}"])
+            with np.load(saved) as arrays:
+                results.append(dict(arrays))
+            saved.unlink()
+    return *seconds, tuple(results)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [task.name for task in TASKS]
+    parser.add_argument("--only", nargs="+", choices=names, metavar="TASK", help=f"of {', '.join(names)}")
+    parser.add_argument("--rounds", type=positive, default=15, metavar="N", help="runs of each side")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between its marks")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)
