@@ -17,7 +17,6 @@ from scipy.special import expit
 
 from utils.errors import RunError
 from utils.run_folder.checksums import verified
-from utils.softmax import log_softmax
 
 FILE = "confidence.json"
 PLAIN, JOINT = "plain", "joint"
@@ -42,10 +41,12 @@ class FrameCertainty:
 
 def frame_certainty(logits: np.ndarray) -> FrameCertainty:
     """(T', C) logits, valid frames only → the certainty of each frame."""
-    log_probs = log_softmax(logits.astype(np.float32))
-    probabilities = np.exp(log_probs)
-    entropy = -(probabilities * log_probs).sum(axis=1) / np.log(logits.shape[1])
-    return FrameCertainty(probabilities.max(axis=1), entropy)
+    shifted = np.subtract(logits, logits.max(axis=1, keepdims=True), dtype=np.float64)
+    exponentials = np.exp(shifted)
+    total = exponentials.sum(axis=1)
+    # -Σ p log p with p = exp(shifted) / total
+    entropy = np.log(total) - np.einsum("tc,tc->t", exponentials, shifted) / total
+    return FrameCertainty(1.0 / total, entropy / np.log(logits.shape[1]))
 
 
 def syllable_features(

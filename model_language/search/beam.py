@@ -11,7 +11,7 @@ from model_language.search.grid import Grid, HistoryModel, PathBonus, PathModel
 from model_language.vocabulary.symbols import PAD_ID
 
 # Odd, with well mixed bits: rows of ids get different hashes, except for one pair in 2^64.
-_HASH_FACTOR = 0x1E3779B97F4A7C15
+HASH_FACTOR = 0x1E3779B97F4A7C15
 _Step = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -131,7 +131,7 @@ def _first_distinct(rows: np.ndarray, states: np.ndarray, count: int) -> np.ndar
     """Indices of the first ``count`` different states (N, n) of each row (ascending)."""
     keys = rows.astype(np.int64)
     for column in range(states.shape[1]):
-        keys = keys * _HASH_FACTOR + states[:, column]
+        keys = keys * HASH_FACTOR + states[:, column]
     order = keys.argsort(kind="stable")
     first = np.sort(order.take(_groups(keys.take(order))[0]))
     return first.take(_first(rows.take(first), count))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from model_language.search.beam import HASH_FACTOR
 from model_language.search.grid import HistoryModel, MaskedHistory, MaskedPaths, PathModel
 from model_language.search.word_bonus import NetworkWords, Progress
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
@@ -13,6 +14,8 @@ PREVIEWED = 8
 """Continuations that all models rate, as a multiple of those that are kept: the best by a quick preview.
 
 With 8, the results for 30 recordings are those without a preview, in half of the time."""
+
+_TRIED = 4  # continuations that are previewed first, as a multiple of those that are rated
 
 Option = tuple[str, float, np.ndarray, np.ndarray]
 """A syllable of a slot, its log-posterior, the ids that it may become, and their log-scores, both (K,)."""
@@ -46,31 +49,62 @@ class TokenModel:
 
     def preview(self, past: np.ndarray, words: np.ndarray) -> np.ndarray | None:
         """A quick approximation of :meth:`log_probs` for past (N, seen ≥ 1), words (K,) → (N, K)."""
-        previewed = self._history.preview(past[:, -1], words)
-        return None if previewed is None else self.weight * previewed
+        last, rows = np.unique(past[:, -1], return_inverse=True)  # most paths share their last token
+        previewed = self._history.preview(last, words)
+        return None if previewed is None else (self.weight * previewed).take(rows, axis=0)
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A path from the first slot.
+    """A path through the network.
 
     Attributes:
         tokens: ids.
         syllables: the syllable of each token.
         slots: the slot of each token.
-        score: log-score, ``paid`` included.
-        progress: user words that the path has begun.
-        paid: bonus for the characters of words that are not complete.
-        state: (S,), state of the path model, if there is one.
+        score: log-score.
     """
 
-    tokens: tuple[int, ...] = ()
-    syllables: tuple[str, ...] = ()
-    slots: tuple[int, ...] = ()
-    score: float = 0.0
-    progress: Progress = frozenset()
-    paid: float = 0.0
-    state: np.ndarray | None = None
+    tokens: tuple[int, ...]
+    syllables: tuple[str, ...]
+    slots: tuple[int, ...]
+    score: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Paths:
+    """N paths from the first slot to the current one.
+
+    Attributes:
+        score: (N,) float64, log-scores, ``paid`` included.
+        paid: (N,) float64, bonus for the characters of words that are not complete.
+        past: (N, seen) int64, the last tokens, oldest first; 0 before the first.
+        state: (N, S), of the path model; S = 0 without one.
+        progress: (N,) int, index of the user words that the path has begun.
+        sequence: (N,) int64, hash of all tokens and syllables.
+        origin: (N,) int, the path of the slot before that was extended or kept.
+        token: (N,) int, the token that was added; -1 for none.
+        option: (N,) int, the option that it comes from.
+    """
+
+    score: np.ndarray
+    paid: np.ndarray
+    past: np.ndarray
+    state: np.ndarray
+    progress: np.ndarray
+    sequence: np.ndarray
+    origin: np.ndarray
+    token: np.ndarray
+    option: np.ndarray
+
+    def take(self, indices: np.ndarray) -> "_Paths":
+        """The paths with these indices."""
+        return _Paths(*(value.take(indices, axis=0) for value in vars(self).values()))
+
+    def joined(self, others: "_Paths") -> "_Paths":
+        """These paths, then the others."""
+        pairs = zip(vars(self).values(), vars(others).values(), strict=True)
+        return _Paths(*(np.concatenate(pair) for pair in pairs))
 
 
 def search_network(
@@ -95,77 +129,81 @@ def search_network(
     Returns:
         The remaining hypotheses, the best first.
     """
-    kept = [Hypothesis(state=model.paths.initial_states(1)[0] if model.paths else None)]
+    none = np.zeros(1, np.int64)
+    state = model.paths.initial_states(1) if model.paths else np.zeros((1, 0))
+    past = np.zeros((1, model.seen), np.int64)
+    kept = _Paths(np.zeros(1), np.zeros(1), past, state, none, none, none, none, none)
+    steps, begun = [], [frozenset()]  # the paths after each slot; user words by the index of a progress
     for index, slot in enumerate(network.slots):
         options = [
             (syllable, log_posterior, *candidates(index, syllable))
             for syllable, log_posterior in zip(slot.syllables, slot.log_posteriors, strict=True)
             if syllable != NOTHING
         ]
-        grown: list[Hypothesis] = []
+        grown = []
         if NOTHING in slot.syllables:
-            empty = slot.log_posteriors[slot.syllables.index(NOTHING)]
-            grown += [replace(path, score=path.score + empty) for path in kept]
+            score = kept.score + slot.log_posteriors[slot.syllables.index(NOTHING)]
+            origin = np.arange(len(score))
+            grown.append(replace(kept, score=score, origin=origin, token=np.full(len(score), -1)))
         if options:
-            grown += _extend(kept, index, options, model, words, 2 * beam)
-        kept = _best(grown, beam, model.seen if recombine else None)
-    rows = np.arange(len(kept))
-    ends = model.log_probs(_last_tokens(kept, model.seen), rows, np.zeros(len(kept), int))
-    finished = [
-        replace(path, score=path.score + float(end) - path.paid) for path, end in zip(kept, ends, strict=True)
-    ]
-    return sorted(finished, key=lambda path: -path.score)
+            grown.append(_extended(kept, index, options, model, words, begun, 2 * beam))
+        kept = _best(grown[0].joined(grown[1]) if len(grown) > 1 else grown[0], beam, recombine)
+        steps.append(([syllable for syllable, *_ in options], kept))
+    ends = model.log_probs(kept.past, np.arange(len(kept.score)), np.zeros(len(kept.score), int))
+    scores = kept.score + ends - kept.paid
+    return _hypotheses(steps, scores, np.argsort(-scores, kind="stable"))
 
 
-def _extend(
-    kept: Sequence[Hypothesis],
+def _extended(
+    kept: _Paths,
     slot: int,
     options: Sequence[Option],
     model: TokenModel,
     words: NetworkWords | None,
+    begun: list[Progress],
     count: int,
-) -> list[Hypothesis]:
-    """The best ``count`` continuations by one token of the slot."""
+) -> _Paths:
+    """The best ``count`` continuations by one token of the slot; new combinations of words join ``begun``."""
     ids = np.concatenate([ids for _, _, ids, _ in options])  # (C,)
     own = np.concatenate([log_posterior + model.weight * scores for _, log_posterior, _, scores in options])
     sources = np.repeat(np.arange(len(options)), [len(ids) for _, _, ids, _ in options])  # (C,), the option
-    past = _last_tokens(kept, model.seen)
-    before = np.array([path.score - path.paid for path in kept])[:, None] + own + model.bonus  # (N, C)
-    begun = _columns_of_words(slot, options, ids, sources, words)
-    rows, columns = _promising(before, model.preview(past, ids), PREVIEWED * count, begun)
-    score = before[rows, columns] + model.log_probs(past, rows, ids[columns])  # (E,)
+    before = kept.score - kept.paid  # (N,)
+    of_words = _columns_of_words(slot, options, ids, sources, words)
+
+    def preview(columns: np.ndarray) -> np.ndarray | None:
+        return model.preview(kept.past, ids[columns])
+
+    rows, columns = _promising(before, own, preview, PREVIEWED * count, of_words)
+    score = before[rows] + own[columns] + model.bonus
+    score += model.log_probs(kept.past, rows, ids[columns])  # (E,)
     if model.paths:
-        states = np.stack([path.state for path in kept])  # (N, S)
-        gained = model.paths.gains(past, states, rows, ids[columns])
+        gained = model.paths.gains(kept.past, kept.state, rows, ids[columns])
         score += model.weight * gained
-    advanced: dict[int, tuple[Progress, float]] = {}
-    for entry in np.flatnonzero(np.isin(columns, begun)).tolist():
+    progress, paid = np.zeros(len(rows), np.int64), np.zeros(len(rows))
+    for entry in np.flatnonzero(np.isin(columns, of_words)).tolist() if len(of_words) else ():
         column = columns[entry]
         step = slot, options[sources[column]][0], int(ids[column])
-        progress, paid, earned = words.advance(kept[rows[entry]].progress, *step)
-        score[entry] += paid + earned
-        advanced[entry] = progress, paid
+        advanced, paid[entry], earned = words.advance(begun[kept.progress[rows[entry]]], *step)
+        score[entry] += paid[entry] + earned
+        if advanced not in begun:
+            begun.append(advanced)
+        progress[entry] = begun.index(advanced)
     chosen = _highest(score, count)
     rows, columns = rows[chosen], columns[chosen]
-    following = model.paths.next_states(states[rows], gained[chosen]) if model.paths else [None] * len(rows)
-    extended = []
-    for entry, row, column, state in zip(
-        chosen.tolist(), rows.tolist(), columns.tolist(), following, strict=True
-    ):
-        path = kept[row]
-        progress, paid = advanced.get(entry, (frozenset(), 0.0))
-        extended.append(
-            Hypothesis(
-                tokens=(*path.tokens, int(ids[column])),
-                syllables=(*path.syllables, options[sources[column]][0]),
-                slots=(*path.slots, slot),
-                score=float(score[entry]),
-                progress=progress,
-                paid=paid,
-                state=state,
-            )
-        )
-    return extended
+    token, state = ids[columns].astype(np.int64), kept.state.take(rows, axis=0)
+    # A syllable has the same hash in every slot.
+    syllables = np.array([hash(syllable) for syllable, *_ in options])[sources[columns]]
+    return _Paths(
+        score=score[chosen],
+        paid=paid[chosen],
+        past=np.concatenate([kept.past.take(rows, axis=0), token[:, None]], axis=1)[:, 1:],
+        state=model.paths.next_states(state, gained[chosen]) if model.paths else state,
+        progress=progress[chosen],
+        sequence=_combined(np.stack([kept.sequence.take(rows), token, syllables], axis=1)),
+        origin=rows,
+        token=token,
+        option=sources[columns],
+    )
 
 
 def _columns_of_words(
@@ -180,23 +218,35 @@ def _columns_of_words(
 
 
 def _promising(
-    before: np.ndarray, previewed: np.ndarray | None, count: int, always: np.ndarray
+    before: np.ndarray,
+    own: np.ndarray,
+    preview: Callable[[np.ndarray], np.ndarray | None],
+    count: int,
+    always: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the continuations that the models rate, (E,) each.
 
     Args:
-        before: (N, C), scores without the language models.
-        previewed: (N, C), their approximation by the language models; None: all are rated.
+        before: (N,), scores of the paths.
+        own: (C,), of the tokens without the language models.
+        preview: columns → an approximation of the language models' log-probabilities, at most 0, (N,
+            columns); None: all are rated.
         count: number of continuations that are rated.
         always: columns that are rated in each row.
     """
-    if previewed is None or before.size <= count:
-        rows, columns = np.divmod(np.arange(before.size), before.shape[1])
-        return rows, columns
-    promise = before + previewed
-    promise[:, always] = np.inf
-    count = max(count, promise.shape[0] * len(always))
-    return np.divmod(_highest(promise.ravel(), count), before.shape[1])
+    size = len(before) * len(own)
+    tried = _highest(own, -(-_TRIED * count // len(before)))
+    previewed = preview(tried) if size > count else None
+    if previewed is None:
+        return np.divmod(np.arange(size), len(own))
+    count = max(count, len(before) * len(always))
+    # As many reach this score, so a column below it without a preview cannot be among the best.
+    least = np.sort((before[:, None] + own[tried] + previewed).ravel())[::-1][:count][-1]
+    columns = np.union1d(np.flatnonzero(before.max() + own >= least), always)
+    promise = before[:, None] + own[columns] + preview(columns)
+    promise[:, np.isin(columns, always)] = np.inf
+    rows, chosen = np.divmod(_highest(promise.ravel(), count), len(columns))
+    return rows, columns[chosen]
 
 
 def _highest(scores: np.ndarray, count: int) -> np.ndarray:
@@ -206,25 +256,39 @@ def _highest(scores: np.ndarray, count: int) -> np.ndarray:
     return np.argpartition(-scores, count)[:count]
 
 
-def _best(grown: list[Hypothesis], beam: int, seen: int | None) -> list[Hypothesis]:
-    """The best different hypotheses, the best first; ``seen`` tokens tell them apart, None: all of them."""
-    kept: dict[object, Hypothesis] = {}
-    for path in sorted(grown, key=lambda path: -path.score):
-        if seen is None:
-            key: object = (path.tokens, path.syllables)
-        else:
-            key = (path.tokens[max(0, len(path.tokens) - seen) :], path.progress)
-        if key not in kept:
-            kept[key] = path
-            if len(kept) == beam:
-                break
-    return list(kept.values())
+def _best(grown: _Paths, beam: int, recombine: bool) -> _Paths:
+    """The best different paths, the best first; ``recombine``: paths differ in their last tokens or words."""
+    order = np.argsort(-grown.score, kind="stable")
+    if recombine:
+        keys = _combined(np.concatenate([grown.past, grown.progress[:, None]], axis=1))
+    else:
+        keys = grown.sequence
+    _, first = np.unique(keys.take(order), return_index=True)
+    return grown.take(order.take(np.sort(first)[:beam]))
 
 
-def _last_tokens(kept: Sequence[Hypothesis], count: int) -> np.ndarray:
-    """The last tokens of each hypothesis, (N, count), 0 before the first."""
-    result = np.zeros((len(kept), count), np.int64)
-    for row, path in zip(result, kept, strict=True):
-        last = path.tokens[max(0, len(path.tokens) - count) :]
-        row[count - len(last) :] = last
+def _combined(columns: np.ndarray) -> np.ndarray:
+    """A hash of each row of (N, n ≥ 1) int64: (N,) int64."""
+    result = columns[:, 0] + 1
+    for column in columns[:, 1:].T:
+        result = (result * HASH_FACTOR) ^ (result >> 29)
+        result += column
     return result
+
+
+def _hypotheses(
+    steps: Sequence[tuple[Sequence[str], _Paths]], scores: np.ndarray, order: np.ndarray
+) -> list[Hypothesis]:
+    """The paths after the last slot, in this order, with everything on their way."""
+    tokens, options = np.zeros((2, len(steps), len(order)), np.int64)
+    index = order
+    for slot in reversed(range(len(steps))):
+        _, paths = steps[slot]
+        tokens[slot], options[slot] = paths.token.take(index), paths.option.take(index)
+        index = paths.origin.take(index)
+    found = []
+    for path, score in enumerate(scores[order].tolist()):
+        slots = np.flatnonzero(tokens[:, path] >= 0).tolist()
+        syllables = tuple(steps[slot][0][options[slot, path]] for slot in slots)
+        found.append(Hypothesis(tuple(tokens[slots, path].tolist()), syllables, tuple(slots), score))
+    return found

@@ -26,17 +26,22 @@ class HanziIds:
     def __init__(self, symbols: Symbols):
         self._symbols, self._size = symbols, len(symbols.hanzi)
         self._added: dict[str, int] = {}
+        self._characters: dict[int, str] = {}
 
     def index(self, character: str) -> int:
         """The id of a character; a new one for a character that is not in the vocabulary."""
         if character in self._symbols.hanzi:
             return self._symbols.hanzi.index(character)
-        return self._added.setdefault(character, self._size + len(self._added))
+        number = self._added.setdefault(character, self._size + len(self._added))
+        self._characters[number] = character
+        return number
 
     def decode(self, ids: Sequence[int]) -> str:
         """Ids as text."""
-        added = {number: character for character, number in self._added.items()}
-        return "".join(added.get(int(number)) or self._symbols.decode([int(number)]) for number in ids)
+        numbers = list(map(int, ids))
+        for number in set(numbers) - self._characters.keys():
+            self._characters[number] = self._symbols.decode([number])
+        return "".join(map(self._characters.__getitem__, numbers))
 
 
 class GridWords:

@@ -162,21 +162,23 @@ def _with_free_token(
     highest = (scale[:, None] + log_beta).max()
     alpha_blank, alpha_token = (np.exp(each - scale[:, None]) for each in log_alpha)  # (T + 1, L + 1)
     beta = np.exp(log_beta + scale[:, None] - highest)  # (T + 1, L + 1)
-    step = np.exp(log_probs + (scale[:-1] - scale[1:])[:, None])  # (T, C)
+    scaled = (scale[:-1] - scale[1:])[:, None]
+    class_steps = np.exp(log_probs.take(classes, axis=1) + scaled)  # (T, K)
+    blank_steps = np.exp(log_probs[:, blank, None] + scaled)[:, 0]  # (T,)
     padded = np.concatenate([[NONE], tokens, [NONE]])
     repeats_left = padded[prefixes][:, None] == classes  # (S, K): the class is the prefix's last token
     repeats_right = padded[suffixes + 1][:, None] == classes
     shape = (len(prefixes), len(classes))
     may_repeat_left, may_leave = ~repeats_left, ~repeats_right
     in_class, in_blank, total = np.zeros((3, *shape))  # in the class; in a blank after it; complete
-    for t, frame in enumerate(step):
+    for t, (class_step, blank_step) in enumerate(zip(class_steps, blank_steps.tolist(), strict=True)):
         # The suffix begins in this frame.
         total += (in_blank + in_class * may_leave) * beta[t, suffixes][:, None]
         entering = alpha_token[t, prefixes][:, None] * may_repeat_left + alpha_blank[t, prefixes][:, None]
         in_blank += in_class
-        in_blank *= frame[blank]
+        in_blank *= blank_step
         in_class += entering
-        in_class *= frame[classes]
+        in_class *= class_step
     total += (in_class + in_blank) * beta[-1, suffixes][:, None]
     with np.errstate(divide="ignore"):
         return np.log(total) + highest

@@ -37,7 +37,7 @@ _PREEMPHASIS = 0.97
 _MFCC_FILTERS = 26
 _LIFTER = 22  # cepstral liftering
 _DELTA_REACH = 2  # frames on each side that a delta is computed from
-_SMALLEST = np.finfo(np.float64).eps  # replaces a power of exactly zero before the logarithm
+_SMALLEST = np.finfo(np.float64).eps  # replaces an energy of zero (in single precision) in a logarithm
 
 _BLOCK_FRAMES = 128  # computed together: limits the memory for long recordings, fits into the cache
 # The lowest value of normalised features is 80 dB below the peak of the utterance: digital silence is log(0),
