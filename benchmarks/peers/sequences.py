@@ -260,7 +260,7 @@ TASKS = (
         trained_logits,
         "our_beam_search",
         (
-            Peer("pyctcdecode", "beam_search_pyctcdecode", ("pyctcdecode==0.5.0")),
+            Peer("pyctcdecode", "beam_search_pyctcdecode", ("pyctcdecode==0.5.0",)),
             Peer("TensorFlow", "beam_search_tensorflow"),
             Peer(
                 "fast-ctc-decode", "beam_search_fast_ctc_decode", ("fast-ctc-decode==0.3.7", "numpy==2.4.6")
