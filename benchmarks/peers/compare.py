@@ -34,6 +34,7 @@ from utils.text_table import markdown_table
 TASKS = (*sound.TASKS, *sequences.TASKS, *ngrams.TASKS, *keyword.TASKS)
 COLUMNS = ("task", "peer", "peer ms", "ours ms", "ratio", "results")
 FOLDER = Path("runs/benchmarks/peers")
+FEWEST, LONGEST_SECONDS = 3, 60.0  # runs of a slow pair, and the processor time after which it is one
 ONE_THREAD = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -104,6 +105,8 @@ def _paired(
         ]
         seconds: list[list[float]] = [[], []]
         for number in range(rounds):
+            if number >= FEWEST and sum(map(sum, seconds)) > LONGEST_SECONDS:
+                break
             for side in (0, 1) if number % 2 else (1, 0):
                 seconds[side].append(float(running[side].convert(["run"])[0]))
         results = []
