@@ -2,7 +2,8 @@
 
 The search sums over the alignments of each token sequence (Graves, "Supervised Sequence Labelling with
 Recurrent Neural Networks", 2012, section 7.5; Hannun et al., arXiv:1408.2873). It works on a whole batch at
-once, with probabilities that are scaled from time to time: their logarithms would take most of the time.
+once, with probabilities that are scaled every few frames: to compute with their logarithms would take most
+of the time.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ class _Beams:
 
     Attributes:
         in_blank: (B, N) probability of the alignments that end in the blank; scaled, as ``in_token``.
-        in_token: (B, N), of those that end in the last token.
-        log_scale: (B,), logarithm of the factor by which both are too large.
+        in_token: (B, N) probability of the alignments that end in the last token; scaled, as ``in_blank``.
+        log_scale: (B,), logarithm of the factor that turns scaled probabilities into probabilities.
         last: (B, N) int, last token; the blank for the empty prefix.
         prefix: (B, N) uint64, hash of the prefix.
         parent: (B, N) uint64, hash of the prefix without its last token.

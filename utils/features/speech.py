@@ -2,8 +2,9 @@
 
 Like ``python_speech_features`` and other published systems, whose settings are the defaults, all three work
 on samples at 16-bit scale (±32768). The Fourier transform is computed in double precision, because in single
-precision a bin far below the peak of its frame would be rounding error. What follows changes each bin by
-itself, for which single precision is enough, and faster.
+precision a bin far below the peak of its frame would be rounding error. What follows adds up powers and
+takes logarithms, for which single precision is enough, and faster; but coefficients and deltas of MFCC are
+small differences of logarithms, which are therefore computed in double precision.
 """
 
 import dataclasses
@@ -277,9 +278,8 @@ def _mfcc_with_deltas(emphasised: np.ndarray, config: FeatureConfig) -> tuple[np
         energies[rows], totals[rows] = power @ filters, power.sum(axis=1) / config.fft_size
     loudest = energies.max()
     energies, totals = _above_floor(energies, loudest, config), _above_floor(totals, loudest, config)
-    logs = np.log(
-        energies, dtype=np.float64
-    )  # a coefficient is a sum of 26, and deltas are small differences
+    # In double precision: a coefficient is a sum of 26 logarithms, and deltas are small differences.
+    logs = np.log(energies, dtype=np.float64)
     cepstra = scipy.fft.dct(logs, type=2, norm="ortho", axis=1)[:, : config.base_bins]
     cepstra *= 1 + _LIFTER / 2 * np.sin(np.pi * np.arange(config.base_bins) / _LIFTER)
     cepstra[:, 0] = np.log(totals)
@@ -342,10 +342,10 @@ def _mel_filters(filters: int, fft_size: int, sample_rate: int) -> scipy.sparse.
     """python_speech_features' triangular filters, for power spectra: (fft_size / 2 + 1, filters) float32.
 
     They go up to half the rate, and divide by the length of the FFT. Their corners are rounded down to FFT
-    bins, so with many filters the lowest ones may be empty. The filters
-    are cached, because the package computes them in a Python loop (1 ms for 80 filters), and sparse, because
-    an FFT bin is in at most two filters; a dense product would start all threads of the linear algebra
-    library for a tiny task (3 × the CPU time).
+    bins, so with many filters the lowest ones may be empty. The filters are cached, because the package
+    computes them in a Python loop (1 ms for 80 filters), and sparse, because an FFT bin is in at most two
+    filters; a dense product would start all threads of the linear algebra library for a tiny task (3 × the
+    CPU time).
     """
     return scipy.sparse.csr_array(
         get_filterbanks(filters, fft_size, sample_rate).T / fft_size, dtype=np.float32
