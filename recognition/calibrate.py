@@ -6,8 +6,7 @@ Recognises the recordings with and without the joint search (for syllables and h
 syllables with their texts, fits a logistic regression for each (:mod:`recognition.confidence`) and writes
 ``confidence.json`` into the run.
 Prints, for the recordings that it was fitted on and for those to check: the expected calibration error over
-ten bins of equal size (Guo et al., "On calibration of modern neural networks", ICML 2017), and the area under
-the ROC curve for telling right from wrong syllables.
+ten bins of equal size, and the area under the ROC curve for telling right from wrong syllables.
 """
 
 import argparse
@@ -17,9 +16,6 @@ from pathlib import Path
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
-from scipy.optimize import minimize
-from scipy.special import expit
-from scipy.stats import rankdata
 from tqdm import tqdm
 
 from data.manifest import Utterance, read_manifest
@@ -27,14 +23,10 @@ from model_language.registry import load_converter
 from recognition.confidence import FEATURES, FILE, JOINT, PLAIN, Calibration
 from recognition.loading import load_acoustic_logits, load_joint_search_for
 from recognition.recognizer import Recognizer
+from utils.calibration import area_under_curve, calibration_error, logistic_regression
 from utils.errors import CorpusError, run_command
 from utils.files import write_json
 from utils.run_folder.run import PRETRAINED, open_run
-
-BINS = 10  # of the calibration error
-# Factor of the sum of squared weights, added to the mean loss of a syllable: it keeps the weights finite if a
-# feature separates right from wrong syllables perfectly.
-_PENALTY = 1e-3
 
 
 @dataclass(frozen=True)
@@ -76,40 +68,6 @@ def _right(reference: Sequence[str], hypothesis: Sequence[str]) -> np.ndarray:
     return right
 
 
-def fit(observed: Observations) -> tuple[float, ...]:
-    """The weights of a logistic regression, then its offset, of highest likelihood."""
-    inputs = np.column_stack([observed.features, np.ones(len(observed.right))])
-    spread = np.maximum(inputs.std(axis=0), 1e-6)
-    spread[-1] = 1.0
-    signs = np.where(observed.right, 1.0, -1.0)
-
-    def cost(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        margins = signs * (inputs / spread @ weights)
-        gradient = -(inputs / spread * (signs * expit(-margins))[:, None]).mean(axis=0)
-        loss = np.logaddexp(0.0, -margins).mean()
-        return loss + _PENALTY * weights @ weights, gradient + 2 * _PENALTY * weights
-
-    found = minimize(cost, np.zeros(inputs.shape[1]), jac=True, method="L-BFGS-B")
-    return tuple((found.x / spread).tolist())
-
-
-def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = BINS) -> float:
-    """Expected calibration error: mean difference of confidence and accuracy over bins of equal size."""
-    order = np.argsort(confidence, kind="stable")
-    groups = [group for group in np.array_split(order, bins) if len(group)]
-    gaps = [len(group) * abs(confidence[group].mean() - right[group].mean()) for group in groups]
-    return float(sum(gaps) / len(confidence))
-
-
-def area_under_curve(confidence: np.ndarray, right: np.ndarray) -> float:
-    """Probability that a right syllable has a higher confidence than a wrong one; ties count half."""
-    good, bad = int(right.sum()), int((~right).sum())
-    if not good or not bad:
-        return float("nan")
-    ranks = rankdata(confidence)
-    return float((ranks[right].sum() - good * (good + 1) / 2) / (good * bad))
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command ``python -m recognition.calibrate``."""
     options = _parser().parse_args(arguments)
@@ -119,7 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     recognizers = {PLAIN: Recognizer(acoustic), JOINT: Recognizer(acoustic, joint=joint)}
     dev = [utterance for path in options.manifest for utterance in read_manifest(path)]
     observed = {kind: observe(recognizer, dev) for kind, recognizer in recognizers.items()}
-    weights = {kind: fit(found) for kind, found in observed.items()}
+    weights = {
+        kind: tuple(logistic_regression(found.features, found.right).tolist())
+        for kind, found in observed.items()
+    }
     named = {kind: dict(zip((*FEATURES, "offset"), values, strict=True)) for kind, values in weights.items()}
     write_json(run / FILE, {"weights": named, "syllables": len(observed[PLAIN].right)})
     calibration = Calibration(weights)

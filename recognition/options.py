@@ -11,7 +11,7 @@ BEAM = 10  # default prefixes of a beam search with a language model
 # Tuned on 31 dev utterances with a 4-gram of syllables (benchmarks/model_speech/beam_search.py).
 FUSION_WEIGHT, INSERTION_BONUS = 0.5, 2.5
 # Tuned on dev speakers (benchmarks/recognition/phrases.py).
-PHRASE_THRESHOLD = 0.5
+PHRASE_THRESHOLD = 0.4
 
 
 def add_search_options(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +73,7 @@ def add_phrase_options(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=PHRASE_THRESHOLD,
         metavar="P",
-        help="least confidence, 0 to 1, of a phrase that is accepted (default: %(default)s)",
+        help="least probability, 0 to 1, that a phrase of the list was said (default: %(default)s)",
     )
 
 

@@ -1,96 +1,156 @@
-"""How well the probability of no speech tells speech from other sounds; with --fit also its weights.
+"""Sounds without speech: how many give no text, at thresholds that keep 99 % of the speech.
 
-    python -m benchmarks.recognition.no_speech DATA/common_voice_zh/dev.tsv --noise DATA/noise --fit
-    python -m benchmarks.recognition.no_speech DATA/common_voice_zh/test.tsv --noise DATA/noise --seed 1
+    python -m benchmarks.recognition.no_speech [--run pretrained/audio_to_pinyin]
+    python -m benchmarks.recognition.no_speech --fit
 
-The other sounds are those of data/corpora/nonspeech.py, with another seed than in training. Printed: of
-the recordings of speech the fraction that a client would drop (a probability above 0.6, the limit of OpenAI's
-own programs), and of the other sounds the fraction that gets no text, that is dropped, and that is neither.
+Ten-second sounds that no training has seen: hum, music, clicks, noise and wind of other seeds, and pieces of
+the two recordings of noise that are kept out of the training. Two scores tell speech from them: the mean
+confidence of a segment's syllables (``--minimum-confidence``), and the probability of speech that the
+service reports (:mod:`recognition.no_speech`). The threshold of each is chosen on dev speakers: the highest
+at which at most 1 % of their recordings come out empty. Printed are, at these thresholds, without one and at
+the limit of OpenAI's own programs, the sounds and the recordings of test speakers without text.
+
+``--fit`` prints the weights for ``recognition/no_speech.py``, of a logistic regression on dev speakers and
+on sounds of other seeds and recordings.
+
+Needs the project's shared recordings, prepared by ``benchmarks.recognition.audio_to_pinyin --only prepare``.
 """
 
 import argparse
-import csv
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import minimize
+from tqdm import tqdm
 
-from data.corpora.nonspeech import generate
+from benchmarks.recognition.audio_to_pinyin import HELD_OUT_NOISE, WORK
+from benchmarks.support.open_text import SHARED
+from benchmarks.support.tables import print_table
+from data.corpora.nonspeech import SOUNDS, make_sound, pieces_of
+from data.manifest import read_manifest
 from model_language.registry import load_converter
 from recognition.confidence import load_calibration
 from recognition.loading import load_acoustic_logits, load_joint_search_for
 from recognition.no_speech import WEIGHTS, features, no_speech_probability
+from recognition.pieces import Source
 from recognition.recognizer import Recognizer
-from utils.audio.reading import find_recordings
-from utils.cli import positive
+from utils.audio.reading import find_recordings, read_audio
+from utils.calibration import logistic_regression
 from utils.errors import run_command
-from utils.hypotheses.recognition import Ending, Segment
+from utils.hypotheses.recognition import Segment
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
 
-DROPPED = 0.6
+SECONDS = 10.0
+SOUNDS_OF_A_KIND, PIECES_OF_A_RECORDING, SEED = 20, 25, 1001
+FITTED_SOUNDS, FITTED_SEED = 300, 2002  # of a kind
+EMPTY = 0.01  # of the recordings of speech
+DROPPED = 0.6  # a client drops a segment from this probability of no speech on
+DEV = ("common_voice_zh/dev", "dspspeech20/dev")
+SCORES = ("mean confidence", "probability of speech")
+TEST = ("common_voice_zh/test", "aishell1_two_speakers/test_other_speaker", "dspspeech20/test")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Recognise speech and other sounds, print fractions and weights."""
-    options = _parser().parse_args(arguments)
-    converter = load_converter(PRETRAINED)
-    recognizer = Recognizer(
-        load_acoustic_logits(PRETRAINED_SPEECH),
-        converter,
-        joint=load_joint_search_for(PRETRAINED_SPEECH, converter),
-        calibration=load_calibration(PRETRAINED_SPEECH),
-    )
-    with options.manifest.open(encoding="utf-8", newline="") as lines:
-        rows = list(csv.DictReader(lines, delimiter="\t"))  # texts without pinyin will do
-    files = [options.manifest.parent / row["audio"] for row in rows[:: max(1, len(rows) // options.count)]]
-    speech = list(_segments(recognizer, files))
-    with tempfile.TemporaryDirectory() as folder:
-        noises = find_recordings(options.noise) if options.noise else []
-        generate(Path(folder), options.count, options.seed + 1000, noises)
-        other = list(_segments(recognizer, find_recordings(folder)))
+def main() -> int:
+    """Print the weights, or recognise everything once, choose the thresholds and print the table."""
+    options = _parser().parse_args()
+    acoustic, converter = load_acoustic_logits(options.run), load_converter(PRETRAINED)
+    joint = load_joint_search_for(options.run, converter)
+    recognizer = Recognizer(acoustic, converter, joint=joint, calibration=load_calibration(options.run))
     if options.fit:
-        print("weights:", _fitted(speech, other))
-    spoken = np.array([no_speech_probability(segment) for segment in speech])
-    with_text = np.array([no_speech_probability(segment) for segment in other if segment.times])
-    silent = 1 - len(with_text) / len(other)
-    dropped = np.sum(with_text > DROPPED) / len(other)
-    print(f"speech: {len(spoken)} segments, {np.mean(spoken > DROPPED):.1%} dropped")
-    print(f"other sounds: {len(other)}, {silent:.1%} without text, {dropped:.1%} dropped, ", end="")
-    print(f"{1 - silent - dropped:.1%} neither")
+        _fit(recognizer, options)
+    else:
+        _test(recognizer, options)
+    return 0
 
 
-def _segments(recognizer: Recognizer, files: Iterable[Path]) -> Iterator[Segment]:
-    for _, events in recognizer.segments((str(path), path) for path in files):
-        yield from (event for event in events if not isinstance(event, Ending))
+def _fit(recognizer: Recognizer, options: argparse.Namespace) -> None:
+    """Both kinds count equally, however many segments with text each has."""
+    sounds = list(_sounds(options.noise, False, FITTED_SEED, FITTED_SOUNDS, FITTED_SOUNDS))
+    sources = {"dev speakers": _speech(options.data, DEV), "sounds": sounds}
+    spoken, other = (
+        [list(features(segment).values()) for found in _spoken(recognizer, each, name) for segment in found]
+        for name, each in sources.items()
+    )
+    silent = np.repeat([False, True], [len(spoken), len(other)])
+    shares = np.where(silent, 1 / max(len(other), 1), 1 / len(spoken))
+    weights = logistic_regression(np.array([*spoken, *other]), silent, shares).round(3).tolist()
+    print(f"{len(spoken)} segments of speech, {len(other)} segments with text of {len(sounds)} sounds")
+    print(dict(zip((*WEIGHTS, "bias"), weights, strict=True)))
 
 
-def _fitted(speech: Sequence[Segment], other: Sequence[Segment]) -> dict[str, float]:
-    """The weights of a logistic regression; both kinds count equally, large weights cost a little."""
-    groups = [[list(features(each).values()) for each in group if each.times] for group in (speech, other)]
-    inputs = np.array([*groups[0], *groups[1]])  # (segments, features)
-    wanted = np.repeat([0.0, 1.0], [len(groups[0]), len(groups[1])])
-    shares = np.repeat([0.5 / len(groups[0]), 0.5 / max(1, len(groups[1]))], [len(group) for group in groups])
+def _test(recognizer: Recognizer, options: argparse.Namespace) -> None:
+    dev = _scores(recognizer, _speech(options.data, DEV), "dev speakers")
+    speech = _scores(recognizer, _speech(options.data, TEST), "test speakers")
+    sounds = list(_sounds(options.noise, True, SEED, SOUNDS_OF_A_KIND, PIECES_OF_A_RECORDING))
+    other = _scores(recognizer, sounds, "sounds")
+    kinds = np.array([name.rpartition("_")[0] for name, _ in sounds])
+    highest = np.quantile(dev, EMPTY, axis=0, method="lower").tolist()
+    thresholds = [("none", 0, 0.0), *zip(SCORES, (0, 1), highest, strict=True)]
+    thresholds.append((f"{SCORES[1]}, clients' limit", 1, 1 - DROPPED))
+    rows = [
+        _row(name, threshold, speech[:, column], other[:, column], kinds)
+        for name, column, threshold in thresholds
+    ]
+    title = f"{len(speech)} recordings of test speakers, {len(sounds)} sounds of {SECONDS:g} s"
+    print_table(
+        title, ("score", "threshold", "speech without text", "sounds without text", "worst kind"), rows
+    )
 
-    def loss(weights: np.ndarray) -> float:
-        logits = inputs @ weights[1:] + weights[0]
-        cost = np.logaddexp(0.0, logits) - wanted * logits
-        return float(shares @ cost + 1e-3 * np.square(weights[1:]).sum())
 
-    found = minimize(loss, np.zeros(inputs.shape[1] + 1)).x.round(3).tolist()
-    return dict(zip(("bias", *WEIGHTS), found, strict=True))
+def _row(
+    name: str, threshold: float, speech: np.ndarray, other: np.ndarray, kinds: np.ndarray
+) -> tuple[str, ...]:
+    """A row of the table; scores of 0 are those of recordings without a syllable."""
+    empty, silent = (speech < threshold) | (speech == 0), (other < threshold) | (other == 0)
+    by_kind = {kind: float(silent[kinds == kind].mean()) for kind in dict.fromkeys(kinds.tolist())}
+    worst = min(by_kind, key=lambda kind: by_kind[kind])
+    silence = f"{silent.mean():.1%}"
+    return name, f"{threshold:.4f}", f"{empty.mean():.1%}", silence, f"{worst} {by_kind[worst]:.0%}"
+
+
+def _scores(recognizer: Recognizer, sources: Sequence[Source], name: str) -> np.ndarray:
+    """For each recording the highest of each score of its segments, 0 if there is no syllable: (N, 2)."""
+    highest = []
+    for spoken in _spoken(recognizer, sources, name):
+        means = max((float(np.mean(segment.confidence)) for segment in spoken), default=0.0)
+        speech = max((1.0 - no_speech_probability(segment) for segment in spoken), default=0.0)
+        highest.append((means, speech))
+    return np.array(highest)
+
+
+def _spoken(recognizer: Recognizer, sources: Sequence[Source], name: str) -> Iterator[list[Segment]]:
+    """The segments with text of each recording."""
+    for _, events in tqdm(recognizer.segments(sources), name, len(sources), disable=None):
+        yield [event for event in events if isinstance(event, Segment) and event.times]
+
+
+def _speech(data: Path, lists: Iterable[str]) -> list[Source]:
+    return [(u.id, u.audio) for name in lists for u in read_manifest(data / f"{name}.tsv")]
+
+
+def _sounds(
+    folder: Path, held_out: bool, seed: int, generated: int, pieces: int
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Generated sounds, so many of a kind; pieces of each recording that is held out, or of the others."""
+    recordings = {path.stem: path for path in find_recordings(folder)}
+    names = HELD_OUT_NOISE if held_out else sorted(recordings.keys() - set(HELD_OUT_NOISE))
+    kinds = [(name, sound, generated) for name, sound in SOUNDS.items()]
+    kinds += [(name, pieces_of(read_audio(recordings[name])), pieces) for name in names]
+    for kind, (name, sound, count) in enumerate(kinds):
+        for number in range(count):
+            rng = np.random.default_rng([seed, kind, number])
+            yield f"{name}_{number}", make_sound(sound, rng, (SECONDS, SECONDS))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("manifest", type=Path, help="recordings of speech")
-    parser.add_argument("--noise", type=Path, metavar="DIR", help="recordings of noise")
-    parser.add_argument("--count", type=positive, default=300, help="of each kind (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the other sounds (default: %(default)s)")
-    parser.add_argument("--fit", action="store_true", help="print weights fitted on these sounds")
+    parser.add_argument("--run", type=Path, default=PRETRAINED_SPEECH, help="default: the model that ships")
+    parser.add_argument("--data", type=Path, default=WORK, metavar="FOLDER", help="the prepared lists")
+    noise = SHARED / "audio" / "noise"
+    parser.add_argument("--noise", type=Path, default=noise, metavar="FOLDER", help="recordings of noise")
+    parser.add_argument("--fit", action="store_true", help="print weights fitted on dev speakers instead")
     return parser
 
 

@@ -12,9 +12,9 @@ Needs the project's shared recordings (``--audio``). With the lists
 it prints how many phrases are recognised, and (c) how many clips of other speech are accepted as a phrase of
 each list. (d) 10,000 phrases: processor time against free decoding of the same clips.
 
-``--fit`` uses the words of ``dspspeech20`` and the sentences of Common Voice, dev speakers: lists of all, of
-every other word, with neighbours, of neighbours alone, against the speech of both. It prints the weights for
-``recognition/phrases/confidence.py``, the calibration error over speakers left out, and rates at thresholds.
+``--fit`` uses dev speakers: the words of ``dspspeech20``, and phrases of 2 to 4 syllables that are cut from
+the sentences of Common Voice by an alignment, in lists with neighbours, against all other speech. It prints
+the weights for ``recognition/phrases/confidence.py``, calibration errors, and rates at thresholds.
 """
 
 import argparse
@@ -24,6 +24,7 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -31,39 +32,43 @@ from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 
-from benchmarks.support.calibration import calibration_error, logistic_regression, sigmoid
 from benchmarks.support.commands import ROOT
 from benchmarks.support.near_phrases import with_neighbours
+from model_speech.ctc.alignment import align
 from model_speech.ctc.greedy import greedy_decode
 from recognition.loading import load_acoustic_logits
 from recognition.options import PHRASE_THRESHOLD
-from recognition.phrases.confidence import confidence
+from recognition.phrases.confidence import SHARPNESS
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.search import Candidate, PhraseSearch
 from recognition.phrases.segments import utterances
 from recognition.recognizer import AcousticLogits, Recognizer
 from utils.audio.reading import read_audio
+from utils.calibration import calibration_error, logistic_regression, probabilities
 from utils.errors import CorpusError, run_command
 from utils.features.speech import extract_features
-from utils.mandarin.pinyin import is_hanzi
+from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
+from utils.softmax import log_softmax
 from utils.vocabulary import SPACE
 
 SHARED = ROOT.parent / "shared" / "data"
 HELD_OUT = ("Jouketou",)
 PHRASES, TIMED_PHRASES, TIMED_CLIPS = 200, 10_000, 60
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-LISTED, NEAR, OTHER = "listed", "only neighbours of the words", "other"
+CUT_OFF = "s05"  # a dev speaker of dspspeech20: in most of his clips the second syllable is cut off
+WORD, CUT, SENTENCE = "a word", "a cut phrase", "a sentence"
 
 
 @dataclass(frozen=True)
 class Clip:
-    """A recording with its text in hanzi, without punctuation."""
+    """A recording with its text in hanzi, without punctuation; ``logits`` (T, C) if it is a part of it."""
 
     audio: Path
     seconds: float
     speaker: str
     text: str
+    logits: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ class Trial:
 
     def accepted(self, threshold: float) -> bool:
         """Whether the best phrase is accepted."""
-        return self.best is not None and confidence(self.best.evidence) >= threshold
+        return self.best is not None and self.best.evidence.listed >= threshold
 
 
 def main() -> int:
@@ -148,53 +153,98 @@ def _print_times(acoustic: AcousticLogits, options: argparse.Namespace) -> None:
 
 def _fit(acoustic: AcousticLogits, audio: Path) -> None:
     """Weights of the confidence and rates at several thresholds, on dev speakers."""
-    spoken = [read_clips(audio / name / "dev.tsv") for name in ("dspspeech20", "common_voice_zh")]
-    words, sentences = ([*dict.fromkeys(clip.text for clip in clips)] for clips in spoken)
+    words = [clip for clip in read_clips(audio / "dspspeech20" / "dev.tsv") if clip.speaker != CUT_OFF]
+    sentences = read_clips(audio / "common_voice_zh" / "dev.tsv")
+    cut = [part for clip in sentences for part in _cut_phrases(acoustic, clip)]
+    cut = list({clip.text: clip for clip in cut}.values())
+    random.Random(1).shuffle(cut)
     searches = {
-        "words": _search(words, acoustic, False),
-        "every other word": _search(words[::2], acoustic, False),
-        "the other words": _search(words[1::2], acoustic, False),
-        "words and neighbours": _search(words, acoustic, True),
-        NEAR: _search(words, acoustic, True, leave_out=True),
-        "sentences": _search(sentences, acoustic, False),
+        "words": _search((clip.text for clip in words), acoustic, False),
+        "words and neighbours": _search((clip.text for clip in words), acoustic, True),
     }
-    found = _trials(acoustic, searches, [*spoken[0], *spoken[1]])
+    for start in range(0, len(cut) - PHRASES // 2, PHRASES):
+        name = f"cut phrases {start // PHRASES + 1} and neighbours"
+        searches[name] = _search((clip.text for clip in cut[start : start + PHRASES]), acoustic, True)
+    clips = [*words, *cut, *sentences]
+    groups = zip((WORD, CUT, SENTENCE), (words, cut, sentences), strict=True)
+    kinds = {id(clip): kind for kind, group in groups for clip in group}
+    found = _trials(acoustic, searches, clips)
     trials = [trial for each in found.values() for trial in each if trial.best]
-    # Speech that differs from a phrase by one syllable is the hardest to refuse: in a row of its own.
-    near = {id(trial) for trial in found[NEAR] if trial.clip.text in words}
-    kinds = np.array([LISTED if trial.listed else NEAR if id(trial) in near else OTHER for trial in trials])
     features = np.array([list(trial.best.evidence.features().values()) for trial in trials])  # (N, F)
+    listed = np.array([trial.listed for trial in trials])
     right = np.array([trial.right for trial in trials])
     speakers = np.array([trial.clip.speaker for trial in trials])
-    weights = logistic_regression(features, right)
-    print(f"{len(trials)} trials of {len(set(speakers))} speakers, {right.mean():.1%} right")
+    shares = np.where(listed, 1 / listed.sum(), 1 / (~listed).sum())
+    weights = logistic_regression(features, listed, shares)
+    print(
+        f"{len(trials)} trials of {len(set(speakers))} speakers, {listed.mean():.1%} with a phrase of the list"
+    )
     print(f"BIAS = {weights[-1]:.3f}")
     names = trials[0].best.evidence.features()
     print(f"WEIGHTS = {dict(zip(names, weights[:-1].round(3).tolist(), strict=True))}")
-    probabilities = _of_speakers_left_out(features, right, speakers)
-    print(f"speakers left out: calibration error {calibration_error(probabilities, right):.1%}")
+    odds = np.array([1 / trial.best.evidence.share - 1 for trial in trials])
+    print(f"SHARPNESS = {_sharpness(odds[listed], right[listed]):.2f}")
+    found_listed = _of_speakers_left_out(features, listed, shares, speakers)
+    share = np.array([trial.best.evidence.share for trial in trials])
+    print(f"speakers left out: calibration error {calibration_error(found_listed, listed):.1%}, ", end="")
+    print(f"of the share {calibration_error(share[listed], right[listed]):.1%}")
+    kind = np.array([kinds[id(trial.clip)] for trial in trials])
     table = Table(
-        "threshold", "accepted and right, listed", "accepted, a neighbour listed", "accepted, other"
+        "threshold", "listed, accepted and right", *(f"{name}, accepted" for name in dict.fromkeys(kind))
     )
     for threshold in THRESHOLDS:
-        accepted = probabilities >= threshold
-        shown = ((accepted & right)[kinds == LISTED], accepted[kinds == NEAR], accepted[kinds == OTHER])
-        table.add_row(f"{threshold:.2f}", *(f"{part.mean():.2%}" for part in shown))
+        accepted = found_listed >= threshold
+        others = (accepted[~listed & (kind == name)] for name in dict.fromkeys(kind))
+        table.add_row(
+            f"{threshold:.2f}", *(f"{part.mean():.2%}" for part in ((accepted & right)[listed], *others))
+        )
     Console(width=130).print(table)
     for name, each in found.items():
-        listed = [trial for trial in each if trial.listed]
-        if listed:
-            print(f"{name}: best phrase right {_rate(sum(trial.right for trial in listed), len(listed))}")
+        own = [trial for trial in each if trial.listed]
+        print(f"{name}: best phrase right {_rate(sum(trial.right for trial in own), len(own))}")
 
 
-def _of_speakers_left_out(features: np.ndarray, right: np.ndarray, speakers: np.ndarray) -> np.ndarray:
+def _sharpness(odds: np.ndarray, right: np.ndarray) -> float:
+    """The factor of the scores of highest likelihood, from the odds against the best phrase at today's."""
+    factors = np.arange(0.05, 2.0, 0.05)
+    against = np.maximum(odds, 1e-9)[:, None] ** (factors / SHARPNESS)  # (N, factors)
+    share = 1 / (1 + against)
+    likelihood = np.log(np.where(right[:, None], share, against * share)).sum(axis=0)
+    return float(factors[likelihood.argmax()])
+
+
+def _of_speakers_left_out(
+    features: np.ndarray, listed: np.ndarray, shares: np.ndarray, speakers: np.ndarray
+) -> np.ndarray:
     """Probability of each trial (N,) by weights that were fitted without its speaker."""
-    probabilities = np.zeros(len(right))
+    result = np.zeros(len(listed))
     for part in range(5):
-        left_out = np.isin(speakers, sorted(set(speakers))[part::5])
-        weights = logistic_regression(features[~left_out], right[~left_out])
-        probabilities[left_out] = sigmoid(features[left_out] @ weights[:-1] + weights[-1])
-    return probabilities
+        out = np.isin(speakers, sorted(set(speakers))[part::5])
+        result[out] = probabilities(
+            features[out], logistic_regression(features[~out], listed[~out], shares[~out])
+        )
+    return result
+
+
+def _cut_phrases(acoustic: AcousticLogits, clip: Clip) -> Iterator[Clip]:
+    """The phrases of a sentence, cut half-way between the peaks of two syllables of its alignment."""
+    vocabulary, rng = acoustic.vocabulary, random.Random(clip.audio.name)
+    logits = _logits(acoustic, clip)
+    pinyin = hanzi_to_pinyin(clip.text)
+    if not all(syllable in vocabulary for syllable in pinyin):
+        return
+    lengths, row = np.array([len(logits)]), np.array([0])
+    (frames,) = align(
+        log_softmax(logits)[None], lengths, row, [vocabulary.encode(pinyin)], vocabulary.blank_index
+    )
+    borders = [0, *((frame + following + 1) // 2 for frame, following in pairwise(frames)), len(logits)]
+    first = 0
+    while first + 2 <= len(pinyin):
+        last = min(first + rng.randint(2, 4), len(pinyin))
+        part = logits[borders[first] : borders[last]]
+        if len(part) >= last - first:
+            yield Clip(clip.audio, clip.seconds, clip.speaker, clip.text[first:last], part)
+        first = last
 
 
 def _trials(
@@ -207,22 +257,29 @@ def _trials(
         spoken = list(_utterances(acoustic, clip))
         for name, search in searches.items():
             candidates = [best for logits in spoken for best in search.candidates(logits)]
-            best = max(candidates, key=lambda candidate: confidence(candidate.evidence), default=None)
+            best = max(candidates, key=lambda candidate: candidate.evidence.listed, default=None)
             found[name].append(Trial(clip, clip.text in texts[name], best))
     return found
 
 
-def _utterances(acoustic: AcousticLogits, clip: Clip) -> Iterator[np.ndarray]:
-    """Logits (T, C) of each utterance in a clip, cut as the recogniser cuts it."""
+def _logits(acoustic: AcousticLogits, clip: Clip) -> np.ndarray:
+    """Logits (T, C) of a clip."""
     samples = read_audio(clip.audio, acoustic.features.sample_rate)
     logits, lengths = acoustic.logits([extract_features(samples, acoustic.features)])
-    logits = logits[:, : lengths[0]]
-    vocabulary = acoustic.vocabulary
-    (free,) = greedy_decode(logits, lengths, vocabulary.blank_index)
+    return logits[0, : lengths[0]]
+
+
+def _utterances(acoustic: AcousticLogits, clip: Clip) -> Iterator[np.ndarray]:
+    """Logits (T, C) of each utterance in a clip, cut as the recogniser cuts it."""
+    if clip.logits is not None:
+        yield clip.logits
+        return
+    logits, vocabulary = _logits(acoustic, clip), acoustic.vocabulary
+    (free,) = greedy_decode(logits[None], np.array([len(logits)]), vocabulary.blank_index)
     space = vocabulary.index(SPACE)
     frames = [frame for token, frame in zip(free.tokens, free.frames, strict=True) if token != space]
-    for first, end in utterances(frames, int(lengths[0]), acoustic.frame_seconds):
-        yield logits[0, first:end]
+    for first, end in utterances(frames, len(logits), acoustic.frame_seconds):
+        yield logits[first:end]
 
 
 def _search(
@@ -263,7 +320,7 @@ def read_clips(path: Path) -> list[Clip]:
 def _print_wrong(name: str, trials: Iterable[Trial]) -> None:
     for trial in trials:
         if not trial.right and trial.best:
-            wrong, probability = trial.best.phrase.text, confidence(trial.best.evidence)
+            wrong, probability = trial.best.phrase.text, trial.best.evidence.listed
             print(f"{name}\t{trial.clip.audio.name}\t{trial.clip.text} → {wrong} ({probability:.2f})")
 
 

@@ -360,7 +360,8 @@ def load_combined_converter(run: RunFolder, config: CombinedConfig) -> CombinedC
     symbols = Symbols.load(run.path)
     # All files are verified before one is unpacked.
     network_file, ngrams_file, emissions_file, *words_file = map(run.part, _array_files(run, config))
+    ngrams = read_packed(ngrams_file)  # first: unpacking takes memory that the other parts can use then
     network = NumpyGatedCnn(load_weights(network_file))
     tables = EmissionTables.load(emissions_file)
     words = read_words(words_file[0], config.words) if words_file else None
-    return CombinedConverter(network, read_packed(ngrams_file), tables, symbols, config, words)
+    return CombinedConverter(network, ngrams, tables, symbols, config, words)

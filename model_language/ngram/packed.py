@@ -117,24 +117,30 @@ class PackedNgrams(HistoryModel):
         nothing, zero = np.zeros(self.size, np.int32), np.zeros(1, np.int32)
         known = _Known(np.arange(self.size, dtype=np.uint64), by_rank, nothing, zero)
         for order in range(2, self.history + 2):
-            parts = _followers(known, arrays, order, order <= self.history)
             if order > max(2, self.history):  # nothing is unpacked after it
+                parts = _followers(known, arrays, order, with_weights=False)
                 yield HashTable(len(arrays[f"steps_{order}"]), ((part.hashes, part.values) for part in parts))
-                return
-            unpacked = list(parts)
-            hashes, last, ends = (
-                np.concatenate([getattr(part, name) for part in unpacked])
-                for name in ("hashes", "last", "ends")
-            )
-            counts = arrays[f"counts_{order}"]
-            firsts = np.cumsum(counts, dtype=np.int32) - counts
-            known = _Known(hashes, last, last if order == 2 else ends, firsts)
-            values = np.concatenate([part.values for part in unpacked])
-            del unpacked
-            if order == 2:
-                kept = self._outside_open_table(np.repeat(np.arange(self.size), counts), last, values)
-                hashes, values = hashes.take(kept), values.take(kept)
-            yield HashTable(len(hashes), [(hashes, values)])
+            else:
+                table, known = self._with_followers(known, arrays, order)
+                yield table
+
+    def _with_followers(
+        self, known: "_Known", arrays: Mapping[str, np.ndarray], order: int
+    ) -> tuple[HashTable, "_Known"]:
+        """The hash table of an order, and what is needed to unpack the next one."""
+        parts = list(_followers(known, arrays, order, order <= self.history))
+        hashes, last, ends, values = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("hashes", "last", "ends", "values")
+        )
+        del parts
+        counts = arrays[f"counts_{order}"]
+        firsts = np.cumsum(counts, dtype=np.int32) - counts
+        following = _Known(hashes, last, last if order == 2 else ends, firsts)
+        if order == 2:
+            kept = self._outside_open_table(np.repeat(np.arange(self.size), counts), last, values)
+            hashes, values = hashes.take(kept), values.take(kept)
+        return HashTable(len(hashes), [(hashes, values)]), following
 
     def _outside_open_table(self, previous: np.ndarray, last: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Fill the open table; return the indices of bigrams that are needed in the hash table too."""

@@ -10,19 +10,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from model_speech.ctc.alignment import best_alignments
+from model_speech.ctc.best_sequences import SequenceTable
 from model_speech.ctc.greedy import log_sum_exp
-from model_speech.ctc.prefix_tree import PrefixTree
 from recognition.options import PHRASE_THRESHOLD
-from recognition.phrases.confidence import Evidence, confidence
+from recognition.phrases.confidence import SHARPNESS, Evidence
 from recognition.phrases.phrase_list import Phrase
 from utils.errors import ConfigError, PhraseError
 from utils.hypotheses.phrases import PhraseMatch, PhraseResult
 from utils.hypotheses.recognition import syllable_times
+from utils.softmax import softmax
 from utils.vocabulary import SPACE, Vocabulary
 
 # Of consecutive frames in which the blank is more probable than this, only the first one is searched: all
 # other classes together have 1e-3 there. This saves 40 % of the time.
 SILENT = 0.999
+# A frame's probability of a class is at least this, so that a single frame does not exclude a phrase.
+_LOWEST = 1e-5
+# Phrases whose score is further below the best ones have no share in the probability.
+_MARGIN = 6.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class PhraseSearch:
     Args:
         phrases: see :func:`read_phrases`.
         vocabulary: the acoustic model's.
-        threshold: least confidence of a phrase that is accepted, 0 to 1.
+        threshold: least probability, 0 to 1, that a phrase of the list was said, for it to be accepted.
         n_best: phrases in each result.
         source: name of the file, for messages.
 
@@ -71,26 +76,25 @@ class PhraseSearch:
         self._n_best = n_best
         self._vocabulary = vocabulary
         self._blank, self._space = vocabulary.blank_index, vocabulary.index(SPACE)
-        sequences, owners = [], []
+        self._sequences: list[list[int]] = []
+        owners: list[int] = []
         for index, phrase in enumerate(phrases):
             known = [
                 ways for ways in phrase.pronunciations if all(syllable in vocabulary for syllable in ways)
             ]
             if not known:
                 raise _unknown_syllables(phrase, vocabulary, f"{source}:{phrase.line}")
-            sequences += map(vocabulary.encode, known)
+            self._sequences += map(vocabulary.encode, known)
             owners += [index] * len(known)
-        self._tree = PrefixTree.build(sequences)
-        self._sequences = sequences
+        self._table = SequenceTable.build(self._sequences, owners)
         self._starts = np.flatnonzero(np.diff(owners, prepend=-1))  # (phrases,), first sequence of each
 
     def homophones(self) -> list[tuple[Phrase, Phrase]]:
         """Pairs of phrases that sound the same and can't be told apart: (a later one, the first one)."""
-        first: dict[int, Phrase] = {}
-        ends = np.split(self._tree.ends, self._starts[1:])
+        first: dict[tuple[str, ...], Phrase] = {}
         pairs = []
-        for phrase, nodes in zip(self.phrases, ends, strict=True):
-            others = [first.setdefault(node, phrase) for node in nodes.tolist()]
+        for phrase in self.phrases:
+            others = [first.setdefault(ways, phrase) for ways in phrase.pronunciations]
             pairs += [(phrase, other) for other in others if other is not phrase][:1]
         return pairs
 
@@ -102,9 +106,9 @@ class PhraseSearch:
             frame_seconds: seconds from one frame to the next.
             start: start of the stretch, in seconds from the start of the recording.
         """
-        matches = []
-        for candidate in self.candidates(logits):
-            match = PhraseMatch(
+        found = self.candidates(logits)
+        matches = tuple(
+            PhraseMatch(
                 text=candidate.phrase.text,
                 line=candidate.phrase.line,
                 slots=candidate.phrase.slots,
@@ -113,10 +117,11 @@ class PhraseSearch:
                     syllable_times(candidate.frames, frame_seconds, len(logits) * frame_seconds, start)
                 ),
                 score=candidate.evidence.ratio,
-                confidence=confidence(candidate.evidence),
+                confidence=candidate.evidence.confidence,
             )
-            matches.append(match)
-        return PhraseResult(tuple(matches), bool(matches) and matches[0].confidence >= self.threshold)
+            for candidate in found
+        )
+        return PhraseResult(matches, bool(found) and found[0].evidence.listed >= self.threshold)
 
     def candidates(self, logits: np.ndarray) -> list[Candidate]:
         """The phrases with the best paths through the logits (T, C), the best first."""
@@ -128,43 +133,36 @@ class PhraseSearch:
         silent[1:] &= silent[:-1]  # the first frame of a silence is kept: it separates equal syllables
         silent[:1] = False
         kept = np.flatnonzero(~silent)
-        log_probs = log_probs[kept]
-        node_scores = self._tree.path_scores(log_probs, self._blank)
-        return [
-            self._candidate(phrase, sequence, log_probs, kept, node_scores)
-            for phrase, sequence in self._best_phrases(node_scores[self._tree.ends])
-        ]
-
-    def _best_phrases(self, scores: np.ndarray) -> list[tuple[int, int]]:
-        """The best phrases, each with its best sequence, from the scores (S,) of the sequences."""
+        log_probs = np.maximum(log_probs[kept], np.log(_LOWEST))
+        scores = self._table.best(log_probs, self._blank, self._n_best, _MARGIN)
         by_phrase = np.maximum.reduceat(scores, self._starts)
-        count = min(self._n_best, len(by_phrase))
-        chosen = np.argpartition(-by_phrase, count - 1)[:count]
-        chosen = chosen[np.lexsort((chosen, -by_phrase[chosen]))]
-        ends = [*self._starts[1:], len(scores)]
+        ranking = np.argsort(-by_phrase, kind="stable")[: self._n_best]
+        if by_phrase.max() == -np.inf:
+            return []
+        shares = softmax(SHARPNESS * by_phrase)
         return [
-            (phrase, int(self._starts[phrase] + scores[self._starts[phrase] : ends[phrase]].argmax()))
-            for phrase in chosen.tolist()
+            self._candidate(phrase, scores, float(shares[phrase]), log_probs, kept)
+            for phrase in ranking.tolist()
             if by_phrase[phrase] > -np.inf
         ]
 
     def _candidate(
-        self, phrase: int, sequence: int, log_probs: np.ndarray, kept: np.ndarray, node_scores: np.ndarray
+        self, phrase: int, scores: np.ndarray, share: float, log_probs: np.ndarray, kept: np.ndarray
     ) -> Candidate:
         """A phrase with its best sequence; what tells it from other speech. ``kept``: frames searched."""
-        tokens, score = self._sequences[sequence], float(node_scores[self._tree.ends[sequence]])
+        start = self._starts[phrase]
+        end = self._starts[phrase + 1] if phrase + 1 < len(self._starts) else len(scores)
+        sequence = int(start + scores[start:end].argmax())
+        tokens, score = self._sequences[sequence], float(scores[sequence])
         lengths, row = np.array([len(log_probs)]), np.array([0])
         (alignment,) = best_alignments(log_probs[None], lengths, row, [tokens], self._blank)
         free = log_probs.max(axis=1)  # (T,), of the best free path
-        following = self._starts[phrase + 1] if phrase + 1 < len(self._starts) else len(self._tree.ends)
-        others = node_scores.copy()
-        others[self._tree.ends[self._starts[phrase] : following]] = -np.inf
         evidence = Evidence(
             ratio=min(0.0, (score - float(free.sum())) / len(tokens)),
             worst=float((alignment.scores - free).min()),
-            margin=score - float(others[self._tree.ends].max()),
             absolute=score / len(tokens),
             syllables=len(tokens),
+            share=share,
         )
         frames = tuple(kept[list(alignment.frames)].tolist())
         return Candidate(self.phrases[phrase], tuple(self._vocabulary.decode(tokens)), frames, evidence)

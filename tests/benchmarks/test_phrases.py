@@ -1,8 +1,5 @@
-"""benchmarks/recognition/phrases.py: its near neighbours, and its logistic regression."""
+"""benchmarks/recognition/phrases.py: its near neighbours."""
 
-import numpy as np
-
-from benchmarks.support.calibration import calibration_error, logistic_regression, sigmoid
 from benchmarks.support.near_phrases import with_neighbours
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
@@ -22,13 +19,3 @@ def test_each_phrase_gets_a_tone_a_final_and_a_syllable_away():
     assert changed[0][:-1] == changed[1][:-1]
     assert sum(ours != other for ours, other in zip(("bei3", "jing1"), final, strict=True)) == 1
     assert sum(ours != other for ours, other in zip(("bei3", "jing1"), syllable, strict=True)) == 1
-
-
-def test_the_regression_finds_the_weights_of_its_data():
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(20_000, 2))
-    right = rng.random(20_000) < sigmoid(features @ [2.0, -1.0] + 0.5)
-    weights = logistic_regression(features, right, penalty=0.0)
-    np.testing.assert_allclose(weights, [2.0, -1.0, 0.5], atol=0.15)
-    assert calibration_error(sigmoid(features @ weights[:-1] + weights[-1]), right) < 0.02
-    assert calibration_error(np.full(4, 0.9), np.array([True, False, False, False])) == 0.65

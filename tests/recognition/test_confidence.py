@@ -9,7 +9,7 @@ import pytest
 
 import transcribe
 from model_speech.pack import pack
-from recognition.calibrate import Observations, area_under_curve, calibration_error, fit, main
+from recognition.calibrate import main
 from recognition.confidence import (
     FEATURES,
     JOINT,
@@ -20,6 +20,7 @@ from recognition.confidence import (
     syllable_features,
 )
 from tests.support.tiny_corpus import write_tiny_corpus
+from utils.calibration import area_under_curve, calibration_error, logistic_regression
 from utils.errors import ConfigError, RunError
 
 
@@ -44,7 +45,7 @@ def test_a_fit_finds_the_weights_that_made_the_data_and_is_calibrated():
     features = rng.normal(size=(20_000, len(FEATURES))) * (1.0, 0.1, 2.0, 0.5)
     weights = np.array([1.2, -3.0, 0.4, -0.7])
     right = rng.random(20_000) < 1.0 / (1.0 + np.exp(-(features @ weights + 0.3)))
-    found = fit(Observations(features, right))
+    found = tuple(logistic_regression(features, right))
     np.testing.assert_allclose(found, [*weights, 0.3], rtol=0.15, atol=0.08)
     confidence = np.array(Calibration({PLAIN: found}).confidence(PLAIN, features))
     assert calibration_error(confidence, right) < 0.01 < calibration_error(confidence**3, right)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_speech.ctc.forward_backward import sequence_score
+from model_speech.ctc.forward_backward import forward
 from recognition.drafts import DraftReader
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import Phrase, list_phrases
@@ -83,6 +83,18 @@ def test_halves_additions_and_other_speech_are_refused(spoken: str):
     result = _search("你好").search(_logits(spoken), HOP)
     assert not result.accepted
     assert all(match.confidence < 0.3 for match in result.matches)  # silence fits no phrase at all
+
+
+def test_similar_phrases_share_the_confidence_and_are_accepted_all_the_same():
+    logits = _logits("ni3 hao3")
+    logits[1, VOCABULARY.index("ni2")] = logits[1, VOCABULARY.index("ni3")]
+    alone, similar = (
+        _search(text, 2).search(logits, HOP) for text in ("你好", "你好\tni3 hao3\n泥好\tni2 hao3")
+    )
+    assert alone.accepted and similar.accepted
+    assert [match.confidence for match in similar.matches] == pytest.approx(
+        [alone.matches[0].confidence / 2] * 2, rel=0.01
+    )
 
 
 def test_confidence_follows_the_evidence():
@@ -161,9 +173,11 @@ def test_the_best_phrase_is_that_of_a_search_by_hand(ways, seed):
     blank, space = VOCABULARY.blank_index, VOCABULARY.index(SPACE)
     merged[:, blank] = np.logaddexp(merged[:, blank], merged[:, space])
     merged[:, space] = -np.inf
+    merged = np.maximum(merged, np.log(1e-5))  # no class is less probable in a frame
     free = merged.max(axis=1).sum()
     for match in matches:
-        total = sequence_score(np.maximum(merged, -1e4), VOCABULARY.encode(match.pinyin), blank)
+        alphas = forward(merged, np.array(VOCABULARY.encode(match.pinyin)), blank)
+        total = np.logaddexp(*(alpha[-1, -1] for alpha in alphas))
         path = match.score * len(match.pinyin) + free
         assert path <= total + 1e-3
         assert match.pinyin in phrases[int(match.text)].pronunciations

@@ -1,0 +1,102 @@
+"""Token sequences and log-probabilities in; the score of the best path of those sequences that may win, out.
+
+Most of many thousand sequences can be excluded without a search: a sequence of tokens scores at most the path
+of blanks alone plus, for each token, the most that a run of frames with this token gains over blanks. The
+others are searched by CTC's Viterbi algorithm, those with the highest bounds first, until no bound is high
+enough. So the result is exact. NumPy only.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+_SEARCHED = 64  # sequences searched at a time
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceTable:
+    """S sequences of up to L tokens.
+
+    Attributes:
+        tokens: (S, L) int, 0 after the end of a sequence.
+        lengths: (S,) int.
+        repeats: (S, L) bool, whether a token equals the one before it: a blank must separate them.
+        groups: (S,) int, ascending from 0: sequences that compete as one.
+    """
+
+    tokens: np.ndarray
+    lengths: np.ndarray
+    repeats: np.ndarray
+    groups: np.ndarray
+
+    @classmethod
+    def build(cls, sequences: Sequence[Sequence[int]], groups: Sequence[int]) -> "SequenceTable":
+        """The table of S ≥ 1 sequences of at least one token each, and of their groups.
+
+        Raises:
+            ValueError: there is no sequence, or an empty one.
+        """
+        lengths = np.array([len(sequence) for sequence in sequences])
+        if not lengths.size or not lengths.all():
+            raise ValueError("sequences of at least one token are needed")
+        tokens = np.zeros((len(sequences), lengths.max()), int)
+        inside = np.arange(tokens.shape[1]) < lengths[:, None]
+        tokens[inside] = np.concatenate(sequences)
+        repeats = np.zeros(tokens.shape, bool)
+        repeats[:, 1:] = (tokens[:, 1:] == tokens[:, :-1]) & inside[:, 1:]
+        return cls(tokens, lengths, repeats, np.asarray(groups))
+
+    def best(self, log_probs: np.ndarray, blank: int, count: int, margin: float) -> np.ndarray:
+        """The best path of each sequence that is close to the best ones.
+
+        Args:
+            log_probs: (T, C) float, log-probabilities of the frames; finite for the tokens and the blank.
+            blank: class of the blank.
+            count: number of groups whose best sequence is wanted.
+            margin: a sequence this much below the best one of the last wanted group need not be scored.
+
+        Returns:
+            (S,) float64 scores; -inf for a sequence that is too far below, or needs more frames.
+        """
+        bounds = self._bounds(log_probs, blank)
+        order = np.argsort(-bounds, kind="stable")
+        scores = np.full(len(bounds), -np.inf)
+        best = np.full(self.groups[-1] + 1, -np.inf)  # of each group
+        count = min(count, len(best))
+        for start in range(0, len(order), _SEARCHED):
+            chosen = order[start : start + _SEARCHED]
+            last = np.partition(best, len(best) - count)[-count]
+            chosen = chosen[(bounds[chosen] >= last - margin) & (bounds[chosen] > -np.inf)]
+            if not len(chosen):
+                break
+            scores[chosen] = self._path_scores(log_probs, blank, chosen)
+            np.maximum.at(best, self.groups[chosen], scores[chosen])
+        return scores
+
+    def _bounds(self, log_probs: np.ndarray, blank: int) -> np.ndarray:
+        """No path of a sequence scores higher: (S,)."""
+        gains = log_probs - log_probs[:, blank, None]  # (T, C)
+        run = best = gains[0]
+        for gain in gains[1:]:
+            run = np.maximum(run, 0.0) + gain
+            best = np.maximum(best, run)
+        inside = np.arange(self.tokens.shape[1]) < self.lengths[:, None]
+        bounds = log_probs[:, blank].sum() + best.take(self.tokens).sum(axis=1, where=inside)
+        bounds += 1e-4 * np.abs(bounds)  # rounding
+        bounds[self.lengths + self.repeats.sum(axis=1) > len(log_probs)] = -np.inf
+        return bounds
+
+    def _path_scores(self, log_probs: np.ndarray, blank: int, chosen: np.ndarray) -> np.ndarray:
+        """Log-probability of the best CTC path of the chosen sequences (N,) through all frames: (N,)."""
+        tokens, repeats = self.tokens[chosen], self.repeats[chosen]  # (N, L)
+        emitted = log_probs[:, tokens]  # (T, N, L)
+        # Column i: the first i tokens are emitted, and the last frame is a blank, or the last of them.
+        after_blank, after_token = np.full((2, len(chosen), tokens.shape[1] + 1), -np.inf)
+        after_blank[:, 0] = 0.0
+        for frame, blank_log_prob in zip(emitted, log_probs[:, blank], strict=True):
+            before = np.maximum(after_blank, after_token)
+            entering = np.where(repeats, after_blank[:, :-1], before[:, :-1])
+            after_token[:, 1:] = np.maximum(after_token[:, 1:], entering) + frame
+            after_blank = before + blank_log_prob
+        return np.maximum(after_blank, after_token)[np.arange(len(chosen)), self.lengths[chosen]]

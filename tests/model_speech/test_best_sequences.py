@@ -1,0 +1,91 @@
+"""model_speech/ctc/best_sequences.py: the scores are those of each sequence by itself, and none is missed."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model_speech.ctc.alignment import best_alignments
+from model_speech.ctc.best_sequences import SequenceTable
+from model_speech.ctc.forward_backward import sequence_score
+from utils.softmax import log_softmax
+
+SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=4), min_size=1, max_size=12)
+
+
+def _best_path(log_probs: np.ndarray, tokens: list[int], blank: int) -> float:
+    """The reference: a path of states (blank, token 1, blank, …) at a time, in plain Python."""
+    states = [blank]
+    for token in tokens:
+        states += [token, blank]
+    scores = [0.0] + [-np.inf] * len(states)  # before the first state, then each state
+    for frame in log_probs.tolist():
+        new = [-np.inf] * len(scores)
+        for index, state in enumerate(states):
+            choices = [scores[index + 1], scores[index]]
+            if index >= 1 and state != blank and (index < 2 or states[index - 2] != state):
+                choices.append(scores[index - 1])
+            new[index + 1] = max(choices) + frame[state]
+        scores = new
+    return max(scores[-1], scores[-2])
+
+
+@given(sequences=SEQUENCES, frames=st.integers(1, 9), seed=st.integers(0, 2**32 - 1))
+def test_scores_equal_those_of_each_sequence(sequences, frames, seed):
+    log_probs = log_softmax(np.random.default_rng(seed).normal(0, 3, (frames, 4)))
+    table = SequenceTable.build(sequences, range(len(sequences)))
+    expected = [_best_path(log_probs, tokens, 3) for tokens in sequences]
+    scores = table.best(log_probs, 3, len(sequences), margin=np.inf)
+    np.testing.assert_allclose(scores, expected, rtol=1e-9)
+    single = table.best(log_probs.astype(np.float32), 3, len(sequences), margin=np.inf)
+    np.testing.assert_allclose(single, expected, rtol=1e-4)
+
+
+@given(sequences=SEQUENCES, frames=st.integers(1, 6), seed=st.integers(0, 2**32 - 1))
+def test_a_path_is_at_most_the_sum_of_all_paths(sequences, frames, seed):
+    """Viterbi ≤ forward ≤ Viterbi + log(number of paths), and both say which sequences don't fit."""
+    logits = np.random.default_rng(seed).normal(0, 3, (frames, 4))
+    table = SequenceTable.build(sequences, range(len(sequences)))
+    scores = table.best(log_softmax(logits), 3, len(sequences), margin=np.inf)
+    for tokens, score in zip(sequences, scores, strict=True):
+        total = sequence_score(logits, tokens, blank=3)
+        assert np.isneginf(score) == np.isneginf(total)
+        assert score <= total + 1e-9
+        assert score == -np.inf or score >= total - frames * np.log(2 * len(tokens) + 1) - 1e-9
+
+
+@given(count=st.integers(1, 4), margin=st.floats(0.0, 8.0), seed=st.integers(0, 2**32 - 1))
+def test_no_sequence_near_the_best_ones_is_missed(count, margin, seed):
+    rng = np.random.default_rng(seed)
+    sequences = [rng.integers(0, 30, size).tolist() for size in rng.integers(1, 8, 400)]
+    sequences += [[5, 5], [5, 5, 5, 5], [5], [5, 6, 5]]
+    groups = np.sort(rng.integers(0, 150, len(sequences)))
+    groups = np.unique(groups, return_inverse=True)[1]
+    log_probs = log_softmax(rng.normal(0, 3, (25, 31)))
+    table = SequenceTable.build(sequences, groups)
+    scores = table.best(log_probs, 30, count, margin)
+    lengths, rows = np.array([25]), np.zeros(len(sequences), int)
+    aligned = best_alignments(log_probs[None], lengths, rows, sequences, 30)
+    expected = np.array([alignment.scores.sum() for alignment in aligned])
+    scored = scores > -np.inf
+    np.testing.assert_allclose(scores[scored], expected[scored], rtol=1e-9)
+    wanted = np.sort([expected[groups == group].max() for group in range(groups[-1] + 1)])[-count]
+    assert scored[expected >= wanted - margin].all()
+
+
+def test_most_sequences_are_excluded_without_a_search():
+    """Frames that say clearly what was said: of 5,000 sequences only a few are searched."""
+    rng = np.random.default_rng(0)
+    sequences = [rng.integers(0, 300, 4).tolist() for _ in range(5_000)]
+    logits = rng.normal(0, 1, (12, 301))
+    for frame, token in zip((2, 5, 7, 9), sequences[777], strict=True):
+        logits[frame, token] += 12
+    logits[[0, 1, 3, 4, 6, 8, 10, 11], 300] += 12
+    scores = SequenceTable.build(sequences, range(5_000)).best(log_softmax(logits), 300, 1, margin=6.0)
+    assert scores.argmax() == 777 and (scores > -np.inf).sum() <= 64
+
+
+@pytest.mark.parametrize("sequences", [[], [[]], [[1], []]])
+def test_empty_sequences_are_refused(sequences):
+    with pytest.raises(ValueError, match="at least one token"):
+        SequenceTable.build(sequences, range(len(sequences)))
