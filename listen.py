@@ -1,34 +1,42 @@
 """Detect keywords in sound from a microphone, files or a pipe; print each with its time and score.
 
-A LiteRT or ONNX model of a bundle needs neither TensorFlow nor Keras. Labels, front end, threshold, smoothing
-and refractory time come from the bundle. Memory use is constant.
+The keywords are those of a trained model in a bundle, or typed words, which the acoustic model that comes
+with this project searches for. Neither needs TensorFlow. Memory use is constant.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from keywords.listening import BLOCK_SECONDS, detect_keywords, open_listener
+from recognition.phrases.grammar import parse_grammar
+from recognition.phrases.phrase_list import list_phrases, read_phrases
 from streaming.keyword.detection import Detection
 from utils.audio.microphone import microphone_blocks
 from utils.audio.piped import open_pipe
 from utils.audio.reading import audio_blocks
 from utils.cli import positive
-from utils.errors import run_command
+from utils.errors import ConfigError, run_command
+from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.stop_signals import until_stopped
 
+BLOCK_SECONDS = 0.1  # of the microphone and of a pipe: the longest additional delay
+Detect = Callable[[Iterable[np.ndarray]], Iterable[Detection]]
 EXAMPLES = """\
 examples:
+  python listen.py --word 小书童 --word 你好小明 --microphone
+  python listen.py --phrases phrases.txt --alarms-per-hour 0.2 talk.flac
   python listen.py --model runs/commands/export talk.flac
   python listen.py --model runs/commands/export/litert/stream_external_float.tflite talk.flac
   arecord -q -t raw -f S16_LE -r 16000 | python listen.py --model runs/commands/export -
   python listen.py --model runs/commands/export --microphone --threshold 0.9
 
-For the folder of a bundle, its LiteRT model with external state is used, in float if available.
+Typed words need no training: --word, or a phrase file as described in docs/phrases.md. For the folder of a
+bundle, its LiteRT model with external state is used, in float if available.
 A pipe may contain raw samples (16-bit little-endian mono, at --rate or the sample rate of the model), which
 are processed while they arrive, or an audio file, which is processed when the pipe has ended.
 """
@@ -40,16 +48,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not options.audio and not options.microphone:
         parser.error("no input: give recordings, - for a pipe, or --microphone")
+    sample_rate, detect = _typed(options) if options.word or options.phrases else _trained(options)
+    for source, blocks in _sources(options, sample_rate):
+        for detection in detect(blocks):
+            print(_line(detection, source, options), flush=True)
+    return 0
+
+
+def _trained(options: argparse.Namespace) -> tuple[int, Detect]:
+    """Sample rate and detection of the keywords of a bundle."""
+    from keywords.listening import detect_keywords, open_listener
+
     listener = open_listener(
         options.model,
         threshold=options.threshold,
         smoothing_ms=options.smoothing_ms,
         refractory_ms=options.refractory_ms,
     )
-    for source, blocks in _sources(options, listener.sample_rate):
-        for detection in detect_keywords(listener, blocks):
-            print(_line(detection, source, options), flush=True)
-    return 0
+    return listener.sample_rate, partial(detect_keywords, listener)
+
+
+def _typed(options: argparse.Namespace) -> tuple[int, Detect]:
+    """Sample rate and detection of typed words and of the phrases of a file."""
+    from keywords.phrase_listening import detect_phrases, open_phrase_listener
+
+    unused = [
+        name for name in ("threshold", "smoothing_ms", "refractory_ms") if getattr(options, name) is not None
+    ]
+    if unused:
+        hint = "for typed words use --alarms-per-hour"
+        raise ConfigError(f"--{unused[0].replace('_', '-')} is for a trained model", hint=hint)
+    phrases = read_phrases(options.phrases) if options.phrases else []
+    if options.word:
+        phrases += list_phrases(parse_grammar("\n".join(options.word), "--word"))
+    listener = open_phrase_listener(phrases, options.speech, options.alarms_per_hour)
+    return listener.sample_rate, partial(detect_phrases, listener)
 
 
 def _sources(options: argparse.Namespace, sample_rate: int) -> Iterator[tuple[str, Iterator[np.ndarray]]]:
@@ -85,7 +118,24 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--model", type=Path, required=True, help="an artefact in its bundle, or the bundle")
+    keywords = parser.add_mutually_exclusive_group(required=True)
+    keywords.add_argument("--model", type=Path, help="an artefact in its bundle, or the bundle")
+    keywords.add_argument("--word", action="append", metavar="WORD", help="a word in hanzi; may be repeated")
+    keywords.add_argument("--phrases", type=Path, metavar="FILE", help="a phrase file, see docs/phrases.md")
+    parser.add_argument(
+        "--speech",
+        type=Path,
+        default=PRETRAINED_SPEECH,
+        metavar="RUN",
+        help="for typed words: a speech run (default: the model of this project)",
+    )
+    parser.add_argument(
+        "--alarms-per-hour",
+        type=float,
+        default=1.0,
+        metavar="N",
+        help="for typed words: false alarms that are allowed for each, about 0.2 to 3 (default: 1)",
+    )
     parser.add_argument("audio", nargs="*", help="recordings; - for samples from a pipe")
     parser.add_argument("--microphone", action="store_true", help="listen to the default microphone")
     parser.add_argument(

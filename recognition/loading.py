@@ -11,6 +11,7 @@ from model_language.converters.base import Converter
 from model_language.ngram.syllables import load_syllable_ngram
 from model_language.search.joint import JointSearch, load_joint_search
 from model_speech.byte_weights import is_packed
+from model_speech.causal_timing import CausalTiming
 from model_speech.compact_numpy import load_numpy_compact
 from model_speech.compact_streaming_numpy import NAME as STREAMING
 from model_speech.compact_streaming_numpy import NumpyCompactStreaming, load_numpy_compact_streaming
@@ -22,9 +23,11 @@ from recognition.phrases.phrase_list import read_phrases
 from recognition.phrases.search import PhraseSearch
 from recognition.pieces import WINDOW_SECONDS
 from recognition.recognizer import AcousticLogits, Recognizer
+from recognition.windowed_logits import WindowedLogits
 from recognition.windowed_stream import WindowedStream
+from streaming.chunks import StreamedModel
 from streaming.speech.recognizer import LiveStream
-from streaming.speech.stream import SpeechStream
+from streaming.speech.stream import LogitStream, SpeechStream
 from utils.backend.quiet import silence_tensorflow
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
@@ -83,19 +86,42 @@ def load_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float = C
     Raises:
         ConfigError: the chunk is no multiple of the time stride of a causal network.
     """
+    causal = _causal_network(run, recognizer.acoustic, chunk_seconds)
+    return SpeechStream(*causal, DraftReader(recognizer)) if causal else WindowedStream(recognizer)
+
+
+def load_logit_stream(
+    run: Path, acoustic: AcousticLogits, chunk_seconds: float = CHUNK_SECONDS
+) -> LogitStream | WindowedLogits:
+    """Live sound → rows of logits, with any speech run.
+
+    Args:
+        run: the speech run.
+        acoustic: its acoustic model.
+        chunk_seconds: see :func:`load_live_stream`.
+
+    Raises:
+        ConfigError: see :func:`load_live_stream`.
+    """
+    causal = _causal_network(run, acoustic, chunk_seconds)
+    return LogitStream(*causal) if causal else WindowedLogits(acoustic)
+
+
+def _causal_network(
+    run: Path, acoustic: AcousticLogits, chunk_seconds: float
+) -> tuple[CausalTiming, StreamedModel, int] | None:
+    """A causal network, as a stream, and its frames in a chunk; None if it needs whole utterances."""
     if is_packed(RunFolder(run)):
-        model = recognizer.acoustic
-        if not isinstance(model, NumpyCompactStreaming):
-            return WindowedStream(recognizer)
-        frames = max(1, round(chunk_seconds / model.features.hop_seconds))
-        return SpeechStream(model, model.stream(), frames, DraftReader(recognizer))
+        if not isinstance(acoustic, NumpyCompactStreaming):
+            return None
+        return acoustic, acoustic.stream(), max(1, round(chunk_seconds / acoustic.features.hop_seconds))
     causal = importlib.import_module("model_speech.causal")
-    if causal.streaming_obstacles(recognizer.acoustic):
-        return WindowedStream(recognizer)
+    if causal.streaming_obstacles(acoustic):
+        return None
     keras_stream = importlib.import_module("streaming.speech.keras_stream").keras_stream
-    model = causal.causal_model(recognizer.acoustic, RunFolder(run))
+    model = causal.causal_model(acoustic, RunFolder(run))
     frames = max(1, round(chunk_seconds / model.features.hop_seconds))
-    return SpeechStream(model, keras_stream(model, frames), frames, DraftReader(recognizer))
+    return model, keras_stream(model, frames), frames
 
 
 def load_joint_search_for(

@@ -11,7 +11,7 @@ BEAM = 10  # default prefixes of a beam search with a language model
 # Tuned on 31 dev utterances with a 4-gram of syllables (benchmarks/model_speech/beam_search.py).
 FUSION_WEIGHT, INSERTION_BONUS = 0.5, 2.5
 # Tuned on dev speakers (benchmarks/recognition/phrases.py).
-PHRASE_THRESHOLD = 0.4
+PHRASE_THRESHOLD = 0.5
 
 
 def add_search_options(parser: argparse.ArgumentParser) -> None:

@@ -60,13 +60,14 @@ class AcousticLogits(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _Decoded:
-    """A piece of a recording after the first stage; ``logits`` (T', C) if the second stage needs them."""
+    """A piece of a recording after the first stage; ``logits`` (T', C) and ``certainty`` if the second stage
+    needs them."""
 
     start: float
     seconds: float
     hypotheses: Sequence[Hypothesis]
     logits: np.ndarray | None
-    certainty: FrameCertainty
+    certainty: FrameCertainty | None
 
 
 class Recognizer:
@@ -231,10 +232,11 @@ class Recognizer:
         submitted, decoded = [], {}
         for batch in batches_of([len(piece.features) for piece in pieces]):
             logits, lengths = self.acoustic.logits([pieces[i].features for i in batch])
-            certainty = [frame_certainty(rows[:length]) for rows, length in zip(logits, lengths, strict=True)]
+            nothing = [None] * len(batch)
+            valid = [rows[:length] for rows, length in zip(logits, lengths, strict=True)]
+            certainty = nothing if self.phrases else [frame_certainty(rows) for rows in valid]
             # Only some searches need the logits again: they take the most memory of all.
-            kept = [rows[:length] for rows, length in zip(logits, lengths, strict=True)]
-            kept = kept if self._joint or self.phrases else [None] * len(batch)
+            kept = valid if self._joint or self.phrases else nothing
             submitted.append((batch, submit(logits, lengths), kept, certainty))
         try:
             for batch, future, kept, certainty in submitted:

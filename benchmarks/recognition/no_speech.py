@@ -42,7 +42,7 @@ from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
 
 SECONDS = 10.0
 SOUNDS_OF_A_KIND, PIECES_OF_A_RECORDING, SEED = 20, 25, 1001
-FITTED_SOUNDS, FITTED_SEED = 300, 2002  # of a kind
+FITTED_SOUNDS, FITTED_SEED = 100, 2002  # of a kind
 EMPTY = 0.01  # of the recordings of speech
 DROPPED = 0.6  # a client drops a segment from this probability of no speech on
 DEV = ("common_voice_zh/dev", "dspspeech20/dev")

@@ -176,9 +176,7 @@ def _fit(acoustic: AcousticLogits, audio: Path) -> None:
     speakers = np.array([trial.clip.speaker for trial in trials])
     shares = np.where(listed, 1 / listed.sum(), 1 / (~listed).sum())
     weights = logistic_regression(features, listed, shares)
-    print(
-        f"{len(trials)} trials of {len(set(speakers))} speakers, {listed.mean():.1%} with a phrase of the list"
-    )
+    print(f"{len(trials)} trials of {len(set(speakers))} speakers, {listed.mean():.1%} listed")
     print(f"BIAS = {weights[-1]:.3f}")
     names = trials[0].best.evidence.features()
     print(f"WEIGHTS = {dict(zip(names, weights[:-1].round(3).tolist(), strict=True))}")

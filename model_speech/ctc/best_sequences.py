@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_SEARCHED = 64  # sequences searched at a time
+_SEARCHED = 64  # sequences searched at first, then four times as many, and so on
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,15 +19,17 @@ class SequenceTable:
     """S sequences of up to L tokens.
 
     Attributes:
-        tokens: (S, L) int, 0 after the end of a sequence.
+        tokens: (S, L) int, -1 after the end of a sequence.
         lengths: (S,) int.
         repeats: (S, L) bool, whether a token equals the one before it: a blank must separate them.
+        frames: (S,) int, the least number of frames of a path.
         groups: (S,) int, ascending from 0: sequences that compete as one.
     """
 
     tokens: np.ndarray
     lengths: np.ndarray
     repeats: np.ndarray
+    frames: np.ndarray
     groups: np.ndarray
 
     @classmethod
@@ -40,12 +42,12 @@ class SequenceTable:
         lengths = np.array([len(sequence) for sequence in sequences])
         if not lengths.size or not lengths.all():
             raise ValueError("sequences of at least one token are needed")
-        tokens = np.zeros((len(sequences), lengths.max()), int)
+        tokens = np.full((len(sequences), lengths.max()), -1)
         inside = np.arange(tokens.shape[1]) < lengths[:, None]
         tokens[inside] = np.concatenate(sequences)
         repeats = np.zeros(tokens.shape, bool)
         repeats[:, 1:] = (tokens[:, 1:] == tokens[:, :-1]) & inside[:, 1:]
-        return cls(tokens, lengths, repeats, np.asarray(groups))
+        return cls(tokens, lengths, repeats, lengths + repeats.sum(axis=1), np.asarray(groups))
 
     def best(self, log_probs: np.ndarray, blank: int, count: int, margin: float) -> np.ndarray:
         """The best path of each sequence that is close to the best ones.
@@ -60,19 +62,20 @@ class SequenceTable:
             (S,) float64 scores; -inf for a sequence that is too far below, or needs more frames.
         """
         bounds = self._bounds(log_probs, blank)
-        order = np.argsort(-bounds, kind="stable")
         scores = np.full(len(bounds), -np.inf)
         best = np.full(self.groups[-1] + 1, -np.inf)  # of each group
-        count = min(count, len(best))
-        for start in range(0, len(order), _SEARCHED):
-            chosen = order[start : start + _SEARCHED]
-            last = np.partition(best, len(best) - count)[-count]
-            chosen = chosen[(bounds[chosen] >= last - margin) & (bounds[chosen] > -np.inf)]
+        count, lowest, batch = min(count, len(best)), -np.inf, _SEARCHED
+        while True:
+            chosen = ((bounds >= lowest) & (bounds > -np.inf)).nonzero()[0]
             if not len(chosen):
-                break
+                return scores
+            if len(chosen) > batch:
+                chosen = chosen[np.argpartition(-bounds[chosen], batch)[:batch]]
             scores[chosen] = self._path_scores(log_probs, blank, chosen)
+            bounds[chosen] = -np.inf
             np.maximum.at(best, self.groups[chosen], scores[chosen])
-        return scores
+            lowest = np.partition(best, len(best) - count)[-count] - margin
+            batch *= 4
 
     def _bounds(self, log_probs: np.ndarray, blank: int) -> np.ndarray:
         """No path of a sequence scores higher: (S,)."""
@@ -81,10 +84,10 @@ class SequenceTable:
         for gain in gains[1:]:
             run = np.maximum(run, 0.0) + gain
             best = np.maximum(best, run)
-        inside = np.arange(self.tokens.shape[1]) < self.lengths[:, None]
-        bounds = log_probs[:, blank].sum() + best.take(self.tokens).sum(axis=1, where=inside)
+        best = np.append(best, 0.0).astype(np.float32)  # the last one for columns after the end
+        bounds = log_probs[:, blank].sum() + best[self.tokens].sum(axis=1)
         bounds += 1e-4 * np.abs(bounds)  # rounding
-        bounds[self.lengths + self.repeats.sum(axis=1) > len(log_probs)] = -np.inf
+        bounds[self.frames > len(log_probs)] = -np.inf
         return bounds
 
     def _path_scores(self, log_probs: np.ndarray, blank: int, chosen: np.ndarray) -> np.ndarray:
@@ -92,7 +95,7 @@ class SequenceTable:
         tokens, repeats = self.tokens[chosen], self.repeats[chosen]  # (N, L)
         emitted = log_probs[:, tokens]  # (T, N, L)
         # Column i: the first i tokens are emitted, and the last frame is a blank, or the last of them.
-        after_blank, after_token = np.full((2, len(chosen), tokens.shape[1] + 1), -np.inf)
+        after_blank, after_token = np.full((2, len(chosen), tokens.shape[1] + 1), -np.inf, log_probs.dtype)
         after_blank[:, 0] = 0.0
         for frame, blank_log_prob in zip(emitted, log_probs[:, blank], strict=True):
             before = np.maximum(after_blank, after_token)

@@ -27,7 +27,7 @@ SILENT = 0.999
 # A frame's probability of a class is at least this, so that a single frame does not exclude a phrase.
 _LOWEST = 1e-5
 # Phrases whose score is further below the best ones have no share in the probability.
-_MARGIN = 6.0
+_MARGIN = 4.0
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,7 @@ class PhraseSearch:
         self._n_best = n_best
         self._vocabulary = vocabulary
         self._blank, self._space = vocabulary.blank_index, vocabulary.index(SPACE)
-        self._sequences: list[list[int]] = []
-        owners: list[int] = []
-        for index, phrase in enumerate(phrases):
-            known = [
-                ways for ways in phrase.pronunciations if all(syllable in vocabulary for syllable in ways)
-            ]
-            if not known:
-                raise _unknown_syllables(phrase, vocabulary, f"{source}:{phrase.line}")
-            self._sequences += map(vocabulary.encode, known)
-            owners += [index] * len(known)
+        self._sequences, owners = known_sequences(phrases, vocabulary, source)
         self._table = SequenceTable.build(self._sequences, owners)
         self._starts = np.flatnonzero(np.diff(owners, prepend=-1))  # (phrases,), first sequence of each
 
@@ -166,6 +157,25 @@ class PhraseSearch:
         )
         frames = tuple(kept[list(alignment.frames)].tolist())
         return Candidate(self.phrases[phrase], tuple(self._vocabulary.decode(tokens)), frames, evidence)
+
+
+def known_sequences(
+    phrases: Sequence[Phrase], vocabulary: Vocabulary, source: str
+) -> tuple[list[list[int]], list[int]]:
+    """The token sequences of all pronunciations that an acoustic model knows, and the phrase of each.
+
+    Raises:
+        PhraseError: it knows no pronunciation of a phrase.
+    """
+    sequences: list[list[int]] = []
+    owners: list[int] = []
+    for index, phrase in enumerate(phrases):
+        known = [ways for ways in phrase.pronunciations if all(syllable in vocabulary for syllable in ways)]
+        if not known:
+            raise _unknown_syllables(phrase, vocabulary, f"{source}:{phrase.line}")
+        sequences += map(vocabulary.encode, known)
+        owners += [index] * len(known)
+    return sequences, owners
 
 
 def _unknown_syllables(phrase: Phrase, vocabulary: Vocabulary, where: str) -> PhraseError:

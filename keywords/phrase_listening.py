@@ -1,0 +1,65 @@
+"""Typed phrases and a stream of sound in; detected phrases with time and score out. Nothing is trained."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from keywords.listening import BLOCK_SECONDS
+from recognition.loading import load_acoustic_logits, load_logit_stream
+from recognition.phrases.phrase_list import Phrase
+from recognition.phrases.spotter import PhraseSpotter
+from recognition.windowed_logits import WindowedLogits
+from streaming.chunks import cut_blocks
+from streaming.keyword.detection import Detection
+from streaming.speech.stream import LogitStream
+from utils.run_folder.run import PRETRAINED_SPEECH
+
+
+@dataclass(frozen=True)
+class PhraseListener:
+    """An acoustic model and the phrases that it listens for.
+
+    Attributes:
+        stream: samples → rows of logits.
+        spotter: rows of logits → phrases.
+        sample_rate: of the model, in Hz.
+    """
+
+    stream: LogitStream | WindowedLogits
+    spotter: PhraseSpotter
+    sample_rate: int
+
+
+def open_phrase_listener(
+    phrases: Sequence[Phrase], run: Path = PRETRAINED_SPEECH, alarms_per_hour: float = 1.0
+) -> PhraseListener:
+    """Load a speech run, by default the shipped one.
+
+    Args:
+        phrases: what to listen for.
+        run: the speech run.
+        alarms_per_hour: see :class:`PhraseSpotter`.
+
+    Raises:
+        RunError: the run is damaged or of another kind.
+        PhraseError, ConfigError: see :class:`PhraseSpotter`.
+    """
+    acoustic = load_acoustic_logits(run)
+    spotter = PhraseSpotter(phrases, acoustic.vocabulary, acoustic.frame_seconds, alarms_per_hour)
+    return PhraseListener(load_logit_stream(run, acoustic), spotter, acoustic.features.sample_rate)
+
+
+def detect_phrases(listener: PhraseListener, blocks: Iterable[np.ndarray]) -> Iterator[Detection]:
+    """Yield the phrases in a new stream as they are detected.
+
+    Args:
+        listener: the model and the phrases.
+        blocks: samples in [-1, 1], (samples,) each, at the listener's sample rate.
+    """
+    listener.stream.reset()
+    listener.spotter.reset()
+    for piece in cut_blocks(blocks, max(1, round(BLOCK_SECONDS * listener.sample_rate))):
+        yield from listener.spotter.feed(listener.stream.feed(piece))
+    yield from listener.spotter.feed(listener.stream.flush())

@@ -1,0 +1,140 @@
+"""Rows of logits of a stream in; the phrases of a list that are said in it, with time and score, out.
+
+A phrase may begin and end anywhere. Its score is that of its best path minus that of the best free path
+through the same rows, at most 0: a Viterbi search for phrases against a free syllable loop. It is detected
+when the score reaches a threshold; then nothing is detected for the refractory time. Thresholds depend on the
+number of syllables and on how many false alarms are allowed, because short phrases resemble more of what
+people say.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from model_speech.ctc.best_sequences import SequenceTable
+from recognition.phrases.phrase_list import Phrase
+from recognition.phrases.search import known_sequences
+from streaming.keyword.detection import Detection
+from utils.errors import ConfigError
+from utils.softmax import log_softmax
+from utils.vocabulary import SPACE, Vocabulary
+
+ALARMS = (0.2, 1.0, 3.0)
+"""False alarms an hour of :data:`THRESHOLDS`."""
+THRESHOLDS = {
+    1: (0.0, 0.0, 0.0),
+    2: (0.0, -1.6, -3.3),
+    3: (-4.7, -7.6, -9.9),
+    4: (-8.7, -14.0, -17.0),
+}
+"""Syllables of a phrase, 4 also for more → the least score for each of :data:`ALARMS`, on sentences of dev
+speakers: ``python -m benchmarks.recognition.wake_words --fit``."""
+REFRACTORY_SECONDS = 1.5
+LONGEST_SECONDS, LONGEST_SYLLABLE = 2.0, 0.5  # of a phrase, and of each syllable if that is more
+_LOWEST = 1e-5  # of a frame's probability of a class
+
+
+class PhraseSpotter:
+    """Finds phrases in a stream.
+
+    Args:
+        phrases: see :func:`recognition.phrases.phrase_list.read_phrases`.
+        vocabulary: the acoustic model's.
+        row_seconds: from one row to the next.
+        alarms_per_hour: allowed false alarms of each phrase in an hour of other speech.
+        source: name of the phrase file, for messages.
+
+    Raises:
+        PhraseError: the acoustic model does not know the syllables of a phrase.
+        ConfigError: the allowed false alarms are not above 0.
+    """
+
+    def __init__(
+        self,
+        phrases: Sequence[Phrase],
+        vocabulary: Vocabulary,
+        row_seconds: float,
+        alarms_per_hour: float = 1.0,
+        source: str = "phrases",
+    ):
+        if not alarms_per_hour > 0:
+            raise ConfigError(f"{alarms_per_hour:g} false alarms an hour", hint="above 0, e.g. 1")
+        sequences, owners = known_sequences(phrases, vocabulary, source)
+        self.phrases, self._table = tuple(phrases), SequenceTable.build(sequences, owners)
+        self._blank, self._space = vocabulary.blank_index, vocabulary.index(SPACE)
+        self._row_seconds = row_seconds
+        lengths = self._table.lengths
+        self._longest = np.maximum(LONGEST_SECONDS, LONGEST_SYLLABLE * lengths) / row_seconds  # (S,) rows
+        by_length = [
+            np.interp(math.log(alarms_per_hour), np.log(ALARMS), THRESHOLDS[min(length, max(THRESHOLDS))])
+            for length in lengths.tolist()
+        ]
+        self._thresholds = np.array(by_length)  # (S,)
+        self.reset()
+
+    def reset(self) -> None:
+        """Start a new stream."""
+        self._rows, self._ignored_until = 0, 0.0
+        self._forget()
+
+    def feed(self, logits: np.ndarray) -> list[Detection]:
+        """Search the next rows.
+
+        Args:
+            logits: (n, C) float.
+
+        Returns:
+            the phrases that they complete, in order; the score of one is the geometric mean, for each
+            syllable, of its probability relative to that of the best free syllables.
+        """
+        detections = []
+        for row in self._relative(logits):
+            scores = self._advance(row)
+            seconds = self._rows * self._row_seconds
+            surplus = scores - self._thresholds
+            best = int(surplus.argmax())
+            if surplus[best] >= 0 and seconds > self._ignored_until:
+                score = math.exp(scores[best] / self._table.lengths[best])
+                text = self.phrases[self._table.groups[best]].text
+                detections.append(Detection(round(seconds, 6), text, score))
+                self._ignored_until = seconds + REFRACTORY_SECONDS
+                self._forget()
+        return detections
+
+    def scores(self, logits: np.ndarray) -> np.ndarray:
+        """The score of each phrase (P,) that ends with each row: (n, P); -inf if it is too long."""
+        starts = np.flatnonzero(np.diff(self._table.groups, prepend=-1))
+        rows = [np.maximum.reduceat(self._advance(row), starts) for row in self._relative(logits)]
+        return np.array(rows).reshape(len(logits), len(self.phrases))
+
+    def _forget(self) -> None:
+        """No phrase has begun. Column i of the scores: the path has emitted token i, then perhaps blanks."""
+        self._in_token, self._in_blank = np.full((2, *self._table.tokens.shape), -np.inf)
+        self._token_start, self._blank_start = np.zeros((2, *self._table.tokens.shape), int)
+
+    def _relative(self, logits: np.ndarray) -> np.ndarray:
+        """(n, C) log-probabilities minus the best one of each row; the space counts as blank."""
+        log_probs = log_softmax(logits)
+        blank = np.logaddexp(log_probs[:, self._blank], log_probs[:, self._space])
+        log_probs[:, self._blank], log_probs[:, self._space] = blank, -np.inf
+        log_probs = np.maximum(log_probs, math.log(_LOWEST))
+        return log_probs - log_probs.max(axis=1, keepdims=True)
+
+    def _advance(self, row: np.ndarray) -> np.ndarray:
+        """Continue all paths with a row (C,); the scores (S,) of the sequences that end with it."""
+        table = self._table
+        in_blank = self._in_blank > self._in_token
+        before = np.where(in_blank, self._in_blank, self._in_token)  # (S, L)
+        before_start = np.where(in_blank, self._blank_start, self._token_start)
+        entering, start = np.zeros_like(before), np.full_like(before_start, self._rows)
+        entering[:, 1:] = np.where(table.repeats[:, 1:], self._in_blank[:, :-1], before[:, :-1])
+        start[:, 1:] = np.where(table.repeats[:, 1:], self._blank_start[:, :-1], before_start[:, :-1])
+        stays = self._in_token >= entering
+        self._in_token = np.where(stays, self._in_token, entering) + row[table.tokens]
+        self._token_start = np.where(stays, self._token_start, start)
+        self._in_blank, self._blank_start = before + row[self._blank], before_start
+        self._rows += 1
+        self._in_token[self._rows - self._token_start > self._longest[:, None]] = -np.inf
+        self._in_blank[self._rows - self._blank_start > self._longest[:, None]] = -np.inf
+        return self._in_token[np.arange(len(table.lengths)), table.lengths - 1]
