@@ -75,7 +75,7 @@ class PhraseSearch:
         self.phrases, self.threshold = tuple(phrases), threshold
         self._n_best = n_best
         self._vocabulary = vocabulary
-        self._blank, self._space = vocabulary.blank_index, vocabulary.index(SPACE)
+        self._blank = vocabulary.blank_index
         self._sequences, owners = known_sequences(phrases, vocabulary, source)
         self._table = SequenceTable.build(self._sequences, owners)
         self._starts = np.flatnonzero(np.diff(owners, prepend=-1))  # (phrases,), first sequence of each
@@ -116,15 +116,12 @@ class PhraseSearch:
 
     def candidates(self, logits: np.ndarray) -> list[Candidate]:
         """The phrases with the best paths through the logits (T, C), the best first."""
-        log_probs = logits - log_sum_exp(logits[None])[0, :, None].astype(logits.dtype)
-        # The space stands for no sound, like the blank.
-        log_probs[:, self._blank] = np.logaddexp(log_probs[:, self._blank], log_probs[:, self._space])
-        log_probs[:, self._space] = -np.inf
+        log_probs = phrase_log_probs(logits, self._vocabulary)
         silent = log_probs[:, self._blank] > np.log(SILENT)
         silent[1:] &= silent[:-1]  # the first frame of a silence is kept: it separates equal syllables
         silent[:1] = False
         kept = np.flatnonzero(~silent)
-        log_probs = np.maximum(log_probs[kept], np.log(_LOWEST))
+        log_probs = log_probs[kept]
         scores = self._table.best(log_probs, self._blank, self._n_best, _MARGIN)
         by_phrase = np.maximum.reduceat(scores, self._starts)
         ranking = np.argsort(-by_phrase, kind="stable")[: self._n_best]
@@ -157,6 +154,15 @@ class PhraseSearch:
         )
         frames = tuple(kept[list(alignment.frames)].tolist())
         return Candidate(self.phrases[phrase], tuple(self._vocabulary.decode(tokens)), frames, evidence)
+
+
+def phrase_log_probs(logits: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
+    """(T, C) logits → log-probabilities with a lower limit; the space stands for no sound, like the blank."""
+    blank, space = vocabulary.blank_index, vocabulary.index(SPACE)
+    log_probs = logits - log_sum_exp(logits[None])[0, :, None].astype(logits.dtype)
+    log_probs[:, blank] = np.logaddexp(log_probs[:, blank], log_probs[:, space])
+    log_probs[:, space] = -np.inf
+    return np.maximum(log_probs, np.log(_LOWEST))
 
 
 def known_sequences(

@@ -14,11 +14,10 @@ import numpy as np
 
 from model_speech.ctc.best_sequences import SequenceTable
 from recognition.phrases.phrase_list import Phrase
-from recognition.phrases.search import known_sequences
+from recognition.phrases.search import known_sequences, phrase_log_probs
 from streaming.keyword.detection import Detection
 from utils.errors import ConfigError
-from utils.softmax import log_softmax
-from utils.vocabulary import SPACE, Vocabulary
+from utils.vocabulary import Vocabulary
 
 ALARMS = (0.2, 1.0, 3.0)
 """False alarms an hour of :data:`THRESHOLDS`."""
@@ -32,7 +31,6 @@ THRESHOLDS = {
 speakers: ``python -m benchmarks.recognition.wake_words --fit``."""
 REFRACTORY_SECONDS = 1.5
 LONGEST_SECONDS, LONGEST_SYLLABLE = 2.0, 0.5  # of a phrase, and of each syllable if that is more
-_LOWEST = 1e-5  # of a frame's probability of a class
 
 
 class PhraseSpotter:
@@ -62,7 +60,7 @@ class PhraseSpotter:
             raise ConfigError(f"{alarms_per_hour:g} false alarms an hour", hint="above 0, e.g. 1")
         sequences, owners = known_sequences(phrases, vocabulary, source)
         self.phrases, self._table = tuple(phrases), SequenceTable.build(sequences, owners)
-        self._blank, self._space = vocabulary.blank_index, vocabulary.index(SPACE)
+        self._vocabulary, self._blank = vocabulary, vocabulary.blank_index
         self._row_seconds = row_seconds
         lengths = self._table.lengths
         self._longest = np.maximum(LONGEST_SECONDS, LONGEST_SYLLABLE * lengths) / row_seconds  # (S,) rows
@@ -114,11 +112,8 @@ class PhraseSpotter:
         self._token_start, self._blank_start = np.zeros((2, *self._table.tokens.shape), int)
 
     def _relative(self, logits: np.ndarray) -> np.ndarray:
-        """(n, C) log-probabilities minus the best one of each row; the space counts as blank."""
-        log_probs = log_softmax(logits)
-        blank = np.logaddexp(log_probs[:, self._blank], log_probs[:, self._space])
-        log_probs[:, self._blank], log_probs[:, self._space] = blank, -np.inf
-        log_probs = np.maximum(log_probs, math.log(_LOWEST))
+        """(n, C) log-probabilities minus the best one of each row."""
+        log_probs = phrase_log_probs(logits, self._vocabulary)
         return log_probs - log_probs.max(axis=1, keepdims=True)
 
     def _advance(self, row: np.ndarray) -> np.ndarray:

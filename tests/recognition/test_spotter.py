@@ -45,6 +45,7 @@ def test_phrases_are_found_anywhere_and_once():
     assert [(each.keyword, each.seconds) for each in found] == [("妈我是", 0.8), ("妈我是", 4.0)]
     assert all(0.9 < each.score <= 1 for each in found)  # the second phrase lies in the refractory time
     spotter.reset()
+    assert spotter.feed(rows[:0]) == []
     pieces = [each for row in rows for each in spotter.feed(row[None])]
     assert pieces == found
 
