@@ -1,4 +1,4 @@
-"""Typed phrases and a stream of sound in; detected phrases with time and score out. Nothing is trained."""
+"""Detects typed phrases in a stream of sound with an acoustic model for all speech; nothing is trained."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Samples in pieces in; rows of logits as they become final out, with a model that needs whole utterances.
+"""Computes rows of logits of live sound, as they become final, with a model that needs whole utterances.
 
 The counterpart of :class:`streaming.speech.stream.LogitStream` for acoustic models like the one that ships.
 The last :data:`WINDOW_SECONDS` are computed again and again; a row is final when the sound after it suffices.

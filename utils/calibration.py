@@ -1,4 +1,4 @@
-"""Features, and right or wrong, in; weights of a logistic regression, and how good probabilities are, out."""
+"""Fits logistic regressions, and measures how good probabilities are. NumPy and SciPy only."""
 
 import numpy as np
 from scipy.optimize import minimize

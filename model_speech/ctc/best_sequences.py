@@ -1,4 +1,4 @@
-"""Token sequences and log-probabilities in; the score of the best path of those sequences that may win, out.
+"""Finds the token sequences of a long list with the best CTC paths, with their exact scores.
 
 Most of many thousand sequences can be excluded without a search: a sequence of tokens scores at most the path
 of blanks alone plus, for each token, the most that a run of frames with this token gains over blanks. The

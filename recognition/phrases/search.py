@@ -1,7 +1,7 @@
 """Searches the logits of an utterance for the phrases of a list that fit best, with scores and confidences.
 
-All pronunciations share one prefix tree, which is searched by the Viterbi algorithm; a phrase whose
-confidence is too low is refused.
+Bounds exclude most pronunciations, the others are searched by the Viterbi algorithm; an utterance is refused
+if probably no phrase of the list was said.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Rows of logits of a stream in; the phrases of a list that are said in it, with time and score, out.
+"""Finds the phrases of a list in rows of logits of a stream, with time and score.
 
 A phrase may begin and end anywhere. Its score is that of its best path minus that of the best free path
 through the same rows, at most 0: a Viterbi search for phrases against a free syllable loop. It is detected
