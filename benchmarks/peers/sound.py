@@ -38,8 +38,8 @@ def features_python_speech_features(inputs: Arrays) -> Work:
     """The reference of our features, with the same numbers."""
     from python_speech_features import logfbank
 
-    clips = _clips(inputs)
-    return lambda: {"features": np.concatenate([logfbank(clip * 32768.0, nfilt=BINS) for clip in clips])}
+    clips = [clip.astype(np.float64) * 32768.0 for clip in _clips(inputs)]
+    return lambda: {"features": np.concatenate([logfbank(clip, nfilt=BINS) for clip in clips])}
 
 
 def features_librosa(inputs: Arrays) -> Work:
