@@ -25,11 +25,10 @@ from benchmarks.converters.process import ConverterProcess
 from benchmarks.peers import keyword, ngrams, sequences, sound
 from benchmarks.peers.entry import Arrays, Peer, Task
 from benchmarks.peers.environment import interpreter
-from benchmarks.support.tables import print_table
 from utils.cli import positive
 from utils.errors import RunError, run_command
 from utils.files import write_text
-from utils.text_table import markdown_table
+from utils.text_table import markdown_table, text_table
 
 TASKS = (*sound.TASKS, *sequences.TASKS, *ngrams.TASKS, *keyword.TASKS)
 COLUMNS = ("task", "peer", "peer ms", "ours ms", "ratio", "results")
@@ -52,7 +51,7 @@ def main() -> None:
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"), TF_CPP_MIN_LOG_LEVEL="3")
     tasks = [task for task in TASKS if not options.only or task.name in options.only]
     rows = [row for task in tasks for row in _compared(task, options.rounds)]
-    print_table(f"{options.rounds} paired runs, one thread", COLUMNS, rows, left=2)
+    print(text_table(COLUMNS, rows, left=2))
     if options.markdown:
         before, _, rest = options.markdown.read_text(encoding="utf-8").partition(BEGIN)
         after = rest.partition(END)[2]

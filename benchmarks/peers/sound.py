@@ -184,7 +184,7 @@ TASKS = (
             Peer(
                 "python_speech_features",
                 "features_python_speech_features",
-                ("python_speech_features==0.6", "numpy==2.4.6"),
+                ("python_speech_features==0.6", "numpy==2.4.6", "scipy==1.17.1"),
             ),
             Peer("librosa", "features_librosa", ("librosa==0.11.0",)),
             Peer(
