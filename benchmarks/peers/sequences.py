@@ -253,6 +253,9 @@ def _same_edits(_: Arrays, ours: Arrays, theirs: Arrays) -> str:
     return f"same {counts[0]} edits" if counts[0] == counts[1] else f"{counts[1]} edits, ours {counts[0]}"
 
 
+_PYCTCDECODE = Peer("pyctcdecode", "beam_search_pyctcdecode", ("pyctcdecode==0.5.0",))
+_NUMPY = "numpy==2.4.6"
+
 TASKS = (
     Task(
         "CTC beam search",
@@ -260,13 +263,18 @@ TASKS = (
         trained_logits,
         "our_beam_search",
         (
-            Peer("pyctcdecode", "beam_search_pyctcdecode", ("pyctcdecode==0.5.0",)),
-            Peer("TensorFlow", "beam_search_tensorflow"),
-            Peer(
-                "fast-ctc-decode", "beam_search_fast_ctc_decode", ("fast-ctc-decode==0.3.7", "numpy==2.4.6")
-            ),
-            Peer("flashlight-text", "beam_search_flashlight", ("flashlight-text==0.0.7", "numpy==2.4.6")),
+            _PYCTCDECODE,
+            Peer("fast-ctc-decode", "beam_search_fast_ctc_decode", ("fast-ctc-decode==0.3.7", _NUMPY)),
+            Peer("flashlight-text", "beam_search_flashlight", ("flashlight-text==0.0.7", _NUMPY)),
         ),
+        _scores,
+    ),
+    Task(
+        "CTC beam search of one utterance",
+        __name__,
+        lambda: trained_logits(1),
+        "our_beam_search",
+        (_PYCTCDECODE, Peer("TensorFlow", "beam_search_tensorflow")),
         _scores,
     ),
     Task(
@@ -283,8 +291,8 @@ TASKS = (
         misread_sentences,
         "our_edits",
         (
-            Peer("jiwer", "edits_jiwer", ("jiwer==4.0.0", "numpy==2.4.6")),
-            Peer("RapidFuzz", "edits_rapidfuzz", ("rapidfuzz==3.14.6", "numpy==2.4.6")),
+            Peer("jiwer", "edits_jiwer", ("jiwer==4.0.0", _NUMPY)),
+            Peer("RapidFuzz", "edits_rapidfuzz", ("rapidfuzz==3.14.6", _NUMPY)),
         ),
         _same_edits,
     ),
