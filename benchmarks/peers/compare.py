@@ -50,7 +50,11 @@ def main() -> None:
     options = _parser().parse_args()
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"), TF_CPP_MIN_LOG_LEVEL="3")
     tasks = [task for task in TASKS if not options.only or task.name in options.only]
-    rows = [row for task in tasks for row in _compared(task, options.rounds)]
+    rows = []
+    for task in tasks:
+        for row in _compared(task, options.rounds):
+            print("  ".join(row[2:]), file=sys.stderr, flush=True)
+            rows.append(row)
     print(text_table(COLUMNS, rows, left=2))
     if options.markdown:
         before, _, rest = options.markdown.read_text(encoding="utf-8").partition(BEGIN)
