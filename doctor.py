@@ -34,6 +34,7 @@ from utils.audio.formats import is_audio, is_unreadable_audio
 from utils.audio.reading import SAMPLE_RATE, find_recordings
 from utils.backend.quiet import silence_tensorflow
 from utils.cli import positive
+from utils.cluster import add_cluster, on_cluster
 from utils.errors import ConfigError, CorpusError, run_command
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
@@ -49,6 +50,7 @@ examples:
   python doctor.py --config configs/speech/compact_thchs30.yaml data.batch_utterances=16 --overfit
   python doctor.py runs/compact datasets/mine/test.tsv
   python doctor.py recordings/ strange.wav
+  python doctor.py datasets/aishell1 --cluster head:6379
   python doctor.py --machine
   python doctor.py --machine --config configs/speech/compact_thchs30.yaml --no-audio
 
@@ -159,7 +161,8 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
                 findings += recipes.examine_lengths(recipe, listings)
     with_audio = [*listings, *subjects.recordings]
     if with_audio and not options.no_audio:
-        findings += examine_audio(with_audio, options.workers, rate)
+        with on_cluster(options.cluster):
+            findings += examine_audio(with_audio, options.workers, rate)
     if options.overfit:
         findings += _overfit(recipe, listings, where, options.minutes)
     return findings
@@ -233,6 +236,7 @@ def _parser() -> argparse.ArgumentParser:
         default=os.cpu_count() or 1,
         help="processes that decode; default: %(default)s, the number of CPU cores",
     )
+    add_cluster(parser)
     parser.add_argument("--all", action="store_true", help="print a line for each finding, not for each kind")
     parser.add_argument("--json", action="store_true", help="print all findings as JSON")
     parser.add_argument("--list", action="store_true", help="print all checks and stop")

@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from recognition.options import (
 from utils.audio.reading import read_audio
 from utils.backend.quiet import silence_tensorflow
 from utils.cli import not_negative, positive
+from utils.cluster import add_cluster, on_cluster
 from utils.errors import run_command
 from utils.files import remove_leftovers, reserve, write_json, write_text
 from utils.hypotheses.recognition import Inspection
@@ -47,6 +49,7 @@ examples:
   python test.py language runs/demo/language --manifest transcripts/thchs_test.tsv
   python test.py pipeline runs/demo/speech runs/demo/language --split dev --beam 10
   python test.py pipeline runs/compact runs/transformer --manifest datasets/aishell1/test.tsv --json
+  python test.py speech runs/compact --cluster head:6379
   python test.py speech runs/compact --syllables runs/syllables --split dev --insertion-bonus 2
   python test.py pipeline runs/demo/speech runs/demo/language --beam 10 --report report
   python test.py keyword runs/words --split test --report report
@@ -78,7 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.task == KEYWORD:
         settle_keyword_options(options, parser)
         return _test_recording(options) if options.recording else _test_keyword(options)
-    settings, evaluation = _evaluate(options)
+    with on_cluster(getattr(options, "cluster", None)):
+        settings, evaluation = _evaluate(options)
     results = collect_results(
         systems=[SystemOutput(options.task, evaluation.utterances)],
         levels=TASK_LEVELS[options.task],
@@ -113,24 +117,26 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
     tested = read(lists, options.limit)
     _reserve_output(options)
     silence_tensorflow()
-    from model_language.registry import load_converter  # here: see utils.backend.quiet
-
-    converter = load_converter(runs[LANGUAGE].path, options.words) if LANGUAGE in runs else None
     explain = bool(options.report)
     # Scores of the second stage do not include the bonus of user words.
-    explain_language = explain and converter is not None and not options.words
+    explain_language = explain and LANGUAGE in runs and not options.words
     if options.task == LANGUAGE:
+        from model_language.registry import load_converter  # here: see utils.backend.quiet
+
+        converter = load_converter(runs[LANGUAGE].path, options.words)
         evaluation = evaluate_language(converter, runs[LANGUAGE], tested, explain_language)
     else:
-        from recognition.loading import load_recognizer
+        from recognition.loading import load_both_stages
 
         n_best = beam_width(options) if explain else 1
-        recognizer = load_recognizer(runs[SPEECH].path, converter, options, n_best=n_best)
-        if converter is None:
-            evaluation = evaluate_speech(recognizer, runs[SPEECH], tested, explain)
+        folders = [runs[stage].path if stage in runs else None for stage in (SPEECH, LANGUAGE)]
+        load = partial(load_both_stages, *folders, options, n_best)
+        recognizer = load()
+        if recognizer.converter is None:
+            evaluation = evaluate_speech(recognizer, runs[SPEECH], tested, explain, load)
         else:
             both = runs[SPEECH], runs[LANGUAGE]
-            evaluation = evaluate_pipeline(recognizer, converter, both, tested, explain, explain_language)
+            evaluation = evaluate_pipeline(recognizer, both, tested, explain, explain_language, load)
     settings = {
         "split": _split_name(options),
         "manifests": [str(path) for path in lists],
@@ -248,6 +254,7 @@ def _add_options(command: argparse.ArgumentParser, task: str) -> None:
     if task in (SPEECH, PIPELINE):
         command.add_argument("speech_run", type=Path, help="run folder of the acoustic model")
         add_search_options(command)
+        add_cluster(command)
     if task == PIPELINE:
         add_joint_options(command)
     elif task == LANGUAGE:

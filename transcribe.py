@@ -4,10 +4,11 @@ import argparse
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from tqdm import tqdm
 
@@ -22,12 +23,13 @@ from utils.audio.microphone import microphone_blocks
 from utils.audio.piped import open_pipe
 from utils.audio.reading import find_recordings
 from utils.cli import fraction, positive
+from utils.cluster import add_cluster, on_cluster
 from utils.errors import AudioError, ConfigError, RunError, UserError, run_command
-from utils.files import remove_leftovers, replacing
+from utils.files import remove_leftovers
 from utils.hypotheses.digits import numbers_as_digits, with_digits
 from utils.hypotheses.live_text import LiveText
 from utils.hypotheses.recognition import Ending, Segment
-from utils.hypotheses.transcript_formats import FORMATS, Events, as_json_line
+from utils.hypotheses.transcript_formats import FORMATS, Events, as_json_line, readable, write_transcript
 from utils.hypotheses.transcript_marks import TranscriptMarks
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, open_run
 from utils.stop_signals import until_stopped
@@ -41,6 +43,7 @@ examples:
   python transcribe.py talks/ --format srt --output subtitles/     # called again, it goes on where it stopped
   python transcribe.py *.flac --speech runs/compact --language runs/ngram --format json --beam 10 --n-best 5
   python transcribe.py --list files.txt --output texts/
+  python transcribe.py talks/ --output texts/ --cluster head:6379
   python transcribe.py talk.m4a --format vtt --digits
   python transcribe.py meeting.wav --joint --words names.txt
   python transcribe.py commands/ --phrases phrases.txt      # only these phrases; everything else is refused
@@ -87,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.beam = beam_width(options)
     if options.phrases:
         _check_phrase_options(options)
+    if options.cluster and (not options.output or options.stream or PIPE in options.paths):
+        raise ConfigError("--cluster transcribes files", hint="give --output DIR, no '-', no --stream")
     if options.digits:
         numbers_as_digits("")  # reports a missing package before models load
     jobs = _jobs(_files(options), options)
@@ -98,7 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if len(unfinished) < len(jobs):
         done = len(jobs) - len(unfinished)
         print(f"{done} of {len(jobs)} were transcribed before: skipped", file=sys.stderr)
-    failed = _transcribe(unfinished, options, runs, marks) if unfinished else []
+    transcribe = _transcribe_on_cluster if options.cluster else _transcribe
+    failed = transcribe(unfinished, options, runs, marks) if unfinished else []
     if failed:
         shown = [*failed[:SHOWN_FAILURES], *(["…"] if len(failed) > SHOWN_FAILURES else [])]
         summary = f"{len(failed)} of {len(unfinished)} files could not be transcribed"
@@ -122,7 +128,7 @@ def _transcribe(
         recognised = recognizer.segments(sources)
         for job, (name, events) in zip(jobs, recognised, strict=True):
             try:
-                shown = _checked(_with_progress(events, bar))
+                shown = readable(_with_progress(events, bar))
                 if options.digits:
                     shown = map(with_digits, shown)
                 _write(name, shown, job.target, options.format, len(jobs) > 1)
@@ -136,15 +142,39 @@ def _transcribe(
     return failed
 
 
-def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
-    from model_language.registry import load_converter
-    from recognition.loading import WINDOW_SECONDS, load_live_stream, load_recognizer
-    from streaming.speech.recognizer import StreamRecognizer
+def _transcribe_on_cluster(
+    jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[str, Path], marks: TranscriptMarks
+) -> list[str]:
+    """As :func:`_transcribe`, by the nodes of a cluster."""
+    from recognition.chunks import transcribe_files
 
-    converter = None if options.phrases else load_converter(runs["language"], options.words)
+    load, files = _loader(options, runs), [(job.audio, job.target) for job in jobs]
+    failed = []
+    with on_cluster(options.cluster), tqdm(total=len(jobs), unit=" files", disable=None) as bar:
+        for number, error in transcribe_files(load, options.format, options.digits, files):
+            bar.update()
+            if error:
+                failed.append(number)
+                tqdm.write(error.labelled(), file=sys.stderr)
+            else:
+                marks.add(jobs[number].target, jobs[number].audio)
+    return [str(jobs[number].audio) for number in sorted(failed)]
+
+
+def _loader(options: argparse.Namespace, runs: Mapping[str, Path]) -> Callable[[], Any]:
+    from recognition.loading import WINDOW_SECONDS, load_both_stages
+
+    language = None if options.phrases else runs["language"]
     # Raw samples from a pipe are transcribed as they arrive.
     window_seconds = 0.0 if options.rate else WINDOW_SECONDS
-    recognizer = load_recognizer(runs["speech"], converter, options, options.n_best, window_seconds)
+    return partial(load_both_stages, runs["speech"], language, options, options.n_best, window_seconds)
+
+
+def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
+    from recognition.loading import load_live_stream
+    from streaming.speech.recognizer import StreamRecognizer
+
+    recognizer = _loader(options, runs)()
     _show_homophones(recognizer.phrases)
     if not options.stream:
         return recognizer
@@ -188,28 +218,14 @@ def _sources(
 def _write(name: str, events: Events, target: Path | None, form: str, several: bool) -> None:
     """Write a transcript to its file (completely or not at all), or print it while it is recognised."""
     if target:
-        with replacing(target) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-            _write_all(FORMATS[form].write(name, events), file)
-    elif not several:
-        _write_all(FORMATS[form].write(name, events), sys.stdout)
-    elif form == "json":
-        _write_all(as_json_line(name, events), sys.stdout)
-    else:
-        _write_all((f"{name}\t{line}" for line in FORMATS[form].write(name, events)), sys.stdout)
-
-
-def _write_all(texts: Iterable[str], stream: TextIO) -> None:
+        write_transcript(target, form, name, events)
+        return
+    texts = FORMATS[form].write(name, events)
+    if several:
+        lines = (f"{name}\t{line}" for line in texts)
+        texts = as_json_line(name, events) if form == "json" else lines
     for text in texts:
-        stream.write(text)
-        stream.flush()
-
-
-def _checked(events: Events) -> Iterator[Segment | Ending]:
-    """The same events; raises the error of a recording that can't be read."""
-    for event in events:
-        if isinstance(event, Ending) and event.error:
-            raise event.error
-        yield event
+        print(text, end="", flush=True)
 
 
 def _with_progress(events: Events, bar: tqdm) -> Iterator[Segment | Ending]:
@@ -389,6 +405,7 @@ def _parser() -> argparse.ArgumentParser:
     add_search_options(parser)
     add_joint_options(parser)
     add_phrase_options(parser)
+    add_cluster(parser)
     return parser
 
 

@@ -15,6 +15,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from utils.errors import CorpusError
 from utils.files import replacing
 from utils.mandarin.pinyin import normalise_syllable
@@ -76,6 +78,38 @@ def read_manifest(path: str | Path) -> list[Utterance]:
     columns = check_header(path, list(islice(rows, 1)))
     folder = str(path.resolve().parent)
     return _parse_rows(path, rows, lambda fields: _parse_utterance(fields, columns, folder))
+
+
+def find_lines(path: str | Path) -> np.ndarray:
+    """Where the lines of a manifest begin: (utterances,) int64 bytes, for :func:`read_lines`.
+
+    Raises:
+        CorpusError: no such file, or it is not a manifest.
+    """
+    check_header(path, list(islice(_iterate_rows(Path(path)), 1)))
+    with Path(path).open("rb") as file:
+        lengths = np.fromiter(map(len, file), np.int64)
+    return (np.cumsum(lengths) - lengths)[1:][lengths[1:] > 2]  # neither the header nor empty lines
+
+
+def read_lines(path: str | Path, starts: Sequence[int]) -> list[Utterance]:
+    """Read the utterances whose lines begin at these bytes; their ids are not compared with each other.
+
+    Raises:
+        CorpusError: as :func:`read_manifest`.
+    """
+    columns = check_header(path, list(islice(_iterate_rows(Path(path)), 1)))
+    folder, utterances = str(Path(path).resolve().parent), []
+    with Path(path).open("rb") as file:
+        for start in starts:
+            file.seek(int(start))
+            try:
+                fields = file.readline().decode("utf-8").rstrip("\r\n").split("\t")
+                utterances.append(_parse_utterance(fields, columns, folder))
+            except (CorpusError, UnicodeDecodeError) as error:
+                where = f"{path}, byte {start}"
+                raise CorpusError(f"not a line of a manifest ({error})", where=where) from error
+    return utterances
 
 
 def read_transcripts(path: str | Path) -> list[Transcript]:

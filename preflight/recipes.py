@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from data.batches.packed_source import is_packed
 from data.manifest import is_manifest
 from preflight.checks.audio import low_rate_of_some
 from preflight.checks.cache import CACHE, CacheState, cache_state, disk_space, needs_room
@@ -62,14 +63,19 @@ def recipe_of_run(run: RunFolder) -> SpeechConfig:
 
 
 def recipe_listings(config: SpeechConfig) -> list[Listing]:
-    """The manifests of a recipe, each with its role.
+    """The manifests of a recipe, each with its role, without packed corpora.
 
     Raises:
         CorpusError: a manifest is missing, or a file is not a manifest.
     """
     data = config.data
     roles = {"train": data.train, "dev": data.dev, "test": data.test}
-    return [read_listing(path, role) for role, paths in roles.items() for path in dict.fromkeys(paths)]
+    return [
+        read_listing(path, role)
+        for role, paths in roles.items()
+        for path in dict.fromkeys(paths)
+        if not is_packed(path)  # packing has looked at it
+    ]
 
 
 def examine_recipe(config: SpeechConfig, listings: Sequence[Listing], thorough: bool) -> list[Finding]:

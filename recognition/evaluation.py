@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
@@ -20,9 +21,11 @@ from analysis.inputs.training_texts import Training, count_seen, read_training
 from analysis.inputs.utterance_results import HANZI, LANGUAGE, SPEECH, SYLLABLES, Scores, UtteranceResult
 from data.manifest import Transcript, Utterance
 from model_language.vocabulary.symbols import Symbols
+from recognition.chunks import chunk_results
 from utils.audio.reading import read_audio
 from utils.hypotheses.recognition import Recognition
 from utils.metrics import real_time_factor
+from utils.processes import are_jobs_elsewhere
 from utils.run_folder.run import RunFolder
 
 if TYPE_CHECKING:  # they load TensorFlow
@@ -50,7 +53,11 @@ class Evaluation:
 
 
 def evaluate_speech(
-    recognizer: Recognizer, run: RunFolder, utterances: Sequence[Utterance], explain: bool
+    recognizer: Recognizer,
+    run: RunFolder,
+    utterances: Sequence[Utterance],
+    explain: bool,
+    load: Callable[[], Recognizer],
 ) -> Evaluation:
     """Recognise the syllables of a test set.
 
@@ -59,8 +66,9 @@ def evaluate_speech(
         run: the speech run.
         utterances: the test set.
         explain: also compute what only a report needs: noise and scores.
+        load: loads the recognizer again, on another machine.
     """
-    results, timing = recognise_all(recognizer, utterances, explain)
+    results, timing = recognise_all(recognizer, utterances, explain, load)
     training = {SYLLABLES: read_training(run.manifests("train"))}
     seen = {SPEECH: count_seen(training[SYLLABLES], utterances)}
     return Evaluation(results, training, {**timing, "seen_in_training": seen}, recognizer)
@@ -84,23 +92,24 @@ def evaluate_language(
 
 def evaluate_pipeline(
     recognizer: Recognizer,
-    converter: Converter,
     runs: tuple[RunFolder, RunFolder],
     utterances: Sequence[Utterance],
     explain: bool,
     explain_language: bool,
+    load: Callable[[], Recognizer],
 ) -> Evaluation:
     """Recognise syllables and hanzi of a test set, and convert the true syllables too (the gold pass).
 
     Args:
         recognizer: recognizer of both runs.
-        converter: the second stage alone.
         runs: the speech run and the language run.
         utterances: the test set.
         explain: also compute noise and acoustic scores.
         explain_language: also compute the scores of the second stage.
+        load: loads the recognizer again, on another machine.
     """
-    speech = evaluate_speech(recognizer, runs[0], utterances, explain)
+    converter = recognizer.converter
+    speech = evaluate_speech(recognizer, runs[0], utterances, explain, load)
     gold_hanzi = converter.convert([each.pinyin for each in utterances])
     results = [
         dataclasses.replace(result, gold_hanzi=hanzi)
@@ -114,25 +123,51 @@ def evaluate_pipeline(
 
 
 def recognise_all(
-    recognizer: Recognizer, utterances: Sequence[Utterance], explain: bool
+    recognizer: Recognizer,
+    utterances: Sequence[Utterance],
+    explain: bool,
+    load: Callable[[], Recognizer],
 ) -> tuple[list[UtteranceResult], dict[str, float]]:
     """Recognise all utterances and measure the time.
 
     Returns:
         The results, and ``audio_seconds``, ``seconds`` and ``real_time_factor``. The time includes reading
-        the audio and computing the features, not the loading of the models.
+        the audio and computing the features, not the loading of the models; on a cluster it includes all.
     """
-    sources = ((utterance.id, utterance.audio) for utterance in utterances)
     start = time.perf_counter()
-    recognised = list(tqdm(recognizer.recognise(sources), total=len(utterances), unit="utt", disable=None))
-    seconds = time.perf_counter() - start
-    audio_seconds = sum(each.seconds for each in recognised)
-    results = [utterance_result(*pair) for pair in zip(utterances, recognised, strict=True)]
-    if explain:
-        progress = tqdm(results, "noise and search", unit="utt", disable=None)
-        results = [with_acoustic_scores(result, recognizer) for result in progress]
+    bar = tqdm(total=len(utterances), unit="utt", disable=None)
+    if are_jobs_elsewhere():
+        chunks = {}
+        for first, chunk in chunk_results(load, partial(_recognise_chunk, explain), utterances):
+            chunks[first] = chunk
+            bar.update(len(chunk))
+        results = [result for first in sorted(chunks) for result in chunks[first]]
+        seconds = time.perf_counter() - start
+    else:
+        results = []
+        for result in _recognise(recognizer, utterances):
+            results.append(result)
+            bar.update()
+        seconds = time.perf_counter() - start
+        if explain:
+            progress = tqdm(results, "noise and search", unit="utt", disable=None)
+            results = [with_acoustic_scores(result, recognizer) for result in progress]
+    bar.close()
+    audio_seconds = sum(each.seconds for each in results)
     factor = real_time_factor(seconds, audio_seconds)
     return results, {"audio_seconds": audio_seconds, "seconds": seconds, "real_time_factor": factor}
+
+
+def _recognise(recognizer: Recognizer, utterances: Sequence[Utterance]) -> Iterator[UtteranceResult]:
+    sources = ((utterance.id, utterance.audio) for utterance in utterances)
+    return map(utterance_result, utterances, recognizer.recognise(sources))
+
+
+def _recognise_chunk(
+    explain: bool, recognizer: Recognizer, utterances: Sequence[Utterance]
+) -> list[UtteranceResult]:
+    results = _recognise(recognizer, utterances)
+    return [with_acoustic_scores(result, recognizer) if explain else result for result in results]
 
 
 def utterance_result(utterance: Utterance, output: Recognition) -> UtteranceResult:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from model_language.converters.base import Converter
 from model_language.ngram.syllables import load_syllable_ngram
+from model_language.registry import load_converter
 from model_language.search.joint import JointSearch, load_joint_search
 from model_speech.byte_weights import is_packed
 from model_speech.causal_timing import CausalTiming
@@ -73,6 +74,25 @@ def load_recognizer(
         calibration=load_calibration(run),
         minimum_confidence=getattr(options, "minimum_confidence", 0.0),
     )
+
+
+def load_both_stages(
+    speech: Path,
+    language: Path | None,
+    options: argparse.Namespace,
+    n_best: int = 1,
+    window_seconds: float = WINDOW_SECONDS,
+) -> Recognizer:
+    """:func:`load_recognizer` of a speech run, with the converter of a language run; None: no converter.
+
+    Args:
+        speech, language: the runs.
+        options: as for :func:`load_recognizer`; with a language run also those of ``add_word_option``.
+        n_best, window_seconds: see :class:`Recognizer`.
+    """
+    silence_tensorflow()
+    converter = load_converter(language, options.words) if language else None
+    return load_recognizer(speech, converter, options, n_best, window_seconds)
 
 
 def load_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float = CHUNK_SECONDS) -> LiveStream:

@@ -3,5 +3,5 @@
 Read ``run`` (config to task), ``loop`` (the one training loop) and one file of ``tasks``; then ``optimiser``,
 ``losses``, ``metrics``, ``checkpoint``, ``history`` and ``initialise``. ``backends`` compiles the step for
 TensorFlow, JAX or PyTorch, ``distributed`` runs it on several devices and processes; ``failures`` explains
-failures, ``profiling`` records steps.
+failures, ``profiling`` records steps, ``feature_shards`` computes features alone, on a cluster too.
 """

@@ -84,7 +84,7 @@ class Task(Protocol):
     metric: str  # key in evaluate() that selects the best epoch: lower is better
 
     def steps(self, epoch: int) -> int:
-        """Number of batches in an epoch."""
+        """Number of batches in an epoch; of a packed corpus about that, for schedules and progress."""
 
     def batches(self, epoch: int, first_step: int) -> Iterator[Any]:
         """Batches of an epoch, from ``first_step`` (counted from 0) on; each has the ``ids`` of all rows."""

@@ -1,6 +1,7 @@
-"""Runs functions in worker processes or threads that end when this process ends, and collects their results.
+"""Runs jobs in processes, in threads or elsewhere, and collects their results; all end with this process.
 
 Worker processes are spawned, ignore Ctrl-C (this process handles it) and don't import the running script.
+:mod:`utils.cluster` sends the same jobs to other machines.
 """
 
 import multiprocessing
@@ -12,7 +13,7 @@ import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 from tqdm import tqdm
@@ -22,31 +23,53 @@ Result = TypeVar("Result")
 
 _END = object()  # marks the end of an iterator
 _HIDDEN = threading.Lock()  # held while the main module is hidden: see main_module_hidden
+_elsewhere: list[Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]] = []  # the last one counts
 
 
-def run_in_processes(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int) -> Iterator[Result]:
+def run_jobs(
+    work: Callable[[Job], Result], jobs: Sequence[Job], workers: int, *, threads: bool = False
+) -> Iterator[Result]:
     """Compute ``work(job)`` for all jobs; the results come in no fixed order.
 
-    With one worker, this process does the work, in the order of the jobs. Otherwise new processes are started
-    ("spawn"), because a fork of a process with TensorFlow's threads can deadlock.
+    In a block of :func:`jobs_elsewhere` they are computed there. Otherwise, with one worker, this process
+    does the work, in the order of the jobs; with more, new processes are started ("spawn"), because a fork of
+    a process with TensorFlow's threads can deadlock.
 
     Args:
         work: a function at module level, since processes find it by its name.
         jobs: arguments that can be pickled.
         workers: number of processes.
+        threads: threads instead of processes, for work that waits for the disk.
 
     Raises:
         BrokenExecutor: a process died.
     """
-    if workers <= 1:
+    if _elsewhere:
+        yield from _elsewhere[-1](work, jobs)
+        return
+    if workers <= 1 or not jobs:
         yield from map(work, jobs)
         return
-    pool = WorkerPool(min(workers, len(jobs)))
-    try:
+    with thread_pool(workers) if threads else closing(WorkerPool(min(workers, len(jobs)))) as pool:
         for future in as_completed([pool.submit(work, job) for job in jobs]):
             yield future.result()
+
+
+@contextmanager
+def jobs_elsewhere(
+    run: Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]],
+) -> Iterator[None]:
+    """Let ``run(work, jobs)`` compute the jobs of :func:`run_jobs` in this block, as a cluster does."""
+    _elsewhere.append(run)
+    try:
+        yield
     finally:
-        pool.close()
+        _elsewhere.pop()
+
+
+def are_jobs_elsewhere() -> bool:
+    """Whether this is a block of :func:`jobs_elsewhere`."""
+    return bool(_elsewhere)
 
 
 def collect(
@@ -58,12 +81,13 @@ def collect(
     title: str,
     died: Exception,
     unit: str = "it",
+    threads: bool = False,
 ) -> list[Result]:
-    """Run jobs in processes behind a progress bar, and join the results, in no fixed order.
+    """Run jobs behind a progress bar, and join the results, in no fixed order.
 
     Args:
-        work: as in :func:`run_in_processes`; returns the number of items done and some results.
-        jobs, workers: as in :func:`run_in_processes`.
+        work: as in :func:`run_jobs`; returns the number of items done and some results.
+        jobs, workers, threads: as in :func:`run_jobs`.
         items: number of items in all jobs together.
         title: title of the progress bar.
         died: the error to raise if a process dies.
@@ -72,7 +96,7 @@ def collect(
     results: list[Result] = []
     try:
         with tqdm(total=items, desc=title, unit=unit, disable=None) as progress:
-            for done, found in run_in_processes(work, jobs, workers):
+            for done, found in run_jobs(work, jobs, workers, threads=threads):
                 results += found
                 progress.update(done)
     except BrokenExecutor as error:

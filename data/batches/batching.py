@@ -19,7 +19,7 @@ from utils.processes import prefetch
 
 FRAME_MULTIPLE = 16  # padded lengths are multiples of it: fewer shapes to compile, at most 15 frames more
 _BATCHES_PER_CHUNK = 50  # a chunk of the shuffled utterances is sorted by length
-_PREFETCHED = 4  # batches that are prepared ahead
+PREFETCHED = 4  # batches that are prepared ahead
 _PLAN, _COPY, _MASK = range(3)  # purposes of random generators, so that their streams differ
 
 
@@ -188,6 +188,11 @@ class BatchSource:
         rows = self.cache.rows([utterance.id for utterance in self.utterances])
         object.__setattr__(self, "_frames", self.cache.frame_counts[rows])
 
+    @property
+    def utterance_count(self) -> int:
+        """Number of utterances."""
+        return len(self.utterances)
+
     def steps(self, epoch: int) -> int:
         """Number of batches in an epoch."""
         return len(self._plan(epoch).batches)
@@ -205,7 +210,7 @@ class BatchSource:
         index, count = shard
         if not 0 <= index < count:
             raise ValueError(f"there is no shard {index} of {count}")
-        return prefetch(self._batches(epoch, first_step, slice(index, None, count)), _PREFETCHED)
+        return prefetch(self.epoch_batches(epoch, first_step, slice(index, None, count)), PREFETCHED)
 
     def _plan(self, epoch: int) -> _EpochPlan:
         utterances = np.arange(len(self.utterances))
@@ -231,7 +236,8 @@ class BatchSource:
             ),
         )
 
-    def _batches(self, epoch: int, first_step: int, shard: slice) -> Iterator[Batch]:
+    def epoch_batches(self, epoch: int, first_step: int, shard: slice) -> Iterator[Batch]:
+        """As :meth:`batches`, each prepared when it is asked for; a shard is a slice of the rows."""
         plan = self._plan(epoch)
         for entries in plan.batches[first_step:]:
             size = BatchSize(

@@ -9,9 +9,9 @@ rejected and never run. Segments are written to files in the output folder (``ka
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
-
-from tqdm import tqdm
 
 from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import check_space
@@ -20,7 +20,7 @@ from data.corpora.tools.preparation import Candidate, Corpus, Problem
 from data.corpora.tools.transcripts import MISSING, make_candidate, read_transcript_list, utf8_lines
 from utils.errors import CorpusError, run_command
 from utils.files import is_file
-from utils.processes import thread_pool
+from utils.processes import collect
 
 _PARENT_FOLDERS = 4  # folders above a data folder in which a relative path is looked up
 _BYTES_PER_SECOND = 2 * 48_000  # size of a segment at the highest usual rate, to check the disk
@@ -121,11 +121,23 @@ def _cut_all(
     if seconds:
         folder.mkdir(parents=True, exist_ok=True)
         check_space(folder, round(seconds * _BYTES_PER_SECOND))
-    with thread_pool(workers) as pool:
-        cut = pool.map(lambda item: cut_segments(*item, folder), segments_of.items())
-        for files in tqdm(cut, "cutting segments", len(segments_of), disable=None, unit=" recordings"):
-            results += files.items()
-    return results
+    cut = collect(
+        partial(_cut_recording, folder),
+        list(segments_of.items()),
+        workers,
+        items=len(segments_of),
+        title="cutting segments",
+        died=CorpusError("a process that cuts segments died", hint="run the same command again"),
+        unit=" recordings",
+        threads=True,
+    )
+    return results + sorted(cut, key=itemgetter(0))
+
+
+def _cut_recording(
+    folder: Path, job: tuple[Path, list[Segment]]
+) -> tuple[int, list[tuple[str, Path | Problem]]]:
+    return 1, list(cut_segments(*job, folder).items())
 
 
 def _candidates(

@@ -12,6 +12,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from utils.features.speech import FeatureConfig, extract_features, feature_bins,
 from utils.files import write_json, write_text
 
 # A worker holds the features of one shard in memory (80 bins, 5 s each: 80 MB).
-_SHARD_FEATURES = 1024
+SHARD_FEATURES = 1024
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,21 @@ class FeatureCache:
     _shards: tuple[str, ...]
     _locations: np.ndarray  # (ids, 1 + copies) LOCATION
     _rows: Mapping[str, int] = field(repr=False)
+
+    @classmethod
+    def of_locations(
+        cls, ids: Sequence[str], shards: Sequence[Path], locations: np.ndarray, bins: int
+    ) -> Self:
+        """The features of ``ids`` at (ids, 1 + copies) LOCATION in shards."""
+        return cls(
+            ids=tuple(ids),
+            copies=locations.shape[1] - 1,
+            bins=bins,
+            frame_counts=np.ascontiguousarray(locations["frames"]),
+            _shards=tuple(str(path) for path in shards),
+            _locations=locations,
+            _rows={name: row for row, name in enumerate(ids)},
+        )
 
     def features(self, utterance: str, copy: int = 0) -> np.ndarray:
         """Features of one utterance, read from disk: (frames, bins) float16, read-only.
@@ -99,8 +115,8 @@ def prepare_features(
         CorpusError: two recordings have the same id.
     """
     folder = cache_folder(folder, feature_config)
-    unique = _unique(utterances)
-    settings = _Settings(folder, feature_config, augment or AugmentConfig(copies=0), seed)
+    unique = unique_utterances(utterances)
+    settings = ShardSettings(folder, feature_config, augment or AugmentConfig(copies=0), seed)
     bins = feature_bins(feature_config)
     keys, failures = feature_keys(unique, feature_config, settings.augment, seed)
     shards, locations = read_index(folder, bins)
@@ -114,20 +130,10 @@ def prepare_features(
         shards, locations = read_index(folder, bins)
         rows = find_rows(locations["key"], keys)
     if failures:
-        raise _unusable(failures, len(unique), folder)
+        raise unusable(failures, len(unique), folder)
     if (rows == MISSING).any():
         raise CacheError("shards vanished while features were computed", where=folder, hint="run it again")
-    ids = tuple(utterance.id for utterance in unique)
-    found = locations[rows]
-    return FeatureCache(
-        ids=ids,
-        copies=settings.augment.copies,
-        bins=bins,
-        frame_counts=np.ascontiguousarray(found["frames"]),
-        _shards=tuple(str(path) for path in shards),
-        _locations=found,
-        _rows={name: row for row, name in enumerate(ids)},
-    )
+    return FeatureCache.of_locations([utterance.id for utterance in unique], shards, locations[rows], bins)
 
 
 def cache_folder(folder: str | Path, features: FeatureConfig) -> Path:
@@ -136,8 +142,8 @@ def cache_folder(folder: str | Path, features: FeatureConfig) -> Path:
 
 
 @dataclass(frozen=True)
-class _Settings:
-    """What all jobs of a call have in common."""
+class ShardSettings:
+    """What all shards of a call have in common."""
 
     folder: Path
     features: FeatureConfig
@@ -149,13 +155,18 @@ class _Settings:
 class _Job:
     """One shard to compute: some utterances, and the copies of each that are missing."""
 
-    settings: _Settings
+    settings: ShardSettings
     utterances: tuple[Utterance, ...]
     keys: np.ndarray  # (utterances, 1 + copies) KEY
     missing: np.ndarray  # (utterances, 1 + copies) bool
 
 
-def _unique(utterances: Sequence[Utterance]) -> list[Utterance]:
+def unique_utterances(utterances: Sequence[Utterance]) -> list[Utterance]:
+    """Each utterance once.
+
+    Raises:
+        CorpusError: two recordings have the same id.
+    """
     found: dict[str, Utterance] = {}
     for utterance in utterances:
         other = found.setdefault(utterance.id, utterance)
@@ -168,7 +179,7 @@ def _unique(utterances: Sequence[Utterance]) -> list[Utterance]:
     return list(found.values())
 
 
-def _prepare_folder(settings: _Settings, utterances: Sequence[Utterance], missing: np.ndarray) -> None:
+def _prepare_folder(settings: ShardSettings, utterances: Sequence[Utterance], missing: np.ndarray) -> None:
     """Create the folder, clean it up, and check that there is space for what is ``missing``."""
     folder, features = settings.folder, settings.features
     with write_errors(folder, "features"):
@@ -184,7 +195,7 @@ def _prepare_folder(settings: _Settings, utterances: Sequence[Utterance], missin
 
 
 def _jobs(
-    settings: _Settings,
+    settings: ShardSettings,
     utterances: Sequence[Utterance],
     keys: np.ndarray,
     missing: np.ndarray,
@@ -195,7 +206,7 @@ def _jobs(
     The order is random: two processes with the same work then compute about half of it each.
     """
     rows = np.flatnonzero(missing.any(axis=1))
-    largest = max(1, _SHARD_FEATURES // (1 + settings.augment.copies))
+    largest = max(1, SHARD_FEATURES // (1 + settings.augment.copies))
     size = min(largest, math.ceil(len(rows) / (max(workers, 1) * JOBS_PER_WORKER)))
     jobs = [
         _Job(settings, tuple(utterances[row] for row in chunk), keys[chunk], missing[chunk])
@@ -215,20 +226,31 @@ def _compute_shard(job: _Job) -> tuple[int, list[tuple[str, str]]]:
     failures: list[tuple[str, str]] = []
     for utterance, row_keys, missing in zip(job.utterances, job.keys, job.missing, strict=True):
         copies = np.flatnonzero(missing).tolist()
-        try:
-            features += _copies(utterance, copies, settings)
+        found = features_or_reason(utterance, copies, settings)
+        if isinstance(found, str):
+            failures.append((utterance.id, found))
+        else:
+            features += found
             keys += row_keys[copies].tolist()
-        except UserError as error:
-            failures.append((utterance.id, str(error)))
-        except Exception as error:
-            error.add_note(f"while computing features of utterance '{utterance.id}', {utterance.audio}")
-            raise
     if features:
         write_shard(settings.folder, keys, features)
     return len(job.utterances), failures
 
 
-def _copies(utterance: Utterance, copies: Sequence[int], settings: _Settings) -> list[np.ndarray]:
+def features_or_reason(
+    utterance: Utterance, copies: Sequence[int], settings: ShardSettings
+) -> list[np.ndarray] | str:
+    """Features of some copies of one recording, (frames, bins) float16 each, or why it can't be used."""
+    try:
+        return _copies(utterance, copies, settings)
+    except UserError as error:
+        return str(error)
+    except Exception as error:
+        error.add_note(f"while computing features of utterance '{utterance.id}', {utterance.audio}")
+        raise
+
+
+def _copies(utterance: Utterance, copies: Sequence[int], settings: ShardSettings) -> list[np.ndarray]:
     """Features of some copies of one recording: (frames, bins) float16 each."""
     sample_rate = settings.features.sample_rate
     samples = read_audio(utterance.audio, sample_rate)
@@ -246,7 +268,7 @@ def _copies(utterance: Utterance, copies: Sequence[int], settings: _Settings) ->
     return features
 
 
-def _unusable(failures: list[tuple[str, str]], utterances: int, folder: Path) -> AudioError:
+def unusable(failures: list[tuple[str, str]], utterances: int, folder: Path) -> AudioError:
     """List the failures in a file; the error that summarises them."""
     path = folder / "failed.tsv"
     failures = sorted(failures)

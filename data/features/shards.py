@@ -41,7 +41,7 @@ def write_shard(folder: Path, keys: Sequence[bytes], features: Sequence[np.ndarr
     Raises:
         CacheError: the folder can't be written.
     """
-    shard, index = _shard_paths(folder, keys)
+    shard, index = shard_paths(folder, keys)
     rows = np.empty(len(keys), INDEX_ROW)
     rows["key"], rows["frames"] = keys, [len(item) for item in features]
     rows["start"] = _starts(rows["frames"])
@@ -62,7 +62,7 @@ def write_shard(folder: Path, keys: Sequence[bytes], features: Sequence[np.ndarr
 
 def is_written(folder: Path, keys: Sequence[bytes]) -> bool:
     """Whether a shard of exactly these keys exists: another process has written it."""
-    return all(path.exists() for path in _shard_paths(folder, keys))
+    return all(path.exists() for path in shard_paths(folder, keys))
 
 
 def read_index(folder: Path, bins: int) -> tuple[list[Path], np.ndarray]:
@@ -107,7 +107,7 @@ def read_locations(index: Path, shard: Path, bins: int, number: int) -> np.ndarr
     rows = np.load(index)
     if rows.dtype != INDEX_ROW or not np.array_equal(rows["start"], _starts(rows["frames"])):
         raise ValueError("not an index")
-    if index != _shard_paths(index.parent, rows["key"].tolist())[1]:
+    if index != shard_paths(index.parent, rows["key"].tolist())[1]:
         raise ValueError("the keys do not match the file name")
     with shard.open("rb") as file:
         np.lib.format.read_magic(file)
@@ -176,7 +176,7 @@ def _unreadable(shard: str | Path, error: OSError) -> CacheError:
     return CacheError(f"a feature shard can't be read ({error.strerror})", where=str(shard), hint=hint)
 
 
-def _shard_paths(folder: Path, keys: Sequence[bytes]) -> tuple[Path, Path]:
+def shard_paths(folder: Path, keys: Sequence[bytes]) -> tuple[Path, Path]:
     """The two files of a shard: frames and index."""
     name = hashlib.blake2b(b"".join(keys), digest_size=8).hexdigest()
     return folder / f"{name}.npy", folder / f"{name}.index.npy"

@@ -17,6 +17,7 @@ from keras import ops
 
 from data.batches.batching import Batch, BatchSource
 from data.batches.mixture import WeightedCorpus
+from data.batches.packed_source import PackedCorpus, PackedSource
 from data.features.augment import AugmentConfig
 from data.features.cache import FeatureCache, prepare_features
 from data.features.spec_augment import SpecAugmentConfig
@@ -32,6 +33,7 @@ from training.loop import prepare_backend, train
 from training.losses import CtcLoss, pack_ctc_targets
 from training.metrics import SyllableErrorRate
 from training.tasks.adaptation import INITIAL, InitialModelConfig, hold_out
+from training.tasks.packed_corpora import open_packed, packed_source
 from training.tasks.recipe import Recipe, SourceModel, prepare_model
 from training.tasks.sequence_task import SequenceTask
 from utils.config import ConfigClasses
@@ -52,7 +54,7 @@ class SpeechDataConfig(Limited, section="data"):
     """Manifests and batch sizes.
 
     Attributes:
-        train: manifests of the training set.
+        train: manifests of the training set, or packed corpora (``training.feature_shards --pack``).
         weights: passes over each training manifest in an epoch; empty: one pass each. With 0.25 each epoch
             reads a different quarter of the manifest, with 3 it reads the manifest three times.
         dev: manifests of the dev set, which selects the best epoch.
@@ -133,7 +135,7 @@ class SpeechTask(SequenceTask):
         model: keras.Model,
         vocabulary: Vocabulary,
         time_stride: int,
-        train: BatchSource,
+        train: BatchSource | PackedSource,
         dev: BatchSource,
         shard: tuple[int, int] = (0, 1),
         consistency: float = 0.0,
@@ -199,22 +201,25 @@ def train_speech(
         ConfigError, CorpusError, AudioError, VocabularyError, TrainingError: see the message.
     """
     prepare_backend(config.training, config.seed)
-    corpora, dev_utterances = _read(config)
+    packed = open_packed(config)
+    corpora, dev_utterances = ([], _read_dev(config)) if packed else _read(config)
     train_utterances = [utterance for corpus in corpora for utterance in corpus]
-    vocabulary = _vocabulary(run, [*train_utterances, *dev_utterances])
+    vocabulary = _vocabulary(run, [*train_utterances, *dev_utterances], packed)
     distribution.check_same("vocabulary", vocabulary.tokens)
     build, bins = MODELS[config.model.name].build, feature_bins(config.features)
     model = distribution.build(lambda: build(config.model, bins, len(vocabulary)))
     prepare_model(model, config, run, partial(_load_source, config.features, vocabulary))
-    train_source = _train_source(
-        config, run, vocabulary, train_utterances, [len(corpus) for corpus in corpora]
-    )
+    if packed:
+        train_source = packed_source(config, vocabulary, packed, _too_short)
+    else:
+        sizes = [len(corpus) for corpus in corpora]
+        train_source = _train_source(config, run, vocabulary, train_utterances, sizes)
     dev_source = _dev_source(config, vocabulary, dev_utterances)
     log.info(
         "%s: %s parameters, %d training and %d dev utterances, %d tokens",
         config.model.name,
         f"{model.count_params():,}",
-        len(train_source.utterances),
+        train_source.utterance_count,
         len(dev_utterances),
         len(vocabulary),
     )
@@ -238,9 +243,13 @@ def _read(config: SpeechConfig) -> tuple[list[list[Utterance]], list[Utterance]]
     )
     corpora = [read_manifest(path) for path in data.train]
     if data.dev:
-        return corpora, [utterance for path in data.dev for utterance in read_manifest(path)]
+        return corpora, _read_dev(config)
     corpora[0], held_out = hold_out(corpora[0], data.hold_out)
     return corpora, held_out
+
+
+def _read_dev(config: SpeechConfig) -> list[Utterance]:
+    return [utterance for path in config.data.dev for utterance in read_manifest(path)]
 
 
 def _load_source(features: FeatureConfig, vocabulary: Vocabulary, run: str) -> SourceModel:
@@ -251,11 +260,14 @@ def _load_source(features: FeatureConfig, vocabulary: Vocabulary, run: str) -> S
     return source.model, {OUTPUT_LAYER: TokenLayer(source.vocabulary, vocabulary)}
 
 
-def _vocabulary(run: RunFolder, utterances: Sequence[Utterance]) -> Vocabulary:
+def _vocabulary(
+    run: RunFolder, utterances: Sequence[Utterance], packed: Sequence[PackedCorpus]
+) -> Vocabulary:
     path = run.vocabulary("acoustic.txt")
     if path.is_file():
         return Vocabulary.load(path)
-    vocabulary = acoustic_vocabulary({syllable for utterance in utterances for syllable in utterance.pinyin})
+    syllables = {syllable for utterance in utterances for syllable in utterance.pinyin}
+    vocabulary = acoustic_vocabulary(syllables.union(*(corpus.syllables for corpus in packed)))
     vocabulary.save(path)
     return vocabulary
 

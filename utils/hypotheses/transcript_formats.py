@@ -8,7 +8,9 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from utils.files import replacing
 from utils.hypotheses.phrases import PhraseResult
 from utils.hypotheses.recognition import Ending, Segment
 
@@ -128,6 +130,24 @@ FORMATS = {
     "ctm": TranscriptFormat(".ctm", as_ctm),
     "textgrid": TranscriptFormat(".TextGrid", as_textgrid),
 }
+
+
+def write_transcript(path: Path, form: str, name: str, events: Events) -> None:
+    """Write a transcript in one of :data:`FORMATS`, completely or not at all.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(FORMATS[form].write(name, events))
+
+
+def readable(events: Events) -> Iterator[Segment | Ending]:
+    """The same events; raises the AudioError of a recording that can't be read."""
+    for event in events:
+        if isinstance(event, Ending) and event.error:
+            raise event.error
+        yield event
 
 
 def _text(segment: Segment, first: int, end: int) -> str:

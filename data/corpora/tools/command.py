@@ -10,6 +10,7 @@ from data.corpora.tools.preparation import Corpus, prepare
 from data.corpora.tools.summary import print_summary
 from utils.audio.reading import SAMPLE_RATE
 from utils.cli import add_workers, positive
+from utils.cluster import add_cluster, on_cluster
 from utils.errors import CorpusError
 
 _CHECKSUM = (
@@ -36,7 +37,8 @@ def corpus_command(corpus: Corpus) -> Callable[[list[str] | None], int]:
 def run_prepare(corpus: Corpus, options: argparse.Namespace) -> int:
     """Prepare a corpus with the options of :func:`add_prepare`; returns the exit code."""
     output = Path(options.output or Path("datasets", corpus.name))
-    summary = prepare(corpus, Path(options.root), output, options.workers, options.sample_rate)
+    with on_cluster(options.cluster):
+        summary = prepare(corpus, Path(options.root), output, options.workers, options.sample_rate)
     print_summary(summary)
     print(f"written: {output}/{{{','.join(summary['splits'])},rejected}}.tsv and summary.json")
     empty = [name for name, size in summary["splits"].items() if not size["utterances"]]
@@ -93,6 +95,7 @@ def add_prepare(actions: argparse._SubParsersAction, name: str, style: dict) -> 
         "features.sample_rate=8000 (default: %(default)s)",
     )
     add_workers(preparing)
+    add_cluster(preparing)
 
 
 def _examples(corpus: Corpus) -> str:
@@ -102,6 +105,7 @@ def _examples(corpus: Corpus) -> str:
         "examples:",
         f"{command} prepare {folder}",
         f"{command} prepare {folder} --output datasets/{name} --workers 8",
+        f"{command} prepare {folder} --cluster head:6379     # on a Ray cluster",
         f"{command} prepare {folder} --sample-rate 8000     # telephone speech",
     ]
     if source:

@@ -10,6 +10,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +24,7 @@ from utils.audio.reading import SAMPLE_RATE, seconds_and_rate
 from utils.errors import AudioError, CorpusError, shorten
 from utils.files import remove_leftovers, write_json, write_text
 from utils.mandarin.pinyin import NAME_DOTS, is_hanzi, is_syllable, normalise_syllable
-from utils.processes import thread_pool
+from utils.processes import collect
 
 _LOW_RATE = "sample rate too low"
 _CHUNK = 200  # utterances that a thread checks at a time
@@ -180,15 +182,29 @@ def _why_none(rejected: Sequence[CheckedCandidate], sample_rate: int) -> str:
     return f"{rejected[0].candidate.id}: {rejected[0].result.reason}"
 
 
-def _check_all(candidates: list[Candidate], workers: int, sample_rate: int) -> Iterator[CheckedCandidate]:
+def _check_all(candidates: list[Candidate], workers: int, sample_rate: int) -> list[CheckedCandidate]:
     """Check candidates in threads: reading file headers waits for the disk more than for Python."""
     # In chunks: 140,000 futures would take more memory than the utterances.
-    chunks = [candidates[start : start + _CHUNK] for start in range(0, len(candidates), _CHUNK)]
-    progress = tqdm(total=len(candidates), desc="checking", disable=None, unit=" files")
-    with progress, thread_pool(workers) as pool:
-        for results in pool.map(lambda chunk: [_check(item, sample_rate) for item in chunk], chunks):
-            yield from results
-            progress.update(len(results))
+    starts = range(0, len(candidates), _CHUNK)
+    checked = collect(
+        partial(_check_chunk, sample_rate),
+        [(start, candidates[start : start + _CHUNK]) for start in starts],
+        workers,
+        items=len(candidates),
+        title="checking",
+        died=CorpusError("a process that checks recordings died", hint="run the same command again"),
+        unit=" files",
+        threads=True,
+    )
+    return [item for _, chunk in sorted(checked, key=itemgetter(0)) for item in chunk]
+
+
+def _check_chunk(
+    sample_rate: int, job: tuple[int, list[Candidate]]
+) -> tuple[int, list[tuple[int, list[CheckedCandidate]]]]:
+    """Number of candidates, and their results with the index of the first one."""
+    start, candidates = job
+    return len(candidates), [(start, [_check(item, sample_rate) for item in candidates])]
 
 
 def _check(candidate: Candidate, sample_rate: int) -> CheckedCandidate:

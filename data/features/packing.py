@@ -1,0 +1,185 @@
+"""Manifests in; a packed corpus out: shards of features with their transcripts, in random order, and a list.
+
+A packed corpus is for training on more utterances than fit into memory: nothing here or in the reader
+(``data/batches/packed_source.py``) grows with the corpus but 8 bytes an utterance while it is made, and a
+line of ``shards.tsv`` a shard. A folder holds
+
+- ``NAME.npy`` and ``NAME.index.npy``, a feature shard (``data/features/shards.py``), its utterances drawn at
+  random from the whole corpus, and ``NAME.tsv``, their manifest, in the same order;
+- ``shards.tsv``: name, utterances and frames of each shard;
+- ``packed.json``, written last: the settings, the totals, and the syllables of the transcripts.
+
+The same command goes on where a killed one stopped. With ``--cluster`` the nodes of a Ray cluster work.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from data.array_store import compute, require_space, write_errors
+from data.features.augment import AugmentConfig, forget_recordings
+from data.features.cache import SHARD_FEATURES, ShardSettings, features_or_reason, unusable
+from data.features.keys import feature_keys
+from data.features.shards import FRAME_TYPE, is_written, shard_paths, write_shard
+from data.manifest import Utterance, find_lines, read_lines, write_manifest
+from utils.errors import CorpusError
+from utils.features.speech import FeatureConfig, feature_bins
+from utils.files import remove_leftovers, write_json, write_text
+
+LIST, SETTINGS = "shards.tsv", "packed.json"
+MAX_UNUSABLE = 0.05  # of the utterances; more are an error
+_SAMPLED = 200  # utterances whose length tells the size of the corpus
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One shard to write: where its utterances are in each manifest."""
+
+    settings: ShardSettings
+    number: int
+    manifests: tuple[str, ...]
+    starts: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """A written shard."""
+
+    name: str
+    utterances: int
+    frames: int
+    syllables: frozenset[str]
+
+
+def pack_corpus(
+    manifests: Sequence[str | Path],
+    folder: Path,
+    features: FeatureConfig,
+    augment: AugmentConfig,
+    workers: int = 2,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Write a packed corpus; returns what ``packed.json`` holds.
+
+    Recordings that can't be used are left out and listed in ``failed.tsv``.
+
+    Args:
+        manifests: of the corpus; their ids must differ.
+        folder: of the packed corpus.
+        features: the feature settings.
+        augment: altered copies of each utterance, see :func:`data.features.cache.prepare_features`.
+        workers: processes.
+        seed: of the order and of the altered copies.
+
+    Raises:
+        CorpusError: a manifest is wrong, or all are empty.
+        AudioError: more than :data:`MAX_UNUSABLE` of the recordings can't be used.
+        CacheError: the folder can't be written, or its disk is too small.
+    """
+    paths = tuple(map(str, manifests))
+    lines = [find_lines(path) for path in paths]
+    total = sum(map(len, lines))
+    if not total:
+        raise CorpusError("there is no utterance to pack", where=", ".join(paths))
+    settings = ShardSettings(folder, features, augment, seed)
+    _prepare_folder(settings, paths, lines)
+    order = np.random.default_rng(seed).permutation(total)
+    size = max(1, SHARD_FEATURES // (1 + augment.copies))
+    jobs = [
+        _Job(settings, start // size, paths, _starts(np.sort(order[start : start + size]), lines))
+        for start in range(0, total, size)
+    ]
+    found = compute(_write_packed, jobs, workers, items=total, content="packed features", folder=folder)
+    failures = sorted(chain.from_iterable(failed for _, failed in found))
+    write_text(folder / "failed.tsv", "".join(f"{name}\t{reason}\n" for name, reason in failures))
+    if len(failures) > MAX_UNUSABLE * total:
+        raise unusable(failures, total, folder)
+    shards = sorted((shard for shard, _ in found if shard), key=lambda shard: shard.name)
+    lines = [f"{shard.name}\t{shard.utterances}\t{shard.frames}\n" for shard in shards]
+    write_text(folder / LIST, "".join(lines))
+    summary = {
+        "features": dataclasses.asdict(features),
+        "augment": dataclasses.asdict(augment),
+        "utterances": sum(shard.utterances for shard in shards),
+        "left_out": len(failures),
+        "syllables": sorted(frozenset().union(*(shard.syllables for shard in shards))),
+    }
+    write_json(folder / SETTINGS, summary)
+    return summary
+
+
+def _prepare_folder(settings: ShardSettings, paths: Sequence[str], lines: Sequence[np.ndarray]) -> None:
+    """Create the folder, clean it up, and check that there is space for what it lacks."""
+    folder = settings.folder
+    with write_errors(folder, "packed features"):
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder)
+        (folder / SETTINGS).unlink(missing_ok=True)
+    seconds = 0.0
+    for path, starts in zip(paths, lines, strict=True):
+        sampled = read_lines(path, starts[:: -(-len(starts) // _SAMPLED) or 1])
+        seconds += sum(utterance.seconds for utterance in sampled) / max(len(sampled), 1) * len(starts)
+    frames = seconds * 1000 / settings.features.hop_ms * (1 + settings.augment.copies)
+    size = frames * feature_bins(settings.features) * FRAME_TYPE.itemsize
+    written = sum(path.stat().st_size for path in folder.glob("*.npy"))
+    require_space(folder, max(0.0, size - written), "packed features", "free some space")
+
+
+def _starts(numbers: np.ndarray, lines: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Numbers of utterances in all manifests together, ascending → where their lines begin in each."""
+    ends = np.cumsum([len(starts) for starts in lines])
+    parts = np.split(numbers, np.searchsorted(numbers, ends[:-1]))
+    return tuple(
+        starts[part - (end - len(starts))] for starts, part, end in zip(lines, parts, ends, strict=True)
+    )
+
+
+def _write_packed(job: _Job) -> tuple[int, list[tuple[_Shard | None, list[tuple[str, str]]]]]:
+    """Write a shard, unless it is there: number of utterances, and the shard with its failures."""
+    forget_recordings()
+    settings = job.settings
+    pairs = zip(job.manifests, job.starts, strict=True)
+    utterances = [utterance for path, starts in pairs for utterance in read_lines(path, starts)]
+    order = np.random.default_rng([settings.seed, job.number]).permutation(len(utterances))
+    utterances = [utterances[index] for index in order]
+    keys, missing = feature_keys(utterances, settings.features, settings.augment, settings.seed)
+    done = _written(settings.folder, keys, utterances)
+    if done:
+        return len(utterances), [(done, [])]
+    reasons = dict(missing)
+    kept: list[int] = []
+    features: list[np.ndarray] = []
+    for row, utterance in enumerate(utterances):
+        if utterance.id not in reasons:
+            found = features_or_reason(utterance, range(1 + settings.augment.copies), settings)
+            if isinstance(found, str):
+                reasons[utterance.id] = found
+            else:
+                kept.append(row)
+                features += found
+    failures = list(reasons.items())
+    if not kept:
+        return len(utterances), [(None, failures)]
+    write_shard(settings.folder, keys[kept].ravel().tolist(), features)
+    usable = [utterances[row] for row in kept]
+    write_manifest(_transcripts(settings.folder, keys[kept]), usable)
+    return len(utterances), [(_written(settings.folder, keys[kept], usable), failures)]
+
+
+def _transcripts(folder: Path, keys: np.ndarray) -> Path:
+    return shard_paths(folder, keys.ravel().tolist())[0].with_suffix(".tsv")
+
+
+def _written(folder: Path, keys: np.ndarray, utterances: Sequence[Utterance]) -> _Shard | None:
+    """The shard of (utterances, 1 + copies) keys; None if it has not been written."""
+    transcripts = _transcripts(folder, keys)
+    if not transcripts.exists() or not is_written(folder, keys.ravel().tolist()):
+        return None
+    frames = int(np.load(transcripts.with_suffix(".index.npy"))["frames"].sum())
+    syllables = frozenset(syllable for utterance in utterances for syllable in utterance.pinyin)
+    return _Shard(transcripts.stem, len(utterances), frames, syllables)

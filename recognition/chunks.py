@@ -1,0 +1,94 @@
+"""Recordings in; results of chunks of them, recognised on the nodes of a cluster (:mod:`utils.cluster`), out.
+
+A process of a node loads the models with its first chunk and keeps them. A chunk that runs again, because its
+node was lost, gives the same.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from utils.errors import AudioError, RunError
+from utils.hypotheses.digits import with_digits
+from utils.hypotheses.transcript_formats import readable, write_transcript
+from utils.processes import run_jobs
+
+if TYPE_CHECKING:  # a command that needs no model loads none
+    from recognition.recognizer import Recognizer
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_CHUNK = 32  # recordings
+
+
+def chunk_results(
+    load: Callable[[], Recognizer],
+    work: Callable[[Recognizer, Sequence[Item]], list[Result]],
+    items: Sequence[Item],
+) -> Iterator[tuple[int, list[Result]]]:
+    """Work on all items chunk by chunk, in no fixed order.
+
+    Args:
+        load: loads the models; can be pickled, as :class:`functools.partial` of a function of a module.
+        work: as ``load``; gives a result for each item.
+        items: can be pickled.
+
+    Yields:
+        the index of the first item of a chunk, and the results of the chunk.
+
+    Raises:
+        RunError: a chunk was given up, because each process that worked on it died.
+    """
+    jobs = [(start, items[start : start + _CHUNK]) for start in range(0, len(items), _CHUNK)]
+    try:
+        yield from run_jobs(partial(_work_on, pickle.dumps(load), work), jobs, workers=1)
+    except BrokenExecutor as error:
+        hint = "perhaps out of memory: see the logs of the cluster's nodes"
+        raise RunError("processes that recognise recordings died again and again", hint=hint) from error
+
+
+def transcribe_files(
+    load: Callable[[], Recognizer], form: str, digits: bool, files: Sequence[tuple[Path, Path]]
+) -> Iterator[tuple[int, AudioError | None]]:
+    """Write the transcript of each (recording, transcript) in one of ``FORMATS``, perhaps with digits.
+
+    Yields:
+        the index of a file whose transcript is written, or that can't be read, with the error.
+    """
+    for start, errors in chunk_results(load, partial(_transcribe_chunk, form, digits), files):
+        yield from enumerate(errors, start)
+
+
+def _transcribe_chunk(
+    form: str, digits: bool, recognizer: Recognizer, files: Sequence[tuple[Path, Path]]
+) -> list[AudioError | None]:
+    errors: list[AudioError | None] = []
+    recognised = recognizer.segments((str(audio), audio) for audio, _ in files)
+    for (_, target), (name, events) in zip(files, recognised, strict=True):
+        shown = readable(events)
+        try:
+            write_transcript(target, form, name, map(with_digits, shown) if digits else shown)
+            errors.append(None)
+        except AudioError as error:
+            errors.append(error)
+    return errors
+
+
+def _work_on(
+    load: bytes,
+    work: Callable[[Recognizer, Sequence[Item]], list[Result]],
+    job: tuple[int, Sequence[Item]],
+) -> tuple[int, list[Result]]:
+    start, items = job
+    return start, work(_loaded(load), items)
+
+
+@lru_cache(maxsize=1)
+def _loaded(load: bytes) -> Recognizer:
+    return pickle.loads(load)()

@@ -1,0 +1,75 @@
+"""A recipe of an acoustic model in; the features of its manifests, cached or packed for train.py, out.
+
+With ``--cluster`` the nodes of a Ray cluster compute them; the training, on a machine with GPUs, then reads
+them. The same command goes on where a killed one stopped.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from data.features.cache import prepare_features
+from data.features.packing import pack_corpus
+from data.manifest import Utterance, read_manifest
+from training.run import RECIPES
+from training.tasks.adaptation import with_initial_model
+from training.tasks.speech import SpeechConfig
+from utils.cluster import add_cluster, on_cluster
+from utils.config import load_config
+from utils.errors import run_command
+
+EXAMPLES = """\
+examples:
+  python -m training.feature_shards --config configs/speech/compact_aishell1.yaml
+  python -m training.feature_shards --config configs/speech/compact_aishell1.yaml --cluster head:6379
+  python -m training.feature_shards --config CONFIG --pack /shared/packed --cluster head:6379
+  python -m training.feature_shards --config CONFIG augment.copies=2 data.cache=/shared/features
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line and compute what the cache of the recipe lacks."""
+    options = _parser().parse_intermixed_args(arguments)
+    schema, variants, _ = RECIPES["speech"]
+    config: SpeechConfig = with_initial_model(
+        load_config(schema, options.config, ["task=speech", *options.overrides], variants)
+    )
+    data = config.data
+    if options.pack:
+        with on_cluster(options.cluster):
+            summary = pack_corpus(
+                data.train, options.pack, config.features, config.augment, data.workers, config.seed
+            )
+        print(f"packed\t{summary['utterances']} utterances, {summary['left_out']} left out\t{options.pack}")
+        return 0
+    train = _read(data.train)[: data.limit or None]
+    with on_cluster(options.cluster):
+        prepare_features(train, config.features, data.cache, config.augment, data.workers, config.seed)
+        prepare_features(_read(data.dev), config.features, data.cache, workers=data.workers)
+    print(f"features\t{data.cache}")
+    return 0
+
+
+def _read(manifests: Sequence[str]) -> list[Utterance]:
+    return [utterance for path in manifests for utterance in read_manifest(path)]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--config", type=Path, required=True, help="a recipe of train.py speech")
+    parser.add_argument(
+        "--pack",
+        type=Path,
+        metavar="DIR",
+        help="write the train manifests as a packed corpus, for more data than fits into memory: "
+        "data.train=[DIR] reads it",
+    )
+    add_cluster(parser)
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="values that override the recipe")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,60 @@
+"""A recipe of an acoustic model with a packed training set in; its corpora and training batches out."""
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Any
+
+from data.batches.packed_source import PackedCorpus, PackedSource, is_packed
+from utils.errors import require
+from utils.vocabulary import Vocabulary
+
+TooShort = Callable[..., Collection[int]]
+
+
+def open_packed(config: Any) -> list[PackedCorpus]:
+    """The packed corpora of the training set; empty if it is a set of manifests.
+
+    Args:
+        config: a ``SpeechConfig``.
+
+    Raises:
+        ConfigError: there are manifests beside them, or settings that need a manifest or other features.
+        CacheError: a corpus is not whole.
+    """
+    data = config.data
+    packed = [is_packed(path) for path in data.train]
+    if not any(packed):
+        return []
+    require(
+        all(packed) and data.dev and not data.limit,
+        "data.train has a packed corpus",
+        hint="then all of it must be packed, data.dev names a manifest, and data.limit is 0",
+    )
+    corpora = [PackedCorpus.open(path) for path in data.train]
+    for corpus in corpora:
+        corpus.check_settings(config.features, config.augment)
+    return corpora
+
+
+def packed_source(
+    config: Any, vocabulary: Vocabulary, packed: Sequence[PackedCorpus], too_short: TooShort
+) -> PackedSource:
+    """Training batches of packed corpora, without the utterances that are too short for the time stride.
+
+    Args:
+        config: a ``SpeechConfig``.
+        vocabulary: of the labels.
+        packed: the corpora.
+        too_short: features, utterances, labels, ``stride`` → the indices of those to leave out.
+    """
+    return PackedSource(
+        packed,
+        config.data.weights or [1.0] * len(packed),
+        encode=lambda utterance: vocabulary.encode(utterance.pinyin, utterance.id, utterance.audio),
+        too_short=partial(too_short, stride=config.model.time_stride),
+        batch_frames=config.data.batch_frames,
+        max_batch=config.data.batch_utterances,
+        seed=config.seed,
+        spec_augment=config.spec_augment,
+        two_views=config.spec_augment.consistency > 0,
+    )
