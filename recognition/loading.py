@@ -90,7 +90,6 @@ def load_both_stages(
         options: as for :func:`load_recognizer`; with a language run also those of ``add_word_option``.
         n_best, window_seconds: see :class:`Recognizer`.
     """
-    silence_tensorflow()
     converter = load_converter(language, options.words) if language else None
     return load_recognizer(speech, converter, options, n_best, window_seconds)
 

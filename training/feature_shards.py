@@ -11,9 +11,7 @@ from pathlib import Path
 from data.features.cache import prepare_features
 from data.features.packing import pack_corpus
 from data.manifest import Utterance, read_manifest
-from training.run import RECIPES
-from training.tasks.adaptation import with_initial_model
-from training.tasks.speech import SpeechConfig
+from utils.backend.quiet import silence_tensorflow
 from utils.cluster import add_cluster, on_cluster
 from utils.config import load_config
 from utils.errors import run_command
@@ -30,23 +28,25 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and compute what the cache of the recipe lacks."""
     options = _parser().parse_intermixed_args(arguments)
+    silence_tensorflow()
+    from training.run import RECIPES  # here: see utils.backend.quiet
+    from training.tasks.adaptation import with_initial_model
+
     schema, variants, _ = RECIPES["speech"]
-    config: SpeechConfig = with_initial_model(
+    config = with_initial_model(
         load_config(schema, options.config, ["task=speech", *options.overrides], variants)
     )
     data = config.data
-    if options.pack:
-        with on_cluster(options.cluster):
-            summary = pack_corpus(
-                data.train, options.pack, config.features, config.augment, data.workers, config.seed
-            )
-        print(f"packed\t{summary['utterances']} utterances, {summary['left_out']} left out\t{options.pack}")
-        return 0
-    train = _read(data.train)[: data.limit or None]
     with on_cluster(options.cluster):
-        prepare_features(train, config.features, data.cache, config.augment, data.workers, config.seed)
-        prepare_features(_read(data.dev), config.features, data.cache, workers=data.workers)
-    print(f"features\t{data.cache}")
+        if options.pack:
+            settings = (config.features, config.augment, data.workers, config.seed)
+            summary = pack_corpus(data.train, options.pack, *settings)
+            print(f"packed\t{summary['utterances']} utterances, {summary['left_out']} left out")
+        else:
+            train = _read(data.train)[: data.limit or None]
+            prepare_features(train, config.features, data.cache, config.augment, data.workers, config.seed)
+            prepare_features(_read(data.dev), config.features, data.cache, workers=data.workers)
+    print(f"written to\t{options.pack or data.cache}")
     return 0
 
 

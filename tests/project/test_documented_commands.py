@@ -112,7 +112,8 @@ def _problem_of_config(command: Command, options: argparse.Namespace, overrides:
     config = getattr(options, "config", None)
     if config is None and not overrides:
         return None
-    task = getattr(options, "task", None) or ("keyword" if command.program != "doctor.py" else "speech")
+    of_speech = command.program in ("doctor.py", "training.feature_shards")
+    task = getattr(options, "task", None) or ("speech" if of_speech else "keyword")
     if config is not None and str(config) != ANY_RECIPE:
         recipes = [ROOT / config]
         if not recipes[0].is_file():

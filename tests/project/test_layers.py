@@ -47,6 +47,7 @@ LATE_IMPORTS = {
     "utils/run_folder/lock.py": {"fcntl"},
     "preflight/machine.py": {"tensorflow", "jax"},
     "keywords/wake_word.py": {"bundle", "training"},  # as a script: a wrong word is told at once
+    "training/feature_shards.py": {"training"},  # as a script, too
     "utils/mandarin/pypinyin_data.py": {"pypinyin"},
     "utils/run_folder/checksums.py": {"fcntl"},
 }
