@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import random
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,6 +50,17 @@ def pytest_collection_finish() -> None:
     """What has been imported stays: the garbage collector need not look through it again and again."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how many processes were killed by tests that recorded it (tests/project/test_kills.py)."""
+    counts: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", ()):
+        counts.update(
+            {name: number for name, number in report.user_properties if name.startswith("killed: ")}
+        )
+    for name, number in sorted(counts.items()):
+        terminalreporter.write_line(f"{name} {number} times; nothing was lost or half-written")
 
 
 @pytest.hookimpl(tryfirst=True)  # before the fixtures are made
