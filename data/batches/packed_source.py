@@ -8,6 +8,7 @@ at a later step, the groups before it are planned again, without reading their f
 
 import json
 import logging
+import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from data.batches.batching import PREFETCHED, Batch, BatchSource
 from data.batches.mixture import WeightedCorpus, epoch_indices
 from data.features.augment import AugmentConfig
 from data.features.cache import FeatureCache, unique_utterances
-from data.features.packing import LIST, SETTINGS
+from data.features.packing import CHECKSUMS, LIST, SETTINGS
 from data.features.shards import read_locations
 from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import Utterance, read_manifest
@@ -27,6 +28,7 @@ from utils.config import build_config
 from utils.errors import CacheError, ConfigError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.processes import prefetch
+from utils.run_folder.checksum_files import check
 
 log = logging.getLogger("train")
 
@@ -46,6 +48,7 @@ class PackedCorpus:
         names: (shards,) of the shards.
         utterances: (shards,) int64.
         frames: (shards,) int64, of all copies together.
+        crcs: (shards,) int64, CRC-32 of the manifests.
     """
 
     folder: Path
@@ -55,6 +58,7 @@ class PackedCorpus:
     names: tuple[str, ...]
     utterances: np.ndarray
     frames: np.ndarray
+    crcs: np.ndarray
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -65,17 +69,17 @@ class PackedCorpus:
         """
         folder = Path(folder)
         try:
+            check(folder / CHECKSUMS, [folder / LIST, folder / SETTINGS])
             settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
             lines = (folder / LIST).read_text(encoding="utf-8").splitlines()
-            names, utterances, frames = zip(*(line.split("\t") for line in lines), strict=True)
+            names, *counts = zip(*(line.split("\t") for line in lines), strict=True)
             return cls(
                 folder,
                 build_config(FeatureConfig, settings["features"]),
                 build_config(AugmentConfig, settings["augment"]),
                 frozenset(settings["syllables"]),
                 names,
-                np.array(utterances, np.int64),
-                np.array(frames, np.int64),
+                *(np.array(column, np.int64) for column in counts),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             hint = "pack it again: the same command goes on where it stopped"
@@ -172,12 +176,15 @@ class PackedSource:
             shard = corpus.folder / f"{corpus.names[index]}.npy"
             try:
                 rows = read_locations(shard.with_suffix(".index.npy"), shard, bins, number)
+                transcripts = shard.with_suffix(".tsv")
+                if zlib.crc32(transcripts.read_bytes()) != corpus.crcs[index]:
+                    raise ValueError(f"the checksum of {transcripts.name} differs")
             except (OSError, ValueError, EOFError) as error:
                 hint = "delete the shard's three files, and pack the corpus again"
                 raise CacheError(f"a packed shard is damaged ({error})", where=shard, hint=hint) from error
             paths.append(shard)
             parts.append(rows.reshape(-1, 1 + corpus.augment.copies))
-            utterances += read_manifest(shard.with_suffix(".tsv"))
+            utterances += read_manifest(transcripts)
         unique_utterances(utterances)  # raises an error for two recordings with one id
         ids = [utterance.id for utterance in utterances]
         cache = FeatureCache.of_locations(ids, paths, np.concatenate(parts), bins)

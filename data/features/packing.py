@@ -6,13 +6,15 @@ line of ``shards.tsv`` a shard. A folder holds
 
 - ``NAME.npy`` and ``NAME.index.npy``, a feature shard (``data/features/shards.py``), its utterances drawn at
   random from the whole corpus, and ``NAME.tsv``, their manifest, in the same order;
-- ``shards.tsv``: name, utterances and frames of each shard;
-- ``packed.json``, written last: the settings, the totals, and the syllables of the transcripts.
+- ``shards.tsv``: name, utterances and frames of each shard, and the CRC-32 of its manifest;
+- ``packed.json``: the settings, the totals, and the syllables of the transcripts;
+- ``packed.sha256``, written last: the checksums of these two.
 
 The same command goes on where a killed one stopped. With ``--cluster`` the nodes of a Ray cluster work.
 """
 
 import dataclasses
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -30,8 +32,9 @@ from data.manifest import Utterance, find_lines, read_lines, write_manifest
 from utils.errors import CorpusError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.files import remove_leftovers, write_json, write_text
+from utils.run_folder.checksum_files import record
 
-LIST, SETTINGS = "shards.tsv", "packed.json"
+LIST, SETTINGS, CHECKSUMS = "shards.tsv", "packed.json", "packed.sha256"
 MAX_UNUSABLE = 0.05  # of the utterances; more are an error
 _SAMPLED = 200  # utterances whose length tells the size of the corpus
 
@@ -53,6 +56,7 @@ class _Shard:
     name: str
     utterances: int
     frames: int
+    crc: int  # of its manifest
     syllables: frozenset[str]
 
 
@@ -100,8 +104,8 @@ def pack_corpus(
     if len(failures) > MAX_UNUSABLE * total:
         raise unusable(failures, total, folder)
     shards = sorted((shard for shard, _ in found if shard), key=lambda shard: shard.name)
-    lines = [f"{shard.name}\t{shard.utterances}\t{shard.frames}\n" for shard in shards]
-    write_text(folder / LIST, "".join(lines))
+    rows = [f"{shard.name}\t{shard.utterances}\t{shard.frames}\t{shard.crc}\n" for shard in shards]
+    write_text(folder / LIST, "".join(rows))
     summary = {
         "features": dataclasses.asdict(features),
         "augment": dataclasses.asdict(augment),
@@ -110,6 +114,7 @@ def pack_corpus(
         "syllables": sorted(frozenset().union(*(shard.syllables for shard in shards))),
     }
     write_json(folder / SETTINGS, summary)
+    record(folder / CHECKSUMS, [folder / LIST, folder / SETTINGS])
     return summary
 
 
@@ -119,7 +124,7 @@ def _prepare_folder(settings: ShardSettings, paths: Sequence[str], lines: Sequen
     with write_errors(folder, "packed features"):
         folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(folder)
-        (folder / SETTINGS).unlink(missing_ok=True)
+        (folder / CHECKSUMS).unlink(missing_ok=True)
     seconds = 0.0
     for path, starts in zip(paths, lines, strict=True):
         sampled = read_lines(path, starts[:: -(-len(starts) // _SAMPLED) or 1])
@@ -182,4 +187,5 @@ def _written(folder: Path, keys: np.ndarray, utterances: Sequence[Utterance]) ->
         return None
     frames = int(np.load(transcripts.with_suffix(".index.npy"))["frames"].sum())
     syllables = frozenset(syllable for utterance in utterances for syllable in utterance.pinyin)
-    return _Shard(transcripts.stem, len(utterances), frames, syllables)
+    crc = zlib.crc32(transcripts.read_bytes())
+    return _Shard(transcripts.stem, len(utterances), frames, crc, syllables)

@@ -147,7 +147,7 @@ def test_utterances_with_too_few_frames_are_left_out(manifests, tmp_path, caplog
 
 def test_the_same_bytes_after_a_kill(manifests, tmp_path):
     expected = bytes_of(pack(manifests, tmp_path / "packed"))
-    assert len(expected) == 6 * 3 + 3
+    assert len(expected) == 6 * 3 + 4
     for number, name in enumerate(sorted(expected)):
         if number % 3 == 0:
             (tmp_path / "packed" / name).unlink()
@@ -173,15 +173,19 @@ def test_recordings_that_cannot_be_used_are_left_out_and_listed(manifests, tmp_p
 
 def test_damage_is_named(manifests, tmp_path):
     packed = pack(manifests, tmp_path / "packed")
-    for path in sorted(packed.glob("*.npy"))[:2]:
+    index, shard = sorted(packed.glob("*.npy"))[:2]
+    for path in (index, shard, shard.with_suffix(".tsv")):
         content = path.read_bytes()
         path.write_bytes(content[:-9])
         with pytest.raises(CacheError, match=path.name.split(".")[0]):
             list(source(packed).batches(1))
         path.write_bytes(content)
-    (packed / "packed.json").write_text("{}")
-    with pytest.raises(CacheError, match=r"not a whole packed corpus.*pack it again"):
-        PackedCorpus.open(packed)
+    for path in (packed / "packed.json", packed / "shards.tsv"):
+        content = path.read_bytes()
+        path.write_bytes(content.replace(b"1", b"2", 1))
+        with pytest.raises(CacheError, match=r"not a whole packed corpus.*pack it again"):
+            PackedCorpus.open(packed)
+        path.write_bytes(content)
 
 
 def test_other_settings_than_the_recipes_are_refused(manifests, tmp_path):
