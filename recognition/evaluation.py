@@ -160,7 +160,8 @@ def recognise_all(
 
 def _recognise(recognizer: Recognizer, utterances: Sequence[Utterance]) -> Iterator[UtteranceResult]:
     sources = ((utterance.id, utterance.audio) for utterance in utterances)
-    return map(utterance_result, utterances, recognizer.recognise(sources))
+    recognised = recognizer.recognise(sources)
+    return (utterance_result(*pair) for pair in zip(utterances, recognised, strict=True))
 
 
 def _recognise_chunk(
