@@ -22,7 +22,7 @@ from recognition.options import (
 from utils.audio.microphone import microphone_blocks
 from utils.audio.piped import open_pipe
 from utils.audio.reading import find_recordings
-from utils.cli import fraction, positive
+from utils.cli import fraction, listed_paths, positive
 from utils.cluster import add_cluster, on_cluster
 from utils.errors import AudioError, ConfigError, RunError, UserError, run_command
 from utils.files import remove_leftovers
@@ -245,7 +245,7 @@ def _files(options: argparse.Namespace) -> list[tuple[Path, Path]]:
     other formats are named.
     """
     files: dict[Path, Path] = {}
-    for path in [*options.paths, *(_listed(options.list) if options.list else ())]:
+    for path in [*options.paths, *(listed_paths(options.list) if options.list else ())]:
         if path == PIPE:
             files[path] = Path(MICROPHONE_NAME if options.microphone else PIPE_NAME)
         elif path.is_dir():
@@ -255,19 +255,6 @@ def _files(options: argparse.Namespace) -> list[tuple[Path, Path]]:
     if options.rate and list(files) != [PIPE]:
         raise UserError("--rate is the sample rate of raw sound from a pipe", hint="use it with '-' alone")
     return list(files.items())
-
-
-def _listed(path: Path) -> list[Path]:
-    """The files in a list, one per line."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        hint = "a UTF-8 text file, one path per line"
-        raise UserError(f"can't read the list ({error})", where=path, hint=hint) from error
-    paths = [Path(line.strip()) for line in lines if line.strip()]
-    if not paths:
-        raise UserError("the list names no file", where=path, hint="one path per line")
-    return paths
 
 
 def _jobs(files: Sequence[tuple[Path, Path]], options: argparse.Namespace) -> list[Job]:

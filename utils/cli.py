@@ -2,6 +2,9 @@
 
 import argparse
 import os
+from pathlib import Path
+
+from utils.errors import UserError
 
 
 def positive(text: str) -> int:
@@ -39,6 +42,23 @@ def fraction(text: str) -> float:
     if not 0.0 <= number <= 1.0:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 to 1")
     return number
+
+
+def listed_paths(path: Path) -> list[Path]:
+    """The files in a list, one per line.
+
+    Raises:
+        UserError: the list can't be read, or is empty.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        hint = "a UTF-8 text file, one path per line"
+        raise UserError(f"can't read the list ({error})", where=path, hint=hint) from error
+    paths = [Path(line.strip()) for line in lines if line.strip()]
+    if not paths:
+        raise UserError("the list names no file", where=path, hint="one path per line")
+    return paths
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
