@@ -1,4 +1,4 @@
-"""Recordings in; results of chunks of them, recognised on the nodes of a cluster (:mod:`utils.cluster`), out.
+"""Recognises recordings chunk by chunk on the nodes of a cluster (:mod:`utils.cluster`).
 
 A process of a node loads the models with its first chunk and keeps them. A chunk that runs again, because its
 node was lost, gives the same.

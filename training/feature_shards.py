@@ -1,4 +1,4 @@
-"""A recipe of an acoustic model in; the features of its manifests, cached or packed for train.py, out.
+"""Computes the features of a recipe's manifests before the training, into the cache or a packed corpus.
 
 With ``--cluster`` the nodes of a Ray cluster compute them; the training, on a machine with GPUs, then reads
 them. The same command goes on where a killed one stopped.

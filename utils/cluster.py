@@ -1,4 +1,4 @@
-"""The address of a Ray cluster in; the jobs of this process computed on its nodes instead of here.
+"""Computes the jobs of this process on the nodes of a Ray cluster instead of here.
 
 ``with on_cluster(ADDRESS):`` sends the jobs of :func:`utils.processes.run_jobs` there. The nodes need the
 project, its packages and the data under the same paths as this machine (a shared file system), because a job

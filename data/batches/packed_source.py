@@ -1,4 +1,4 @@
-"""Packed corpora in; padded batches out. Start-up, memory and shuffling do not grow with the corpora.
+"""Reads padded batches from packed corpora; start-up, memory and shuffling do not grow with the corpora.
 
 A packed corpus (``data/features/packing.py``) has its utterances in random order. An epoch reads its shards
 in another random order, a group at a time: the utterances of a group are shuffled and batched as those of a

@@ -1,4 +1,4 @@
-"""Manifests in; a packed corpus out: shards of features with their transcripts, in random order, and a list.
+"""Packs the corpora of manifests: shards of features with their transcripts, in random order, and a list.
 
 A packed corpus is for training on more utterances than fit into memory: nothing here or in the reader
 (``data/batches/packed_source.py``) grows with the corpus but 8 bytes an utterance while it is made, and a

@@ -1,4 +1,4 @@
-"""A recipe of an acoustic model with a packed training set in; its corpora and training batches out."""
+"""Opens the packed corpora of a recipe of an acoustic model, and makes their training batches."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
