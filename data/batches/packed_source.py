@@ -44,7 +44,7 @@ class PackedCorpus:
     Attributes:
         folder: where its shards are.
         features, augment: the settings with which it was packed.
-        syllables: of its transcripts.
+        syllables: of its transcripts, without those of the inventory of Mandarin.
         names: (shards,) of the shards.
         utterances: (shards,) int64.
         frames: (shards,) int64, of all copies together.

@@ -1,13 +1,13 @@
 """Packs the corpora of manifests: shards of features with their transcripts, in random order, and a list.
 
 A packed corpus is for training on more utterances than fit into memory: nothing here or in the reader
-(``data/batches/packed_source.py``) grows with the corpus but 8 bytes an utterance while it is made, and a
+(``data/batches/packed_source.py``) grows with the corpus but 24 bytes an utterance while it is made, and a
 line of ``shards.tsv`` a shard. A folder holds
 
 - ``NAME.npy`` and ``NAME.index.npy``, a feature shard (``data/features/shards.py``), its utterances drawn at
   random from the whole corpus, and ``NAME.tsv``, their manifest, in the same order;
 - ``shards.tsv``: name, utterances and frames of each shard, and the CRC-32 of its manifest;
-- ``packed.json``: the settings, the totals, and the syllables of the transcripts;
+- ``packed.json``: the settings, the totals, and syllables that are not in the inventory of Mandarin;
 - ``packed.sha256``, written last: the checksums of these two.
 
 The same command goes on where a killed one stopped. With ``--cluster`` the nodes of a Ray cluster work.
@@ -32,6 +32,7 @@ from data.manifest import Utterance, find_lines, read_lines, write_manifest
 from utils.errors import CorpusError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.files import remove_leftovers, write_json, write_text
+from utils.mandarin.pinyin import full_inventory
 from utils.run_folder.checksum_files import record
 
 LIST, SETTINGS, CHECKSUMS = "shards.tsv", "packed.json", "packed.sha256"
@@ -57,7 +58,7 @@ class _Shard:
     utterances: int
     frames: int
     crc: int  # of its manifest
-    syllables: frozenset[str]
+    syllables: frozenset[str]  # beside the inventory of Mandarin
 
 
 def pack_corpus(
@@ -187,5 +188,6 @@ def _written(folder: Path, keys: np.ndarray, utterances: Sequence[Utterance]) ->
         return None
     frames = int(np.load(transcripts.with_suffix(".index.npy"))["frames"].sum())
     syllables = frozenset(syllable for utterance in utterances for syllable in utterance.pinyin)
+    syllables -= frozenset(full_inventory())  # a vocabulary has these anyway
     crc = zlib.crc32(transcripts.read_bytes())
     return _Shard(transcripts.stem, len(utterances), frames, crc, syllables)
