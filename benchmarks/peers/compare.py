@@ -113,8 +113,8 @@ def _paired(
             for side in (0, 1) if number % 2 else (1, 0):
                 seconds[side].append(float(running[side].convert(["run"])[0]))
         results = []
-        for (name, *_), process in zip(sides, running, strict=True):
-            saved = inputs.with_name(f"{inputs.stem}.{name}.result.npz")
+        for process in running:
+            saved = inputs.with_name(f"{inputs.stem}.result.npz")
             process.convert([f"save {saved}"])
             with np.load(saved) as arrays:
                 results.append(dict(arrays))
