@@ -248,6 +248,7 @@ def test_report_of_the_pipeline(speech_run, language_run, tmp_path):
         "sentence in training",
         "speaking rate",
         "signal-to-noise ratio",
+        "pitch of the voice",
     }
     assert system["attribution"]["search"] == 0  # random weights: the true syllables never score better
     one = system["utterances"][0]

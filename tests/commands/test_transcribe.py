@@ -335,7 +335,7 @@ def test_a_list_that_is_none(tmp_path, runs, capsys):
         transcribe.main(["--list", str(tmp_path / "none.txt"), *runs])
     with pytest.raises(SystemExit):
         transcribe.main(runs)
-    assert "give recordings, folders, or --list FILE" in capsys.readouterr().err
+    assert "give recordings, folders, --list FILE, or --microphone" in capsys.readouterr().err
 
 
 def _pipe(monkeypatch, content: bytes) -> None:
