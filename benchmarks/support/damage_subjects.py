@@ -14,6 +14,7 @@ import convert
 import doctor
 import export
 import inspect_model
+import listen
 import train
 import transcribe
 from data.features.augment import AugmentConfig
@@ -23,7 +24,6 @@ from data.keywords.clips import KeywordDataConfig, read_keyword_clips
 from data.manifest import read_manifest
 from data.text.pinyin_pair_preparation import prepare_pairs
 from data.text.pinyin_pairs import pairs_from_text
-from keywords import listening
 from tests.support.scripts import load_script
 from tests.support.tiny_corpus import write_tiny_corpus
 from tests.support.tiny_words import SMALL, write_tiny_words
@@ -191,7 +191,7 @@ class Workshop:
             _printed(export.main, self.keyword().folder, *chosen, "--output", folder)
         words = str(next((self.words / "test").rglob("*.wav")))
         commands = [
-            Command("listen", lambda: _printed(listening.main, "--model", folder, words)),
+            Command("listen", lambda: _printed(listen.main, "--model", folder, words)),
             Command("export verify", lambda: _printed(export.main, "verify", folder), slow=True),
         ]
         return Subject("bundle", folder, commands)
