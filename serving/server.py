@@ -1,4 +1,8 @@
-"""Runs the service with uvicorn until a signal, and answers accepted requests before it ends."""
+"""Runs the service with uvicorn until a signal, or a failure of the application.
+
+Accepted requests are then still answered, and live streams get what was recognised so far. Connections that
+are idle, or send their headers too slowly, are closed.
+"""
 
 import asyncio
 import logging
@@ -17,9 +21,9 @@ from utils.errors import ConfigError
 from utils.stop_signals import Stopped
 
 LOG = logging.getLogger("serving")
-_KEPT_SECONDS = 60  # an idle connection; proxies and clients keep theirs for less
+_KEPT_SECONDS = 60  # idle connections are closed after this; proxies and clients wait less
 _STREAMS_SECONDS = 30.0  # for the last utterances of live streams
-_SPARE_CONNECTIONS = 64  # idle ones beside those with a request
+_SPARE_CONNECTIONS = 64  # connections beyond `settings.connections`, for clients that wait
 
 
 def serve(settings: Settings) -> None:

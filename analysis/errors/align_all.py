@@ -1,6 +1,7 @@
-"""Aligns reference and hypothesis of all utterances of a test; finds kind and cause of every wrong token.
+"""Aligns reference and hypothesis of all utterances of a test; finds the kind of each error.
 
-All counts of a report are made from these alignments: kinds of errors, breakdowns, comparisons and pages.
+For wrong hanzi the responsible stage is found too, where the syllables are known. All counts of a report are
+made from these alignments: kinds of errors, breakdowns, comparisons and pages.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,8 +29,9 @@ class AlignedToken:
         kind: kind of the error (:mod:`analysis.errors.kinds`); None for a correct token.
         confusions: names of the classic confusions in it (:mod:`analysis.errors.confusions`).
         reference_syllable, hypothesis_syllable: the syllables of two hanzi; ``""`` if not known.
-        syllable_kind: kind of the difference between these syllables; None if they are equal.
-        attribution: cause of a wrong hanzi; None for a correct or a syllable token, or if not known.
+        syllable_kind: kind of the difference between these syllables; None if they are equal or not known.
+        attribution: cause of a wrong hanzi, or that a correct hanzi was recovered from a wrong syllable; None
+            for other correct hanzi, for syllable tokens, and if not known.
     """
 
     pair: Pair

@@ -2,7 +2,8 @@
 
 ``analysis.results.collect`` makes them from a test of this project or from files of any system. Pages, tables
 and files are views of them; ``analysis.results.files`` writes all of them as ``report.json``. What is not
-known is empty. A change of meaning raises :data:`VERSION`.
+known is empty, 0 or None; see each attribute. When the meaning of a field changes, :data:`VERSION` is
+increased.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Reads a keyword run folder for an export: its model, labels, and clips to calibrate and check it."""
+"""Reads a keyword run folder for an export: model, labels, clips to calibrate, tune and check artefacts."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -40,9 +40,9 @@ def keyword_source(
         run: run folder.
         weights: ``best``, ``last`` or a path.
         overrides: such as ``data.folder=…``, for recordings that were moved.
-        max_tests: maximum number of test clips, evenly spaced.
-        smoothing_ms: time over which the stream's probabilities are averaged; the refractory time depends on
-            it and on the clip's length.
+        max_tests: maximum number of test clips, and of dev clips, evenly spaced.
+        smoothing_ms: time over which the stream's probabilities are averaged; the refractory time of the
+            exported settings is derived from it and from the clip's length.
 
     Raises:
         RunError: a file of the run is missing or damaged.

@@ -25,12 +25,12 @@ from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary
 
 MAX_SECONDS = 8.0
-"""Longer utterances are not used: all clips of a bundle have one length."""
+"""Longer utterances are not used: clips for a streaming network are padded to one length."""
 MAX_TESTS = 200  # utterances for the accuracy
 CALIBRATION_UTTERANCES = 100  # of the training split, for int8
 DEVELOPMENT_UTTERANCES = 100  # of the dev split, to choose the layers that int8 leaves in float
 GOLDEN_UTTERANCES = 6
-"""Fewer than keyword clips, because an utterance has many rows of logits."""
+"""Fewer than keyword clips, because an utterance has many rows of logits (streaming networks: as many)."""
 Collect = Callable[[Sequence[np.ndarray], Sequence[Utterance]], Clips]
 """Function: samples and utterances → inputs and references."""
 _LOUDNESS = 0.05  # of the noise that replaces golden clips if there are no recordings

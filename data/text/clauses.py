@@ -1,9 +1,10 @@
 """Splits raw Chinese text into clauses of hanzi only, and names the reason why other clauses are rejected.
 
-Markup is removed, full-width forms are normalised (NFKC), traditional characters are converted by OpenCC.
-Lines are split at punctuation. Text in brackets is moved behind its sentence. Quotation marks, 、 and the dot
-in names are removed. Numbers are written as they are read aloud (``verbalisation``). Regular expressions work
-on the whole text, which is fast; only clauses with digits, letters or signs are processed one by one.
+Markup is removed, full-width forms are normalised (NFKC), traditional characters are converted to simplified
+ones by OpenCC. Lines are split at punctuation. Text in brackets is moved to the end of its line, as clauses
+of its own. Quotation marks and the dot in names are removed; so is 、, but a clause that is too long is split
+there. Numbers are written as they are read aloud (``verbalisation``). Regular expressions work on the whole
+text, which is fast; only clauses with digits, letters or signs are processed one by one.
 """
 
 import html

@@ -1,10 +1,11 @@
-"""Adds user words to a converter, and explains its results: confidences, alternatives and reasons.
+"""A converter with user words, which get a bonus in the search, and with reasons for its results.
 
-Two estimates are made for each character, both of which tend to be too high; the lower one is its confidence:
-the fraction of the n best paths (by probability) that have it, and its probability if all other characters
-are taken for granted. The second estimate also gives the runner-up, and the parts of the winner's lead over
-it: how much the network (or the readings), the n-gram model, the words of a dictionary and the user words
-would lose by the exchange.
+It has the calls of a plain converter; `explain` also gives confidences, alternatives and reasons. Each
+character has two estimates of its probability. Both tend to be too high, so the lower one is its confidence:
+the share of the n best paths' probability that falls on paths with it, and its probability if all other
+characters are taken for granted. The second estimate also gives the runner-up, and the parts of the winner's
+lead over it: how much the network (or the readings), the n-gram model, the words of a dictionary and the user
+words would lose by the exchange.
 """
 
 from __future__ import annotations

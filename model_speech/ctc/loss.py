@@ -1,7 +1,8 @@
 """The CTC loss for every Keras backend: negative log-likelihood of padded labels, given logits.
 
-`ctc_loss` is the training loss; `frames_needed` finds utterances that are too short before training starts.
-Equations are those of Graves et al., "Connectionist Temporal Classification" (ICML 2006).
+`ctc_loss` is the training loss; `frames_needed` gives the frames that a target needs, so that utterances that
+are too short can be found before training starts. Equations are those of Graves et al., "Connectionist
+Temporal Classification" (ICML 2006).
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ def frames_needed(labels: Sequence[int] | np.ndarray) -> int:
 
 
 def ctc_loss(labels, logits, label_lengths, logit_lengths, blank: int):
-    """Negative log-likelihood of each target, exact in value and gradient.
+    """Negative log-likelihood of each target, exact in value and gradient; 0 for targets that are too long.
 
     The forward and backward variables are computed without differentiation, in one scan over time. The
     posterior of every label position then enters as a constant weight. This gives the gradient of equation

@@ -1,8 +1,11 @@
-"""Checks the lines of a manifest without reading recordings: fields, texts, ids, lengths, speaking rate.
+"""Checks the lines of a manifest without opening recordings: fields, texts, ids, lengths, speaking rate.
+
+Also checked are whether each recording exists and is listed once, and the syllables against a run's
+vocabulary.
 
 Thresholds lie well outside the range of 869 AISHELL, 2,448 dspspeech20, 1,600 HSK-word and 15,000 synthetic
-utterances: 0.49 to 6.84 syllables per second, 0.5 to 9.1 seconds; never within 2.5 s of
-``_PAUSE + _SLOWEST * syllables`` seconds.
+utterances: 0.49 to 6.84 syllables per second, 0.5 to 9.1 seconds, at least 2.5 s
+below the limit for slow speech, ``_PAUSE + _SLOWEST * syllables``.
 """
 
 import os

@@ -1,9 +1,10 @@
-"""Data-parallel training with ``tf.distribute``: what ``distribution`` needs of TensorFlow.
+"""Data-parallel training with ``tf.distribute``: the TensorFlow part of `training.distributed.distribution`.
 
-Each replica (device) computes the losses and gradients of its part of a batch. Their sums over all replicas
-equal those of one device. In each process the first device updates the weights, which are then copied to the
-others. The module also broadcasts data to all processes, and finds the process that was lost if a collective
-operation fails.
+Each replica (device) computes the losses and gradients of its part of a batch. Summed over all replicas they
+equal those of one device with the whole batch. Each replica has other dropout seeds. In each process the
+first device updates the weights, which are then copied to the others. The module also broadcasts data to all
+processes, and finds the process that was lost if a collective operation fails; stop signals reach all
+processes.
 """
 
 import re
@@ -21,7 +22,7 @@ from training.distributed.cluster import Cluster, answers
 from utils.errors import ConfigError, TrainingError
 from utils.stop_signals import STOP_SIGNALS
 
-# Function: (arrays of a batch, training) → losses (batch,).
+# Function: (arrays of a batch, training) → losses (batch,); always called with training=True here.
 Losses = Callable[[dict[str, Any], bool], Any]
 
 _CHUNK_WORDS = 1 << 20  # int32 words that are sent at a time; 8 MB as float64

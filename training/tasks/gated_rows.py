@@ -1,7 +1,7 @@
 """Makes training batches from rows of text for the gated CNN, corrupted like recognised speech.
 
-Tones are removed, and syllables replaced by confusable ones. A batch depends only on its number and the seed,
-so a resumed training sees the same batches.
+Tones are removed, syllables replaced by confusable ones, pauses dropped, and weak particles get their full
+reading. A batch depends only on its number and the seed, so a resumed training sees the same batches.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class RowBatch:
 
 
 class RowBatches:
-    """All batches of a training run by number; each pass through the text draws every row once.
+    """All batches of a training run by number; each pass divides the text at another offset.
 
     Args:
         rows: the text.
