@@ -23,9 +23,9 @@ from model_language.registry import load_converter
 from recognition.confidence import FEATURES, FILE, JOINT, PLAIN, Calibration
 from recognition.loading import load_acoustic_logits, load_joint_search_for
 from recognition.recognizer import Recognizer
-from utils.calibration import area_under_curve, calibration_error, logistic_regression
 from utils.errors import CorpusError, run_command
 from utils.files import write_json
+from utils.hypotheses.calibration import area_under_curve, calibration_error, logistic_regression
 from utils.run_folder.run import PRETRAINED, open_run
 
 

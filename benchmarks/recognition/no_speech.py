@@ -35,8 +35,8 @@ from recognition.no_speech import WEIGHTS, features, no_speech_probability
 from recognition.pieces import Source
 from recognition.recognizer import Recognizer
 from utils.audio.reading import find_recordings, read_audio
-from utils.calibration import logistic_regression
 from utils.errors import run_command
+from utils.hypotheses.calibration import logistic_regression
 from utils.hypotheses.recognition import Segment
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
 

@@ -45,9 +45,9 @@ from recognition.phrases.search import Candidate, PhraseSearch
 from recognition.phrases.segments import utterances
 from recognition.recognizer import AcousticLogits, Recognizer
 from utils.audio.reading import read_audio
-from utils.calibration import calibration_error, logistic_regression, probabilities
 from utils.errors import CorpusError, run_command
 from utils.features.speech import extract_features
+from utils.hypotheses.calibration import calibration_error, logistic_regression, probabilities
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
 from utils.softmax import log_softmax
 from utils.vocabulary import SPACE

@@ -20,8 +20,8 @@ from recognition.confidence import (
     syllable_features,
 )
 from tests.support.tiny_corpus import write_tiny_corpus
-from utils.calibration import area_under_curve, calibration_error, logistic_regression
 from utils.errors import ConfigError, RunError
+from utils.hypotheses.calibration import area_under_curve, calibration_error, logistic_regression
 
 
 def test_certainty_of_uniform_and_of_certain_frames():

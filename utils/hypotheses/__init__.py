@@ -1,6 +1,7 @@
 """The results of recognition that all packages exchange: segments, confusion networks, transcript files.
 
 Read ``recognition`` (segments with syllables, times and hanzi), ``confusion_network`` (alternatives with
-posteriors), ``transcript_formats`` (text, JSON, SRT, VTT, TextGrid, CTM), ``digits`` (numbers as digits) and
+posteriors), ``calibration`` (fits probabilities that a result is right, and measures them),
+``transcript_formats`` (text, JSON, SRT, VTT, TextGrid, CTM), ``digits`` (numbers as digits) and
 ``transcript_marks`` (the recording and settings of each finished transcript).
 """
