@@ -55,9 +55,13 @@ class TwoNodes:
         self._cluster.wait_for_nodes()
 
     def kill_one(self) -> None:
-        """End all processes of a node without notice, and add another node."""
+        """End all processes of a node without notice."""
         self._cluster.remove_node(self._nodes.pop(0), allow_graceful=False)
-        self._nodes.append(self._cluster.add_node(num_cpus=1))
+
+    def replace_killed(self) -> None:
+        """Add nodes for those that were killed. Ray allows it in the main thread only."""
+        while len(self._nodes) < NODES:
+            self._nodes.append(self._cluster.add_node(num_cpus=1))
 
     def shutdown(self) -> None:
         self._cluster.shutdown()
@@ -98,6 +102,7 @@ def test_a_lost_node_loses_no_job(nodes, tmp_path):
             results.append(result)
             if len(results) == 6:
                 nodes.kill_one()
+    nodes.replace_killed()
     assert sorted(results) == [number * number for number in range(24)]
     workers = {line.split()[1] for line in lines.read_text().splitlines()}
     assert len(workers) >= NODES, "one process did it all"
@@ -139,6 +144,7 @@ def a_node_killed(nodes: TwoNodes, folder: Path, pattern: str, count: int) -> It
     yield
     ended.set()
     thread.join()
+    nodes.replace_killed()
     assert killed.is_set(), "the work was done before a node could be killed"
 
 
