@@ -1,8 +1,9 @@
 """Writes and reads the weights of a packed model, ``network.npz``, with one byte for each weight of a matrix.
 
-Matrices are integers from -127 to 127 with a scale for each output channel; scales, biases and statistics
-stay float32. The names are those of the layers and variables of the Keras model (``block_1_mix/kernel``), so
-that the file serves the Keras model, for adaptation and export, and the NumPy one, which needs no framework.
+Matrices are integers from -127 to 127 with a scale for each output channel, those of chosen layers float16;
+scales, biases and statistics stay float32. The names are those of the layers and variables of the Keras model
+(``block_1_mix/kernel``), so that the file serves the Keras model, for adaptation and export, and the NumPy
+one, which needs no framework.
 """
 
 import re
@@ -37,18 +38,22 @@ def is_packed(run: RunFolder) -> bool:
     return byte_weights(run).is_file() and not run.best_weights.is_file()
 
 
-def save_byte_weights(path: str | Path, weights: Mapping[str, np.ndarray]) -> None:
+def save_byte_weights(path: str | Path, weights: Mapping[str, np.ndarray], half_precision: str = "") -> None:
     """Write weights by name, the whole file or nothing; matrices lose precision.
 
     Args:
         path: the file.
         weights: float arrays by name; the last axis of a matrix or convolution kernel is its output channels.
+        half_precision: prefix of the names of matrices that are kept as float16; empty for none.
     """
     arrays = {}
     for name, values in weights.items():
         values = np.asarray(values, np.float32)
         if values.ndim < 2 or values.size < _SMALLEST_MATRIX:
             arrays[name] = values
+            continue
+        if half_precision and name.startswith(half_precision):
+            arrays[name] = values.astype(np.float16)
             continue
         highest = np.abs(values).max(axis=tuple(range(values.ndim - 1)))  # (channels,)
         scales = np.maximum(highest / np.float32(_HIGHEST), np.finfo(np.float32).tiny)
@@ -72,7 +77,7 @@ def read_byte_weights(path: str | Path) -> dict[str, np.ndarray]:
     scales = {name: named.pop(name) for name in [*named] if name.endswith(_SCALES)}
     try:
         return {
-            name: values * scales[name + _SCALES] if values.dtype == np.int8 else values
+            name: values * scales[name + _SCALES] if values.dtype == np.int8 else values.astype(np.float32)
             for name, values in named.items()
         }
     except (KeyError, ValueError) as error:

@@ -22,6 +22,8 @@ from utils.run_folder.run import RunFolder, open_run
 
 _PACKED = (compact_numpy.NAME, compact_streaming_numpy.NAME)
 _SEARCH = ("language_weight", "joint_bonus")  # settings of model_language.search.joint that may be stored
+# Rounded to a byte, the layers that see the features change the most syllables.
+_HALF_PRECISION = "front"
 _LOCAL = ("data", "environment", "initialise_from")  # sections that name files of the machine
 
 
@@ -57,7 +59,7 @@ def pack(
         shutil.copyfile(run.vocabulary("acoustic.txt"), new.vocabulary("acoustic.txt"))
         if run.metrics.is_file():
             shutil.copyfile(run.metrics, new.metrics)
-        save_byte_weights(byte_weights(new), weights_by_name(model))
+        save_byte_weights(byte_weights(new), weights_by_name(model), _HALF_PRECISION)
         checksums.begin(folder)
         checksums.accept(folder)
 

@@ -78,21 +78,25 @@ def test_numpy_computes_what_keras_computes(bins, changes):
         np.testing.assert_allclose(ours[:length], row[:length], atol=2e-4)
 
 
-def test_a_matrix_takes_a_byte_per_weight_and_half_a_step_of_error(tmp_path):
+def test_a_matrix_takes_a_byte_per_weight_and_half_a_step_of_error_or_two_bytes(tmp_path):
     rng = np.random.default_rng(1)
     weights = {
         "a/kernel": rng.normal(size=(3, 3, 64, 64)),
         "b/kernel": rng.normal(size=(7, 32)),
         "b/bias": np.ones(9),
+        "front/kernel": rng.normal(size=(64, 100)),
     }
     weights["a/kernel"][..., 5] = 0.0  # a channel without weights has no scale
-    save_byte_weights(tmp_path / "network.npz", weights)
+    save_byte_weights(tmp_path / "network.npz", weights, half_precision="front")
     read = read_byte_weights(tmp_path / "network.npz")
     step = np.abs(weights["a/kernel"]).max(axis=(0, 1, 2)) / 127
     assert (np.abs(read["a/kernel"] - weights["a/kernel"]) <= step * 0.5001).all()
     for name in ("b/kernel", "b/bias"):
         np.testing.assert_array_equal(read[name], weights[name].astype(np.float32))
-    assert (tmp_path / "network.npz").stat().st_size < 1.15 * weights["a/kernel"].size
+    np.testing.assert_allclose(read["front/kernel"], weights["front/kernel"], rtol=2**-11)
+    assert {array.dtype for array in read.values()} == {np.dtype("float32")}
+    size = weights["a/kernel"].size + 2 * weights["front/kernel"].size
+    assert (tmp_path / "network.npz").stat().st_size < 1.15 * size
 
 
 def test_a_packed_run_serves_keras_and_numpy_alike(run, tmp_path, capsys):
