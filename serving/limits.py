@@ -159,8 +159,11 @@ class _Request:
         self._scope, self._receive, self._send = scope, receive, send
         self._settings, self._metrics = settings, metrics
         self._started = time.monotonic()
-        self._largest = _largest(Headers(scope=scope), settings)
-        self._received, self._drained, self._complete = 0, 0, False
+        headers = Headers(scope=scope)
+        self._largest = _largest(headers, settings)
+        self._received, self._drained = 0, 0
+        # A request without a body is complete: nothing of it is left to wait for.
+        self._complete = headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
         self._status = 0
         scope.setdefault("state", {})["id"] = uuid.uuid4().hex[:12]
 

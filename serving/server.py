@@ -33,7 +33,7 @@ def serve(settings: Settings) -> None:
         ConfigError: the address can't be used.
         UserError: the models can't be loaded.
     """
-    listener = _listen(settings)
+    listener = listening_socket(settings)
     log_to_standard_error()
     app = create_app(settings)
     config = uvicorn.Config(
@@ -65,14 +65,23 @@ def _stopped(number: int, frame: FrameType | None) -> None:
     raise Stopped(number)
 
 
-def _listen(settings: Settings) -> socket.socket:
+def listening_socket(settings: Settings) -> socket.socket:
+    """A socket that listens on the host and port of the settings.
+
+    Raises:
+        ConfigError: the address can't be used.
+    """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
         where = f"{settings.host}:{settings.port}"
         hint = "another program may listen there: choose another --port or --host"
         raise ConfigError(f"can't listen on {where} ({error})", hint=hint) from error
+    # asyncio sets it for the sockets that it opens itself only. Without it an answer of two parts takes 40 ms
+    # more, because the second part waits until the client has acknowledged the first.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 class _Server(uvicorn.Server):

@@ -1,10 +1,12 @@
 """The parts of the service alone: the fair queue, tokens, origins, rates, prompts, logs, children."""
 
+import asyncio
 import base64
 import json
 import logging
 import os
 import signal
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +16,10 @@ import pytest
 from fastapi.datastructures import Headers
 
 from serving.authentication import Tokens, is_allowed_origin, token_of
-from serving.limits import Rates
+from serving.limits import Guard, Rates
 from serving.logs import JsonLines
+from serving.metrics import Metrics
+from serving.server import listening_socket
 from serving.settings import Settings, read_tokens
 from serving.work import uploads
 from serving.work.child import Child, ChildDied, ChildTimeout
@@ -167,6 +171,32 @@ def test_rates_are_counted_for_each_client(monkeypatch):
     now[0] = 10.0
     assert [rates.wait("a"), rates.wait("a") > 0] == [0, True]
     assert Rates(0).wait("a") == 0
+
+
+def test_the_end_of_a_request_without_a_body_is_not_waited_for():
+    """Starlette listens for the client's disconnection while it sends a file: that is not the body's end."""
+    sent = []
+
+    async def application(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    async def send(message):
+        sent.append(message)
+
+    guard = Guard(application, Settings(), Tokens(()), Metrics())
+    scope = {"type": "http", "method": "GET", "path": "/page/main.js", "headers": [], "client": ("a", 1)}
+    asyncio.run(guard(scope, receive, send))
+    assert [name for name, _ in sent[0]["headers"]] == [b"x-request-id"], "the connection stays open"
+
+
+def test_answers_are_sent_without_waiting_for_acknowledgements():
+    with listening_socket(Settings(port=0)) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.mark.parametrize(
